@@ -1,0 +1,76 @@
+"""Errors that say what must hold, what was found, and what to do.
+
+The tree, every branch of which is also the built-in error that callers already catch::
+
+    DugongError
+    ├── VoteError             (ValueError)    votes outside their coding, shapes, files
+    ├── TaskError             (ValueError)    resolutions, spans, time axes
+    ├── SourceError           (ValueError)    a source raised, or returned something that is no vote
+    ├── GraphError            (ValueError)    dependencies that name unknown sources, cycles
+    ├── PriorError            (ValueError)    priors that are no probability distributions
+    ├── LabelError            (ValueError)    gold labels and predictions that do not fit together
+    ├── NotIdentifiableError  (ValueError)    the votes cannot determine what was asked
+    ├── NotFittedError        (ValueError, AttributeError)
+    └── MissingExtraError     (ImportError)   an optional dependency is not installed
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "DugongError",
+    "GraphError",
+    "LabelError",
+    "MissingExtraError",
+    "NotFittedError",
+    "NotIdentifiableError",
+    "PriorError",
+    "SourceError",
+    "TaskError",
+    "VoteError",
+]
+
+
+class DugongError(Exception):
+    """Root of every error that Dugong raises on purpose."""
+
+
+class VoteError(DugongError, ValueError):
+    """Votes do not follow their coding, shape or file format."""
+
+
+class TaskError(DugongError, ValueError):
+    """A resolution, span or time axis is not usable."""
+
+
+class SourceError(DugongError, ValueError):
+    """A source raised, or returned something that is no vote."""
+
+
+class GraphError(DugongError, ValueError):
+    """A dependency is not usable."""
+
+
+class PriorError(DugongError, ValueError):
+    """A prior is no probability distribution, or does not fit the votes."""
+
+
+class LabelError(DugongError, ValueError):
+    """Gold labels or predictions do not fit together."""
+
+
+class NotIdentifiableError(DugongError, ValueError):
+    """The votes cannot determine what was asked of them."""
+
+
+class NotFittedError(DugongError, ValueError, AttributeError):
+    """A model is used before `fit`."""
+
+
+class MissingExtraError(DugongError, ImportError):
+    """An optional dependency is not installed."""
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        super().__init__(
+            f"{purpose} needs the package {package!r}, which is not installed.\n"
+            f"  Install it with: pip install 'dugong-ws[{extra}]'"
+        )

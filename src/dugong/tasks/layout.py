@@ -1,0 +1,149 @@
+"""Where every task lies: from lengths and a resolution to offsets and element bounds.
+
+Tasks run sequence after sequence, and inside a sequence in time. A `Layout` holds, for one resolution, the offset of
+every sequence in that flat order; the bounds of the tasks follow from it. Windows never cross a sequence border.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from dugong.exceptions import TaskError
+from dugong.tasks.resolutions import Element, Resolution, Sequence, Spans, Window, describe
+from dugong.types import IntArray, read_only
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SpanTable:
+    """The given pieces of every sequence, flat: `offsets` (n_sequences + 1), `starts` and `stops` (half open)."""
+
+    offsets: IntArray
+    starts: IntArray
+    stops: IntArray
+
+    def __post_init__(self) -> None:
+        for field in ("offsets", "starts", "stops"):
+            object.__setattr__(self, field, read_only(np.ascontiguousarray(getattr(self, field), dtype=np.int64)))
+
+    @classmethod
+    def from_lists(cls, spans: list[list[tuple[int, int]]]) -> SpanTable:
+        """Build from one list of ``(start, stop)`` pairs per sequence."""
+        flat = [pair for pairs in spans for pair in pairs]
+        bounds = np.array(flat, dtype=np.int64).reshape(len(flat), 2)
+        offsets = np.concatenate([[0], np.cumsum([len(pairs) for pairs in spans], dtype=np.int64)])
+        return cls(offsets=offsets, starts=bounds[:, 0], stops=bounds[:, 1])
+
+    def check(self, lengths: IntArray, name: str) -> None:
+        """Raise a `TaskError` unless spans are sorted, not empty, not overlapping and inside their sequence."""
+        if len(self.offsets) != len(lengths) + 1:
+            raise TaskError(
+                f"spans {name!r} must be given for every sequence; "
+                f"found {len(self.offsets) - 1} lists for {len(lengths)} sequences."
+            )
+        owner = np.repeat(np.arange(len(lengths)), np.diff(self.offsets))
+        outside = (self.starts < 0) | (self.stops > lengths[owner]) | (self.starts >= self.stops)
+        if outside.any():
+            first = int(np.argmax(outside))
+            raise TaskError(
+                f"spans {name!r} must lie inside their sequence and hold at least one element; found "
+                f"{int(outside.sum())} that do not, the first in sequence {owner[first]}: "
+                f"[{self.starts[first]}, {self.stops[first]}) of {lengths[owner[first]]} elements."
+            )
+        overlap = (owner[1:] == owner[:-1]) & (self.starts[1:] < self.stops[:-1])
+        if overlap.any():
+            first = int(np.argmax(overlap)) + 1
+            raise TaskError(
+                f"spans {name!r} must be sorted and must not overlap; found {int(overlap.sum())} that do, the first "
+                f"in sequence {owner[first]}: [{self.starts[first]}, {self.stops[first]}) begins before "
+                f"{self.stops[first - 1]}.\n  Use windows with a stride, or one Spans resolution per layer."
+            )
+
+    def select(self, sequences: IntArray) -> SpanTable:
+        """The spans of some sequences, in the given order."""
+        counts = np.diff(self.offsets)[sequences]
+        rows = ranges(self.offsets[:-1][sequences], counts)
+        offsets = np.concatenate([[0], np.cumsum(counts)])
+        return SpanTable(offsets=offsets, starts=self.starts[rows], stops=self.stops[rows])
+
+
+def ranges(starts: IntArray, counts: IntArray) -> IntArray:
+    """Concatenate ``arange(start, start + count)`` for all pairs, without a Python loop."""
+    total = int(counts.sum())
+    ends = np.cumsum(counts)
+    shift = np.repeat(starts - (ends - counts), counts)
+    return np.arange(total, dtype=np.int64) + shift
+
+
+def count_tasks(resolution: Resolution, lengths: IntArray, spans: Mapping[str, SpanTable] | None = None) -> IntArray:
+    """Number of tasks that each sequence has at a resolution, shape (n_sequences,)."""
+    lengths = np.asarray(lengths, dtype=np.int64)
+    if isinstance(resolution, Element):
+        return lengths
+    if isinstance(resolution, Sequence):
+        return (lengths > 0).astype(np.int64)
+    if isinstance(resolution, Window):
+        further = -(-np.maximum(lengths - resolution.size, 0) // resolution.stride)
+        return np.where(lengths > 0, further + 1, 0)
+    return np.diff(_find_spans(resolution, spans).offsets)
+
+
+def _find_spans(resolution: Spans, spans: Mapping[str, SpanTable] | None) -> SpanTable:
+    if not spans or resolution.name not in spans:
+        raise TaskError(
+            f"the resolution {describe(resolution)} needs its spans; pass spans={{{resolution.name!r}: ...}}, "
+            "one list of (start, stop) per sequence."
+        )
+    return spans[resolution.name]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Layout:
+    """Offsets of the sequences in the flat task order of one resolution, and the bounds of each task."""
+
+    resolution: Resolution
+    lengths: IntArray
+    offsets: IntArray
+    spans: SpanTable | None = None
+
+    @classmethod
+    def of(
+        cls, resolution: Resolution, lengths: IntArray, spans: Mapping[str, SpanTable] | None = None
+    ) -> Layout:
+        """Lay out one resolution over sequences of the given lengths."""
+        counts = count_tasks(resolution, lengths, spans)
+        offsets = read_only(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
+        table = _find_spans(resolution, spans) if isinstance(resolution, Spans) else None
+        return cls(resolution=resolution, lengths=lengths, offsets=offsets, spans=table)
+
+    @property
+    def n_tasks(self) -> int:
+        return int(self.offsets[-1])
+
+    def rows(self, sequence: int) -> slice:
+        """The place of one sequence's tasks in the flat order."""
+        return slice(int(self.offsets[sequence]), int(self.offsets[sequence + 1]))
+
+    def owners(self) -> IntArray:
+        """The sequence of every task, shape (n_tasks,)."""
+        return np.repeat(np.arange(len(self.lengths), dtype=np.int64), np.diff(self.offsets))
+
+    def positions(self) -> IntArray:
+        """The place of every task among the tasks of its own sequence, shape (n_tasks,)."""
+        return np.arange(self.n_tasks, dtype=np.int64) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
+
+    def bounds(self) -> tuple[IntArray, IntArray]:
+        """First and one-past-last element of every task, counted inside its sequence; two (n_tasks,) arrays."""
+        if self.spans is not None:
+            return self.spans.starts, self.spans.stops
+        positions = self.positions()
+        if isinstance(self.resolution, Element):
+            return positions, positions + 1
+        ends = np.repeat(self.lengths, np.diff(self.offsets))
+        if isinstance(self.resolution, Sequence):
+            return positions, ends
+        assert isinstance(self.resolution, Window)
+        starts = positions * self.resolution.stride
+        return starts, np.minimum(starts + self.resolution.size, ends)

@@ -1,0 +1,35 @@
+"""Names for the arrays and numbers that every stage passes on.
+
+Inside the library a vote is one int8. Two classes: -1, +1 and 0 for abstain. K > 2 classes: 1..K and 0 for
+abstain. Codes above K are underspecified votes ("one of these classes"), see `Votes.partial`. `MISSING` marks a
+vote that was never asked for, which is no evidence at all (abstaining can be).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+POSITIVE: Final = 1
+NEGATIVE: Final = -1
+ABSTAIN: Final = 0
+MISSING: Final = -128
+
+Int8Array = NDArray[np.int8]
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+AnyArray = NDArray[Any]
+
+ScalarT = TypeVar("ScalarT", bound=np.generic)
+
+Link = Literal["any", "all", "majority", "joint"]
+
+
+def read_only(array: NDArray[ScalarT]) -> NDArray[ScalarT]:
+    """Return a view of `array` that cannot be written through."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
