@@ -1,0 +1,73 @@
+"""Which sums are wanted: names only, no numbers.
+
+A `Row` names a few votes that are looked at together; counting it gives the contingency table of those votes over all
+places where they were all asked. Pairs of sources carry the agreements of the paper (section 3.1.1); rows with more
+slots carry what correlations and self-dependence need. A `Plan` is a set of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+Relation = Literal["same", "inside"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Slot:
+    """One vote of a row: a source, and how many tasks after the anchor it is read."""
+
+    source: str
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Votes that are counted together.
+
+    Attributes
+    ----------
+    slots : tuple of Slot
+    relation : {"same", "inside"}
+        "same": all sources vote at one resolution and the anchor is one of its tasks. "inside": sources of two
+        resolutions; the anchors are all pairs of a finer task that starts inside a coarser one.
+    by_position : bool
+        Whether counts are kept apart by the position of the anchor (the finer task with "inside") in its sequence.
+    """
+
+    slots: tuple[Slot, ...]
+    relation: Relation = "same"
+    by_position: bool = False
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return tuple(slot.source for slot in self.slots)
+
+    @property
+    def span(self) -> int:
+        """How far apart in tasks the votes of this row lie."""
+        offsets = [slot.offset for slot in self.slots]
+        return max(offsets) - min(offsets)
+
+
+def pair(first: str, second: str, *, lag: int = 0, by_position: bool = False) -> Row:
+    """Two votes at the same resolution; the second one `lag` tasks later."""
+    return Row(slots=(Slot(first), Slot(second, lag)), by_position=by_position)
+
+
+def inside(fine: str, coarse: str, *, by_position: bool = False) -> Row:
+    """A vote on a fine task and a vote on a coarser task that contains it."""
+    return Row(slots=(Slot(fine), Slot(coarse)), relation="inside", by_position=by_position)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A set of rows in a fixed order; equal plans can be added up."""
+
+    rows: tuple[Row, ...] = field(default=())
+
+    @classmethod
+    def of(cls, rows: Iterable[Row]) -> Plan:
+        """Keep each row once, in order of first appearance."""
+        return cls(rows=tuple(dict.fromkeys(rows)))
