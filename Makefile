@@ -1,25 +1,60 @@
 # Every verb sets itself up: python3 (3.11 or newer), make and a package index are enough.
-# Two stamps: the core (what `make demo` needs) and all of it (what everything else needs). Both are redone when
+# Two stamps: the core (what `make demo` needs) and all of it (what the other verbs need). Both are redone when
 # pyproject.toml or constraints.txt change.
 PYTHON ?= python3
+JOBS   ?= 2
 VENV   := .venv
 BIN    := $(VENV)/bin
 CORE   := $(VENV)/.stamp-core
 ALL    := $(VENV)/.stamp-all
 PIP    := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
+CODE   := $(wildcard src tests benchmarks examples)
 
-.PHONY: help setup venv demo test lint check format docs clean
 .DEFAULT_GOAL := help
+.PHONY: help setup demo test lint check format docs clean venv
+
+# Our kernels run their own threads; a second pool underneath only competes with them.
+export OMP_NUM_THREADS ?= 1
+export OPENBLAS_NUM_THREADS ?= 1
+# numba keys its cache by file, so a kernel that calls a kernel of another file can be stale there. One folder per
+# state of the compiled sources cannot.
+test docs: export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba/$(shell grep -rl --include='*.py' numba src | LC_ALL=C sort | xargs cat | cksum | cut -d' ' -f1)
 
 help:  ## List the verbs.
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-setup: $(ALL)  ## Make .venv with all that the other verbs need (again when pyproject.toml or constraints.txt change).
+setup: $(ALL)  ## Make .venv with all that the other verbs need; redone when pyproject.toml or constraints.txt change.
+
+demo: $(CORE)  ## From simulated raw data to labels: apply sources, fit, label, compare.
+	@$(BIN)/dugong demo
+
+test: $(ALL)  ## Run the tests. `make test ARGS="-k votes -x"` passes options to pytest.
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadscope $(ARGS)
+
+lint: $(ALL)  ## Check style, format, types and the order of the stages.
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/mypy
+	$(BIN)/lint-imports --cache-dir .cache/import_linter --no-logo
+
+check: lint  ## The same as lint.
+
+format: $(ALL)  ## Format the code and sort the imports.
+	$(BIN)/ruff check --fix-only $(CODE)
+	$(BIN)/ruff format $(CODE)
+
+docs: $(ALL)  ## Build the documentation into site/; a broken link or reference is an error.
+	$(BIN)/mkdocs build --strict --quiet
+
+clean:  ## Remove the virtual environment and everything that was built.
+	rm -rf $(VENV) .cache .hypothesis build dist site dugong-demo
+	find src tests -name __pycache__ -prune -exec rm -rf {} +
 
 # An interrupted or broken .venv is made anew.
 venv:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo "error: Python 3.11 or newer is needed, found $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	  { echo "error: Python 3.11 or newer is needed, found $$($(PYTHON) --version 2>&1)." >&2; \
+	    echo "  Name another one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 
 $(CORE): pyproject.toml constraints.txt | venv

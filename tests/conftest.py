@@ -1,0 +1,37 @@
+"""Fixtures and settings that every test shares."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# "checks" is the default everywhere: the same examples on every run, so a red check means a changed program.
+# HYPOTHESIS_PROFILE=explore looks for new examples, and more of them.
+_COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("checks", max_examples=40, derandomize=True, **_COMMON)
+settings.register_profile("explore", max_examples=500, print_blob=True, **_COMMON)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "checks"))
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Give the folder with the real votes; without it, skip and say so, but fail where CI=true."""
+    folder = Path(os.environ.get("DUGONG_DATA", ROOT.parent / "shared" / "data"))
+    if not folder.is_dir():
+        message = f"the real votes are not here: looked in {folder}; set DUGONG_DATA to their folder."
+        if os.environ.get("CI", "").lower() in {"1", "true"}:
+            pytest.fail(message)
+        pytest.skip(message)
+    return folder
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """Give a generator with a fixed seed, new for every test."""
+    return np.random.default_rng(20191208)
