@@ -1,0 +1,195 @@
+"""One pass over the votes: from a plan to its sums.
+
+The pass goes block by block, so that memory does not grow with the data, and fills integer tables by group. Pairs on
+the same task share one kernel; rows with lags, several slots, positions or two resolutions go through a general one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from dugong.exceptions import VoteError
+from dugong.moments._kernels import count_cells, count_pairs
+from dugong.moments.groups import Grouping, assign_groups
+from dugong.moments.rows import Plan, Row
+from dugong.moments.sums import Moments, Shapes
+from dugong.tasks import Element, Layout, Resolution, describe
+from dugong.tasks.layout import ranges
+from dugong.types import AnyArray, Int8Array, IntArray
+from dugong.votes import Votes, class_indices
+
+_BLOCK = 1 << 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Resolved:
+    """What counting needs to know about one resolution."""
+
+    layout: Layout
+    keys: IntArray | None  # flat element index of each task's first element; None for elements: the index itself
+    n_columns: int
+
+
+class _Reader:
+    """Gives codes, groups and positions of any tasks of the votes."""
+
+    def __init__(self, votes: Votes, grouping: Grouping) -> None:
+        self.votes, self.grouping = votes, grouping
+        self.element_offsets = votes.layout("element").offsets
+        self.resolved = {resolution: self._resolve(resolution) for resolution in votes.resolutions}
+
+    def _resolve(self, resolution: Resolution) -> _Resolved:
+        layout = self.votes.layout(resolution)
+        element = isinstance(resolution, Element)
+        keys = None if element else layout.bounds()[0] + self.element_offsets[layout.owners()]
+        n_classes = self.votes.n_classes if element else 2
+        partial = len(self.votes.partial) if element else 0
+        return _Resolved(layout=layout, keys=keys, n_columns=n_classes + 1 + partial)
+
+    def resolution(self, source: str) -> Resolution:
+        return self.votes.sources[self.votes.index(source)].resolution
+
+    def columns(self, source: str) -> int:
+        return self.resolved[self.resolution(source)].n_columns
+
+    def codes(self, source: str, tasks: IntArray | slice) -> Int8Array:
+        n_classes = self.votes.n_classes if isinstance(self.resolution(source), Element) else 2
+        return class_indices(self.votes, np.ascontiguousarray(self.votes.column(source)[tasks]), n_classes)
+
+    def owners(self, resolution: Resolution, tasks: IntArray) -> IntArray:
+        offsets = self.resolved[resolution].layout.offsets
+        return np.asarray(np.searchsorted(offsets, tasks, side="right") - 1)
+
+    def groups(self, resolution: Resolution, tasks: IntArray, owners: IntArray) -> IntArray:
+        keys = self.resolved[resolution].keys
+        place = (tasks if keys is None else keys[tasks]) - self.element_offsets[owners]
+        lengths = np.maximum(self.votes.lengths[owners], 1)
+        return np.asarray(self.grouping.base[owners] + place * self.grouping.blocks[owners] // lengths)
+
+
+def count(votes: Votes, plan: Plan, groups: Grouping | None = None) -> Moments:
+    """Count all rows of a plan over the votes."""
+    reader = _Reader(votes, assign_groups(votes) if groups is None else groups)
+    tables = {row: _empty(reader, row) for row in plan.rows}
+    for resolution in votes.resolutions:
+        rows = [r for r in plan.rows if r.relation == "same" and reader.resolution(r.sources[0]) == resolution]
+        _count_same(reader, resolution, rows, tables)
+    for row in plan.rows:
+        if row.relation == "inside":
+            _count_inside(reader, row, tables[row])
+    named = {source for row in plan.rows for source in row.sources}
+    return Moments(
+        plan=plan,
+        sources=tuple(info for info in votes.sources if info.name in named),
+        n_classes=votes.n_classes,
+        counts=tuple(tables[row] for row in plan.rows),
+        shapes=Shapes.of(votes.lengths, votes.spans),
+    )
+
+
+def _empty(reader: _Reader, row: Row) -> IntArray:
+    shape = [reader.grouping.n_groups]
+    if row.by_position:
+        layout = reader.resolved[_finest(reader, row)].layout
+        shape.append(int(np.diff(layout.offsets).max(initial=0)))
+    return np.zeros((*shape, *(reader.columns(source) for source in row.sources)), dtype=np.int64)
+
+
+def _finest(reader: _Reader, row: Row) -> Resolution:
+    return reader.resolution(row.sources[0])
+
+
+def _blocks(n_tasks: int) -> Iterator[IntArray]:
+    for start in range(0, n_tasks, _BLOCK):
+        yield np.arange(start, min(start + _BLOCK, n_tasks), dtype=np.int64)
+
+
+def _count_same(reader: _Reader, resolution: Resolution, rows: list[Row], tables: dict[Row, IntArray]) -> None:
+    plain = [r for r in rows if len(r.slots) == 2 and r.span == 0 and not r.by_position]
+    general = [r for r in rows if r not in set(plain)]
+    names = list(dict.fromkeys(name for row in plain for name in row.sources))
+    first = np.array([names.index(r.sources[0]) for r in plain], dtype=np.int64)
+    second = np.array([names.index(r.sources[1]) for r in plain], dtype=np.int64)
+    columns = reader.resolved[resolution].n_columns
+    stacked = np.zeros((reader.grouping.n_groups, len(plain), columns, columns), dtype=np.int64)
+    for tasks in _blocks(reader.resolved[resolution].layout.n_tasks if rows else 0):
+        owners = reader.owners(resolution, tasks)
+        groups = reader.groups(resolution, tasks, owners)
+        if plain:
+            codes = np.stack([reader.codes(name, slice(tasks[0], tasks[-1] + 1)) for name in names])
+            count_pairs(codes, groups, first, second, stacked)
+        for row in general:
+            _count_general(reader, row, resolution, tasks, owners, groups, tables[row])
+    for place, row in enumerate(plain):
+        tables[row] += stacked[:, place]
+
+
+def _count_general(
+    reader: _Reader,
+    row: Row,
+    resolution: Resolution,
+    tasks: IntArray,
+    owners: IntArray,
+    groups: IntArray,
+    table: IntArray,
+) -> None:
+    codes = np.stack(
+        [_shifted(reader, slot.source, resolution, tasks + slot.offset, owners) for slot in row.slots]
+    )
+    positions = tasks - reader.resolved[resolution].layout.offsets[owners]
+    _add_cells(row, codes, groups, positions, table)
+
+
+def _shifted(
+    reader: _Reader, source: str, resolution: Resolution, tasks: IntArray, owners: IntArray
+) -> Int8Array:
+    """Codes at `tasks`, or -1 where that is outside the sequence of the anchor."""
+    offsets = reader.resolved[resolution].layout.offsets
+    within = (tasks >= offsets[owners]) & (tasks < offsets[owners + 1])
+    codes = reader.codes(source, np.clip(tasks, 0, max(int(offsets[-1]) - 1, 0)))
+    return np.where(within, codes, np.int8(-1))
+
+
+def _add_cells(row: Row, codes: Int8Array, groups: IntArray, positions: IntArray, table: IntArray) -> None:
+    flat = table.reshape(-1)
+    sizes = table.shape[-len(row.slots) :]
+    strides = np.array([int(np.prod(sizes[place + 1 :])) for place in range(len(sizes))], dtype=np.int64)
+    cells = groups * table.shape[1] + positions if row.by_position else groups
+    count_cells(codes, strides, cells * int(np.prod(sizes)), flat)
+
+
+def _count_inside(reader: _Reader, row: Row, table: IntArray) -> None:
+    fine, coarse = _fine_and_coarse(reader, row)
+    fine_keys, layout = reader.resolved[fine].keys, reader.resolved[coarse].layout
+    for tasks in _blocks(layout.n_tasks):
+        owners = reader.owners(coarse, tasks)
+        starts, stops = _global_bounds(reader, coarse, tasks, owners)
+        low, high = (starts, stops) if fine_keys is None else np.searchsorted(fine_keys, (starts, stops))
+        inner = ranges(low, high - low)
+        outer, outer_owners = np.repeat(tasks, high - low), np.repeat(owners, high - low)
+        codes = np.stack([_pair_codes(reader, slot.source, fine, inner, outer) for slot in row.slots])
+        positions = inner - reader.resolved[fine].layout.offsets[outer_owners]
+        _add_cells(row, codes, reader.groups(fine, inner, outer_owners), positions, table)
+
+
+def _pair_codes(reader: _Reader, source: str, fine: Resolution, inner: IntArray, outer: IntArray) -> AnyArray:
+    return reader.codes(source, inner if reader.resolution(source) == fine else outer)
+
+
+def _fine_and_coarse(reader: _Reader, row: Row) -> tuple[Resolution, Resolution]:
+    resolutions = list(dict.fromkeys(reader.resolution(source) for source in row.sources))
+    if len(resolutions) != 2 or any(slot.offset for slot in row.slots):
+        listing = ", ".join(describe(resolution) for resolution in resolutions)
+        raise VoteError(f"an inside row needs sources of two resolutions and no lags; found {listing}.")
+    return resolutions[0], resolutions[1]
+
+
+def _global_bounds(
+    reader: _Reader, resolution: Resolution, tasks: IntArray, owners: IntArray
+) -> tuple[IntArray, IntArray]:
+    starts, stops = reader.resolved[resolution].layout.bounds()
+    shift = reader.element_offsets[owners]
+    return starts[tasks] + shift, stops[tasks] + shift

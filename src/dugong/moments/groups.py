@@ -1,0 +1,75 @@
+"""Groups of sequences for the delete-one-group jackknife.
+
+Membership depends on ids, on a user's group column, or on content, never on position: shuffling changes nothing.
+With fewer than `FEW` sequences the groups are contiguous blocks of elements inside the sequences, much longer than any
+lag that is modelled, because single elements are not independent of each other.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dugong.exceptions import VoteError
+from dugong.moments._kernels import hash_sequences, spread_duplicates
+from dugong.types import AnyArray, IntArray
+from dugong.votes import Votes
+
+N_GROUPS = 32
+N_NAMED_GROUPS = 256
+FEW = 20
+_SHORTEST_BLOCK = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Grouping:
+    """Group of element t of sequence i: ``base[i] + t * blocks[i] // lengths[i]``."""
+
+    base: IntArray
+    blocks: IntArray
+    n_groups: int
+
+
+def assign_groups(votes: Votes, groups: Sequence[object] | AnyArray | None = None) -> Grouping:
+    """Divide sequences into groups; `groups` (one label per sequence: patient, video) takes precedence."""
+    n_sequences = votes.n_sequences
+    if groups is not None:
+        if len(groups) != n_sequences:
+            raise VoteError(f"groups must name one group per sequence; found {len(groups)} for {n_sequences} sequences.")
+        return _whole(_hash_labels(groups, N_NAMED_GROUPS), N_NAMED_GROUPS)
+    if n_sequences < FEW:
+        return _blocks(votes)
+    if votes.ids is not None:
+        return _whole(_hash_labels(votes.ids, N_GROUPS), N_GROUPS)
+    return _whole(_hash_content(votes), N_GROUPS)
+
+
+def _whole(base: IntArray, n_groups: int) -> Grouping:
+    return Grouping(base=base, blocks=np.ones(len(base), dtype=np.int64), n_groups=n_groups)
+
+
+def _hash_labels(labels: Iterable[object], n_groups: int) -> IntArray:
+    if isinstance(labels, np.ndarray) and labels.dtype.kind in "iu":
+        mixed = labels.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        return ((mixed >> np.uint64(40)) % np.uint64(n_groups)).astype(np.int64)
+    return np.array([zlib.crc32(str(label).encode()) % n_groups for label in labels], dtype=np.int64)
+
+
+def _hash_content(votes: Votes) -> IntArray:
+    hashes = np.zeros(votes.n_sequences, dtype=np.uint64)
+    # Sorted by name, so that the order of the sources does not matter either.
+    for place in np.argsort(np.array(votes.source_names)):
+        offsets = votes.layout(votes.sources[place].resolution).offsets
+        hash_sequences(votes.columns[place], offsets, hashes)
+    return spread_duplicates(hashes, N_GROUPS)
+
+
+def _blocks(votes: Votes) -> Grouping:
+    lengths = votes.lengths
+    size = max(_SHORTEST_BLOCK, -(-votes.n_elements // N_GROUPS))
+    blocks = np.maximum(1, np.rint(lengths / size)).astype(np.int64)
+    ends = np.cumsum(blocks)
+    return Grouping(base=ends - blocks, blocks=blocks, n_groups=int(ends[-1]))
