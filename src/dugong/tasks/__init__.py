@@ -1,6 +1,8 @@
 """What is asked: resolutions, links, and where every task lies."""
 
+from dugong.tasks.chunks import TaskFinder, TaskRun
 from dugong.tasks.layout import Layout, SpanTable, count_tasks
+from dugong.tasks.links import link_labels
 from dugong.tasks.resolutions import (
     Element,
     Resolution,
@@ -13,19 +15,26 @@ from dugong.tasks.resolutions import (
     resolution_from_dict,
     resolution_to_dict,
 )
+from dugong.tasks.time import ElementSpans, Rounding, TimeAxis
 
 __all__ = [
     "Element",
+    "ElementSpans",
     "Layout",
     "Resolution",
+    "Rounding",
     "Sequence",
     "SpanTable",
     "Spans",
+    "TaskFinder",
+    "TaskRun",
+    "TimeAxis",
     "WholeSequence",
     "Window",
     "count_tasks",
     "describe",
     "find_resolution",
+    "link_labels",
     "resolution_from_dict",
     "resolution_to_dict",
 ]

@@ -1,7 +1,8 @@
 """Where every task lies: from lengths and a resolution to offsets and element bounds.
 
-Tasks run sequence after sequence, and inside a sequence in time. A `Layout` holds, for one resolution, the offset of
-every sequence in that flat order; the bounds of the tasks follow from it. Windows never cross a sequence border.
+Tasks run sequence after sequence, and inside a sequence in time. A `Layout` holds, for one resolution, the
+offset of every sequence in that flat order; the bounds of the tasks follow from it. Windows never cross a
+sequence border.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from dugong.types import IntArray, read_only
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SpanTable:
-    """The given pieces of every sequence, flat: `offsets` (n_sequences + 1), `starts` and `stops` (half open)."""
+    """The given pieces of every sequence, flat: `offsets` (n_sequences + 1), `starts`, `stops`."""
 
     offsets: IntArray
     starts: IntArray
@@ -26,7 +27,9 @@ class SpanTable:
 
     def __post_init__(self) -> None:
         for field in ("offsets", "starts", "stops"):
-            object.__setattr__(self, field, read_only(np.ascontiguousarray(getattr(self, field), dtype=np.int64)))
+            object.__setattr__(
+                self, field, read_only(np.ascontiguousarray(getattr(self, field), dtype=np.int64))
+            )
 
     @classmethod
     def from_lists(cls, spans: list[list[tuple[int, int]]]) -> SpanTable:
@@ -37,7 +40,7 @@ class SpanTable:
         return cls(offsets=offsets, starts=bounds[:, 0], stops=bounds[:, 1])
 
     def check(self, lengths: IntArray, name: str) -> None:
-        """Raise a `TaskError` unless spans are sorted, not empty, not overlapping and inside their sequence."""
+        """Raise a `TaskError` unless spans are sorted, not empty, apart, and inside their sequence."""
         if len(self.offsets) != len(lengths) + 1:
             raise TaskError(
                 f"spans {name!r} must be given for every sequence; "
@@ -56,9 +59,10 @@ class SpanTable:
         if overlap.any():
             first = int(np.argmax(overlap)) + 1
             raise TaskError(
-                f"spans {name!r} must be sorted and must not overlap; found {int(overlap.sum())} that do, the first "
-                f"in sequence {owner[first]}: [{self.starts[first]}, {self.stops[first]}) begins before "
-                f"{self.stops[first - 1]}.\n  Use windows with a stride, or one Spans resolution per layer."
+                f"spans {name!r} must be sorted and must not overlap; found {int(overlap.sum())} that do, "
+                f"the first in sequence {owner[first]}: [{self.starts[first]}, {self.stops[first]}) begins "
+                f"before {self.stops[first - 1]}.\n"
+                "  Use windows with a stride, or one Spans resolution per layer."
             )
 
     def select(self, sequences: IntArray) -> SpanTable:
@@ -74,10 +78,12 @@ def ranges(starts: IntArray, counts: IntArray) -> IntArray:
     total = int(counts.sum())
     ends = np.cumsum(counts)
     shift = np.repeat(starts - (ends - counts), counts)
-    return np.arange(total, dtype=np.int64) + shift
+    return np.asarray(np.arange(total, dtype=np.int64) + shift)
 
 
-def count_tasks(resolution: Resolution, lengths: IntArray, spans: Mapping[str, SpanTable] | None = None) -> IntArray:
+def count_tasks(
+    resolution: Resolution, lengths: IntArray, spans: Mapping[str, SpanTable] | None = None
+) -> IntArray:
     """Number of tasks that each sequence has at a resolution, shape (n_sequences,)."""
     lengths = np.asarray(lengths, dtype=np.int64)
     if isinstance(resolution, Element):
@@ -93,8 +99,8 @@ def count_tasks(resolution: Resolution, lengths: IntArray, spans: Mapping[str, S
 def _find_spans(resolution: Spans, spans: Mapping[str, SpanTable] | None) -> SpanTable:
     if not spans or resolution.name not in spans:
         raise TaskError(
-            f"the resolution {describe(resolution)} needs its spans; pass spans={{{resolution.name!r}: ...}}, "
-            "one list of (start, stop) per sequence."
+            f"the resolution {describe(resolution)} needs its spans.\n"
+            f"  Pass spans={{{resolution.name!r}: ...}}, one list of (start, stop) per sequence."
         )
     return spans[resolution.name]
 
@@ -120,11 +126,17 @@ class Layout:
 
     @property
     def n_tasks(self) -> int:
+        """Number of tasks of all sequences."""
         return int(self.offsets[-1])
 
     def rows(self, sequence: int) -> slice:
         """The place of one sequence's tasks in the flat order."""
         return slice(int(self.offsets[sequence]), int(self.offsets[sequence + 1]))
+
+    @property
+    def element_offsets(self) -> IntArray:
+        """Place of every sequence on the flat axis of all elements, shape (n_sequences + 1,)."""
+        return np.concatenate([[0], np.cumsum(self.lengths)])
 
     def owners(self) -> IntArray:
         """The sequence of every task, shape (n_tasks,)."""
@@ -135,7 +147,7 @@ class Layout:
         return np.arange(self.n_tasks, dtype=np.int64) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
 
     def bounds(self) -> tuple[IntArray, IntArray]:
-        """First and one-past-last element of every task, counted inside its sequence; two (n_tasks,) arrays."""
+        """First and one-past-last element of every task, counted inside its sequence; (n_tasks,) each."""
         if self.spans is not None:
             return self.spans.starts, self.spans.stops
         positions = self.positions()
@@ -147,3 +159,9 @@ class Layout:
         assert isinstance(self.resolution, Window)
         starts = positions * self.resolution.stride
         return starts, np.minimum(starts + self.resolution.size, ends)
+
+    def flat_bounds(self) -> tuple[IntArray, IntArray]:
+        """As `bounds`, but counted on the flat axis of all elements of all sequences."""
+        starts, stops = self.bounds()
+        shift = np.repeat(self.element_offsets[:-1], np.diff(self.offsets))
+        return starts + shift, stops + shift

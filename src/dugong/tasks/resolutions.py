@@ -1,12 +1,14 @@
 """What is asked: one hidden label per element, per window, per span, or per sequence.
 
-A *resolution* says which pieces of a sequence carry a hidden label (a *task*) and how the label of a piece follows
-from the labels of its elements (the *link*). Resolutions are plain values: two windows with the same size, stride,
-link and class are the same resolution, whatever they are called. (Paper, section 2.1: the sets R_r.)
+A *resolution* says which pieces of a sequence carry a hidden label (a *task*) and how the label of a piece
+follows from the labels of its elements (the *link*). Resolutions are plain values: two windows with the same
+size, stride, link and class are the same resolution, whatever they are called. (Paper, section 2.1: the sets
+R_r.)
 """
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar, get_args
@@ -31,12 +33,15 @@ class Element:
 
     @property
     def name(self) -> str:
+        """How the resolution is called in tables."""
         return "element"
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class Window:
-    """Windows of `size` elements that start at 0, `stride`, 2 `stride`, ... and stop with the first that reaches the end.
+    """Windows of `size` elements, `stride` apart, that stop with the first that reaches the end.
+
+    They start at 0, stride, 2 stride, ...: one window if T <= size, else ceil((T - size) / stride) + 1.
 
     Parameters
     ----------
@@ -68,11 +73,12 @@ class Window:
         of: str | int | None = None,
     ) -> None:
         _check_link(link, "a window")
-        if int(size) != size or size < 1:
-            raise TaskError(f"the size of a window must be a positive number of elements; found {size}.")
         step = size if stride is None else stride
-        if int(step) != step or step < 1:
-            raise TaskError(f"the stride of a window must be a positive number of elements; found {stride}.")
+        for what, value in (("size", size), ("stride", step)):
+            if not isinstance(value, numbers.Real) or int(value) != value or value < 1:
+                raise TaskError(
+                    f"the {what} of a window must be a positive number of elements; found {value!r}."
+                )
         if step > size:
             raise TaskError(
                 f"the stride of a window must be at most its size; found stride {step} and size {size}.\n"
@@ -99,6 +105,7 @@ class Sequence:
 
     @property
     def name(self) -> str:
+        """How the resolution is called in tables."""
         return "sequence"
 
 
@@ -106,7 +113,7 @@ class Sequence:
 class Spans:
     """Pieces that are given for every sequence: shots, sentences, strides.
 
-    The pieces themselves come with the votes (``spans={"shot": ...}``): sorted, not overlapping, inside the sequence.
+    The pieces themselves come with the votes (``spans={"shot": ...}``): sorted, apart, inside the sequence.
     """
 
     name: str = "span"
@@ -130,9 +137,8 @@ def describe(resolution: Resolution) -> str:
         return "element"
     of = "" if resolution.of is None else f", of={resolution.of!r}"
     if isinstance(resolution, Window):
-        return (
-            f"{resolution.name} (size={resolution.size}, stride={resolution.stride}, link={resolution.link!r}{of})"
-        )
+        size = f"size={resolution.size}, stride={resolution.stride}"
+        return f"{resolution.name} ({size}, link={resolution.link!r}{of})"
     return f"{resolution.name} (link={resolution.link!r}{of})"
 
 
@@ -156,7 +162,9 @@ def find_resolution(wanted: str | Resolution, available: Iterable[Resolution]) -
     listing = "\n".join(f"  - {describe(one)}" for one in (found or pool))
     asked = wanted if isinstance(wanted, str) else describe(wanted)
     if found:
-        raise TaskError(f"the resolution {asked!r} is ambiguous; pass one of these objects instead:\n{listing}")
+        raise TaskError(
+            f"the resolution {asked!r} is ambiguous; pass one of these objects instead:\n{listing}"
+        )
     raise TaskError(f"there is no resolution {asked!r} here; these are known:\n{listing}")
 
 
@@ -164,7 +172,11 @@ def resolution_to_dict(resolution: Resolution) -> dict[str, str | int | None]:
     """Plain data that `resolution_from_dict` turns back into the same resolution."""
     if isinstance(resolution, Element):
         return {"kind": "element"}
-    plain: dict[str, str | int | None] = {"kind": resolution.kind, "link": resolution.link, "of": resolution.of}
+    plain: dict[str, str | int | None] = {
+        "kind": resolution.kind,
+        "link": resolution.link,
+        "of": resolution.of,
+    }
     if isinstance(resolution, Window):
         plain |= {"size": resolution.size, "stride": resolution.stride, "name": resolution.name}
     if isinstance(resolution, Spans):
@@ -179,4 +191,4 @@ def resolution_from_dict(plain: dict[str, str | int | None]) -> Resolution:
     makers = {"element": Element, "window": Window, "sequence": Sequence, "spans": Spans}
     if kind not in makers:
         raise TaskError(f"unknown kind of resolution {kind!r}; known are {sorted(makers)}.")
-    return makers[kind](**options)  # type: ignore[no-any-return, operator]
+    return makers[kind](**options)  # type: ignore[no-any-return]
