@@ -1,0 +1,1 @@
+"""From parameters to labels: exact posteriors, decoding, samples and explanations."""

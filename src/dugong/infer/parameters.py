@@ -1,0 +1,349 @@
+"""The law of the votes given the labels, as a product of factors: what estimation hands to inference.
+
+Every source has exactly one factor, P(its vote | labels, votes of its parents); the product over factors and
+tasks is P(votes | Y): conditionals along an elimination order of the source graph. The last axis of a table runs
+over vote columns: the classes, abstain, then underspecified codes.
+A vote that was not asked leaves its factor out. If only a parent's vote is missing, `marginal` takes the
+table's place; without a `marginal` the factor is left out as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dugong.exceptions import GraphError, PriorError
+from dugong.tasks import Element, Resolution, Sequence, Spans, Window, describe
+from dugong.tasks.resolutions import resolution_from_dict, resolution_to_dict
+from dugong.types import FloatArray, read_only
+
+_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Conditional:
+    """A source whose vote depends on its own task and on votes of other sources on the same task.
+
+    Attributes
+    ----------
+    source : str
+    resolution : Resolution
+    table : (K, C_parent1, ..., C_parentP, C), or (positions, K, ..., C) with `by_position`
+        P(vote | label, votes of the parents). Positions beyond the last use the last.
+    parents : tuple of str
+        Sources that vote on the same task.
+    marginal : (K, C), or (positions, K, C) with `by_position`; optional
+        P(vote | label), used where a parent's vote is missing.
+    by_position : bool
+    weight : float
+        A discount on the log-likelihood; 1 takes the vote at its word, 0 ignores it.
+    """
+
+    source: str
+    resolution: Resolution
+    table: FloatArray
+    parents: tuple[str, ...] = ()
+    marginal: FloatArray | None = None
+    by_position: bool = False
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parents", tuple(self.parents))
+        _store_law(self, "table", 2 + len(self.parents) + self.by_position)
+        _store_law(self, "marginal", 2 + self.by_position)
+        _check_weight(self.source, self.weight)
+        if self.source in self.parents or len(set(self.parents)) < len(self.parents):
+            raise GraphError(
+                f"the parents of {self.source!r} must be other sources, each once; found {self.parents}."
+            )
+        lead = (*self.table.shape[: 1 + self.by_position], self.table.shape[-1])
+        if self.marginal is not None and self.marginal.shape != lead:
+            raise GraphError(
+                f"the marginal of {self.source!r} must have the shape {lead}; found {self.marginal.shape}."
+            )
+
+    @property
+    def n_classes(self) -> int:
+        """Classes of the tasks that the source votes on."""
+        return int(self.table.shape[int(self.by_position)])
+
+    @property
+    def n_columns(self) -> int:
+        """Different votes that the source can give."""
+        return int(self.table.shape[-1])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Temporal:
+    """A source that depends on its own vote `lag` tasks earlier.
+
+    Attributes
+    ----------
+    first : (K, C) P(vote | label)
+        For the first `lag` tasks of a sequence, and where the earlier vote is missing.
+    step : (K_prev, K, C_prev, C) P(vote | earlier label, label, earlier vote)
+    """
+
+    source: str
+    resolution: Resolution
+    first: FloatArray
+    step: FloatArray
+    lag: int = 1
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        _store_law(self, "first", 2)
+        _store_law(self, "step", 4)
+        _check_weight(self.source, self.weight)
+        if int(self.lag) != self.lag or self.lag < 1:
+            raise GraphError(
+                f"the lag of {self.source!r} must be a positive number of tasks; found {self.lag}."
+            )
+        classes, columns = self.first.shape
+        if self.step.shape != (classes, classes, columns, columns):
+            raise GraphError(
+                f"the step table of {self.source!r} must have the shape {(classes, classes, columns, columns)}, "
+                f"as its first table is {self.first.shape}; found {self.step.shape}."
+            )
+
+    @property
+    def n_classes(self) -> int:
+        """Classes of the tasks that the source votes on."""
+        return int(self.first.shape[0])
+
+    @property
+    def n_columns(self) -> int:
+        """Different votes that the source can give."""
+        return int(self.first.shape[-1])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Crossed:
+    """A source whose vote depends on the vote of a coarser source on the task that contains its own.
+
+    Attributes
+    ----------
+    parent, parent_resolution : the coarser source
+        Its tasks must not overlap: windows with stride = size, spans, or the sequence.
+    table : (K, 2, C_parent, C) P(vote | label, label of the containing task, vote of the parent there)
+    marginal : (K, C), optional
+        P(vote | label), used where no task contains this one, or where the parent's vote is missing.
+    """
+
+    source: str
+    resolution: Resolution
+    parent: str
+    parent_resolution: Resolution
+    table: FloatArray
+    marginal: FloatArray | None = None
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        _store_law(self, "table", 4)
+        _store_law(self, "marginal", 2)
+        _check_weight(self.source, self.weight)
+        if self.table.shape[1] != 2:
+            raise GraphError(
+                f"the second axis of the table of {self.source!r} runs over the labels of the coarser task; "
+                f"found the shape {self.table.shape}."
+            )
+        coarse = self.parent_resolution
+        disjoint = isinstance(coarse, Sequence | Spans) or (
+            isinstance(coarse, Window) and coarse.stride == coarse.size
+        )
+        if not disjoint or coarse == self.resolution:
+            raise GraphError(
+                f"{self.source!r} can depend on a source at a coarser resolution without overlaps (windows "
+                f"with stride = size, spans, the sequence); found {describe(coarse)} for {self.parent!r}."
+            )
+        lead = (self.table.shape[0], self.table.shape[-1])
+        if self.marginal is not None and self.marginal.shape != lead:
+            raise GraphError(
+                f"the marginal of {self.source!r} must have the shape {lead}; found {self.marginal.shape}."
+            )
+
+    @property
+    def n_classes(self) -> int:
+        """Classes of the tasks that the source votes on."""
+        return int(self.table.shape[0])
+
+    @property
+    def n_columns(self) -> int:
+        """Different votes that the source can give."""
+        return int(self.table.shape[-1])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FullTable:
+    """A source whose votes on all tasks of a sequence depend on all their labels (sharing="full").
+
+    Attributes
+    ----------
+    n_tasks : int
+        Tasks of this resolution that every sequence has.
+    table : (K ** n_tasks, C ** n_tasks) P(vote pattern | label pattern); task 0 is the most significant digit
+    """
+
+    source: str
+    resolution: Resolution
+    n_tasks: int
+    table: FloatArray
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        _store_law(self, "table", 2)
+        _check_weight(self.source, self.weight)
+        for size, what in zip(self.table.shape, ("label", "vote"), strict=True):
+            base = round(size ** (1 / self.n_tasks)) if self.n_tasks > 0 else 0
+            if base < 2 or base**self.n_tasks != size:
+                raise GraphError(
+                    f"the full table of {self.source!r} must have (number of {what} values) ** {self.n_tasks} "
+                    f"{what} patterns; found {size}."
+                )
+
+    @property
+    def n_classes(self) -> int:
+        """Classes of the tasks that the source votes on."""
+        return round(self.table.shape[0] ** (1 / self.n_tasks))
+
+    @property
+    def n_columns(self) -> int:
+        """Different votes that the source can give."""
+        return round(self.table.shape[1] ** (1 / self.n_tasks))
+
+
+Factor = Conditional | Temporal | Crossed | FullTable
+_KINDS: dict[str, type[Factor]] = {
+    "conditional": Conditional,
+    "temporal": Temporal,
+    "crossed": Crossed,
+    "full": FullTable,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Parameters:
+    """One factor per source, in elimination order, and the number of classes of element labels."""
+
+    n_classes: int
+    factors: tuple[Factor, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "factors", tuple(self.factors))
+        if len(set(self.sources)) < len(self.sources):
+            raise GraphError(f"every source must have one factor; found {self.sources}.")
+        for factor in self.factors:
+            expected = self.n_classes if isinstance(factor.resolution, Element) else 2
+            if factor.n_classes != expected:
+                raise GraphError(
+                    f"source {factor.source!r} votes on {describe(factor.resolution)}, whose tasks have "
+                    f"{expected} classes; found a table with {factor.n_classes}."
+                )
+        _check_parents(self)
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Names of the sources in elimination order."""
+        return tuple(factor.source for factor in self.factors)
+
+    def __getitem__(self, source: str) -> Factor:
+        """The factor of one source."""
+        if source not in self.sources:
+            raise GraphError(
+                f"there is no factor for {source!r}; known are {', '.join(map(repr, self.sources))}."
+            )
+        return self.factors[self.sources.index(source)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists, numbers and strings that `from_dict` turns back into the same parameters."""
+        return {"n_classes": self.n_classes, "factors": [_factor_to_dict(factor) for factor in self.factors]}
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Parameters:
+        """Inverse of `to_dict`."""
+        factors = tuple(_factor_from_dict(factor) for factor in plain["factors"])
+        return cls(n_classes=int(plain["n_classes"]), factors=factors)
+
+
+def _check_parents(parameters: Parameters) -> None:
+    """Raise unless every parent comes earlier in the order and votes where its child expects it."""
+    earlier: dict[str, Factor] = {}
+    for factor in parameters.factors:
+        for parent, columns, resolution in _parents(factor):
+            if parent not in earlier:
+                raise GraphError(
+                    f"the parents of {factor.source!r} must come before it; {parent!r} does not.\n"
+                    "  Give the factors in an elimination order of the source graph."
+                )
+            found = earlier[parent]
+            if found.resolution != resolution or found.n_columns != columns:
+                raise GraphError(
+                    f"{factor.source!r} expects its parent {parent!r} to vote on {describe(resolution)} with "
+                    f"{columns} columns; found {describe(found.resolution)} with {found.n_columns}."
+                )
+        earlier[factor.source] = factor
+
+
+def _parents(factor: Factor) -> Iterable[tuple[str, int, Resolution]]:
+    if isinstance(factor, Conditional):
+        columns = factor.table.shape[1 + factor.by_position : -1]
+        return [(name, size, factor.resolution) for name, size in zip(factor.parents, columns, strict=True)]
+    if isinstance(factor, Crossed):
+        return [(factor.parent, factor.table.shape[2], factor.parent_resolution)]
+    return []
+
+
+def _store_law(factor: Factor, field: str, n_axes: int) -> None:
+    """Check one table of a factor (axes, probabilities, sums) and store it read-only."""
+    value = getattr(factor, field)
+    if value is None:
+        return
+    table = np.array(value, dtype=np.float64, order="C")
+    if table.ndim != n_axes:
+        raise GraphError(
+            f"the {field} of {factor.source!r} must have {n_axes} axes; found the shape {table.shape}."
+        )
+    if not np.isfinite(table).all() or (table < 0).any():
+        bad = table[~np.isfinite(table) | (table < 0)]
+        raise PriorError(f"the {field} of {factor.source!r} must hold probabilities; found {bad[0]:g}.")
+    off = np.abs(table.sum(axis=-1) - 1)
+    if off.size and off.max() > _TOLERANCE:
+        raise PriorError(
+            f"every row of the {field} of {factor.source!r} must sum to one over its last axis; "
+            f"found a sum that is off by {off.max():.3g}."
+        )
+    object.__setattr__(factor, field, read_only(table))
+
+
+def _check_weight(source: str, weight: float) -> None:
+    if not np.isfinite(weight) or weight < 0:
+        raise GraphError(f"the weight of {source!r} must be a number of at least 0; found {weight}.")
+
+
+def _factor_to_dict(factor: Factor) -> dict[str, Any]:
+    kind = next(name for name, known in _KINDS.items() if isinstance(factor, known))
+    plain: dict[str, Any] = {"kind": kind}
+    for field in factor.__dataclass_fields__:
+        value = getattr(factor, field)
+        if field in ("resolution", "parent_resolution"):
+            value = resolution_to_dict(value)
+        elif isinstance(value, np.ndarray):
+            value = value.tolist()
+        elif isinstance(value, tuple):
+            value = list(value)
+        plain[field] = value
+    return plain
+
+
+def _factor_from_dict(plain: Mapping[str, Any]) -> Factor:
+    options = dict(plain)
+    kind = options.pop("kind")
+    if kind not in _KINDS:
+        raise GraphError(f"unknown kind of factor {kind!r}; known are {sorted(_KINDS)}.")
+    for field in ("resolution", "parent_resolution"):
+        if field in options:
+            options[field] = resolution_from_dict(options[field])
+    return _KINDS[kind](**options)
