@@ -1,8 +1,8 @@
 """The common form of every prior over element labels: a homogeneous Markov chain over hidden states.
 
-A state stands for a short history of labels; `labels` says which class the newest element has. The law of the first
-t labels is the same for every sequence length, so nothing depends on where a sequence ends. Inference, exact moments
-and sampling all read this one value.
+A state stands for a short history of labels; `labels` says which class the newest element has. The law of
+the first t labels is the same for every sequence length, so nothing depends on where a sequence ends.
+Inference, exact moments and sampling all read this one value.
 """
 
 from __future__ import annotations
@@ -36,13 +36,16 @@ class LabelChain:
 
     def __post_init__(self) -> None:
         for field, dtype in (("initial", np.float64), ("transition", np.float64), ("labels", np.int64)):
-            object.__setattr__(self, field, read_only(np.ascontiguousarray(getattr(self, field), dtype=dtype)))
+            object.__setattr__(
+                self, field, read_only(np.ascontiguousarray(getattr(self, field), dtype=dtype))
+            )
         check_distribution(self.initial, "the initial law")
         for row in self.transition:
             check_distribution(row, "every row of the transition matrix")
 
     @property
     def n_states(self) -> int:
+        """Number of label states."""
         return len(self.initial)
 
     def marginals(self, length: int) -> FloatArray:
@@ -55,10 +58,10 @@ class LabelChain:
         return laws
 
     def with_memory(self, order: int) -> LabelChain:
-        """The same law with states that remember the labels of the last `order` elements before the newest one.
+        """The same law with states that remember the labels of the `order` elements before the newest.
 
-        The remembered labels of state s are ``remembered(chain, order)[s]``; positions before the first element are
-        remembered as -1.
+        The remembered labels of state s are ``remembered(chain, order)[s]``; positions before the first
+        element are remembered as -1.
         """
         return _expand(self, order)[0]
 
@@ -79,8 +82,8 @@ def _expand(chain: LabelChain, order: int) -> tuple[LabelChain, IntArray]:
                 queue.append(following)
             edges.append((states[key], states[following], float(chain.transition[state, target])))
     transition = np.zeros((len(states), len(states)))
-    for source, target, weight in edges:
-        transition[source, target] += weight
+    for origin, place, weight in edges:
+        transition[origin, place] += weight
     initial = np.zeros(len(states))
     initial[: chain.n_states] = chain.initial
     keys = list(states)
@@ -98,10 +101,18 @@ def remembered(chain: LabelChain, order: int) -> IntArray:
     return _expand(chain, order)[1]
 
 
+def normalised(values: FloatArray) -> FloatArray:
+    """Divide by the sum, unless rounding is all that is wrong with it."""
+    total = values.sum()
+    return values if abs(total - 1) < 1e-12 else np.asarray(values / total)
+
+
 def check_distribution(values: FloatArray, what: str) -> None:
     """Raise a `PriorError` unless `values` are probabilities that sum to one."""
     if not np.isfinite(values).all() or (values < 0).any():
         raise PriorError(f"{what} must hold probabilities; found {np.array2string(values, threshold=8)}.")
     total = float(values.sum())
     if abs(total - 1) > _TOLERANCE:
-        raise PriorError(f"{what} must sum to one; found {total:.6g}.\n  Divide by the sum if these are weights.")
+        raise PriorError(
+            f"{what} must sum to one; found {total:.6g}.\n  Divide by the sum if these are weights."
+        )

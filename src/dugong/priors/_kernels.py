@@ -1,0 +1,299 @@
+"""Compiled loops over label chains: marginals, samples, joint laws of two tasks, sums over parts of a task.
+
+Arrays in, arrays out. Transitions come row by row without their zeros (`heads`, `targets`, `weights`: the
+rows of a sparse matrix), because pattern priors have many states and few ways on. Automata come as
+`following` (state, class) and `outputs` (state); state 0 is the one before any element.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from dugong.types import FloatArray, IntArray
+
+
+@njit(cache=True)
+def sample_states(
+    initial: FloatArray, transition: FloatArray, labels: IntArray, offsets: IntArray, uniforms: FloatArray
+) -> IntArray:
+    """Class index of every element, from cumulative laws and one uniform number per element."""
+    n_states = len(initial)
+    places = np.empty(len(uniforms), np.int64)
+    for sequence in range(len(offsets) - 1):
+        state = 0
+        for place in range(offsets[sequence], offsets[sequence + 1]):
+            law = initial if place == offsets[sequence] else transition[state]
+            # Rounding may leave the last sum below one; scaling by it keeps impossible states impossible.
+            level = uniforms[place] * law[n_states - 1]
+            state = 0
+            while law[state] <= level:
+                state += 1
+            places[place] = labels[state]
+    return places
+
+
+@njit(cache=True)
+def spread(law: FloatArray, heads: IntArray, targets: IntArray, weights: FloatArray, out: FloatArray) -> None:
+    """One step of the chain: out = law @ transition."""
+    out[:] = 0.0
+    for state in range(len(law)):
+        if law[state] != 0.0:
+            for edge in range(heads[state], heads[state + 1]):
+                out[targets[edge]] += law[state] * weights[edge]
+
+
+@njit(cache=True)
+def state_marginals(
+    initial: FloatArray,
+    heads: IntArray,
+    targets: IntArray,
+    weights: FloatArray,
+    length: int,
+    tolerance: float,
+) -> FloatArray:
+    """Law of the state by position, cut where it no longer moves by more than `tolerance`."""
+    capacity = min(length, 1024)
+    laws = np.empty((capacity, len(initial)))
+    laws[0] = initial
+    used = 1
+    while used < length:
+        if used == len(laws):
+            larger = np.empty((min(length, 2 * len(laws)), len(initial)))
+            larger[:used] = laws
+            laws = larger
+        spread(laws[used - 1], heads, targets, weights, laws[used])
+        used += 1
+        if np.abs(laws[used - 1] - laws[used - 2]).max() <= tolerance:
+            break
+    return laws[:used]
+
+
+@njit(cache=True)
+def class_count_moments(
+    initial: FloatArray,
+    heads: IntArray,
+    targets: IntArray,
+    weights: FloatArray,
+    labels: IntArray,
+    n_classes: int,
+    lengths: IntArray,
+) -> tuple[FloatArray, FloatArray]:
+    """E[n_c] and E[n_c n_d] of the numbers of elements of each class, for every (sorted) length."""
+    n_states, K = len(initial), n_classes
+    first = np.zeros((len(lengths), K))
+    second = np.zeros((len(lengths), K, K))
+    # Column 0: the law; columns 1..K: sums of n_c; then sums of n_c n_d.
+    width = 1 + K + K * K
+    now = np.zeros((n_states, width))
+    later = np.zeros((n_states, width))
+    place = 0
+    while place < len(lengths) and lengths[place] == 0:
+        place += 1
+    length = lengths[-1] if len(lengths) else 0
+    for t in range(length):
+        if t == 0:
+            now[:, 0] = initial
+        else:
+            later[:] = 0.0
+            for state in range(n_states):
+                for edge in range(heads[state], heads[state + 1]):
+                    for column in range(width):
+                        later[targets[edge], column] += weights[edge] * now[state, column]
+            now, later = later, now
+        for state in range(n_states):
+            c = labels[state]
+            row = now[state]
+            for d in range(K):
+                row[1 + K + c * K + d] += row[1 + d]
+                row[1 + K + d * K + c] += row[1 + d]
+            row[1 + K + c * K + c] += row[0]
+            row[1 + c] += row[0]
+        while place < len(lengths) and lengths[place] == t + 1:
+            for state in range(n_states):
+                for c in range(K):
+                    first[place, c] += now[state, 1 + c]
+                    for d in range(K):
+                        second[place, c, d] += now[state, 1 + K + c * K + d]
+            place += 1
+    return first, second
+
+
+@njit(cache=True)
+def _reach(following: IntArray, highest: int) -> int:
+    best = 0
+    for state in range(highest + 1):
+        for label in range(following.shape[1]):
+            best = max(best, following[state, label])
+    return best
+
+
+@njit(cache=True)
+def pair_laws(
+    starts: FloatArray,
+    heads: IntArray,
+    targets: IntArray,
+    weights: FloatArray,
+    labels: IntArray,
+    following_a: IntArray,
+    outputs_a: IntArray,
+    n_a: int,
+    following_b: IntArray,
+    outputs_b: IntArray,
+    n_b: int,
+    bounds: IntArray,
+) -> FloatArray:
+    """Joint law of two pieces for many questions, shape (n_questions, n_a, n_b).
+
+    Question n starts from the state law (or weighted sum of laws) ``starts[n]`` at element 0, and asks
+    for the pieces ``[bounds[n, 0], bounds[n, 1])`` and ``[bounds[n, 2], bounds[n, 3])``. An empty second
+    piece has output 0.
+    """
+    n_questions, n_states = starts.shape
+    Q_a, Q_b = max(len(outputs_a), n_a), max(len(outputs_b), n_b)
+    laws = np.zeros((n_questions, n_a, n_b))
+    now = np.zeros((n_states, Q_a, Q_b))
+    later = np.zeros((n_states, Q_a, Q_b))
+    for n in range(n_questions):
+        a0, a1, b0, b1 = bounds[n, 0], bounds[n, 1], bounds[n, 2], bounds[n, 3]
+        high_a, high_b = 0, 0
+        now[:, 0, 0] = starts[n]
+        for t in range(max(a1, b1)):
+            if t > 0:
+                later[:, : high_a + 1, : high_b + 1] = 0.0
+                for state in range(n_states):
+                    for edge in range(heads[state], heads[state + 1]):
+                        target, weight = targets[edge], weights[edge]
+                        for i in range(high_a + 1):
+                            for j in range(high_b + 1):
+                                later[target, i, j] += weight * now[state, i, j]
+                now, later = later, now
+            in_a, in_b = a0 <= t < a1, b0 <= t < b1
+            if in_a or in_b:
+                next_a = _reach(following_a, high_a) if in_a else high_a
+                next_b = _reach(following_b, high_b) if in_b else high_b
+                later[:, : next_a + 1, : next_b + 1] = 0.0
+                for state in range(n_states):
+                    c = labels[state]
+                    for i in range(high_a + 1):
+                        to_a = following_a[i, c] if in_a else i
+                        for j in range(high_b + 1):
+                            to_b = following_b[j, c] if in_b else j
+                            later[state, to_a, to_b] += now[state, i, j]
+                now, later = later, now
+                high_a, high_b = next_a, next_b
+            if t + 1 == a1 and in_a:
+                later[:, :n_a, : high_b + 1] = 0.0
+                for state in range(n_states):
+                    for i in range(high_a + 1):
+                        for j in range(high_b + 1):
+                            later[state, outputs_a[i], j] += now[state, i, j]
+                now, later = later, now
+                high_a = n_a - 1
+            if t + 1 == b1 and in_b:
+                later[:, : high_a + 1, :n_b] = 0.0
+                for state in range(n_states):
+                    for i in range(high_a + 1):
+                        for j in range(high_b + 1):
+                            later[state, i, outputs_b[j]] += now[state, i, j]
+                now, later = later, now
+                high_b = n_b - 1
+        for state in range(n_states):
+            for i in range(high_a + 1):
+                for j in range(high_b + 1):
+                    laws[n, i, j] += now[state, i, j]
+    return laws
+
+
+@njit(cache=True)
+def part_sums(
+    initial: FloatArray,
+    heads: IntArray,
+    targets: IntArray,
+    weights: FloatArray,
+    labels: IntArray,
+    following_a: IntArray,
+    outputs_a: IntArray,
+    n_a: int,
+    following_b: IntArray,
+    outputs_b: IntArray,
+    begins: IntArray,
+    ends: IntArray,
+    births: IntArray,
+    lengths: IntArray,
+) -> FloatArray:
+    """Sum over the parts of a whole of the joint law (part, whole), for wholes of several sorted lengths.
+
+    The whole is elements ``[0, length)``. Part k is ``[begins[k], min(ends[k], length))``; it exists in
+    wholes longer than ``births[k]``. One forward pass serves all lengths: it carries the law of (state,
+    whole), the sums over finished parts, and one law of (state, part, whole) for every part that is open.
+    Shape (n_lengths, n_a, 2).
+    """
+    n_states, Q_a, Q_b = len(initial), len(outputs_a), len(outputs_b)
+    n_open = 0
+    low = 0
+    for k in range(len(begins)):
+        while ends[low] <= begins[k]:
+            low += 1
+        n_open = max(n_open, k - low + 1)
+    # Layers of `now`: 0 the law itself; 1..n_a finished parts by output; then Q_a layers for every open slot.
+    n_layers = 1 + n_a + n_open * Q_a
+    now = np.zeros((n_layers, n_states, Q_b))
+    later = np.zeros((n_layers, n_states, Q_b))
+    owner = np.full(n_open, -1)
+    sums = np.zeros((len(lengths), n_a, 2))
+    high, part, place = 0, 0, 0
+    length = lengths[-1] if len(lengths) else 0
+    for t in range(length):
+        reach = _reach(following_b, high)
+        later[:, :, : reach + 1] = 0.0
+        for layer in range(n_layers):
+            slot = (layer - 1 - n_a) // Q_a if layer > n_a else -1
+            if (slot >= 0 and owner[slot] < 0) or (t == 0 and layer > 0):
+                continue
+            for state in range(n_states):
+                if t == 0:
+                    to = following_b[0, labels[state]]
+                    later[0, state, to] += initial[state]
+                    continue
+                for edge in range(heads[state], heads[state + 1]):
+                    target, weight = targets[edge], weights[edge]
+                    c = labels[target]
+                    to_layer = layer
+                    if slot >= 0:
+                        to_layer = 1 + n_a + slot * Q_a + following_a[(layer - 1 - n_a) % Q_a, c]
+                    for j in range(high + 1):
+                        later[to_layer, target, following_b[j, c]] += weight * now[layer, state, j]
+        now, later = later, now
+        high = reach
+        while part < len(begins) and begins[part] == t:
+            slot = 0
+            while owner[slot] >= 0:
+                slot += 1
+            owner[slot] = part
+            base = 1 + n_a + slot * Q_a
+            now[base : base + Q_a, :, : high + 1] = 0.0
+            for state in range(n_states):
+                to_layer = base + following_a[0, labels[state]]
+                for j in range(high + 1):
+                    now[to_layer, state, j] = now[0, state, j]
+            part += 1
+        for slot in range(n_open):
+            if owner[slot] >= 0 and ends[owner[slot]] == t + 1:
+                for q in range(Q_a):
+                    for state in range(n_states):
+                        for j in range(high + 1):
+                            now[1 + outputs_a[q], state, j] += now[1 + n_a + slot * Q_a + q, state, j]
+                owner[slot] = -1
+        while place < len(lengths) and lengths[place] == t + 1:
+            for state in range(n_states):
+                for j in range(high + 1):
+                    for i in range(n_a):
+                        sums[place, i, outputs_b[j]] += now[1 + i, state, j]
+                    for slot in range(n_open):
+                        if owner[slot] >= 0 and births[owner[slot]] < t + 1:
+                            for q in range(Q_a):
+                                layer = 1 + n_a + slot * Q_a + q
+                                sums[place, outputs_a[q], outputs_b[j]] += now[layer, state, j]
+            place += 1
+    return sums

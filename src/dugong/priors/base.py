@@ -1,0 +1,115 @@
+"""What every prior can be asked, whatever it is made of.
+
+A prior is a law over the labels of a sequence. The questions (probability of a pattern, moments of tasks,
+shorter lengths, samples) are answered here from `chain()`, the one form that inference reads as well;
+`Joint`, which has no chain, answers them from its own table.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dugong.exceptions import PriorError
+from dugong.priors import moments
+from dugong.priors._kernels import sample_states
+from dugong.priors.chain import LabelChain
+from dugong.priors.labels import class_index, class_values, plural
+from dugong.priors.law import chain_law
+from dugong.priors.pieces import GivenSpans, Task, piece_of
+from dugong.types import FloatArray, Int8Array, IntArray
+
+if TYPE_CHECKING:
+    from dugong.priors.patterns import Patterns
+
+SHORT = 16
+
+
+class Prior(ABC):
+    """A law over the labels of a sequence of any length."""
+
+    __slots__ = ()
+
+    n_classes: int
+
+    @abstractmethod
+    def chain(self) -> LabelChain:
+        """The law as a homogeneous Markov chain over label states."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that `priors.from_dict` turns back into the same prior."""
+
+    @property
+    def classes(self) -> tuple[int, ...]:
+        """Class values of element labels: (-1, 1), or 1..K."""
+        return class_values(self.n_classes)
+
+    def joint_law(
+        self,
+        tasks: tuple[Task, ...] | list[Task],
+        length: int,
+        spans: GivenSpans | None = None,
+        class_names: tuple[str, ...] | None = None,
+    ) -> FloatArray:
+        """Joint law of the labels of some tasks of one sequence, exact; one axis per task, in class order.
+
+        Parameters
+        ----------
+        tasks : list of (resolution, index)
+        length : int
+            Elements of the sequence.
+        spans : mapping of name to list of (start, stop), optional
+            The pieces of this sequence, for tasks at a `Spans` resolution.
+        class_names : tuple of str, optional
+            Needed when a resolution names its class (``of="REM"``).
+        """
+        pieces = [piece_of(task, length, self.n_classes, spans, class_names) for task in tasks]
+        return chain_law(self.chain(), pieces)
+
+    def probability(self, pattern: tuple[int, ...] | list[int] | Int8Array) -> float:
+        """Probability that a sequence begins with (for its own length: is) this pattern of class values."""
+        chain = self.chain()
+        places = [class_index(label, self.n_classes, "a pattern") for label in pattern]
+        law = chain.initial
+        for position, place in enumerate(places):
+            law = np.where(chain.labels == place, law if position == 0 else law @ chain.transition, 0.0)
+        return float(law.sum()) if places else 1.0
+
+    def mean(self, task: Task, length: int, spans: GivenSpans | None = None) -> float:
+        """E[y] of a task, with y = +1 if it is positive and -1 otherwise; see `moments.expectation`."""
+        return moments.expectation(self, task, length, spans=spans)
+
+    def cov(self, task_a: Task, task_b: Task, length: int, spans: GivenSpans | None = None) -> float:
+        """Cov(y, y') of two tasks at any resolutions; see `moments.covariance`."""
+        return moments.covariance(self, task_a, task_b, length, spans=spans)
+
+    def shorter(self, length: int) -> Patterns:
+        """The law of the first `length` labels as a table of patterns."""
+        from dugong.priors.patterns import Patterns
+
+        if length < 1 or self.n_classes**length > 2**SHORT:
+            raise PriorError(
+                f"a table of patterns needs a length from 1 with at most {2**SHORT} patterns; "
+                f"found {plural(length, 'element')} of {self.n_classes} classes."
+            )
+        return Patterns(self.joint_law([("element", place) for place in range(length)], length))
+
+    def sample(self, length: int, rng: np.random.Generator) -> Int8Array:
+        """Class values of one sequence, shape (length,)."""
+        return self.sample_lengths(np.array([length]), rng)
+
+    def sample_lengths(self, lengths: IntArray, rng: np.random.Generator) -> Int8Array:
+        """Class values of many sequences, flat, sequence after sequence."""
+        chain = self.chain()
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        places = sample_states(
+            np.cumsum(chain.initial),
+            np.cumsum(chain.transition, axis=1),
+            chain.labels,
+            offsets,
+            rng.random(int(offsets[-1])),
+        )
+        return np.array(self.classes, dtype=np.int8)[places]

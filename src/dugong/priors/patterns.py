@@ -1,0 +1,193 @@
+"""The paper's prior: a table over short label patterns, continued to any length.
+
+The first L labels of a sequence follow the table exactly; a shorter sequence gets the marginal of its
+first labels. Beyond L, the next label follows P(next | last L - 1 labels) of the table, so no sequence is
+cut into pieces of L. A context that begins no possible pattern is shortened from its far end until some
+pattern holds it with a label after it; with nothing left the next label follows the share of each class
+in the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from dugong.exceptions import PriorError
+from dugong.priors.base import Prior
+from dugong.priors.chain import LabelChain, check_distribution, normalised
+from dugong.priors.labels import class_index, class_values, plural
+from dugong.types import FloatArray
+
+Pattern = tuple[int, ...]
+MOST_STATES = 4096
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Patterns(Prior):
+    """A table over label patterns of one length; patterns that are not named are impossible.
+
+    Parameters
+    ----------
+    table : mapping of pattern to probability, or array
+        Patterns are tuples of class values (-1/+1, or 1..K). An array has one axis per element, in class
+        order.
+    n_classes : int, optional
+        By default two if all labels are -1 or +1, else the largest class; an array says it itself.
+
+    Examples
+    --------
+    >>> prior = Patterns({(-1, -1): 0.7, (-1, 1): 0.1, (1, 1): 0.2})
+    >>> prior.probability((-1,))
+    0.8
+    """
+
+    patterns: tuple[Pattern, ...]
+    probabilities: tuple[float, ...]
+    n_classes: int
+
+    def __init__(self, table: Mapping[Pattern, float] | FloatArray, *, n_classes: int | None = None) -> None:
+        if not isinstance(table, Mapping):
+            table, n_classes = _from_array(np.asarray(table, dtype=np.float64), n_classes)
+        _check_patterns(table)
+        if n_classes is None:
+            labels = {int(label) for pattern in table for label in pattern}
+            n_classes = 2 if labels <= {-1, 1} else max(*labels, 2)
+        for pattern in table:
+            for label in pattern:
+                class_index(label, n_classes, "a pattern")
+        check_distribution(np.array([float(p) for p in table.values()]), "the table of patterns")
+        kept = sorted((tuple(map(int, pattern)), float(p)) for pattern, p in table.items() if p > 0)
+        law = normalised(np.array([p for _, p in kept]))
+        object.__setattr__(self, "patterns", tuple(pattern for pattern, _ in kept))
+        object.__setattr__(self, "probabilities", tuple(law.tolist()))
+        object.__setattr__(self, "n_classes", int(n_classes))
+
+    @property
+    def length(self) -> int:
+        """Labels in a pattern."""
+        return len(self.patterns[0])
+
+    def chain(self) -> LabelChain:
+        """The table as a chain of order L - 1; its states are the label tuples of up to L - 1 elements."""
+        return _chain(self)
+
+    def table(self) -> FloatArray:
+        """The table as an array with one axis per element, in class order."""
+        values = class_values(self.n_classes)
+        table = np.zeros((self.n_classes,) * self.length)
+        for pattern, probability in zip(self.patterns, self.probabilities, strict=True):
+            table[tuple(values.index(label) for label in pattern)] = probability
+        return table
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that `priors.from_dict` turns back into the same prior."""
+        return {
+            "kind": "patterns",
+            "n_classes": self.n_classes,
+            "patterns": [list(pattern) for pattern in self.patterns],
+            "probabilities": list(self.probabilities),
+        }
+
+    def __repr__(self) -> str:
+        possible = f"{len(self.patterns)} of {self.n_classes**self.length} possible"
+        return f"Patterns(length={self.length}, n_classes={self.n_classes}, {possible})"
+
+    def __str__(self) -> str:
+        order = np.argsort(-np.array(self.probabilities), kind="stable")
+        rows = [f"  {_show(self.patterns[i])}  {self.probabilities[i]:.4g}" for i in order[:12]]
+        more = [f"  ... and {len(order) - 12} more"] if len(order) > 12 else []
+        return "\n".join([repr(self), *rows, *more])
+
+
+def _show(pattern: Pattern) -> str:
+    return "(" + ", ".join(f"{label:>2d}" for label in pattern) + ")"
+
+
+def _from_array(table: FloatArray, n_classes: int | None) -> tuple[dict[Pattern, float], int]:
+    if table.ndim == 0 or len(set(table.shape)) != 1 or table.shape[0] < 2:
+        raise PriorError(
+            "a table of patterns needs one axis per element, each with one place per class; "
+            f"found shape {table.shape}."
+        )
+    if n_classes not in (None, table.shape[0]):
+        raise PriorError(f"the table has {table.shape[0]} classes; found n_classes={n_classes}.")
+    values = class_values(table.shape[0])
+    cells = {tuple(values[c] for c in place): float(p) for place, p in np.ndenumerate(table)}
+    return cells, table.shape[0]
+
+
+def _check_patterns(table: Mapping[Pattern, float]) -> None:
+    if not table:
+        raise PriorError("a table of patterns needs at least one pattern; found none.")
+    lengths = sorted({len(pattern) for pattern in table})
+    if len(lengths) > 1 or lengths[0] == 0:
+        raise PriorError(
+            "all patterns must have the same length, at least one; "
+            f"found lengths {', '.join(map(str, lengths))}."
+        )
+
+
+@lru_cache(maxsize=32)
+def _chain(prior: Patterns) -> LabelChain:
+    values = class_values(prior.n_classes)
+    rows = [tuple(values.index(label) for label in pattern) for pattern in prior.patterns]
+    continued = _Continuation(rows, prior.probabilities, prior.n_classes)
+    order = max(prior.length - 1, 1)
+    first = continued.following(())
+    states: dict[Pattern, int] = {}
+    for label in np.flatnonzero(first):
+        states[int(label),] = len(states)
+    edges: list[tuple[int, int, float]] = []
+    queue = list(states)
+    for context in queue:
+        law = continued.following(context)
+        for label in np.flatnonzero(law):
+            target = (*context, int(label))[-order:]
+            if target not in states:
+                states[target] = len(states)
+                queue.append(target)
+            edges.append((states[context], states[target], float(law[label])))
+        if len(states) > MOST_STATES:
+            raise PriorError(
+                f"patterns of {plural(prior.length, 'element')} need more than {MOST_STATES} states.\n"
+                "  Use prior.shorter(length) or a Markov prior."
+            )
+    transition = np.zeros((len(states), len(states)))
+    for origin, place, weight in edges:
+        transition[origin, place] = weight
+    initial = np.zeros(len(states))
+    for label in np.flatnonzero(first):
+        initial[states[int(label),]] = first[label]
+    labels = np.array([state[-1] for state in states])
+    return LabelChain(initial=initial, transition=transition, labels=labels, n_classes=prior.n_classes)
+
+
+class _Continuation:
+    """P(next label | context) of a table of patterns."""
+
+    def __init__(self, rows: list[Pattern], probabilities: tuple[float, ...], n_classes: int) -> None:
+        self.rows, self.probabilities, self.n_classes = rows, probabilities, n_classes
+        self.length = len(rows[0])
+        self.beginning: dict[Pattern, FloatArray] = {}
+        self.anywhere: dict[Pattern, FloatArray] = {}
+        for row, probability in zip(rows, probabilities, strict=True):
+            for stop in range(self.length):
+                self._add(self.beginning, row[:stop], row[stop], probability)
+                for start in range(stop + 1):
+                    self._add(self.anywhere, row[start:stop], row[stop], probability)
+
+    def _add(self, laws: dict[Pattern, FloatArray], context: Pattern, label: int, weight: float) -> None:
+        laws.setdefault(context, np.zeros(self.n_classes))[label] += weight
+
+    def following(self, context: Pattern) -> FloatArray:
+        if len(context) >= self.length:
+            context = context[len(context) - self.length + 1 :]
+        if context in self.beginning:
+            return np.asarray(self.beginning[context] / self.beginning[context].sum())
+        while context not in self.anywhere:
+            context = context[1:]
+        return np.asarray(self.anywhere[context] / self.anywhere[context].sum())
