@@ -1,8 +1,8 @@
 """The law of the votes given the labels, as a product of factors: what estimation hands to inference.
 
 Every source has exactly one factor, P(its vote | labels, votes of its parents); the product over factors and
-tasks is P(votes | Y): conditionals along an elimination order of the source graph. The last axis of a table runs
-over vote columns: the classes, abstain, then underspecified codes.
+tasks is P(votes | Y): conditionals along an elimination order of the source graph. The last axis of a table
+runs over vote columns: the classes, abstain, then underspecified codes.
 A vote that was not asked leaves its factor out. If only a parent's vote is missing, `marginal` takes the
 table's place; without a `marginal` the factor is left out as well.
 """
@@ -105,8 +105,8 @@ class Temporal:
         classes, columns = self.first.shape
         if self.step.shape != (classes, classes, columns, columns):
             raise GraphError(
-                f"the step table of {self.source!r} must have the shape {(classes, classes, columns, columns)}, "
-                f"as its first table is {self.first.shape}; found {self.step.shape}."
+                f"the step table of {self.source!r} must have the shape "
+                f"{(classes, classes, columns, columns)}, as its first table is {self.first.shape}; found {self.step.shape}."
             )
 
     @property
@@ -200,8 +200,8 @@ class FullTable:
             base = round(size ** (1 / self.n_tasks)) if self.n_tasks > 0 else 0
             if base < 2 or base**self.n_tasks != size:
                 raise GraphError(
-                    f"the full table of {self.source!r} must have (number of {what} values) ** {self.n_tasks} "
-                    f"{what} patterns; found {size}."
+                    f"the full table of {self.source!r} must have (number of {what} values) "
+                    f"** {self.n_tasks} {what} patterns; found {size}."
                 )
 
     @property

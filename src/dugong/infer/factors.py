@@ -1,0 +1,256 @@
+"""From parameters to flat look-up tables: what both engines read.
+
+Every factor becomes a table with one axis per vote it reads (its own last) and a last axis over *codes*:
+small integers that say what the factor needs to know about the labels (its own label; the pair of labels `lag`
+tasks apart; its own label and the containing task's). Every vote axis has one more place than there are votes,
+for "not asked", so that missing votes need no case of their own. Factors that read the same codes share a
+*channel*.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from dugong.exceptions import VoteError
+from dugong.infer.parameters import Conditional, Crossed, Factor, FullTable, Parameters, Temporal
+from dugong.tasks import Element, Resolution, describe
+from dugong.types import FloatArray, Int8Array, IntArray, read_only
+from dugong.votes import Votes, class_indices
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Channel:
+    """What some factors at one resolution need to know about the labels.
+
+    The code is ``label``, or ``earlier label * K + label`` with a `lag`, or ``label * 2 + containing label``
+    with a `parent` resolution.
+    """
+
+    resolution: Resolution
+    lag: int = 0
+    parent: Resolution | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Reading:
+    """One vote that a factor reads: whose, where, and at which place of the table each int8 value lies.
+
+    Attributes
+    ----------
+    column : place of the source in the votes; -1 if it is not there, so that it was never asked
+    lag : tasks back from the factor's own task
+    container : resolution of the task that contains the factor's own task; None for the own resolution
+    places : (256,) place on the table's axis of every vote, by its unsigned byte; the last is "not asked"
+    size : length of the table's axis
+    """
+
+    column: int
+    places: IntArray
+    size: int
+    lag: int = 0
+    container: Resolution | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FlatFactor:
+    """A factor as one table: (positions, one axis per reading, codes), discounted by its weight."""
+
+    factor: Factor
+    channel: Channel
+    readings: tuple[Reading, ...]
+    table: FloatArray
+
+    @property
+    def n_codes(self) -> int:
+        """Size of the last axis."""
+        return int(self.table.shape[-1])
+
+
+def flatten(votes: Votes, parameters: Parameters) -> tuple[FlatFactor, ...]:
+    """All factors whose source is among the votes, as flat tables.
+
+    Raises
+    ------
+    VoteError
+        If a source has no factor, votes at another resolution, or uses a code that its table does not have.
+    """
+    for info in votes.sources:
+        if info.name not in parameters.sources:
+            known = ", ".join(map(repr, parameters.sources))
+            raise VoteError(
+                f"every source needs parameters; found none for {info.name!r}, only for {known}.\n"
+                "  Leave it out with votes.select(sources=...), or fit again with it."
+            )
+    present = [factor for factor in parameters.factors if factor.source in votes.source_names]
+    for factor in present:
+        _check_source(votes, factor)
+    return tuple(_flatten_one(votes, factor) for factor in present)
+
+
+def _check_source(votes: Votes, factor: Factor) -> None:
+    info = votes.sources[votes.index(factor.source)]
+    if info.resolution != factor.resolution:
+        raise VoteError(
+            f"source {factor.source!r} has parameters for {describe(factor.resolution)}; "
+            f"found votes on {describe(info.resolution)}."
+        )
+    if isinstance(factor.resolution, Element) and votes.partial:
+        places = class_indices(votes, votes.column(factor.source), votes.n_classes)
+        if places.size and int(places.max()) >= factor.n_columns:
+            raise VoteError(
+                f"the table of source {factor.source!r} has {factor.n_columns} columns; "
+                f"found the underspecified vote {int(places.max())}.\n  Fit with votes that contain it."
+            )
+
+
+def _flatten_one(votes: Votes, factor: Factor) -> FlatFactor:
+    own = _reading(votes, factor.source, factor.resolution, factor.n_columns)
+    channel = Channel(resolution=factor.resolution)
+    if isinstance(factor, Temporal):
+        earlier = _reading(votes, factor.source, factor.resolution, factor.n_columns, lag=factor.lag)
+        readings: tuple[Reading, ...] = (earlier, own)
+        channel = Channel(resolution=factor.resolution, lag=factor.lag)
+        table = _temporal_table(factor)
+    elif isinstance(factor, Crossed) and factor.parent not in votes.source_names:
+        readings, table = (own,), _alone_table(factor)
+    elif isinstance(factor, Crossed):
+        coarse = factor.parent_resolution
+        readings = (_reading(votes, factor.parent, coarse, factor.table.shape[2], container=coarse), own)
+        channel = Channel(resolution=factor.resolution, parent=coarse)
+        table = _crossed_table(factor)
+    elif isinstance(factor, FullTable):
+        readings = (own,) * factor.n_tasks
+        table = _full_table(factor)
+    else:
+        sizes = factor.table.shape[1 + factor.by_position : -1]
+        parents = [
+            _reading(votes, name, factor.resolution, size)
+            for name, size in zip(factor.parents, sizes, strict=True)
+        ]
+        readings = (*parents, own)
+        table = _conditional_table(factor)
+    return FlatFactor(
+        factor=factor, channel=channel, readings=readings, table=read_only(table**factor.weight)
+    )
+
+
+def _reading(
+    votes: Votes,
+    name: str,
+    resolution: Resolution,
+    n_columns: int,
+    *,
+    lag: int = 0,
+    container: Resolution | None = None,
+) -> Reading:
+    column = votes.index(name) if name in votes.source_names else -1
+    places = code_places(votes, resolution)
+    places[(places < 0) | (places >= n_columns)] = n_columns
+    return Reading(column=column, places=places, size=n_columns + 1, lag=lag, container=container)
+
+
+def code_places(votes: Votes, resolution: Resolution) -> IntArray:
+    """Table column of every int8 vote by its unsigned byte, shape (256,); -1 for "not asked"."""
+    n_classes = votes.n_classes if isinstance(resolution, Element) else 2
+    every: Int8Array = np.arange(256, dtype=np.uint8).view(np.int8)
+    return class_indices(votes, every, n_classes).astype(np.int64)
+
+
+def _conditional_table(factor: Conditional) -> FloatArray:
+    law = factor.table if factor.by_position else factor.table[None]
+    law = np.moveaxis(law, 1, -1)
+    table = np.ones([law.shape[0], *(size + 1 for size in law.shape[1:-1]), law.shape[-1]])
+    if factor.marginal is not None:
+        marginal = factor.marginal if factor.by_position else factor.marginal[None]
+        wide = np.moveaxis(marginal, 1, -1).reshape(
+            law.shape[0], *(1,) * len(factor.parents), *law.shape[-2:]
+        )
+        table[..., :-1, :] = wide
+    table[voted(table)] = law
+    return table
+
+
+def _temporal_table(factor: Temporal) -> FloatArray:
+    classes, columns = factor.first.shape
+    table = np.ones((1, columns + 1, columns + 1, classes, classes))
+    table[0, -1, :-1] = factor.first.T[:, None, :]
+    table[0, :-1, :-1] = factor.step.transpose(2, 3, 0, 1)
+    return table.reshape(1, columns + 1, columns + 1, classes * classes)
+
+
+def _crossed_table(factor: Crossed) -> FloatArray:
+    classes, _, parent_columns, columns = factor.table.shape
+    table = np.ones((1, parent_columns + 1, columns + 1, classes, 2))
+    if factor.marginal is not None:
+        table[0, -1, :-1] = factor.marginal.T[:, :, None]
+    table[0, :-1, :-1] = factor.table.transpose(2, 3, 0, 1)
+    return table.reshape(1, parent_columns + 1, columns + 1, classes * 2)
+
+
+def _alone_table(factor: Crossed) -> FloatArray:
+    """The table of a crossed factor whose parent never voted."""
+    table = np.ones((1, factor.n_columns + 1, factor.n_classes))
+    if factor.marginal is not None:
+        table[0, :-1] = factor.marginal.T
+    return table
+
+
+def _full_table(factor: FullTable) -> FloatArray:
+    """Missing votes are summed out, which is exact."""
+    table = factor.table.T.reshape(*(factor.n_columns,) * factor.n_tasks, -1)
+    for axis in range(factor.n_tasks):
+        table = np.concatenate([table, table.sum(axis=axis, keepdims=True)], axis=axis)
+    return table[None]
+
+
+def voted(table: FloatArray) -> tuple[slice, ...]:
+    """Index of the part of a flat table where every vote was given."""
+    return (slice(None), *(slice(0, -1),) * (table.ndim - 2), slice(None))
+
+
+def fold_counts(flat: FlatFactor, counts: FloatArray) -> dict[str, FloatArray]:
+    """Expected counts by cell of a flat table, as counts by cell of the factor's own tables.
+
+    Parameters
+    ----------
+    counts : the shape of ``flat.table``
+
+    Returns
+    -------
+    dict
+        "table" and, where the factor has one, "marginal"; "step" and "first" for a temporal factor.
+    """
+    factor = flat.factor
+    full = counts[voted(counts)]
+    if isinstance(factor, Temporal):
+        classes, columns = factor.first.shape
+        step = full.reshape(columns, columns, classes, classes).transpose(2, 3, 0, 1)
+        first = counts[0, -1, :-1].reshape(columns, classes, classes).sum(axis=1).T
+        return {"step": step, "first": first}
+    if isinstance(factor, Crossed) and len(flat.readings) == 1:
+        return {"table": np.zeros(factor.table.shape), "marginal": full[0].T}
+    if isinstance(factor, Crossed):
+        classes, _, parent_columns, columns = factor.table.shape
+        table = full.reshape(parent_columns, columns, classes, 2).transpose(2, 3, 0, 1)
+        marginal = counts[0, -1, :-1].reshape(columns, classes, 2).sum(axis=2).T
+        return {"table": table, "marginal": marginal}
+    if isinstance(factor, FullTable):
+        return {"table": full.reshape(-1, full.shape[-1]).T}
+    table = np.moveaxis(full, -1, 1)
+    marginal = np.moveaxis(_missing_parents(counts), -1, 1)
+    folded = {"table": table, "marginal": marginal} if factor.parents else {"table": table}
+    return folded if factor.by_position else {name: value[0] for name, value in folded.items()}
+
+
+def _missing_parents(counts: FloatArray) -> FloatArray:
+    """Counts by own vote where at least one parent's vote is missing, shape (positions, C, K)."""
+    n_parents = counts.ndim - 3
+    total = np.zeros((counts.shape[0], counts.shape[-2] - 1, counts.shape[-1]))
+    for missing in product((False, True), repeat=n_parents):
+        if any(missing):
+            part = counts[(slice(None), *(-1 if gone else slice(0, -1) for gone in missing), slice(0, -1))]
+            total += part.sum(axis=tuple(range(1, part.ndim - 2)))
+    return total
