@@ -1,0 +1,120 @@
+"""Joint tables of several votes given their labels, by unbiased proxies (METHOD 3.4).
+
+One idea serves all: for votes F and tasks V, ``E[F * product of y] = E[F * product of proxies]`` is observable; the
+inverse Walsh transform over the subsets V turns these into ``P(F, labels)``. Cliques of sources, a source with itself
+in time, a fine with a coarse source, and full tables differ only in which votes and tasks enter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+import numpy as np
+
+from dugong.estimate.design import Design, clique_rows, crossed_rows, full_rows, temporal_rows
+from dugong.estimate.proxies import Tables, combined, expectation
+from dugong.estimate.tables import products_to_joints
+from dugong.exceptions import NotIdentifiableError
+from dugong.moments import Row
+from dugong.types import FloatArray
+
+
+def clique_joint(tables: Tables, names: tuple[str, ...]) -> FloatArray:
+    """P(votes of a clique, label), shape (positions, 2, C, ..., C)."""
+    rows = clique_rows(tables.design, names)
+    _need(rows, tables.design, names)
+    counted = [_by_position(tables, row) for row in rows]
+    return np.stack([_clique_at(tables, rows, counted, position) for position in range(len(counted[0]))])
+
+
+def _clique_at(tables: Tables, rows: list[Row], counted: list[FloatArray], position: int) -> FloatArray:
+    proxies = [row.sources[-1] for row in rows]
+    scores, _ = combined(tables, proxies, position)
+    axis = len(rows[0].slots) - 1
+    with_label = np.zeros(counted[0].shape[1:-1])
+    for proxy, table in zip(proxies, counted, strict=True):
+        with_label += expectation(table[position], {axis: scores[proxy]}, max(table[position].sum(), 1.0))
+    largest = max(counted, key=lambda table: float(table[position].sum()))[position]
+    alone = largest.sum(axis=-1) / max(largest.sum(), 1.0)
+    return products_to_joints(np.stack([alone, with_label]), 1)
+
+
+def temporal_joint(tables: Tables, name: str, lag: int) -> FloatArray:
+    """P(earlier label, label, earlier vote, vote) of a source `lag` tasks apart, shape (2, 2, C, C)."""
+    rows = [row for row in temporal_rows(tables.design, name, lag) if not row.by_position]
+    _need(rows, tables.design, (name,))
+    return _pattern_joint(tables, rows, n_votes=2, proxies=[(row.sources[2],) * 2 for row in rows])
+
+
+def crossed_joint(tables: Tables, fine: str, coarse: str) -> FloatArray:
+    """P(fine label, coarse label, fine vote, coarse vote), shape (2, 2, C, C)."""
+    rows = crossed_rows(tables.design, fine, coarse)
+    _need(rows, tables.design, (fine, coarse))
+    return _pattern_joint(tables, rows, n_votes=2, proxies=[(row.sources[2], row.sources[3]) for row in rows])
+
+
+def full_joint(tables: Tables, name: str) -> FloatArray:
+    """P(labels of all tasks, votes on all tasks), shape (2, ..., 2, C, ..., C)."""
+    rows = full_rows(tables.design, name)
+    _need(rows, tables.design, (name,))
+    size = len(rows[0].slots) // 2
+    return _pattern_joint(tables, rows, n_votes=size, proxies=[(row.sources[size],) * size for row in rows], placed=True)
+
+
+def _pattern_joint(
+    tables: Tables, rows: list[Row], *, n_votes: int, proxies: Sequence[tuple[str, ...]], placed: bool = False
+) -> FloatArray:
+    """Votes on `n_votes` tasks (the first slots of every row), with one proxy per task (the last slots)."""
+    counted = [tables.moments.table(row) for row in rows]
+    n_tasks = len(proxies[0])
+    scored = [
+        [tables.score(name, position if placed else 0) for position, name in enumerate(names)] for names in proxies
+    ]
+    products = np.zeros((*(2,) * n_tasks, *counted[0].shape[:n_votes]))
+    for subset in product((0, 1), repeat=n_tasks):
+        weights = np.array([_precision(scores, subset) for scores in scored])
+        weights = weights / weights.sum() if weights.sum() > 0 else np.full(len(rows), 1 / len(rows))
+        for weight, table, scores in zip(weights, counted, scored, strict=True):
+            axes = {
+                n_votes + task: scores[task][0] if chosen else np.ones(table.shape[n_votes + task])
+                for task, chosen in enumerate(subset)
+            }
+            products[subset] += weight * expectation(table, axes, max(table.sum(), 1.0))
+    return products_to_joints(products, n_tasks)
+
+
+def _precision(scores: list[tuple[FloatArray, float]], subset: tuple[int, ...]) -> float:
+    return float(np.prod([precision for (_, precision), chosen in zip(scores, subset, strict=True) if chosen]))
+
+
+def first_table(tables: Tables, name: str) -> tuple[FloatArray, float]:
+    """P(first vote | first label) of a source, shape (2, C), and the number of first votes behind it."""
+    rows = [row for row in temporal_rows(tables.design, name, tables.design.graph.temporal[name]) if row.by_position]
+    proxies = [row.sources[1] for row in rows]
+    scores, _ = combined(tables, proxies)
+    counted = [tables.moments.table(row)[0] for row in rows]
+    with_label = np.zeros(counted[0].shape[0])
+    for proxy, table in zip(proxies, counted, strict=True):
+        with_label += expectation(table, {1: scores[proxy]}, max(table.sum(), 1.0))
+    alone = counted[0].sum(axis=1) / max(counted[0].sum(), 1.0)
+    joint = products_to_joints(np.stack([alone, with_label]), 1)
+    mean = float(tables.laws.mean(tables.moments.resolution(name), by_position=True)[0])
+    chance = np.array([(1 - mean) / 2, (1 + mean) / 2])
+    return joint / np.maximum(chance, 1e-12)[:, np.newaxis], float(counted[0].sum())
+
+
+def _by_position(tables: Tables, row: Row) -> FloatArray:
+    table = tables.moments.table(row)
+    return table if row.by_position else table[np.newaxis]
+
+
+def _need(rows: list[Row], design: Design, names: tuple[str, ...]) -> None:
+    if rows:
+        return
+    listed = ", ".join(map(repr, names))
+    raise NotIdentifiableError(
+        f"cannot measure how {listed} depend on each other or on themselves: no other source at "
+        f"{' and '.join(sorted({design.info(name).resolution.name for name in names}))} resolution is independent of "
+        "all of them given the labels.\n  Add an independent source there, or remove the dependency."
+    )

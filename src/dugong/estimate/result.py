@@ -1,0 +1,69 @@
+"""What every estimator returns: parameters for inference, tables for people, and a record of what was repaired.
+
+Nothing is repaired in silence: clips, flips, projections and fallbacks are entries of `Diagnostics`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dugong.infer.parameters import Parameters
+from dugong.types import FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """One thing that a user should know: what happened, where, how large, and what can be done."""
+
+    kind: str
+    text: str
+    where: str = ""
+    size: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Diagnostics:
+    """How the estimate came about.
+
+    Attributes
+    ----------
+    notes : repairs, weak spots and choices, in words
+    residuals : standardised residual of the moment equation of every pair of sources
+    support : number of vote pairs behind every pair of sources
+    signs : rule and outcome by connected group of sources
+    condition : condition number by stage of the solution
+    projections : how far each table moved to become a valid one
+    learned : what was learned beside the tables (prior, edges, discounts)
+    """
+
+    notes: tuple[Note, ...] = ()
+    residuals: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    support: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    signs: Mapping[str, str] = field(default_factory=dict)
+    condition: Mapping[str, float] = field(default_factory=dict)
+    projections: Mapping[str, float] = field(default_factory=dict)
+    learned: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Estimate:
+    """The outcome of an estimator.
+
+    Attributes
+    ----------
+    parameters : the factors of P(votes | labels), for inference
+    accuracies : P(vote | label) by source: (K, C); (positions, K, C) with sharing by task; patterns with "full"
+    correlations : P(vote a, vote b | label) by pair: (K, C, C)
+    raw : the same accuracies before they were projected to valid tables (for intervals)
+    raw_correlations : likewise
+    diagnostics : Diagnostics
+    """
+
+    parameters: Parameters
+    accuracies: Mapping[str, FloatArray]
+    correlations: Mapping[tuple[str, str], FloatArray]
+    raw: Mapping[str, FloatArray]
+    raw_correlations: Mapping[tuple[str, str], FloatArray]
+    diagnostics: Diagnostics
