@@ -1,0 +1,111 @@
+"""Dugong: weak supervision for sequences.
+
+Experts write a few noisy sources that vote on elements, windows or whole sequences. Dugong estimates, without ground
+truth, how accurate each source is and how they depend on each other, and turns the votes into probabilistic labels.
+
+The public names are resolved when they are first used, so that ``dugong --help`` imports nothing heavy.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dugong import baselines, estimators, metrics, priors, worlds
+    from dugong.baselines import MajorityVote
+    from dugong.exceptions import (
+        DugongError,
+        GraphError,
+        LabelError,
+        MissingExtraError,
+        NotFittedError,
+        NotIdentifiableError,
+        PriorError,
+        SourceError,
+        TaskError,
+        VoteError,
+    )
+    from dugong.graph import temporal
+    from dugong.metrics import evaluate
+    from dugong.model import LabelModel
+    from dugong.moments import Moments
+    from dugong.sources import apply, source
+    from dugong.tasks import Element, Sequence, Spans, WholeSequence, Window
+    from dugong.types import ABSTAIN, MISSING, NEGATIVE, POSITIVE
+    from dugong.votes import Votes
+
+__version__ = "0.1.0"
+
+_MODULES = ("baselines", "estimators", "metrics", "priors", "worlds")
+_HOMES = {
+    "dugong.baselines": ("MajorityVote",),
+    "dugong.exceptions": (
+        "DugongError",
+        "GraphError",
+        "LabelError",
+        "MissingExtraError",
+        "NotFittedError",
+        "NotIdentifiableError",
+        "PriorError",
+        "SourceError",
+        "TaskError",
+        "VoteError",
+    ),
+    "dugong.graph": ("temporal",),
+    "dugong.metrics": ("evaluate",),
+    "dugong.model": ("LabelModel",),
+    "dugong.moments": ("Moments",),
+    "dugong.sources": ("apply", "source"),
+    "dugong.tasks": ("Element", "Sequence", "Spans", "WholeSequence", "Window"),
+    "dugong.types": ("ABSTAIN", "MISSING", "NEGATIVE", "POSITIVE"),
+    "dugong.votes": ("Votes",),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "ABSTAIN",
+    "MISSING",
+    "NEGATIVE",
+    "POSITIVE",
+    "DugongError",
+    "Element",
+    "GraphError",
+    "LabelError",
+    "LabelModel",
+    "MajorityVote",
+    "MissingExtraError",
+    "Moments",
+    "NotFittedError",
+    "NotIdentifiableError",
+    "PriorError",
+    "Sequence",
+    "SourceError",
+    "Spans",
+    "TaskError",
+    "VoteError",
+    "Votes",
+    "WholeSequence",
+    "Window",
+    "apply",
+    "baselines",
+    "estimators",
+    "evaluate",
+    "metrics",
+    "priors",
+    "source",
+    "temporal",
+    "worlds",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"dugong.{name}")
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'dugong' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -1,0 +1,141 @@
+"""Majority vote: the baseline that every label model has to beat.
+
+In: votes. Out: vote shares. A vote on a window, span or sequence counts for each of its elements, as in the paper's
+non-sequential baseline (section 4.2). Elements about which no source speaks belong to the background class if there is
+one, and are split evenly over the classes otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+import numpy as np
+
+from dugong.contract import Configured
+from dugong.exceptions import LabelError
+from dugong.tasks import Element, Layout, Resolution, find_resolution
+from dugong.tasks.layout import ranges
+from dugong.types import AnyArray, FloatArray, Int8Array
+from dugong.votes import Votes, class_indices, implied_background
+
+Ties = Literal["first", "last", "random"]
+
+
+class MajorityVote(Configured):
+    """Vote shares as probabilities.
+
+    Parameters
+    ----------
+    ties : {"first", "last", "random"}
+        Which of the classes with most votes `predict` returns: the first or the last in the order of `classes_`, or
+        one drawn with `seed`. Probabilities always split ties evenly.
+    seed : int
+        For ``ties="random"``.
+    """
+
+    def __init__(self, *, ties: Ties = "first", seed: int = 0) -> None:
+        self.ties = ties
+        self.seed = seed
+
+    def fit(self, votes: Votes, gold: object = None, groups: object = None) -> Self:
+        """Take note of the classes; there is nothing to estimate."""
+        self.classes_ = np.array(votes.classes)
+        self.class_names_ = votes.class_names
+        self.background_ = implied_background(votes)
+        return self
+
+    def predict_proba(self, votes: Votes, resolution: str | Resolution = "element") -> FloatArray:
+        """Share of the votes for each class, shape (n_tasks, n_classes)."""
+        self._check_fitted()
+        found = find_resolution(resolution, votes.resolutions) if isinstance(resolution, str) else resolution
+        elements = self._element_shares(votes)
+        if isinstance(found, Element):
+            return elements
+        return _coarse_shares(votes, found, elements)
+
+    def predict(self, votes: Votes, resolution: str | Resolution = "element", threshold: float = 0.5) -> Int8Array:
+        """The class with most votes; binary: +1 where its share exceeds `threshold`, ties by the named rule."""
+        shares = self.predict_proba(votes, resolution)
+        classes = np.array((-1, 1) if shares.shape[1] == 2 else votes.classes, dtype=np.int8)
+        if shares.shape[1] == 2 and threshold != 0.5:
+            return np.where(shares[:, 1] > threshold, classes[1], classes[0]).astype(np.int8)
+        return np.asarray(classes[self._winner(shares)])
+
+    def score(self, votes: Votes, gold: AnyArray) -> float:
+        """Accuracy on the elements whose gold label is known (not 0)."""
+        known = np.asarray(gold) != 0
+        if not known.any():
+            raise LabelError("score needs at least one known gold label; found none (0 means unknown).")
+        return float((self.predict(votes)[known] == np.asarray(gold)[known]).mean())
+
+    def _winner(self, shares: FloatArray) -> AnyArray:
+        best = shares >= shares.max(axis=1, keepdims=True) - 1e-12
+        if self.ties == "first":
+            return np.argmax(best, axis=1)
+        if self.ties == "last":
+            return np.asarray(best.shape[1] - 1 - np.argmax(best[:, ::-1], axis=1))
+        draws = np.random.default_rng(self.seed).random(best.shape)
+        return np.argmax(np.where(best, draws, -1.0), axis=1)
+
+    def _element_shares(self, votes: Votes) -> FloatArray:
+        counts = np.zeros((votes.n_elements, votes.n_classes))
+        for source, column in zip(votes.sources, votes.columns, strict=True):
+            if isinstance(source.resolution, Element):
+                _add_element_votes(votes, column, counts)
+            else:
+                _add_coarse_votes(votes, source.resolution, column, counts)
+        total = counts.sum(axis=1, keepdims=True)
+        empty = np.full(votes.n_classes, 1 / votes.n_classes)
+        if self.background_ is not None:
+            empty = (np.array(votes.classes) == self.background_).astype(np.float64)
+        return np.where(total > 0, counts / np.where(total > 0, total, 1), empty)
+
+
+def _add_element_votes(votes: Votes, column: Int8Array, counts: FloatArray) -> None:
+    codes = class_indices(votes, column, votes.n_classes)
+    for place in range(votes.n_classes):
+        counts[:, place] += codes == place
+    for place, classes in enumerate(votes.partial.values()):
+        spoken = codes == votes.n_classes + 1 + place
+        for one in classes:
+            counts[spoken, votes.classes.index(one)] += 1 / len(classes)
+
+
+def _add_coarse_votes(votes: Votes, resolution: Resolution, column: Int8Array, counts: FloatArray) -> None:
+    layout = votes.layout(resolution)
+    starts, stops = layout.bounds()
+    shift = votes.layout("element").offsets[layout.owners()]
+    inner = ranges(starts + shift, stops - starts)
+    spread = np.repeat(column, stops - starts)
+    positive = _positive(votes, resolution)
+    np.add.at(counts, (inner[spread == 1], positive), 1.0)
+    if votes.n_classes == 2:
+        np.add.at(counts, (inner[spread == -1], 0), 1.0)
+
+
+def _positive(votes: Votes, resolution: Resolution) -> int:
+    if votes.n_classes == 2 or resolution.of is None:
+        return 1
+    return votes.classes.index(resolution.of) if isinstance(resolution.of, int) else _name_place(votes, resolution.of)
+
+
+def _name_place(votes: Votes, name: str) -> int:
+    return (votes.class_names or tuple(map(str, votes.classes))).index(name)
+
+
+def _coarse_shares(votes: Votes, resolution: Resolution, elements: FloatArray) -> FloatArray:
+    """Any: the largest share inside; all: the smallest; otherwise the mean."""
+    layout: Layout = votes.layout(resolution)
+    starts, stops = layout.bounds()
+    shift = votes.layout("element").offsets[layout.owners()]
+    share = elements[:, _positive(votes, resolution)]
+    inner = share[ranges(starts + shift, stops - starts)]
+    edges = np.concatenate([[0], np.cumsum(stops - starts)])[:-1]
+    if not len(edges):
+        return np.zeros((0, 2))
+    if resolution.link in ("any", "all"):
+        reduce = np.maximum if resolution.link == "any" else np.minimum
+        positive = reduce.reduceat(inner, edges)
+    else:
+        positive = np.add.reduceat(inner, edges) / (stops - starts)
+    return np.stack([1 - positive, positive], axis=1)
