@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+import dugong
+
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 MODULES = sorted((ROOT / "src" / "dugong").rglob("*.py"))
@@ -60,6 +62,7 @@ def loaded_by(statement: str) -> set[str]:
 def test_one_version_everywhere() -> None:
     version = PROJECT["version"]
     assert metadata.version("dugong-ws") == version, "run `make setup`: the installed metadata is older"
+    assert dugong.__version__ == version
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert re.search(rf"^version: {re.escape(version)}$", citation, flags=re.MULTILINE)
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
