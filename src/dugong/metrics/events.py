@@ -1,0 +1,144 @@
+"""Scores of whole events: were they found, and where do they start and end.
+
+In: a `Case` with lengths. Out: sums by group (matched, gold and labelled events, onset and offset errors),
+and scores. An event is a longest run of one foreground class inside a sequence, or a span when the classes
+are BIO tags. Elements of unknown gold end an event, in gold and in labels alike; a label that abstains is
+in no event. An event counts for the group of its first element, a matched pair for the group of the gold
+event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dugong.exceptions import LabelError
+from dugong.metrics.bio import BioScheme, bio_scheme
+from dugong.metrics.elements import Sums, f_scores, ratio, sum_by
+from dugong.metrics.inputs import Case, make_layout
+from dugong.metrics.matching import match, overlaps
+from dugong.types import BoolArray, FloatArray, IntArray, read_only
+
+__all__ = ["Events", "event_scores", "event_sums", "runs", "spans_from_bio"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Events:
+    """Events in order of time, none overlapping another.
+
+    Attributes
+    ----------
+    start, end : IntArray, shape (n_events,)
+        Half-open, in elements of the flat array over all sequences.
+    kind : IntArray, shape (n_events,)
+        Column of the class, or number of the span type for BIO tags.
+    """
+
+    start: IntArray
+    end: IntArray
+    kind: IntArray
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+def runs(kinds: IntArray, offsets: IntArray, breaks: BoolArray | None = None) -> Events:
+    """Find the longest runs of equal kinds.
+
+    Parameters
+    ----------
+    kinds : IntArray, shape (n_elements,)
+        -1 where there is no event.
+    offsets : IntArray, shape (n_sequences + 1,)
+        Sequence borders; no run crosses one.
+    breaks : BoolArray, shape (n_elements,), optional
+        Elements at which a new run starts even if the kind stays the same.
+    """
+    n_elements = len(kinds)
+    opens = np.zeros(n_elements, dtype=np.bool_) if breaks is None else breaks.copy()
+    opens[1:] |= kinds[1:] != kinds[:-1]
+    opens[offsets[offsets < n_elements]] = True
+    start = np.flatnonzero(opens)
+    end = np.append(start[1:], n_elements)[: len(start)]
+    keep = kinds[start] >= 0
+    start, end = start[keep], end[keep]
+    return Events(start=read_only(start), end=read_only(end), kind=read_only(kinds[start]))
+
+
+def spans_from_bio(tags: ArrayLike, classes: Sequence[str], lengths: ArrayLike) -> Events:
+    """Find the spans that BIO tags mark.
+
+    Parameters
+    ----------
+    tags : array of int, shape (n_elements,)
+        Number of each element's tag in `classes`, from 0; -1 for none.
+    classes : sequence of str
+        Tag names: O, and B-x / I-x for every type x. An I- tag that continues nothing opens a span.
+    lengths : array of int
+        Elements per sequence.
+
+    Returns
+    -------
+    Events
+        `kind` is the number of the type, in the order in which the types first appear in `classes`.
+    """
+    scheme = bio_scheme(classes)
+    if scheme is None:
+        raise LabelError(f"BIO tags must be named O, B-x and I-x; found {list(classes)}.")
+    columns = np.asarray(tags, dtype=np.int64)
+    if columns.ndim != 1 or np.any((columns < -1) | (columns >= len(classes))):
+        raise LabelError(f"tags must be one flat array of numbers from -1 to {len(classes) - 1}.")
+    offsets = make_layout(len(columns), lengths, None).offsets
+    assert offsets is not None
+    return _spans(columns, scheme, np.arange(len(scheme.types)), offsets)
+
+
+def event_sums(case: Case, iou: float) -> Sums:
+    """Count events in gold and labels, those matched at `iou` and exactly, and how far off they are."""
+    gold, labelled = _events(case, case.gold), _events(case, case.chosen)
+    pairs = overlaps(gold.start, gold.end, gold.kind, labelled.start, labelled.end, labelled.kind)
+    first, second = match(*pairs, iou)
+    exact, _ = match(*pairs, 1.0)
+    onset = np.abs(labelled.start[second] - gold.start[first])
+    offset = np.abs(labelled.end[second] - gold.end[first])
+
+    def count(elements: IntArray, weights: IntArray | None = None) -> FloatArray:
+        return sum_by(case.layout.by_group(elements), case.layout.n_groups, weights)
+
+    return {
+        "gold_events": count(gold.start),
+        "labelled_events": count(labelled.start),
+        "matched_events": count(gold.start[first]),
+        "exact_events": count(gold.start[exact]),
+        "onset_errors": count(gold.start[first], onset),
+        "offset_errors": count(gold.start[first], offset),
+    }
+
+
+def event_scores(sums: Sums) -> Sums:
+    """Turn event sums into scores; any leading axes are kept."""
+    scores: Sums = {}
+    for name, matched in (("event", "matched_events"), ("span", "exact_events")):
+        values = f_scores(sums[matched], sums["labelled_events"], sums["gold_events"])
+        scores |= dict(zip((f"{name}_precision", f"{name}_recall", f"{name}_f1"), values, strict=True))
+    scores["onset_error"] = ratio(sums["onset_errors"], sums["matched_events"])
+    scores["offset_error"] = ratio(sums["offset_errors"], sums["matched_events"])
+    return scores
+
+
+def _events(case: Case, columns: IntArray) -> Events:
+    offsets, coding = case.layout.offsets, case.coding
+    assert offsets is not None, "callers check that there are lengths"
+    visible = np.where(case.known, columns, -1)
+    if coding.bio is not None:
+        return _spans(visible, coding.bio, np.unique(coding.bio.type_of[coding.foreground]), offsets)
+    return runs(np.where(np.append(coding.foreground, False)[visible], visible, -1), offsets)
+
+
+def _spans(columns: IntArray, scheme: BioScheme, types: IntArray, offsets: IntArray) -> Events:
+    """Find spans of the given types; column -1 is outside every span."""
+    type_of = np.append(np.where(np.isin(scheme.type_of, types), scheme.type_of, -1), -1)
+    return runs(type_of[columns], offsets, np.append(scheme.begins, False)[columns])
