@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dugong.moments import Row, Shapes
-from dugong.priors import Prior, pair_law, pair_laws_by_position
+from dugong.priors import Prior
+from dugong.priors.pairs import pair_law, pair_laws_by_position
 from dugong.tasks import Resolution
 from dugong.types import FloatArray
 
@@ -48,18 +49,12 @@ class Laws:
         """Mean joint law of two labels, (K_a, K_b), or (positions, K_a, K_b)."""
         key = (kind, first, second, lag, by_position)
         if key not in self._cache:
-            compute = pair_laws_by_position if by_position else pair_law
-            self._cache[key] = compute(
-                self.prior,
-                kind,
-                first,
-                second,
-                self.shapes.lengths,
-                self.shapes.counts,
-                lag=lag,
-                spans=self.shapes.spans or None,
-                class_names=self.class_names,
-            )
+            geometry = (first, second, self.shapes.lengths, self.shapes.counts)
+            options = {"lag": lag, "spans": self.shapes.spans or None, "class_names": self.class_names}
+            if by_position:
+                self._cache[key] = pair_laws_by_position(self.prior, kind, *geometry, **options).means()
+            else:
+                self._cache[key] = pair_law(self.prior, kind, *geometry, **options)
         return self._cache[key]
 
     def pair(self, row: Row, first: Resolution, second: Resolution) -> PairMoments:

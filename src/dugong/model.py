@@ -1,0 +1,258 @@
+"""The label model: from votes to accuracies, correlations and probabilistic labels at any resolution.
+
+`LabelModel` follows the contract of scikit-learn. Each method is a few calls downward: graph, moments, estimate, infer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from dugong.contract import Configured
+from dugong.estimate.design import Design, Sharing, make_design
+from dugong.estimate.fitting import Fitted, fit_centred
+from dugong.estimate.identify import identify
+from dugong.estimate.jackknife import jackknife
+from dugong.exceptions import GraphError, LabelError, PriorError, VoteError
+from dugong.graph import Dependency, SourceGraph
+from dugong.infer import engine
+from dugong.infer.explain import Explanation, explain
+from dugong.infer.labels import label_table
+from dugong.moments import Moments, Shapes, assign_groups, count
+from dugong.priors import Prior
+from dugong.tasks import Layout, Resolution, find_resolution
+from dugong.types import MISSING, AnyArray, FloatArray, Int8Array
+from dugong.votes import Votes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from dugong.estimate.identify import Identifiability
+
+
+class LabelModel(Configured):
+    """Turns noisy votes on sequences into probabilistic labels, without ground truth.
+
+    Parameters
+    ----------
+    prior : "learn" or a prior of `dugong.priors`
+        What is believed about the labels of a sequence.
+    dependencies : "learn" or a list
+        Pairs of source names that are dependent given the labels, and ``temporal("name")`` for a source that repeats
+        itself. ``()`` takes all sources as independent, at their word.
+    sharing : {"tied", "task", "full"} or a mapping of source name to one of these
+        One table per source, one per position, or one over all label patterns of a sequence.
+    estimator : {"centred", "paper", "em", "sgd"} or an object of `dugong.estimators`
+    signs : {"group", "positive"}
+        "group": connected sources are better than random on average. "positive": every single one is.
+    accuracies : mapping of source name to table P(vote | label), optional
+        Known, not estimated.
+    seed, n_threads : int
+
+    Attributes
+    ----------
+    classes_ : array of class values; (-1, 1) or 1..K
+    accuracies_ : P(vote | label) by source, shape (K, K + 1): classes, then abstain
+    correlations_ : P(vote a, vote b | label) by pair, shape (K, K + 1, K + 1)
+    prior_ : the prior that inference uses
+    diagnostics_ : what was learned, repaired, or is weak
+    """
+
+    def __init__(
+        self,
+        *,
+        prior: Prior | str = "learn",
+        dependencies: Iterable[Dependency] | str = "learn",
+        sharing: Sharing | Mapping[str, Sharing] = "tied",
+        estimator: Any = "centred",
+        signs: str = "group",
+        accuracies: Mapping[str, Any] | None = None,
+        seed: int = 0,
+        n_threads: int | None = None,
+    ) -> None:
+        self.prior = prior
+        self.dependencies = dependencies
+        self.sharing = sharing
+        self.estimator = estimator
+        self.signs = signs
+        self.accuracies = accuracies
+        self.seed = seed
+        self.n_threads = n_threads
+
+    # --- fitting ---------------------------------------------------------------------------------------------------
+    def fit(self, votes: Votes, gold: AnyArray | None = None, groups: Sequence[object] | None = None) -> Self:
+        """Estimate accuracies and correlations from agreements and disagreements alone.
+
+        Parameters
+        ----------
+        votes : Votes
+        gold : (n_elements,) known labels, 0 = unknown; optional
+        groups : one label per sequence (patient, video), for standard errors; optional
+        """
+        design = self._design(votes)
+        moments = count(votes, design.plan, assign_groups(votes, groups))
+        return self._estimate(design, moments, votes)
+
+    def partial_fit(self, votes: Votes, groups: Sequence[object] | None = None) -> Self:
+        """Add the moments of more votes to those seen before, and estimate anew."""
+        design = self._design(votes)
+        moments = count(votes, design.plan, assign_groups(votes, groups))
+        if hasattr(self, "moments_"):
+            moments = self.moments_ + moments
+        return self._estimate(design, moments, None)
+
+    def fit_moments(self, moments: Moments, votes: Votes) -> Self:
+        """Estimate from moments that were counted elsewhere; `votes` only says what is voted on."""
+        return self._estimate(self._design(votes), moments, None)
+
+    def _design(self, votes: Votes) -> Design:
+        if isinstance(self.dependencies, str):
+            raise GraphError(
+                'dependencies="learn" is not available yet; give a list of pairs, or () for independent sources.'
+            )
+        graph = SourceGraph.of(votes.source_names, self.dependencies)
+        return make_design(
+            votes.sources,
+            graph,
+            sharing=self.sharing,
+            pinned=self.accuracies or (),
+            n_tasks=_tasks_per_sequence(votes),
+        )
+
+    def _given_prior(self) -> Prior:
+        if isinstance(self.prior, Prior):
+            return self.prior
+        raise PriorError(
+            f"prior={self.prior!r} is not available yet; give one, such as priors.Markov(positive=0.1, stay=0.9)."
+        )
+
+    def _estimate(self, design: Design, moments: Moments, votes: Votes | None) -> Self:
+        prior = self._given_prior()
+        known = {name: np.asarray(table, dtype=np.float64) for name, table in (self.accuracies or {}).items()}
+        identify(design, prior, moments.shapes).check()
+        fitted = fit_centred(
+            design, moments, prior, votes=votes, signs=self.signs, accuracies=known, n_threads=self.n_threads
+        )
+        self._store(design, moments, prior, fitted)
+        return self
+
+    def _store(self, design: Design, moments: Moments, prior: Prior, fitted: Fitted) -> None:
+        estimate = fitted.estimate
+        self.classes_ = np.array((-1, 1) if moments.n_classes == 2 else range(1, moments.n_classes + 1))
+        self.sources_ = design.sources
+        self.prior_ = prior
+        self.parameters_ = estimate.parameters
+        self.accuracies_ = dict(estimate.accuracies)
+        self.correlations_ = Correlations(estimate.correlations)
+        self.diagnostics_ = estimate.diagnostics
+        self.moments_ = moments
+        self.standard_errors_ = jackknife(design, moments, fitted, signs=self.signs)
+
+    # --- labels ----------------------------------------------------------------------------------------------------
+    def predict_proba(self, votes: Votes, resolution: str | Resolution = "element") -> FloatArray:
+        """P(label | all votes of the sequence), shape (n_tasks, n_classes), columns as `classes_`."""
+        votes = self._aligned(votes)
+        found = self._resolution(votes, resolution)
+        result = engine.posterior(
+            votes, self.parameters_, self.prior_, resolutions=(found,), n_threads=self.n_threads
+        )
+        return result.probabilities[found]
+
+    def predict(self, votes: Votes, resolution: str | Resolution = "element", threshold: float = 0.5) -> Int8Array:
+        """The likelier class; with two classes +1 where P(+1) exceeds `threshold`."""
+        probabilities = self.predict_proba(votes, resolution)
+        if probabilities.shape[1] == 2:
+            return np.where(probabilities[:, 1] > threshold, 1, -1).astype(np.int8)
+        return np.asarray(self.classes_[probabilities.argmax(axis=1)], dtype=np.int8)
+
+    def decode(self, votes: Votes) -> Int8Array:
+        """The most likely label sequence of every sequence (Viterbi), flat over elements."""
+        return engine.decode(self._aligned(votes), self.parameters_, self.prior_, n_threads=self.n_threads)
+
+    def sample(self, votes: Votes, n_draws: int = 1) -> Int8Array:
+        """Label sequences drawn from the posterior, shape (n_draws, n_elements)."""
+        rng = np.random.default_rng(self.seed)
+        return engine.sample(self._aligned(votes), self.parameters_, self.prior_, rng, n_draws)
+
+    def log_likelihood(self, votes: Votes) -> FloatArray:
+        """Log-probability of the votes of every sequence, shape (n_sequences,)."""
+        return engine.log_likelihood(self._aligned(votes), self.parameters_, self.prior_, n_threads=self.n_threads)
+
+    def labels(self, votes: Votes, resolutions: Iterable[str | Resolution] | None = None) -> pa.Table:
+        """Tidy table of labels: sequence, start, end, resolution, one probability per class, seconds if known."""
+        votes = self._aligned(votes)
+        wanted = [self._resolution(votes, one) for one in (resolutions or votes.resolutions)]
+        result = engine.posterior(
+            votes, self.parameters_, self.prior_, resolutions=tuple(wanted), n_threads=self.n_threads
+        )
+        return label_table(votes, {one: result.probabilities[one] for one in wanted})
+
+    def score(self, votes: Votes, gold: AnyArray) -> float:
+        """Accuracy on the elements whose gold label is known (not 0)."""
+        known = np.asarray(gold) != 0
+        if not known.any():
+            raise LabelError("score needs at least one known gold label; found none (0 means unknown).")
+        return float((self.predict(votes)[known] == np.asarray(gold)[known]).mean())
+
+    def explain(
+        self, votes: Votes, sequence: int = 0, task: int = 0, resolution: str | Resolution = "element"
+    ) -> Explanation:
+        """Why a label is what it is: log-odds by vote, neighbours and prior."""
+        votes = self._aligned(votes)
+        return explain(votes, self.parameters_, self.prior_, sequence, task, self._resolution(votes, resolution))
+
+    # --- reading ---------------------------------------------------------------------------------------------------
+    def identifiability(self, votes: Votes) -> Identifiability:
+        """What these votes can determine, before fitting."""
+        shapes = Shapes.of(votes.lengths, votes.spans)
+        return identify(self._design(votes), self._given_prior(), shapes)
+
+    def _aligned(self, votes: Votes) -> Votes:
+        """The votes of the fitted sources, in their order; a source that is absent was not asked."""
+        self._check_fitted()
+        known = {info.name: info for info in self.sources_}
+        for info in votes.sources:
+            if info.name not in known:
+                raise VoteError(
+                    f"source {info.name!r} was not there when the model was fitted; known are "
+                    f"{', '.join(map(repr, known))}.\n  Fit again with it, or leave it out."
+                )
+            if info.resolution != known[info.name].resolution:
+                raise VoteError(f"source {info.name!r} was fitted at another resolution than it has now.")
+        if votes.source_names == tuple(known):
+            return votes
+        columns = []
+        for info in self.sources_:
+            if info.name in votes.source_names:
+                columns.append(votes.column(info.name))
+            else:
+                layout = Layout.of(info.resolution, votes.lengths, votes.spans)
+                columns.append(np.full(layout.n_tasks, MISSING, dtype=np.int8))
+        return replace(votes, sources=self.sources_, columns=tuple(columns))
+
+    def _resolution(self, votes: Votes, resolution: str | Resolution) -> Resolution:
+        return find_resolution(resolution, votes.resolutions) if isinstance(resolution, str) else resolution
+
+
+class Correlations(dict[tuple[str, str], FloatArray]):
+    """Tables of dependent pairs; asking for (b, a) gives the table of (a, b) with its vote axes swapped."""
+
+    def __missing__(self, edge: tuple[str, str]) -> FloatArray:
+        swapped = (edge[1], edge[0])
+        if swapped not in self:
+            raise KeyError(edge)
+        return np.swapaxes(self[swapped], -1, -2)
+
+
+def _tasks_per_sequence(votes: Votes) -> dict[str, int]:
+    """Tasks of each source per sequence, where that number is the same for all sequences."""
+    counts = {}
+    for info in votes.sources:
+        numbers = np.unique(np.diff(votes.layout(info.resolution).offsets))
+        if len(numbers) == 1:
+            counts[info.name] = int(numbers[0])
+    return counts
