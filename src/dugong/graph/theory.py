@@ -1,0 +1,271 @@
+"""What the theorems of the paper promise: how many sources are needed, and how fast the error falls.
+
+Plain formulas in the number of sequences n, of sources m and of elements T. Every function names its
+theorem. The bounds are worst cases, far above the errors that users meet: `worlds.planner` simulates a
+given configuration instead.
+
+Differs from the paper: the bound of Theorem 1 uses ||B_2^-1||, not ||B_2T^-1|| as printed, because a tied
+table has one vote and one label (docs/differences.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp, isfinite, log, log2, sqrt
+from typing import Literal
+
+from dugong.exceptions import GraphError
+
+Target = Literal["accuracies", "correlations"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GeneralMinimum:
+    """Sources that suffice for generic identifiability when labels do not factorise over time.
+
+    Attributes
+    ----------
+    free : int
+        As printed: the labels of elements, windows and the sequence are free of each other.
+    linked : int
+        The labels of windows and the sequence follow from those of the elements, so that only r^T patterns
+        exist.
+    """
+
+    free: int
+    linked: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainMinimum:
+    """Sources that suffice for generic identifiability when groups of elements form a Markov chain.
+
+    Attributes
+    ----------
+    as_printed : int or None
+        The paper's reading: k is the number of windows.
+    as_cited : int or None
+        The reading of the theorem that the paper cites (Allman, Matias and Rhodes 2009, Theorem 6), which
+        is about 2k + 1 consecutive windows. None: no number of sources suffices (fewer than three windows).
+    """
+
+    as_printed: int | None
+    as_cited: int | None
+
+
+def minimum_sources(
+    n_elements: int, window: int, *, n_classes: int = 2, longest_vote: int = 1
+) -> GeneralMinimum:
+    """Sources that suffice in the general case: ``2 ceil(log_v |labels|) + 1`` (appendix, "General case").
+
+    Parameters
+    ----------
+    n_elements : int
+        T, the length of the sequences.
+    window : int
+        g, the size of the one resolution between element and sequence.
+    n_classes : int
+        r, the labels of one task.
+    longest_vote : int
+        w: a source votes on every window of up to w elements, which gives ``v = r^T + ... + r^(T-w+1)``
+        votes.
+
+    Examples
+    --------
+    >>> minimum_sources(5, 2)
+    GeneralMinimum(free=5, linked=3)
+    """
+    if not 1 <= window <= n_elements or not 1 <= longest_vote <= n_elements or n_classes < 2:
+        raise GraphError(
+            "a minimum number of sources needs 1 <= window <= n_elements, 1 <= longest_vote <= n_elements "
+            f"and two classes; found window={window}, longest_vote={longest_vote}, n_elements={n_elements}, "
+            f"n_classes={n_classes}."
+        )
+    n_votes = sum(n_classes ** (n_elements - shorter) for shorter in range(longest_vote))
+    free = n_classes ** (2 * n_elements + 2 - window)
+    return GeneralMinimum(
+        free=2 * _ceil_log(free, n_votes) + 1,
+        linked=2 * _ceil_log(n_classes**n_elements, n_votes) + 1,
+    )
+
+
+def minimum_chain_sources(
+    n_windows: int, window: int, *, n_votes: int | None = None, n_classes: int = 2
+) -> ChainMinimum:
+    """Sources that suffice in the HMM-style case (appendix, "Parameter Reduction").
+
+    The smallest m with ``binom(k + v^m - 1, v^m - 1) >= r^(2^u)``, for both readings of k.
+
+    Parameters
+    ----------
+    n_windows : int
+        Groups of u elements in a sequence; the paper writes (2T + 1) / u.
+    window : int
+        u, elements in a group.
+    n_votes : int, optional
+        v, different votes that a source can give on a group; r^u by default.
+    n_classes : int
+        r
+    """
+    votes = n_classes**window if n_votes is None else n_votes
+    if n_windows < 1 or window < 1 or votes < 2 or n_classes < 2:
+        raise GraphError(
+            "a minimum number of sources needs a window, two votes and two classes; found "
+            f"n_windows={n_windows}, window={window}, n_votes={votes}, n_classes={n_classes}."
+        )
+    n_states = n_classes ** (2**window)
+    return ChainMinimum(
+        as_printed=_fewest_sources(n_windows, votes, n_states),
+        as_cited=_fewest_sources((n_windows - 1) // 2, votes, n_states),
+    )
+
+
+def _ceil_log(value: int, base: int) -> int:
+    """Smallest k with base^k >= value, without rounding errors."""
+    power, k = 1, 0
+    while power < value:
+        power, k = power * base, k + 1
+    return k
+
+
+def _fewest_sources(k: int, n_votes: int, n_states: int) -> int | None:
+    if k < 1:
+        return None
+    n_sources = 1
+    while not _choose_reaches(k, n_votes**n_sources, n_states):
+        n_sources += 1
+    return n_sources
+
+
+def _choose_reaches(k: int, alphabet: int, target: int) -> bool:
+    """Whether binom(k + alphabet - 1, k) >= target, stopping as soon as it is."""
+    value = 1
+    for i in range(1, k + 1):
+        value = value * (alphabet - 1 + i) // i
+        if value >= target:
+            return True
+    return False
+
+
+def products_to_joints_norm(n_variables: int) -> float:
+    """||B_t^-1||, the norm of the inverse products-to-joints matrix: 1.366 for t = 2, 1.112 for t = 4.
+
+    B_t = (H_t + 11^T) / 2 leaves the plane of 11^T and the first unit vector invariant, and is H_t / 2 on
+    the rest; its smallest singular value lies in the plane, which gives ``(1 + sqrt(1 + 8 / 2^t)) / 2``.
+    """
+    return (1 + sqrt(1 + 8 * 2.0**-n_variables)) / 2
+
+
+def incidence_norm(n_sources: int) -> float:
+    """||M^+|| for all pairs of c independent sources: ``1 / sqrt(c - 2)``."""
+    if n_sources < 3:
+        raise GraphError(f"agreements determine accuracies from three sources on; found {n_sources}.")
+    return 1 / sqrt(n_sources - 2)
+
+
+def tied_error_bound(
+    n_sequences: int,
+    n_sources: int,
+    n_elements: int,
+    *,
+    smallest_prior: float,
+    smallest_agreement: float,
+    of: Target = "accuracies",
+    independent: int = 3,
+) -> float:
+    """Theorem 1: bound on the expected norm of the error with one table per source for all positions.
+
+    Parameters
+    ----------
+    smallest_prior : float
+        p_min, the smallest entry of the prior.
+    smallest_agreement : float
+        b_min, the smallest size of an expected agreement E[a_j(U, V)].
+    of : {"accuracies", "correlations"}
+        mu: grows with sqrt(m T) and ||B_2^-1||; phi: with m T and ||B_4^-1||.
+    independent : int
+        c, mutually independent sources behind every system; three by default, where ||M^+|| = 1.
+    """
+    scale, slack = _tied(n_sources, n_elements, smallest_prior, smallest_agreement, of, independent)
+    return scale * _concentration(slack, n_sequences)
+
+
+def untied_error_bound(
+    n_sequences: int,
+    n_sources: int,
+    n_elements: int,
+    *,
+    smallest_prior: float,
+    smallest_agreement: float,
+    of: Target = "accuracies",
+    independent: int = 3,
+) -> float:
+    """Theorem 2: as `tied_error_bound`, with full tables over all label patterns; exponential in T."""
+    _check_margins(smallest_prior, smallest_agreement)
+    power = n_elements if of == "accuracies" else 2 * n_elements
+    growth = sqrt(n_sources) if of == "accuracies" else float(n_sources)
+    slack = log(6) + power * log(2)
+    rest = growth * 6 / (smallest_prior * smallest_agreement) * incidence_norm(independent)
+    rest *= products_to_joints_norm(2 * power) * _concentration(slack, n_sequences)
+    exponent = 2 * power + log2(rest)
+    return exp(exponent * log(2)) if exponent < 1000 else float("inf")
+
+
+def tied_sequences_needed(
+    error: float,
+    n_sources: int,
+    n_elements: int,
+    *,
+    smallest_prior: float,
+    smallest_agreement: float,
+    of: Target = "accuracies",
+    independent: int = 3,
+) -> int:
+    """Sequences from which on the bound of Theorem 1 is at most `error`."""
+    if not error > 0:
+        raise GraphError(f"the error must be positive; found {error}.")
+    scale, slack = _tied(n_sources, n_elements, smallest_prior, smallest_agreement, of, independent)
+    # scale * (sqrt(18 s) x + 2 s x^2) = error with x = 1 / sqrt(n)
+    linear, square = sqrt(18 * slack), 2 * slack
+    x = 2 * (error / scale) / (linear + sqrt(linear**2 + 4 * square * error / scale))
+    n = max(int(1 / x**2), 1)
+    return n if scale * _concentration(slack, n) <= error else n + 1
+
+
+def end_model_bound(
+    accuracy_error: float, correlation_error: float = 0.0, *, optimisation: float = 0.0
+) -> float:
+    """Excess risk of an end model trained on our labels: ``gamma + 8 (||mu error|| + ||phi error||)``.
+
+    (Paper, section 3.2; `optimisation` is gamma, what the end model would lose with true labels.)
+    """
+    return optimisation + 8 * (accuracy_error + correlation_error)
+
+
+def _tied(
+    n_sources: int,
+    n_elements: int,
+    smallest_prior: float,
+    smallest_agreement: float,
+    of: Target,
+    independent: int,
+) -> tuple[float, float]:
+    _check_margins(smallest_prior, smallest_agreement)
+    tables = n_sources * n_elements
+    growth = sqrt(tables) if of == "accuracies" else float(tables)
+    norm = products_to_joints_norm(2 if of == "accuracies" else 4)
+    scale = growth * 24 / (smallest_prior * smallest_agreement) * norm * incidence_norm(independent)
+    return scale, log(12)
+
+
+def _concentration(slack: float, n_sequences: int) -> float:
+    """Matrix Bernstein with `slack` the logarithm in it."""
+    if n_sequences < 1:
+        raise GraphError(f"a bound needs at least one sequence; found {n_sequences}.")
+    return sqrt(18 * slack / n_sequences) + 2 * slack / n_sequences
+
+
+def _check_margins(smallest_prior: float, smallest_agreement: float) -> None:
+    for what, value in (("smallest_prior", smallest_prior), ("smallest_agreement", smallest_agreement)):
+        if not isfinite(value) or not 0 < value <= 1:
+            raise GraphError(f"{what} must lie in (0, 1]; found {value}.")
