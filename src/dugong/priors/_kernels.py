@@ -243,6 +243,8 @@ def part_sums(
     owner = np.full(n_open, -1)
     sums = np.zeros((len(lengths), n_a, 2))
     high, part, place = 0, 0, 0
+    while place < len(lengths) and lengths[place] == 0:
+        place += 1
     length = lengths[-1] if len(lengths) else 0
     for t in range(length):
         reach = _reach(following_b, high)
