@@ -58,9 +58,7 @@ def law(prior, tasks, length, spans=None):
     sizes = [prior.n_classes if isinstance(r, Element) else 2 for r, _ in tasks]
     table = np.zeros(sizes)
     for pattern in patterns(prior.n_classes, length):
-        cell = tuple(
-            label(r, bounds(r, length, spans)[i], pattern, prior.n_classes) for r, i in tasks
-        )
+        cell = tuple(label(r, bounds(r, length, spans)[i], pattern, prior.n_classes) for r, i in tasks)
         table[cell] += prior.probability(pattern)
     return table
 

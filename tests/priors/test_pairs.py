@@ -69,7 +69,11 @@ def test_pairs_inside(data, lengths):
     check(prior, "inside", fine, coarse, 0, lengths, counts)
 
 
-@given(data=st.data(), lengths=st.lists(st.integers(0, 5), min_size=1, max_size=3), kind=st.sampled_from(["same", "inside"]))
+@given(
+    data=st.data(),
+    lengths=st.lists(st.integers(0, 5), min_size=1, max_size=3),
+    kind=st.sampled_from(["same", "inside"]),
+)
 def test_three_classes(data, lengths, kind):
     prior = data.draw(oracle.chain_priors(n_classes=3))
     fine = data.draw(oracle.resolutions(n_classes=3))
@@ -77,13 +81,19 @@ def test_three_classes(data, lengths, kind):
     check(prior, kind, fine, coarse, 1 if kind == "same" else 0, lengths, [1] * len(lengths))
 
 
-@given(data=st.data(), lengths=st.lists(st.integers(2, 6), min_size=1, max_size=3), kind=st.sampled_from(["same", "inside"]))
+@given(
+    data=st.data(),
+    lengths=st.lists(st.integers(2, 6), min_size=1, max_size=3),
+    kind=st.sampled_from(["same", "inside"]),
+)
 def test_given_spans(data, lengths, kind):
     prior = data.draw(oracle.chain_priors())
     spans = [data.draw(oracle.span_lists(length)) for length in lengths]
     shots = Spans("shot", data.draw(st.sampled_from(oracle.LINKS)))
     other = data.draw(oracle.resolutions())
-    a, b, lag = (shots, shots, 1) if kind == "same" else (*data.draw(st.sampled_from([(shots, other), (other, shots)])), 0)
+    a, b, lag = (
+        (shots, shots, 1) if kind == "same" else (*data.draw(st.sampled_from([(shots, other), (other, shots)])), 0)
+    )
     counts = [1] * len(lengths)
     table, n_pairs = brute(prior, kind, a, b, lag, lengths, counts, spans)
     given_spans = {"shot": SpanTable.from_lists(spans)}

@@ -36,9 +36,7 @@ class LabelChain:
 
     def __post_init__(self) -> None:
         for field, dtype in (("initial", np.float64), ("transition", np.float64), ("labels", np.int64)):
-            object.__setattr__(
-                self, field, read_only(np.ascontiguousarray(getattr(self, field), dtype=dtype))
-            )
+            object.__setattr__(self, field, read_only(np.ascontiguousarray(getattr(self, field), dtype=dtype)))
         check_distribution(self.initial, "the initial law")
         for row in self.transition:
             check_distribution(row, "every row of the transition matrix")
@@ -113,6 +111,4 @@ def check_distribution(values: FloatArray, what: str) -> None:
         raise PriorError(f"{what} must hold probabilities; found {np.array2string(values, threshold=8)}.")
     total = float(values.sum())
     if abs(total - 1) > _TOLERANCE:
-        raise PriorError(
-            f"{what} must sum to one; found {total:.6g}.\n  Divide by the sum if these are weights."
-        )
+        raise PriorError(f"{what} must sum to one; found {total:.6g}.\n  Divide by the sum if these are weights.")

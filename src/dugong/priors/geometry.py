@@ -92,9 +92,7 @@ def same_pairs(
     yield _ordered(grid, lag, last[short] - abs(lag), last[short], lengths[short], counts[short])
 
 
-def _ordered(
-    grid: Grid, lag: int, lower: IntArray, upper: IntArray, ends: IntArray, weights: FloatArray
-) -> Pairs:
+def _ordered(grid: Grid, lag: int, lower: IntArray, upper: IntArray, ends: IntArray, weights: FloatArray) -> Pairs:
     low = (lower * grid.stride, np.minimum(grid.stops(lower), ends))
     high = (upper * grid.stride, np.minimum(grid.stops(upper), ends))
     bounds = np.stack([*low, *high] if lag >= 0 else [*high, *low], axis=1)
@@ -135,30 +133,27 @@ def _full_inside(small: Grid, large: Grid) -> Iterator[Pairs]:
 
 
 def _short_inside(small: Grid, large: Grid) -> Iterator[Pairs]:
-    """Pairs in which at least one task is cut short by the end of its sequence, length by length."""
-    lengths, counts = small.lengths, small.counts
-    last_small, last_large = small.last(), large.last()
-    for place in np.flatnonzero(lengths > 0):
+    """Pairs in which at least one task is cut short by the end of its sequence."""
+    lengths, last_small, last_large = small.lengths, small.last(), large.last()
+    found: list[tuple[IntArray, IntArray, int]] = []
+    for place in np.flatnonzero(lengths > 0).tolist():
         length, i, w = int(lengths[place]), int(last_small[place]), int(last_large[place])
-        inner, outer = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
         short_large = w * large.stride + large.size > length
         if short_large:
             inner = np.arange(-(-w * large.stride // small.stride), i + 1, dtype=np.int64)
-            outer = np.full(len(inner), w)
+            found.append((inner, np.full(len(inner), w), place))
         if i * small.stride + small.size > length:
             begin = i * small.stride
-            around = np.arange(
-                max(-(-(begin - large.size + 1) // large.stride), 0), begin // large.stride + 1
-            )
-            around = around[around <= w - short_large]
-            inner, outer = np.concatenate([inner, np.full(len(around), i)]), np.concatenate([outer, around])
-        ends = np.full(len(inner), length)
-        yield _cut(small, large, inner, outer, ends, np.full(len(inner), float(counts[place])))
+            lowest = max(-(-(begin - large.size + 1) // large.stride), 0)
+            outer = np.arange(lowest, min(begin // large.stride, w - short_large) + 1, dtype=np.int64)
+            found.append((np.full(len(outer), i), outer, place))
+    if found:
+        inner, outer = (np.concatenate([pair[k] for pair in found]) for k in range(2))
+        place = np.repeat([pair[2] for pair in found], [len(pair[0]) for pair in found])
+        yield _cut(small, large, inner, outer, lengths[place], small.counts[place])
 
 
-def _cut(
-    small: Grid, large: Grid, inner: IntArray, outer: IntArray, ends: IntArray, weights: FloatArray
-) -> Pairs:
+def _cut(small: Grid, large: Grid, inner: IntArray, outer: IntArray, ends: IntArray, weights: FloatArray) -> Pairs:
     inner_bounds = (inner * small.stride, np.minimum(small.stops(inner), ends))
     outer_bounds = (outer * large.stride, np.minimum(large.stops(outer), ends))
     return Pairs(bounds=np.stack([*inner_bounds, *outer_bounds], axis=1), weights=weights, positions=inner)

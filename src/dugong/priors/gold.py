@@ -95,9 +95,7 @@ def _markov(rows: list[IntArray], n_classes: int, smoothing: float) -> Markov:
         known = (row[:-1] >= 0) & (row[1:] >= 0)
         np.add.at(moves, (row[:-1][known], row[1:][known]), 1)
     if first.sum() == 0:
-        raise PriorError(
-            "the first element of at least one sequence must be labelled; found none.\n  Use smoothing."
-        )
+        raise PriorError("the first element of at least one sequence must be labelled; found none.\n  Use smoothing.")
     return Markov(initial=first / first.sum(), transition=_rows(moves))
 
 
@@ -107,9 +105,7 @@ def _rows(moves: FloatArray) -> FloatArray:
     return np.where(totals > 0, moves / np.where(totals > 0, totals, 1), np.eye(len(moves)))
 
 
-def _patterns(
-    rows: list[IntArray], n_classes: int, length: int, min_count: int, smoothing: float
-) -> Patterns:
+def _patterns(rows: list[IntArray], n_classes: int, length: int, min_count: int, smoothing: float) -> Patterns:
     if length < 1:
         raise PriorError(f"patterns hold at least one label; found length={length}.")
     values = class_values(n_classes)

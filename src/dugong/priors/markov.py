@@ -121,9 +121,7 @@ class Markov(Prior):
     def __str__(self) -> str:
         classes = class_values(self.n_classes)
         rows = [f"  {'first':>7} {_columns(self.initial)}"]
-        rows += [
-            f"  {label:>7d} {_columns(row)}" for label, row in zip(classes, self.transition, strict=True)
-        ]
+        rows += [f"  {label:>7d} {_columns(row)}" for label, row in zip(classes, self.transition, strict=True)]
         head = " ".join(f"{label:>8d}" for label in classes)
         return "\n".join([repr(self), f"  {'from':>7} {head}", *rows])
 

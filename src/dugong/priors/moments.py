@@ -26,9 +26,7 @@ def expectation(prior: Prior, task: Task, length: int, spans: GivenSpans | None 
     return float(class_probabilities(prior, task, length, spans) @ _values(prior, task))
 
 
-def covariance(
-    prior: Prior, task_a: Task, task_b: Task, length: int, spans: GivenSpans | None = None
-) -> float:
+def covariance(prior: Prior, task_a: Task, task_b: Task, length: int, spans: GivenSpans | None = None) -> float:
     """Cov(y, y') of two tasks, at the same or different resolutions, in a sequence of `length` elements."""
     table = class_covariance(prior, task_a, task_b, length, spans)
     return float(_values(prior, task_a) @ table @ _values(prior, task_b))

@@ -110,8 +110,7 @@ def _show(pattern: Pattern) -> str:
 def _from_array(table: FloatArray, n_classes: int | None) -> tuple[dict[Pattern, float], int]:
     if table.ndim == 0 or len(set(table.shape)) != 1 or table.shape[0] < 2:
         raise PriorError(
-            "a table of patterns needs one axis per element, each with one place per class; "
-            f"found shape {table.shape}."
+            f"a table of patterns needs one axis per element, each with one place per class; found shape {table.shape}."
         )
     if n_classes not in (None, table.shape[0]):
         raise PriorError(f"the table has {table.shape[0]} classes; found n_classes={n_classes}.")
@@ -126,8 +125,7 @@ def _check_patterns(table: Mapping[Pattern, float]) -> None:
     lengths = sorted({len(pattern) for pattern in table})
     if len(lengths) > 1 or lengths[0] == 0:
         raise PriorError(
-            "all patterns must have the same length, at least one; "
-            f"found lengths {', '.join(map(str, lengths))}."
+            f"all patterns must have the same length, at least one; found lengths {', '.join(map(str, lengths))}."
         )
 
 

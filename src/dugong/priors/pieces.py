@@ -88,9 +88,7 @@ def piece_of(
     return Piece(start=bounds[0], stop=bounds[1], rule=rule)
 
 
-def _bounds(
-    resolution: Resolution, index: int, length: int, spans: GivenSpans | None
-) -> tuple[int, int] | None:
+def _bounds(resolution: Resolution, index: int, length: int, spans: GivenSpans | None) -> tuple[int, int] | None:
     if isinstance(resolution, Spans):
         given = (spans or {}).get(resolution.name, ())
         return (int(given[index][0]), int(given[index][1])) if 0 <= index < len(given) else None
@@ -108,9 +106,7 @@ def automaton(rule: Rule, n_classes: int, size: int) -> Automaton:
     """Tables of a rule, with every state that can be reached within `size` elements, in order of reaching."""
     if rule.link is None:
         same = np.tile(np.arange(n_classes, dtype=np.int64), (n_classes, 1))
-        return Automaton(
-            following=read_only(same), outputs=read_only(np.arange(n_classes)), n_outputs=n_classes
-        )
+        return Automaton(following=read_only(same), outputs=read_only(np.arange(n_classes)), n_outputs=n_classes)
     link = rule.link
     first = automata.start(link)
     places = {first: 0}

@@ -76,9 +76,7 @@ class Question:
     @property
     def rules(self) -> tuple[Rule, Rule]:
         """How the labels of both tasks follow from elements."""
-        first, second = (
-            Rule.of(one, self.prior.n_classes, self.class_names) for one in (self.first, self.second)
-        )
+        first, second = (Rule.of(one, self.prior.n_classes, self.class_names) for one in (self.first, self.second))
         return first, second
 
     @property
@@ -128,9 +126,7 @@ def by_position(question: Question) -> PairSums:
         origin = np.minimum(block.bounds[:, 0], block.bounds[:, 2])
         starts = marginal_laws(chain, edges, origin) * block.weights[:, None]
         relative = block.bounds - origin[:, None]
-        np.add.at(
-            table, block.positions, laws_of_pairs(edges, starts, relative, *_machines(question, relative))
-        )
+        np.add.at(table, block.positions, laws_of_pairs(edges, starts, relative, *_machines(question, relative)))
         np.add.at(n_pairs, block.positions, block.weights)
     return PairSums(table, n_pairs)
 
@@ -176,12 +172,8 @@ def looked_up(question: Question, prior: Joint) -> PairSums:
     table, n_pairs = np.zeros((question.n_positions, *question.shape)), np.zeros(question.n_positions)
     for place, length in enumerate(question.lengths.tolist()):
         own = question.spans_of(place)
-        given = {
-            name: list(zip(one.starts.tolist(), one.stops.tolist(), strict=True)) for name, one in own.items()
-        }
-        first, second = pair_indices(
-            question.first, question.second, question.kind, question.lag, length, own
-        )
+        given = {name: list(zip(one.starts.tolist(), one.stops.tolist(), strict=True)) for name, one in own.items()}
+        first, second = pair_indices(question.first, question.second, question.kind, question.lag, length, own)
         for i, w in zip(first.tolist(), second.tolist(), strict=True):
             tasks: list[Task] = [(question.first, i), (question.second, w)]
             table[i] += question.weights[place] * prior.joint_law(tasks, length, given, question.class_names)
@@ -189,9 +181,7 @@ def looked_up(question: Question, prior: Joint) -> PairSums:
     return PairSums(table, n_pairs)
 
 
-def _pool(
-    chain: LabelChain, edges: Edges, groups: IntArray, origins: IntArray, weights: FloatArray
-) -> FloatArray:
+def _pool(chain: LabelChain, edges: Edges, groups: IntArray, origins: IntArray, weights: FloatArray) -> FloatArray:
     """Weighted sum, by group, of the state laws at some origins."""
     reach, place = np.unique(origins, return_inverse=True)
     n_groups = int(groups.max(initial=-1)) + 1
