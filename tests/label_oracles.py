@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 from hypothesis import strategies as st
@@ -134,4 +134,4 @@ def resolutions(draw, n_classes=2):
 @st.composite
 def span_lists(draw, length):
     cuts = sorted(draw(st.lists(st.integers(0, length), min_size=2, max_size=6, unique=True)))
-    return [(a, b) for a, b in zip(cuts[:-1], cuts[1:], strict=True) if draw(st.booleans())]
+    return [(a, b) for a, b in pairwise(cuts) if draw(st.booleans())]

@@ -89,11 +89,11 @@ def test_elements_with_three_classes_need_the_class_that_counts():
 
 
 def test_tasks_that_do_not_exist():
-    with pytest.raises(TaskError, match="no task 2 at window3.*in a sequence of 5 elements"):
+    with pytest.raises(TaskError, match=r"no task 2 at window3.*in a sequence of 5 elements"):
         Uniform().mean((Window(3), 2), 5)
-    with pytest.raises(TaskError, match="resolution as an object.*'window3'"):
+    with pytest.raises(TaskError, match=r"resolution as an object.*'window3'"):
         Uniform().mean(("window3", 0), 5)
-    with pytest.raises(TaskError, match="only through a priors.Joint table"):
+    with pytest.raises(TaskError, match=r"only through a priors\.Joint table"):
         Uniform().mean((Window(3, link="joint"), 0), 5)
     with pytest.raises(TaskError, match="must say which class counts; found of=None"):
         Uniform(n_classes=3).mean((Window(3), 0), 5)

@@ -177,7 +177,7 @@ def test_priors_print_what_they_are():
         (lambda: Markov(positive=1.2, stay=0.5), "`positive` must be a probability from 0 to 1; found 1.2"),
         (lambda: Markov(positive=float("nan"), stay=0.5), "`positive` must be a probability"),
         (lambda: Markov(positive=0.2), "positive= with stay= or bout=.*found positive"),
-        (lambda: Markov(), "found nothing"),
+        (Markov, "found nothing"),
         (lambda: Markov(positive=0.2, stay=0.5, bout=3), "found positive, stay, bout"),
         (lambda: Markov(positive=0.2, bout=0.5), "at least one element; found bout=0.5"),
         (lambda: Markov(initial=[0.5, 0.4], transition=np.eye(2)), "initial law must sum to one; found 0.9"),

@@ -149,8 +149,8 @@ def _short_inside(small: Grid, large: Grid) -> Iterator[Pairs]:
             found.append((np.full(len(outer), i), outer, place))
     if found:
         inner, outer = (np.concatenate([pair[k] for pair in found]) for k in range(2))
-        place = np.repeat([pair[2] for pair in found], [len(pair[0]) for pair in found])
-        yield _cut(small, large, inner, outer, lengths[place], small.counts[place])
+        owners = np.repeat([pair[2] for pair in found], [len(pair[0]) for pair in found])
+        yield _cut(small, large, inner, outer, lengths[owners], small.counts[owners])
 
 
 def _cut(small: Grid, large: Grid, inner: IntArray, outer: IntArray, ends: IntArray, weights: FloatArray) -> Pairs:
