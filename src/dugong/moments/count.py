@@ -12,13 +12,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from dugong.exceptions import VoteError
-from dugong.moments._kernels import count_cells, count_pairs
+from dugong.moments._kernels import (
+    count_cells,
+    count_packed_pairs,
+    count_pairs,
+    find_groups,
+    find_owners,
+    pack_votes,
+)
 from dugong.moments.groups import Grouping, assign_groups
 from dugong.moments.rows import Plan, Row
 from dugong.moments.sums import Moments, Shapes
 from dugong.tasks import Element, Layout, Resolution, describe
 from dugong.tasks.layout import ranges
-from dugong.types import AnyArray, Int8Array, IntArray
+from dugong.types import MISSING, AnyArray, Int8Array, IntArray
 from dugong.votes import Votes, class_indices
 
 _BLOCK = 1 << 16
@@ -38,6 +45,7 @@ class _Reader:
 
     def __init__(self, votes: Votes, grouping: Grouping) -> None:
         self.votes, self.grouping = votes, grouping
+        self.blocked = bool((grouping.blocks > 1).any())
         self.element_offsets = votes.layout("element").offsets
         self.resolved = {resolution: self._resolve(resolution) for resolution in votes.resolutions}
 
@@ -60,14 +68,22 @@ class _Reader:
         return class_indices(self.votes, np.ascontiguousarray(self.votes.column(source)[tasks]), n_classes)
 
     def owners(self, resolution: Resolution, tasks: IntArray) -> IntArray:
+        """Sequence of every task of a run of tasks."""
         offsets = self.resolved[resolution].layout.offsets
-        return np.asarray(np.searchsorted(offsets, tasks, side="right") - 1)
+        owners = np.empty(len(tasks), dtype=np.int64)
+        if len(tasks):
+            find_owners(tasks[0], int(np.searchsorted(offsets, tasks[0], side="right")) - 1, offsets, owners)
+        return owners
 
     def groups(self, resolution: Resolution, tasks: IntArray, owners: IntArray) -> IntArray:
-        keys = self.resolved[resolution].keys
-        place = (tasks if keys is None else keys[tasks]) - self.element_offsets[owners]
-        lengths = np.maximum(self.votes.lengths[owners], 1)
-        return np.asarray(self.grouping.base[owners] + place * self.grouping.blocks[owners] // lengths)
+        """Group of every task."""
+        groups, grouping = np.empty(len(tasks), dtype=np.int64), self.grouping
+        places = tasks
+        if self.blocked:
+            keys = self.resolved[resolution].keys
+            places = (tasks if keys is None else keys[tasks]) - self.element_offsets[owners]
+        find_groups(places, owners, self.votes.lengths, grouping.base, grouping.blocks, groups)
+        return groups
 
 
 def count(votes: Votes, plan: Plan, groups: Grouping | None = None) -> Moments:
@@ -110,21 +126,67 @@ def _blocks(n_tasks: int) -> Iterator[IntArray]:
 def _count_same(reader: _Reader, resolution: Resolution, rows: list[Row], tables: dict[Row, IntArray]) -> None:
     plain = [r for r in rows if len(r.slots) == 2 and r.span == 0 and not r.by_position]
     general = [r for r in rows if r not in set(plain)]
-    names = list(dict.fromkeys(name for row in plain for name in row.sources))
-    first = np.array([names.index(r.sources[0]) for r in plain], dtype=np.int64)
-    second = np.array([names.index(r.sources[1]) for r in plain], dtype=np.int64)
-    columns = reader.resolved[resolution].n_columns
-    stacked = np.zeros((reader.grouping.n_groups, len(plain), columns, columns), dtype=np.int64)
-    for tasks in _blocks(reader.resolved[resolution].layout.n_tasks if rows else 0):
+    resolved = reader.resolved[resolution]
+    pairs = _Pairs.of(plain, resolved.n_columns, reader.grouping.n_groups)
+    packed = resolved.n_columns == 3 and bool((reader.grouping.base == 0).any())
+    for tasks in _blocks(resolved.layout.n_tasks if rows else 0):
         owners = reader.owners(resolution, tasks)
         groups = reader.groups(resolution, tasks, owners)
-        if plain:
-            codes = np.stack([reader.codes(name, slice(tasks[0], tasks[-1] + 1)) for name in names])
-            count_pairs(codes, groups, first, second, stacked)
+        if plain and packed:
+            pairs.add_packed(reader, slice(int(tasks[0]), int(tasks[-1]) + 1))
+            pairs.add(reader, tasks[groups > 0], groups[groups > 0])
+        elif plain:
+            pairs.add(reader, slice(int(tasks[0]), int(tasks[-1]) + 1), groups)
         for row in general:
             _count_general(reader, row, resolution, tasks, owners, groups, tables[row])
+    if packed:
+        pairs.counts[0] = pairs.total - pairs.counts[1:].sum(axis=0)
     for place, row in enumerate(plain):
-        tables[row] += stacked[:, place]
+        tables[row] += pairs.counts[:, place]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Pairs:
+    """Pairs of sources on the same task, all counted together."""
+
+    names: tuple[str, ...]
+    first: IntArray
+    second: IntArray
+    counts: IntArray
+    total: IntArray
+    planes: AnyArray
+
+    @classmethod
+    def of(cls, rows: list[Row], n_columns: int, n_groups: int) -> _Pairs:
+        names = tuple(dict.fromkeys(name for row in rows for name in row.sources))
+        return cls(
+            names=names,
+            first=np.array([names.index(row.sources[0]) for row in rows], dtype=np.int64),
+            second=np.array([names.index(row.sources[1]) for row in rows], dtype=np.int64),
+            counts=np.zeros((n_groups, len(rows), n_columns, n_columns), dtype=np.int64),
+            total=np.zeros((len(rows), n_columns, n_columns), dtype=np.int64),
+            planes=np.zeros((len(names), 3, _BLOCK // 64), dtype=np.uint64),
+        )
+
+    def add(self, reader: _Reader, tasks: IntArray | slice, groups: IntArray) -> None:
+        """Count by group."""
+        codes = np.stack([reader.codes(name, tasks) for name in self.names])
+        count_pairs(codes, groups, self.first, self.second, self.counts)
+
+    def add_packed(self, reader: _Reader, tasks: slice) -> None:
+        """Count in total, through bit planes."""
+        for place, name in enumerate(self.names):
+            pack_votes(_words(reader.votes.column(name)[tasks]), self.planes[place])
+        count_packed_pairs(self.planes, -(-(tasks.stop - tasks.start) // 64), self.first, self.second, self.total)
+
+
+def _words(votes: Int8Array) -> AnyArray:
+    """Votes as 64-bit words, filled up with "not asked" to a multiple of 64 votes."""
+    if len(votes) % 64 == 0 and votes.ctypes.data % 8 == 0:
+        return votes.view(np.uint64)
+    padded = np.full(-(-len(votes) // 64) * 64, MISSING, dtype=np.int8)
+    padded[: len(votes)] = votes
+    return padded.view(np.uint64)
 
 
 def _count_general(

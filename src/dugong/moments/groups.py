@@ -2,7 +2,8 @@
 
 Membership depends on ids, on a user's group column, or on content, never on position: shuffling changes nothing.
 With fewer than `FEW` sequences the groups are contiguous blocks of elements inside the sequences, much longer than any
-lag that is modelled, because single elements are not independent of each other.
+lag that is modelled, because single elements are not independent of each other. Of very many elements about `SAMPLE`
+are divided into groups, which is plenty for standard errors; the others are group 0, the rest, counted in total only.
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ from dugong.votes import Votes
 N_GROUPS = 32
 N_NAMED_GROUPS = 256
 FEW = 20
+SAMPLE = 1 << 19
 _SHORTEST_BLOCK = 16
+_HASHED_SOURCES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Grouping:
-    """Group of element t of sequence i: ``base[i] + t * blocks[i] // lengths[i]``."""
+    """Group of element t of sequence i: ``base[i] + t * blocks[i] // lengths[i]``; group 0 is the rest."""
 
     base: IntArray
     blocks: IntArray
@@ -39,32 +42,33 @@ def assign_groups(votes: Votes, groups: Sequence[object] | AnyArray | None = Non
     if groups is not None:
         if len(groups) != n_sequences:
             raise VoteError(f"groups must name one group per sequence; found {len(groups)} for {n_sequences} sequences.")
-        return _whole(_hash_labels(groups, N_NAMED_GROUPS), N_NAMED_GROUPS)
+        return _whole(1 + _hash_labels(groups, N_NAMED_GROUPS), N_NAMED_GROUPS)
     if n_sequences < FEW:
         return _blocks(votes)
-    if votes.ids is not None:
-        return _whole(_hash_labels(votes.ids, N_GROUPS), N_GROUPS)
-    return _whole(_hash_content(votes), N_GROUPS)
+    # Hashing into more places than there are groups leaves the surplus to the rest.
+    places = N_GROUPS * max(1, votes.n_elements // SAMPLE)
+    hashed = _hash_content(votes, places) if votes.ids is None else _hash_labels(votes.ids, places)
+    return _whole(np.where(hashed < N_GROUPS, 1 + hashed, 0), N_GROUPS)
 
 
 def _whole(base: IntArray, n_groups: int) -> Grouping:
-    return Grouping(base=base, blocks=np.ones(len(base), dtype=np.int64), n_groups=n_groups)
+    return Grouping(base=base, blocks=np.ones(len(base), dtype=np.int64), n_groups=n_groups + 1)
 
 
-def _hash_labels(labels: Iterable[object], n_groups: int) -> IntArray:
+def _hash_labels(labels: Iterable[object], places: int) -> IntArray:
     if isinstance(labels, np.ndarray) and labels.dtype.kind in "iu":
         mixed = labels.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        return ((mixed >> np.uint64(40)) % np.uint64(n_groups)).astype(np.int64)
-    return np.array([zlib.crc32(str(label).encode()) % n_groups for label in labels], dtype=np.int64)
+        return ((mixed >> np.uint64(40)) % np.uint64(places)).astype(np.int64)
+    return np.array([zlib.crc32(str(label).encode()) % places for label in labels], dtype=np.int64)
 
 
-def _hash_content(votes: Votes) -> IntArray:
+def _hash_content(votes: Votes, places: int) -> IntArray:
     hashes = np.zeros(votes.n_sequences, dtype=np.uint64)
-    # Sorted by name, so that the order of the sources does not matter either.
-    for place in np.argsort(np.array(votes.source_names)):
+    # By name, so that the order of the sources does not matter; equal hashes are told apart by their number.
+    for place in np.argsort(np.array(votes.source_names))[:_HASHED_SOURCES]:
         offsets = votes.layout(votes.sources[place].resolution).offsets
         hash_sequences(votes.columns[place], offsets, hashes)
-    return spread_duplicates(hashes, N_GROUPS)
+    return spread_duplicates(hashes, places)
 
 
 def _blocks(votes: Votes) -> Grouping:
@@ -72,4 +76,4 @@ def _blocks(votes: Votes) -> Grouping:
     size = max(_SHORTEST_BLOCK, -(-votes.n_elements // N_GROUPS))
     blocks = np.maximum(1, np.rint(lengths / size)).astype(np.int64)
     ends = np.cumsum(blocks)
-    return Grouping(base=ends - blocks, blocks=blocks, n_groups=int(ends[-1]))
+    return Grouping(base=1 + ends - blocks, blocks=blocks, n_groups=int(ends[-1]) + 1)
