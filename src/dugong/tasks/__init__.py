@@ -1,6 +1,6 @@
 """What is asked: resolutions, links, and where every task lies."""
 
-from dugong.tasks.chunks import TaskFinder, TaskRun
+from dugong.tasks.chunks import CountedTasks, TaskCounter, TaskFinder, TaskRun
 from dugong.tasks.layout import Layout, SpanTable, count_tasks
 from dugong.tasks.links import link_labels
 from dugong.tasks.resolutions import (
@@ -18,6 +18,7 @@ from dugong.tasks.resolutions import (
 from dugong.tasks.time import ElementSpans, Rounding, TimeAxis
 
 __all__ = [
+    "CountedTasks",
     "Element",
     "ElementSpans",
     "Layout",
@@ -26,6 +27,7 @@ __all__ = [
     "Sequence",
     "SpanTable",
     "Spans",
+    "TaskCounter",
     "TaskFinder",
     "TaskRun",
     "TimeAxis",

@@ -27,9 +27,7 @@ class SpanTable:
 
     def __post_init__(self) -> None:
         for field in ("offsets", "starts", "stops"):
-            object.__setattr__(
-                self, field, read_only(np.ascontiguousarray(getattr(self, field), dtype=np.int64))
-            )
+            object.__setattr__(self, field, read_only(np.ascontiguousarray(getattr(self, field), dtype=np.int64)))
 
     @classmethod
     def from_lists(cls, spans: list[list[tuple[int, int]]]) -> SpanTable:
@@ -81,9 +79,7 @@ def ranges(starts: IntArray, counts: IntArray) -> IntArray:
     return np.asarray(np.arange(total, dtype=np.int64) + shift)
 
 
-def count_tasks(
-    resolution: Resolution, lengths: IntArray, spans: Mapping[str, SpanTable] | None = None
-) -> IntArray:
+def count_tasks(resolution: Resolution, lengths: IntArray, spans: Mapping[str, SpanTable] | None = None) -> IntArray:
     """Number of tasks that each sequence has at a resolution, shape (n_sequences,)."""
     lengths = np.asarray(lengths, dtype=np.int64)
     if isinstance(resolution, Element):
@@ -115,9 +111,7 @@ class Layout:
     spans: SpanTable | None = None
 
     @classmethod
-    def of(
-        cls, resolution: Resolution, lengths: IntArray, spans: Mapping[str, SpanTable] | None = None
-    ) -> Layout:
+    def of(cls, resolution: Resolution, lengths: IntArray, spans: Mapping[str, SpanTable] | None = None) -> Layout:
         """Lay out one resolution over sequences of the given lengths."""
         counts = count_tasks(resolution, lengths, spans)
         offsets = read_only(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))

@@ -36,9 +36,7 @@ def link_labels(labels: ArrayLike, layout: Layout, positive: int = 1) -> Int8Arr
     flat = np.asarray(labels, dtype=np.int8)
     n_elements = int(layout.lengths.sum())
     if flat.shape != (n_elements,):
-        raise TaskError(
-            f"there must be one label per element, {n_elements} in all; found shape {flat.shape}."
-        )
+        raise TaskError(f"there must be one label per element, {n_elements} in all; found shape {flat.shape}.")
     if isinstance(layout.resolution, Element):
         return flat
     link = layout.resolution.link
@@ -50,7 +48,8 @@ def link_labels(labels: ArrayLike, layout: Layout, positive: int = 1) -> Int8Arr
     starts, stops = layout.flat_bounds()
     n_positive = count_inside(flat == positive, starts, stops)
     n_negative = count_inside((flat != positive) & (flat != 0), starts, stops)
-    return decide(link, n_positive, n_negative, stops - starts)
+    yes, no = forced(link, n_positive, n_negative, stops - starts)
+    return np.asarray(yes.astype(np.int8) - no.astype(np.int8))
 
 
 def count_inside(flags: BoolArray, starts: IntArray, stops: IntArray) -> IntArray:
@@ -60,14 +59,12 @@ def count_inside(flags: BoolArray, starts: IntArray, stops: IntArray) -> IntArra
     return np.asarray(before[stops] - before[starts])
 
 
-def decide(link: Link, n_positive: IntArray, n_negative: IntArray, size: IntArray) -> Int8Array:
-    """+1, -1, or 0 where the elements known to be positive and negative leave the task open."""
+def forced(link: Link, n_positive: IntArray, n_negative: IntArray, size: IntArray) -> tuple[BoolArray, BoolArray]:
+    """Whether so many positive elements make a task positive, and so many negative ones make it negative."""
     if link == "any":
-        yes, no = n_positive > 0, n_negative == size
-    elif link == "all":
-        yes, no = n_positive == size, n_negative > 0
-    elif link == "majority":
-        yes, no = 2 * n_positive > size, 2 * n_negative >= size
-    else:
-        raise TaskError(f"the link {link!r} does not tie a task to its elements; use any, all or majority.")
-    return np.asarray(yes.astype(np.int8) - no.astype(np.int8))
+        return n_positive > 0, n_negative == size
+    if link == "all":
+        return n_positive == size, n_negative > 0
+    if link == "majority":
+        return 2 * n_positive > size, 2 * n_negative >= size
+    raise TaskError(f"the link {link!r} does not tie a task to its elements; use any, all or majority.")

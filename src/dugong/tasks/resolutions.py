@@ -76,9 +76,7 @@ class Window:
         step = size if stride is None else stride
         for what, value in (("size", size), ("stride", step)):
             if not isinstance(value, numbers.Real) or int(value) != value or value < 1:
-                raise TaskError(
-                    f"the {what} of a window must be a positive number of elements; found {value!r}."
-                )
+                raise TaskError(f"the {what} of a window must be a positive number of elements; found {value!r}.")
         if step > size:
             raise TaskError(
                 f"the stride of a window must be at most its size; found stride {step} and size {size}.\n"
@@ -162,9 +160,7 @@ def find_resolution(wanted: str | Resolution, available: Iterable[Resolution]) -
     listing = "\n".join(f"  - {describe(one)}" for one in (found or pool))
     asked = wanted if isinstance(wanted, str) else describe(wanted)
     if found:
-        raise TaskError(
-            f"the resolution {asked!r} is ambiguous; pass one of these objects instead:\n{listing}"
-        )
+        raise TaskError(f"the resolution {asked!r} is ambiguous; pass one of these objects instead:\n{listing}")
     raise TaskError(f"there is no resolution {asked!r} here; these are known:\n{listing}")
 
 

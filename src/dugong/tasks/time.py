@@ -213,9 +213,7 @@ class TimeAxis:
         assert self.offsets is not None
         counts = np.diff(self.offsets)[chosen]
         stamps = self.stamps[ranges(self.offsets[:-1][chosen], counts)]
-        return replace(
-            self, start=self.start[chosen], stamps=stamps, offsets=np.concatenate([[0], np.cumsum(counts)])
-        )
+        return replace(self, start=self.start[chosen], stamps=stamps, offsets=np.concatenate([[0], np.cumsum(counts)]))
 
     @classmethod
     def concat(cls, axes: Iterable[TimeAxis]) -> TimeAxis:
@@ -223,13 +221,9 @@ class TimeAxis:
         parts = list(axes)
         start = np.concatenate([part.start for part in parts])
         if all(part.rate is not None for part in parts):
-            return cls(
-                start=start, rate=np.concatenate([part.rate for part in parts if part.rate is not None])
-            )
+            return cls(start=start, rate=np.concatenate([part.rate for part in parts if part.rate is not None]))
         if any(part.rate is not None for part in parts):
-            raise TaskError(
-                "time axes with rates and with timestamps do not go together; convert one of them."
-            )
+            raise TaskError("time axes with rates and with timestamps do not go together; convert one of them.")
         counts = np.concatenate([np.diff(part.offsets) for part in parts if part.offsets is not None])
         stamps = np.concatenate([part.stamps for part in parts if part.stamps is not None])
         return cls(start=start, stamps=stamps, offsets=np.concatenate([[0], np.cumsum(counts)]))
@@ -247,9 +241,7 @@ class TimeAxis:
     def to_dict(self) -> dict[str, Any]:
         """Plain data that `from_dict` turns back into the same axis."""
         arrays = {name: getattr(self, name) for name in _ARRAYS}
-        plain: dict[str, Any] = {
-            name: value if value is None else value.tolist() for name, value in arrays.items()
-        }
+        plain: dict[str, Any] = {name: value if value is None else value.tolist() for name, value in arrays.items()}
         report = self.rounding
         plain["rounding"] = None if report is None else {k: getattr(report, k) for k in Rounding.__slots__}
         return plain
@@ -264,9 +256,7 @@ class TimeAxis:
     def __repr__(self) -> str:
         if self.rate is not None:
             rates = np.unique(self.rate)
-            clock = (
-                f"{rates[0]:g} elements/s" if len(rates) == 1 else f"{rates[0]:g} to {rates[-1]:g} elements/s"
-            )
+            clock = f"{rates[0]:g} elements/s" if len(rates) == 1 else f"{rates[0]:g} to {rates[-1]:g} elements/s"
         else:
             clock = "timestamps"
         report = "" if self.rounding is None else f"; {self.rounding}"
@@ -291,15 +281,13 @@ def _require_known(value: Mapping[Any, Any], ids: list[Any], name: str) -> None:
     absent = [one for one in ids if one not in value]
     if absent:
         raise TaskError(
-            f"{name} must be given for every sequence; it is absent for {len(absent)}, the first {absent[0]!r}."
+            f"{name} must be given for every sequence; found none for {len(absent)} of them, the first {absent[0]!r}."
         )
 
 
 def _check_axis(axis: TimeAxis) -> None:
     if (axis.rate is None) == (axis.stamps is None) or (axis.stamps is None) != (axis.offsets is None):
-        raise TaskError(
-            "a time axis has either rates or timestamps (with offsets); pass exactly one of them."
-        )
+        raise TaskError("a time axis has either rates or timestamps (with offsets); pass exactly one of them.")
     if not np.isfinite(axis.start).all():
         raise TaskError("the start of a sequence must be a finite number of seconds; found NaN or infinity.")
     if axis.rate is not None:

@@ -1,13 +1,15 @@
 """What was observed: all votes of all sources at all resolutions, validated once, frozen.
 
-`Votes` keeps one flat int8 column per source (source-major: what the counting kernels want), the lengths of the
-sequences, and what the codes mean. Every later stage reads columns and offsets; nothing else is stored.
+`Votes` keeps one flat int8 column per source (source-major: what the counting kernels want), the lengths of
+the sequences, and what the codes mean. Every later stage reads columns and offsets; nothing else is stored.
+The constructors, files and tables are one small file each beside this one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,13 +17,15 @@ import numpy as np
 from dugong.exceptions import VoteError
 from dugong.tasks import Element, Layout, Resolution, SpanTable, find_resolution
 from dugong.tasks.layout import ranges
-from dugong.types import MISSING, AnyArray, Int8Array, IntArray, read_only
+from dugong.types import AnyArray, BoolArray, Int8Array, IntArray, read_only
+from dugong.votes.constructors import NamedConstructors
 
 if TYPE_CHECKING:
-    from dugong.tasks.time import TimeAxis
-    from dugong.votes.faults import Fault
+    import pyarrow as pa
 
-MAX_CODE = 120
+    from dugong.tasks import TimeAxis
+    from dugong.votes.faults import Fault
+    from dugong.votes.summary import Summary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,11 +37,12 @@ class SourceInfo:
     shares: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Votes:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Votes(NamedConstructors):
     """Votes of several sources on sequences of any lengths.
 
-    Use a named constructor (`from_dense`, `from_classes`, `from_tasks`, `from_long`, ...): the coding is never guessed.
+    Use a named constructor (`from_dense`, `from_classes`, `from_tasks`, `from_long`, ...): the coding is never
+    guessed.
 
     Attributes
     ----------
@@ -72,28 +77,33 @@ class Votes:
     faults: tuple[Fault, ...] = ()
 
     def __post_init__(self) -> None:
-        from dugong.votes.validate import check_votes
+        from dugong.votes.validate import check_votes, normal_ids
 
         lengths = read_only(np.ascontiguousarray(self.lengths, dtype=np.int64))
         object.__setattr__(self, "lengths", lengths)
+        object.__setattr__(self, "ids", normal_ids(self.ids))
         object.__setattr__(self, "columns", tuple(read_only(np.ascontiguousarray(c)) for c in self.columns))
         check_votes(self)
 
-    # --- sizes and names -------------------------------------------------------------------------------------------
+    # --- sizes and names -----------------------------------------------------------------------------
     @property
     def n_sequences(self) -> int:
+        """Number of sequences."""
         return len(self.lengths)
 
     @property
     def n_elements(self) -> int:
+        """Number of elements of all sequences."""
         return int(self.lengths.sum())
 
     @property
     def n_sources(self) -> int:
+        """Number of sources."""
         return len(self.sources)
 
     @property
     def source_names(self) -> tuple[str, ...]:
+        """Names of the sources, in order."""
         return tuple(source.name for source in self.sources)
 
     @property
@@ -111,7 +121,7 @@ class Votes:
         """The elements and every resolution that a source votes on, each once, elements first."""
         return tuple(dict.fromkeys([Element(), *(source.resolution for source in self.sources)]))
 
-    # --- look-ups --------------------------------------------------------------------------------------------------
+    # --- look-ups ------------------------------------------------------------------------------------
     def index(self, name: str) -> int:
         """Place of a source by name."""
         if name not in self.source_names:
@@ -128,11 +138,54 @@ class Votes:
         found = find_resolution(resolution, self.resolutions) if isinstance(resolution, str) else resolution
         return Layout.of(found, self.lengths, self.spans)
 
-    # --- parts -----------------------------------------------------------------------------------------------------
+    # --- what is in them -----------------------------------------------------------------------------
+    def summary(self, gold: Any = None) -> Summary:
+        """Coverage, overlaps and conflicts of every source, with Snorkel's column names.
+
+        Parameters
+        ----------
+        gold : (n_elements,) labels in our own coding (0 where unknown), or a mapping by resolution, optional
+            Adds Correct, Incorrect and Emp. Acc. Labels of windows, spans and sequences follow from those of the
+            elements by their link unless given.
+
+        Returns
+        -------
+        Summary
+            Prints as a table; `to_dict` and `to_arrow` give the numbers.
+        """
+        from dugong.votes.summary import summarize
+
+        return summarize(self, gold)
+
+    def covered(self, resolution: str | Resolution = "element") -> BoolArray:
+        """Whether some source spoke about each task: voted on a task that shares an element with it."""
+        from dugong.votes.overlaps import find_covered
+
+        return find_covered(self, self.layout(resolution))
+
+    def buckets(self, source: str, gold: Any) -> dict[tuple[int, int], IntArray]:
+        """Where a source is right and wrong: tasks by (gold label, vote).
+
+        Parameters
+        ----------
+        source : str
+        gold : as in `summary`
+
+        Returns
+        -------
+        dict of (label, vote) to (n,) int
+            Places in the flat task order of the source's resolution. A vote of 0 is abstain; tasks without a
+            known label, and votes that were not asked for, are left out.
+        """
+        from dugong.votes.gold import find_buckets
+
+        return find_buckets(self, source, gold)
+
+    # --- parts ---------------------------------------------------------------------------------------
     def select(self, sequences: Any = None, sources: Iterable[str] | None = None) -> Votes:
         """Some sequences (slice, indices or mask) and some sources (by name), in the given order."""
         votes = self if sources is None else self._select_sources(tuple(sources))
-        return votes if sequences is None else votes._select_sequences(sequences)
+        return votes if sequences is None else votes._select_sequences(sequences)  # noqa: SLF001  (our own)
 
     def __getitem__(self, sequences: Any) -> Votes:
         """Some sequences: an index, a slice, an array of indices or a mask."""
@@ -140,9 +193,11 @@ class Votes:
 
     def _select_sources(self, names: tuple[str, ...]) -> Votes:
         places = [self.index(name) for name in names]
-        return replace(
-            self, sources=tuple(self.sources[p] for p in places), columns=tuple(self.columns[p] for p in places)
-        )
+        chosen = {
+            "sources": tuple(self.sources[p] for p in places),
+            "columns": tuple(self.columns[p] for p in places),
+        }
+        return replace(self, **chosen, faults=tuple(fault for fault in self.faults if fault.source in names))  # type: ignore[arg-type]
 
     def _select_sequences(self, sequences: Any) -> Votes:
         chosen = np.atleast_1d(np.arange(self.n_sequences)[sequences])
@@ -150,24 +205,52 @@ class Votes:
         for source, column in zip(self.sources, self.columns, strict=True):
             offsets = self.layout(source.resolution).offsets
             columns.append(column[ranges(offsets[:-1][chosen], np.diff(offsets)[chosen])])
+        ids = self.sequence_ids[chosen]
+        kept = set(ids.tolist()) if self.faults else set()
         return replace(
             self,
             columns=tuple(columns),
             lengths=self.lengths[chosen],
-            ids=self.sequence_ids[chosen],
+            ids=ids,
             spans={name: table.select(chosen) for name, table in self.spans.items()},
             time=None if self.time is None else self.time.select(chosen),
+            faults=tuple(fault for fault in self.faults if fault.sequence in kept),
         )
 
+    # --- out -----------------------------------------------------------------------------------------
+    def to_long(self) -> pa.Table:
+        """The votes as an arrow table: sequence, source, start, end, vote; one row per vote, none for abstain.
 
-def class_indices(votes: Votes, column: Int8Array, n_classes: int) -> Int8Array:
-    """Codes as table columns: classes 0..K-1, abstain K, underspecified K+1.., not asked -1."""
-    if n_classes == 2:
-        lookup = np.full(256, -1, dtype=np.int8)
-        lookup[[255, 1, 0]] = [0, 1, 2]
-    else:
-        lookup = np.arange(-1, 255).astype(np.int8)
-        lookup[0] = n_classes
-        lookup[n_classes + 1 : MAX_CODE + 1] = np.arange(n_classes + 1, MAX_CODE + 1)
-    lookup[MISSING % 256] = -1
-    return lookup[column.view(np.uint8)]
+        Spans are half-open and count elements inside their sequence; votes are in our own coding (-128 was not
+        asked). `from_long` reads it back.
+        """
+        from dugong.votes.unfold import to_long
+
+        return to_long(self)
+
+    def write(self, path: str | PathLike[str]) -> None:
+        """Write to a ``.parquet`` or ``.npz`` file: versioned, self-describing, never code.
+
+        The file appears under its name only when it is complete.
+        """
+        from dugong.votes.io import write_votes
+
+        write_votes(self, path)
+
+    @classmethod
+    def read(cls, path: str | PathLike[str]) -> Votes:
+        """Read what `write` wrote; a truncated, foreign or newer file is a `VoteError` that says so."""
+        from dugong.votes.io import read_votes
+
+        return read_votes(path)
+
+    def equals(self, other: Votes) -> bool:
+        """Whether two votes are the same: sources, codes, sequences, classes, spans, time and faults."""
+        from dugong.votes.same import same_votes
+
+        return same_votes(self, other)
+
+    def __repr__(self) -> str:
+        from dugong.votes.describe import describe_votes
+
+        return describe_votes(self)

@@ -1,7 +1,8 @@
 """What went wrong while sources were applied, kept as part of the result.
 
-In: an exception that a source raised on one task. Out: a plain value that survives pickling to another process and
-that later stages, tables and files can count. `Votes.faults` holds them when ``on_fault="abstain"``.
+In: an exception that a source raised on one task. Out: a plain value that survives pickling to another
+process and that later stages, tables and files can count. `Votes.faults` holds them when
+``on_fault="abstain"``.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class Fault:
     sequence : str or int
         Id of the sequence.
     task : int or None
-        Place of the task among the tasks of its sequence; None if the source failed on the sequence as a whole
+        Place of the task among the tasks of its sequence; None if the source failed on the whole sequence
         (a vectorised source, or its preprocessing).
     error : str
         Type and message of the exception, such as ``"ValueError: no face"``.

@@ -1,6 +1,7 @@
 """One look at everything that votes must satisfy, before any stage relies on it.
 
-In: a `Votes` value under construction. Out: nothing, or a `VoteError` that names the first place and the remedy.
+In: a `Votes` value under construction. Out: nothing, or a `VoteError` that names the first place and the
+remedy.
 """
 
 from __future__ import annotations
@@ -11,25 +12,47 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dugong.exceptions import VoteError
-from dugong.tasks import Element, Layout, describe
-from dugong.types import MISSING, Int8Array
+from dugong.tasks import Element, Layout, Resolution, describe
+from dugong.types import MISSING, AnyArray, BoolArray, Int8Array, read_only
+from dugong.votes.codes import MAX_CODE
 
 if TYPE_CHECKING:
     from dugong.votes.container import SourceInfo, Votes
 
+__all__ = ["check_votes", "normal_ids"]
+
 _BLOCK = 1 << 20
+_MAX_CLASSES = 100
+
+
+def normal_ids(ids: AnyArray | None) -> AnyArray | None:
+    """Ids as one array of integers or of strings: what files can hold without pickle."""
+    if ids is None:
+        return None
+    array = np.asarray(ids)
+    if array.dtype.kind == "O" and all(isinstance(one, str) for one in array.flat):
+        array = array.astype(np.str_)
+    if array.dtype.kind in "iu":
+        array = array.astype(np.int64)
+    if array.ndim != 1 or array.dtype.kind not in "iU":
+        raise VoteError(
+            f"sequence ids must be a list of strings or of integers; found {array.dtype}, shape {array.shape}."
+        )
+    return read_only(array)
 
 
 def check_votes(votes: Votes) -> None:
-    """Raise unless sources, shapes, codes, ids, spans and classes fit together."""
+    """Raise unless sources, shapes, codes, ids, spans, time and classes fit together."""
     _check_sources(votes)
     _check_sequences(votes)
     _check_classes(votes)
+    for source in votes.sources:
+        _check_of(votes, source)
     for name, table in votes.spans.items():
         table.check(votes.lengths, name)
-    allowed = {resolution: _allowed_codes(votes, resolution == Element()) for resolution in votes.resolutions}
-    for source, column in zip(votes.sources, votes.columns, strict=True):
-        _check_column(votes, source, column, allowed[source.resolution])
+    _check_time(votes)
+    for resolution in dict.fromkeys(source.resolution for source in votes.sources):
+        _check_columns(votes, resolution)
 
 
 def _check_sources(votes: Votes) -> None:
@@ -47,31 +70,33 @@ def _check_sequences(votes: Votes) -> None:
         raise VoteError("votes need at least one sequence; found none.\n  Check the loader, or the filter before it.")
     if (votes.lengths < 0).any():
         raise VoteError(f"lengths must not be negative; found {int(votes.lengths.min())}.")
-    if votes.ids is not None:
-        if len(votes.ids) != votes.n_sequences:
-            raise VoteError(f"found {len(votes.ids)} sequence ids for {votes.n_sequences} sequences.")
-        if len(np.unique(votes.ids)) != len(votes.ids):
-            raise VoteError("sequence ids must be unique; found repeated ones.")
+    if votes.ids is None:
+        return
+    if len(votes.ids) != votes.n_sequences:
+        raise VoteError(f"found {len(votes.ids)} sequence ids for {votes.n_sequences} sequences.")
+    values, counts = np.unique(votes.ids, return_counts=True)
+    if (counts > 1).any():
+        repeated = values[np.argmax(counts > 1)].item()
+        raise VoteError(f"sequence ids must be unique; found {repeated!r} more than once.")
 
 
 def _check_classes(votes: Votes) -> None:
-    if votes.n_classes < 2:
-        raise VoteError(f"there must be at least two classes; found n_classes={votes.n_classes}.")
-    if votes.n_classes > 100:
-        raise VoteError(f"at most 100 classes fit the int8 coding; found n_classes={votes.n_classes}.")
-    if votes.class_names is not None and len(votes.class_names) != votes.n_classes:
-        raise VoteError(f"found {len(votes.class_names)} class names for {votes.n_classes} classes.")
+    if not 2 <= votes.n_classes <= _MAX_CLASSES:
+        raise VoteError(
+            f"there must be from 2 to {_MAX_CLASSES} classes (they fit an int8); found n_classes={votes.n_classes}."
+        )
+    if votes.class_names is not None and len(set(votes.class_names)) != votes.n_classes:
+        raise VoteError(f"there must be {votes.n_classes} different class names; found {list(votes.class_names)}.")
     if votes.background is not None and votes.background not in votes.classes:
         raise VoteError(f"the background must be one of the classes {votes.classes}; found {votes.background}.")
-    for code, classes in votes.partial.items():
-        if code <= votes.n_classes or code > 120 or not classes or not set(classes) <= set(votes.classes):
+    for code, members in votes.partial.items():
+        some = 0 < len(set(members)) < votes.n_classes and set(members) <= set(votes.classes)
+        if not votes.n_classes < code <= MAX_CODE or not some:
             raise VoteError(
-                f"an underspecified vote must have a code from {votes.n_classes + 1} to 120 and stand for some of the "
-                f"classes {votes.classes}; found {code}: {classes}."
+                f"an underspecified vote must have a code from {votes.n_classes + 1} to {MAX_CODE} and stand "
+                "for "
+                f"some, not all, of the classes {votes.classes}; found {code}: {members}."
             )
-    if votes.n_classes > 2:
-        for source in votes.sources:
-            _check_of(votes, source)
 
 
 def _check_of(votes: Votes, source: SourceInfo) -> None:
@@ -79,50 +104,72 @@ def _check_of(votes: Votes, source: SourceInfo) -> None:
     if isinstance(resolution, Element):
         return
     names = votes.class_names or tuple(map(str, votes.classes))
-    if resolution.of not in (*names, *votes.classes):
+    if votes.n_classes == 2:
+        if resolution.of not in (None, 1, names[1]):
+            raise VoteError(
+                f"with two classes, a task is about the positive one; {describe(resolution)} of source "
+                f"{source.name!r} has of={resolution.of!r}.\n  Leave of= out, and choose the link for it."
+            )
+    elif resolution.of not in (*names, *votes.classes):
         raise VoteError(
-            f"with {votes.n_classes} classes, {describe(resolution)} of source {source.name!r} must say which class "
-            f"counts: of= one of {', '.join(map(repr, names))}; found {resolution.of!r}."
+            f"with {votes.n_classes} classes, {describe(resolution)} of source {source.name!r} must say "
+            "which "
+            f"class counts: of= one of {', '.join(map(repr, names))}; found {resolution.of!r}."
         )
 
 
-def _allowed_codes(votes: Votes, element: bool) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    codes = [MISSING, 0]
-    codes += [*votes.classes, *votes.partial] if element else [-1, 1]
+def _check_time(votes: Votes) -> None:
+    if votes.time is None:
+        return
+    if votes.time.n_sequences != votes.n_sequences:
+        raise VoteError(f"the time axis has {votes.time.n_sequences} sequences; there are {votes.n_sequences}.")
+    if votes.time.offsets is not None and not np.array_equal(np.diff(votes.time.offsets), votes.lengths):
+        first = int(np.argmax(np.diff(votes.time.offsets) != votes.lengths))
+        raise VoteError(
+            f"there must be one timestamp per element; sequence {votes.sequence_ids[first]} has "
+            f"{np.diff(votes.time.offsets)[first]} for {votes.lengths[first]} elements."
+        )
+
+
+def _check_columns(votes: Votes, resolution: Resolution) -> None:
+    allowed = _allowed_codes(votes, resolution)
+    n_tasks = Layout.of(resolution, votes.lengths, votes.spans).n_tasks
+    for source, column in zip(votes.sources, votes.columns, strict=True):
+        if source.resolution != resolution:
+            continue
+        if column.dtype != np.int8 or column.ndim != 1:
+            raise VoteError(
+                f"the votes of {source.name!r} must be a flat int8 array; found {column.dtype}, {column.shape}."
+            )
+        if len(column) != n_tasks:
+            raise VoteError(
+                f"source {source.name!r} votes on {describe(resolution)}, which has {n_tasks} tasks for the "
+                "given "
+                f"lengths; found {len(column)} votes."
+            )
+        _check_codes(votes, source, column, allowed)
+
+
+def _allowed_codes(votes: Votes, resolution: Resolution) -> BoolArray:
+    on_elements = isinstance(resolution, Element)
+    codes = [MISSING, 0, *((*votes.classes, *votes.partial) if on_elements else (-1, 1))]
     allowed = np.zeros(256, dtype=np.bool_)
     allowed[np.array(codes) % 256] = True
     return allowed
 
 
-def _check_column(
-    votes: Votes, source: SourceInfo, column: Int8Array, allowed: np.ndarray[tuple[int], np.dtype[np.bool_]]
-) -> None:
-    if column.dtype != np.int8 or column.ndim != 1:
-        raise VoteError(f"the votes of {source.name!r} must be a flat int8 array; found {column.dtype}, {column.shape}.")
-    layout = Layout.of(source.resolution, votes.lengths, votes.spans)
-    if len(column) != layout.n_tasks:
-        raise VoteError(
-            f"source {source.name!r} votes on {describe(source.resolution)}, which has {layout.n_tasks} tasks for the "
-            f"given lengths; found {len(column)} votes."
-        )
+def _check_codes(votes: Votes, source: SourceInfo, column: Int8Array, allowed: BoolArray) -> None:
     # Blocks keep the temporary mask small, so that validation never doubles the memory of the votes.
-    for start in range(0, len(column), _BLOCK):
-        good = allowed[column[start : start + _BLOCK].view(np.uint8)]
-        if not good.all():
-            _report_bad_code(votes, source, column, start + int(np.argmin(good)), allowed)
-
-
-def _report_bad_code(
-    votes: Votes,
-    source: SourceInfo,
-    column: Int8Array,
-    first: int,
-    allowed: np.ndarray[tuple[int], np.dtype[np.bool_]],
-) -> None:
-    count = int((~allowed[column.view(np.uint8)]).sum())
+    blocks = range(0, len(column), _BLOCK)
+    n_bad = [np.count_nonzero(~allowed[column[at : at + _BLOCK].view(np.uint8)]) for at in blocks]
+    if not sum(n_bad):
+        return
+    begin = blocks[int(np.flatnonzero(n_bad)[0])]
+    first = begin + int(np.argmin(allowed[column[begin : begin + _BLOCK].view(np.uint8)]))
     binary = votes.n_classes == 2 or not isinstance(source.resolution, Element)
     coding = "-1, 0 or +1" if binary else f"0 (abstain) or a class from 1 to {votes.n_classes}"
     raise VoteError(
-        f"votes must be {coding}; found {count} other values, the first at row {first}, source {source.name!r} "
-        f"(value {column[first]}).\n  If 0 means a class here, use Votes.from_classes(..., abstain=-1)."
+        f"votes must be {coding}; found {sum(n_bad)} other values, the first at row {first}, "
+        f"source {source.name!r} (value {column[first]}).\n"
+        "  If 0 means a class here, use Votes.from_classes(..., abstain=-1)."
     )

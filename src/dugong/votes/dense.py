@@ -1,0 +1,211 @@
+"""Votes that arrive as arrays of elements by sources, in one of four named codings.
+
+In: an array and its coding: the paper's (-1/0/+1), class indices (Snorkel, WRENCH), FlyingSquid's flattened
+rows, or MeTaL's. Out: `Votes`. The coding is in the name of the constructor, because 0 means abstain in
+some tools and a class in others; an array that two codings could mean is an error until the caller says
+which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dugong.exceptions import VoteError
+from dugong.tasks import TimeAxis
+from dugong.types import AnyArray, Int8Array
+from dugong.votes.codes import MAX_CODE
+from dugong.votes.container import SourceInfo, Votes
+from dugong.votes.encode import Codebook, add_missing, encode_pieces
+from dugong.votes.pieces import as_pieces
+
+__all__ = ["class_book", "from_classes", "from_dense", "from_flyingsquid", "from_metal"]
+
+_PAPER = "-1, 0 or +1"
+_PAPER_HINT = "If 0 means a class here, use Votes.from_classes(..., abstain=-1)."
+
+
+def from_dense(
+    votes: Any,
+    *,
+    lengths: ArrayLike | None = None,
+    sources: Iterable[str] | None = None,
+    ids: ArrayLike | None = None,
+    classes: Iterable[str] | None = None,
+    missing: float | None = None,
+    background: int | None = None,
+    time: TimeAxis | None = None,
+    coding: str | None = None,
+) -> Votes:
+    """See `Votes.from_dense`."""
+    if coding not in (None, "paper"):
+        raise VoteError(f"coding must be 'paper' or left out; found {coding!r}.\n  {_PAPER_HINT}")
+    codes, nan = add_missing({-1: -1, 0: 0, 1: 1}, missing)
+    book = Codebook(codes=codes, says=_PAPER, hint=_PAPER_HINT, nan=nan)
+    pieces, found = as_pieces(votes, lengths)
+    infos = _element_sources(pieces, sources)
+    columns = encode_pieces(pieces, book, tuple(info.name for info in infos))
+    if coding is None:
+        _check_ambiguous(pieces, columns)
+    return Votes(
+        sources=infos,
+        columns=tuple(columns),
+        lengths=found,
+        ids=None if ids is None else np.asarray(ids),
+        class_names=None if classes is None else tuple(classes),
+        background=background,
+        time=time,
+    )
+
+
+def from_classes(
+    votes: Any,
+    *,
+    n_classes: int | None = None,
+    abstain: int | None = -1,
+    missing: float | None = None,
+    background: int | None = None,
+    lengths: ArrayLike | None = None,
+    sources: Iterable[str] | None = None,
+    classes: Iterable[str] | None = None,
+    partial: Mapping[int, Iterable[int]] | None = None,
+    ids: ArrayLike | None = None,
+    time: TimeAxis | None = None,
+) -> Votes:
+    """See `Votes.from_classes`."""
+    names = None if classes is None else tuple(classes)
+    count = _count_classes(n_classes, names)
+    book, codebook = class_book(count, abstain=abstain, missing=missing, partial=partial)
+    pieces, found = as_pieces(votes, lengths)
+    infos = _element_sources(pieces, sources)
+    columns = encode_pieces(pieces, book, tuple(info.name for info in infos))
+    return Votes(
+        sources=infos,
+        columns=tuple(columns),
+        lengths=found,
+        ids=None if ids is None else np.asarray(ids),
+        n_classes=count,
+        class_names=names,
+        background=None if background is None else _our_class(background, count, "the background"),
+        partial=codebook,
+        time=time,
+    )
+
+
+def from_flyingsquid(
+    votes: ArrayLike,
+    *,
+    n_tasks: int,
+    sources: Iterable[str] | None = None,
+    ids: ArrayLike | None = None,
+    classes: Iterable[str] | None = None,
+) -> Votes:
+    """See `Votes.from_flyingsquid`."""
+    array = np.asarray(votes)
+    if array.ndim != 2 or n_tasks < 1 or array.shape[1] % n_tasks:
+        raise VoteError(
+            f"FlyingSquid's votes must be (n, m * n_tasks), one row per sequence; found shape {array.shape} "
+            f"and n_tasks={n_tasks}."
+        )
+    block = array.reshape(len(array), n_tasks, -1)
+    return from_dense(block, sources=sources, ids=ids, classes=classes, coding="paper")
+
+
+def from_metal(
+    votes: Any,
+    *,
+    lengths: ArrayLike | None = None,
+    n_classes: int = 2,
+    sources: Iterable[str] | None = None,
+    ids: ArrayLike | None = None,
+    classes: Iterable[str] | None = None,
+) -> Votes:
+    """See `Votes.from_metal`."""
+    codes = {0: 0, 1: 1, 2: -1} if n_classes == 2 else {code: code for code in range(n_classes + 1)}
+    book = Codebook(
+        codes=codes,
+        says=f"0 (abstain) or a class from 1 to {n_classes}",
+        hint="If -1 means abstain, use Votes.from_classes(..., abstain=-1); with more classes, pass n_classes=.",
+    )
+    pieces, found = as_pieces(votes, lengths)
+    infos = _element_sources(pieces, sources)
+    names = None if classes is None else tuple(classes)
+    return Votes(
+        sources=infos,
+        columns=tuple(encode_pieces(pieces, book, tuple(info.name for info in infos))),
+        lengths=found,
+        ids=None if ids is None else np.asarray(ids),
+        n_classes=n_classes,
+        class_names=names,
+    )
+
+
+def class_book(
+    n_classes: int,
+    *,
+    abstain: int | None,
+    missing: float | None,
+    partial: Mapping[int, Iterable[int]] | None,
+) -> tuple[Codebook, dict[int, tuple[int, ...]]]:
+    """The codebook of class indices 0..K-1, and the meaning of our codes for underspecified votes."""
+    codes = {index: _our_class(index, n_classes, "a class") for index in range(n_classes)}
+    if abstain is not None:
+        if abstain in codes:
+            raise VoteError(
+                f"the abstain code must not be a class; found abstain={abstain} and classes 0 to "
+                f"{n_classes - 1}.\n"
+                "  If 0 means abstain and classes begin at 1, use Votes.from_metal or Votes.from_tasks."
+            )
+        codes[abstain] = 0
+    ours: dict[int, tuple[int, ...]] = {}
+    for code, (theirs, indices) in enumerate((partial or {}).items(), start=n_classes + 1):
+        if theirs in codes or code > MAX_CODE:
+            raise VoteError(f"the code {theirs} of an underspecified vote already has a meaning; choose a free one.")
+        codes[theirs] = code
+        ours[code] = tuple(_our_class(index, n_classes, f"partial[{theirs}]") for index in indices)
+    silent = "" if abstain is None else f", or {abstain} for abstain"
+    codes, nan = add_missing(codes, missing)
+    book = Codebook(
+        codes=codes,
+        says=f"a class from 0 to {n_classes - 1}{silent}",
+        hint="If another value means abstain or not asked, pass abstain= or missing=; check n_classes= too.",
+        nan=nan,
+    )
+    return book, ours
+
+
+def _our_class(index: int, n_classes: int, what: str) -> int:
+    if not 0 <= index < n_classes:
+        raise VoteError(f"{what} must be a class index from 0 to {n_classes - 1}; found {index}.")
+    return 2 * index - 1 if n_classes == 2 else index + 1
+
+
+def _count_classes(n_classes: int | None, names: tuple[str, ...] | None) -> int:
+    if n_classes is not None:
+        return n_classes
+    if names is None:
+        raise VoteError("the number of classes must be known; pass n_classes=, or the names of the classes.")
+    return len(names)
+
+
+def _element_sources(pieces: list[AnyArray], names: Iterable[str] | None) -> tuple[SourceInfo, ...]:
+    width = pieces[0].shape[1]
+    given = tuple(f"s{place}" for place in range(width)) if names is None else tuple(names)
+    if len(given) != width:
+        raise VoteError(f"found {len(given)} source names for {width} columns of votes.")
+    return tuple(SourceInfo(name=name) for name in given)
+
+
+def _check_ambiguous(pieces: list[AnyArray], columns: Int8Array) -> None:
+    """Refuse arrays of 0 and 1 alone: the paper's positive-or-abstain looks like Snorkel's two classes."""
+    seen = {code for column in columns for code in (-1, 0, 1) if (column == code).any()}
+    if any(piece.dtype == np.bool_ for piece in pieces) or seen == {0, 1}:
+        raise VoteError(
+            "the coding of these votes is ambiguous: they hold only 0 and 1, and 0 may mean abstain or a "
+            "class.\n"
+            "  If 0 and 1 are two classes, use Votes.from_classes(..., n_classes=2).\n"
+            "  If 0 means abstain and no source ever votes -1, use Votes.from_dense(..., coding='paper')."
+        )

@@ -1,0 +1,158 @@
+"""From somebody's vote codes to ours, with every value accounted for.
+
+In: pieces of votes and a `Codebook` (their value -> our code). Out: one int8 row per source. A value that the
+codebook does not name is never repaired: the error says how many there are, where the first is, and which
+constructor may have been meant.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dugong.exceptions import VoteError
+from dugong.types import MISSING, AnyArray, BoolArray, Int8Array
+
+__all__ = ["Codebook", "add_missing", "encode_pieces", "encode_values"]
+
+_INVALID = 127
+_BLOCK = 1 << 18
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Codebook:
+    """What the values of a foreign coding mean.
+
+    Attributes
+    ----------
+    codes : mapping of their value to our code
+    says : str
+        The allowed values in words, for messages: "-1, 0 or +1".
+    hint : str
+        What to do about other values.
+    nan : int or None
+        Our code for NaN, if NaN means something.
+    """
+
+    codes: Mapping[int, int]
+    says: str
+    hint: str
+    nan: int | None = None
+
+    def encode(self, block: AnyArray) -> Int8Array:
+        """Our codes, 127 where a value is not in the book."""
+        keys = np.array(sorted(self.codes), dtype=np.int64)
+        ours = np.array([self.codes[key] for key in keys.tolist()], dtype=np.int8)
+        if block.dtype in (np.int8, np.uint8, np.bool_):
+            table = np.full(256, _INVALID, dtype=np.int8)
+            low, high = (-128, 127) if block.dtype == np.int8 else (0, 255)
+            inside = (keys >= low) & (keys <= high)
+            table[keys[inside] % 256] = ours[inside]
+            return np.asarray(table[block.view(np.uint8)])
+        values = block.astype(np.float64 if block.dtype.kind == "f" else np.int64)
+        place = np.minimum(np.searchsorted(keys, values), len(keys) - 1)
+        codes = np.where(keys[place] == values, ours[place], np.int8(_INVALID))
+        if self.nan is not None and block.dtype.kind == "f":
+            codes[np.isnan(values)] = self.nan
+        return codes
+
+
+def add_missing(codes: Mapping[int, int], missing: float | None) -> tuple[dict[int, int], int | None]:
+    """Codes with the user's code for "was not asked", and our code for NaN if it is NaN."""
+    if missing is None:
+        return dict(codes), None
+    if math.isnan(missing):
+        return dict(codes), MISSING
+    if missing != int(missing) or int(missing) in codes:
+        meaning = "is no whole number" if missing != int(missing) else "already means something else"
+        raise VoteError(f"the code for a missing vote must be a free whole number or NaN; {missing} {meaning}.")
+    return {**codes, int(missing): MISSING}, None
+
+
+def encode_pieces(pieces: list[AnyArray], book: Codebook, names: tuple[str, ...]) -> Int8Array:
+    """Encode pieces of rows by sources.
+
+    Returns
+    -------
+    (n_sources, n_rows) int8
+        One contiguous row per source.
+    """
+    codes = np.empty((len(names), sum(len(piece) for piece in pieces)), dtype=np.int8)
+    for piece in pieces:
+        _check_dtype(piece, names)
+    for begin, rows in _blocks(pieces, len(names)):
+        block = book.encode(rows)
+        if (block == _INVALID).any():
+            _report(pieces, book, names)
+        codes[:, begin : begin + len(block)] = block.T
+    return codes
+
+
+def encode_values(values: AnyArray, book: Codebook, name: str) -> Int8Array:
+    """Encode the flat votes of one source."""
+    codes: Int8Array = encode_pieces([values.reshape(-1, 1)], book, (name,))[0]
+    return codes
+
+
+def _check_dtype(piece: AnyArray, names: tuple[str, ...]) -> None:
+    if piece.dtype.kind not in "iufb":
+        where = f" of source {names[0]!r}" if len(names) == 1 else ""
+        raise VoteError(
+            f"votes{where} must be numbers; found {piece.dtype} values such as {_first_value(piece)!r}.\n"
+            "  For votes by class name, use Votes.from_long(..., classes=[...])."
+        )
+
+
+def _first_value(piece: AnyArray) -> Any:
+    return piece.flat[0] if piece.size else None
+
+
+def _blocks(pieces: list[AnyArray], n_sources: int) -> Iterator[tuple[int, AnyArray]]:
+    """Small blocks of rows and where they begin, so that nothing as large as the votes is made on the way."""
+    begin, step = 0, max(1, _BLOCK // max(1, n_sources))
+    for piece in pieces:
+        for start in range(0, len(piece), step):
+            yield begin + start, piece[start : start + step]
+        begin += len(piece)
+
+
+def _report(pieces: list[AnyArray], book: Codebook, names: tuple[str, ...]) -> None:
+    other, nan = _Found(), _Found()
+    for begin, block in _blocks(pieces, len(names)):
+        bad = book.encode(block) == _INVALID
+        empty = bad & np.isnan(block) if block.dtype.kind == "f" else np.zeros_like(bad)
+        nan = nan.add(begin, block, empty)
+        other = other.add(begin, block, bad & ~empty)
+    first = nan if nan.count else other
+    where = f"the first at row {first.row}, source {names[first.source]!r}"
+    if nan.count:
+        raise VoteError(
+            f"votes must not be NaN; found {nan.count}, {where}.\n"
+            "  If NaN means that a source was not asked, pass missing=float('nan')."
+        )
+    fraction = math.isfinite(first.value) and first.value != math.floor(first.value)
+    hint = "Probabilities are no votes: compare them with a threshold first." if fraction else book.hint
+    raise VoteError(
+        f"votes must be {book.says}; found {first.count} other values, {where} (value {first.value}).\n  {hint}"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """How many values were wrong, and the first of them."""
+
+    count: int = 0
+    row: int = 0
+    source: int = 0
+    value: float = 0.0
+
+    def add(self, begin: int, block: AnyArray, bad: BoolArray) -> _Found:
+        more = int(np.count_nonzero(bad))
+        if self.count or not more:
+            return replace(self, count=self.count + more)
+        row, source = divmod(int(np.argmax(bad)), block.shape[1])
+        return _Found(more, begin + row, source, block[row, source].item())

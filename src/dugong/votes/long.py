@@ -1,0 +1,197 @@
+"""Votes that arrive as a long table: one row says what one source thinks of one span of one sequence.
+
+In: columns sequence, source, start, end, vote; half-open spans of elements or of seconds. Out: `Votes`. A
+row of a source on elements is spread over the elements of its span, so sources with different frame rates
+meet on one axis; a row of a source on windows, spans or sequences must be exactly one of its tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dugong.exceptions import TaskError, VoteError
+from dugong.tasks import Resolution, SpanTable, TimeAxis
+from dugong.types import AnyArray, Int8Array, IntArray
+from dugong.votes.container import SourceInfo, Votes
+from dugong.votes.flat import SpanLists, as_spans, read_resolutions
+from dugong.votes.meaning import Meaning, make_meaning
+from dugong.votes.pieces import as_lengths
+from dugong.votes.spread import Rows, fill_column
+from dugong.votes.table import Factor, factorise, numbers_of, read_table
+
+__all__ = ["from_long"]
+
+
+def from_long(  # noqa: PLR0913  (a table says little about itself; every argument is a fact that it lacks)
+    table: Any,
+    *,
+    lengths: ArrayLike | Mapping[Any, int] | None = None,
+    resolutions: Mapping[str, Resolution] | None = None,
+    unit: str = "element",
+    rate: float | ArrayLike | Mapping[Any, float] | None = None,
+    start: float | ArrayLike | Mapping[Any, float] = 0.0,
+    timestamps: Mapping[Any, ArrayLike] | None = None,
+    n_classes: int | None = None,
+    classes: Iterable[Any] | None = None,
+    abstain: Any = None,
+    missing: Any = None,
+    background: Any = None,
+    partial: Mapping[Any, Iterable[Any]] | None = None,
+    spans: Mapping[str, SpanLists] | None = None,
+    sources: Iterable[str] | None = None,
+    ids: Iterable[Any] | None = None,
+    ignore: Iterable[str] = (),
+) -> Votes:
+    """See `Votes.from_long`."""
+    columns = read_table(table, ignore)
+    further = tuple(lengths) if isinstance(lengths, Mapping) else ()
+    order = _order(factorise(columns["sequence"], "sequence"), ids, further, "sequence", "ids=")
+    voters = _order(factorise(columns["source"], "source"), sources, (), "source", "sources=")
+    votes = factorise(columns["vote"], "vote")
+    meaning = make_meaning(
+        votes.values, n_classes=n_classes, classes=classes, abstain=abstain, missing=missing, partial=partial
+    )
+    names = tuple(map(str, voters.values))
+    found = read_resolutions(resolutions, names)
+    time = _make_axis(unit, rate, start, timestamps, order.values)
+    starts, stops, time = _to_elements(columns, order, unit, time)
+    counts = _make_lengths(lengths, order, stops, time)
+    rows = Rows(sequences=order.codes, starts=starts, stops=stops, ids=order.values, seconds=unit == "second")
+    rows.check_inside(counts)
+    tables = {name: as_spans(given) for name, given in (spans or {}).items()}
+    infos = tuple(SourceInfo(name=name, resolution=found[name]) for name in names)
+    return Votes(
+        sources=infos,
+        columns=_fill(infos, rows, voters, votes, meaning=meaning, lengths=counts, spans=tables),
+        lengths=counts,
+        ids=np.array(order.values),
+        n_classes=meaning.n_classes,
+        class_names=meaning.class_names,
+        background=None if background is None else meaning.class_of(background, "the background"),
+        partial=meaning.codebook,
+        spans=tables,
+        time=time,
+    )
+
+
+def _order(column: Factor, wanted: Iterable[Any] | None, further: tuple[Any, ...], what: str, option: str) -> Factor:
+    """Renumber a column: in the wanted order, or of first appearance and then whatever is known besides."""
+    if wanted is None:
+        values = tuple(dict.fromkeys((*column.values, *further)))
+        unknown = [value for value in column.values if value not in {*further}] if further else []
+    else:
+        values = tuple(value.item() if isinstance(value, np.generic) else value for value in wanted)
+        unknown = [value for value in column.values if value not in {*values}]
+    if unknown:
+        known = "lengths=" if wanted is None else option
+        raise VoteError(
+            f"votes must lie in a known {what}; found {len(unknown)} unknown, the first {unknown[0]!r}.\n"
+            f"  Known are those that {known} lists, such as {next(iter(values), None)!r}."
+        )
+    place = {value: number for number, value in enumerate(values)}
+    return replace(column, codes=np.array([place[v] for v in column.values])[column.codes], values=values)
+
+
+def _make_axis(
+    unit: str, rate: Any, start: Any, timestamps: Mapping[Any, ArrayLike] | None, ids: tuple[Any, ...]
+) -> TimeAxis | None:
+    if unit not in ("element", "second"):
+        raise TaskError(f"unit must be 'element' or 'second'; found {unit!r}.")
+    if rate is not None and timestamps is not None:
+        raise TaskError("a time axis has either a rate or timestamps; found both.")
+    if timestamps is not None:
+        return TimeAxis.from_timestamps(timestamps, ids=ids, start=start)
+    if rate is not None:
+        return TimeAxis.from_rate(rate, ids=ids, start=start)
+    if unit == "second":
+        raise TaskError(
+            "seconds become elements only at a known rate, which is never guessed; found unit='second' "
+            "without one.\n"
+            "  Pass rate= (elements per second: one number, or a mapping by sequence), or timestamps= by "
+            "sequence."
+        )
+    return None
+
+
+def _to_elements(
+    columns: Mapping[str, Any], order: Factor, unit: str, time: TimeAxis | None
+) -> tuple[IntArray, IntArray, TimeAxis | None]:
+    starts, stops = numbers_of(columns["start"], "start"), numbers_of(columns["end"], "end")
+    if unit == "second":
+        assert time is not None
+        spans = time.to_elements(order.codes, starts, stops)
+        return spans.starts, spans.stops, replace(time, rounding=spans.rounding)
+    return _whole(starts, "start"), _whole(stops, "end"), time
+
+
+def _whole(values: AnyArray, name: str) -> IntArray:
+    bad = values != np.floor(values)
+    if bad.any():
+        first = int(np.argmax(bad))
+        raise VoteError(
+            f"the column {name!r} must hold whole elements; found {int(bad.sum())} fractions, the first at "
+            "row "
+            f"{first} ({values[first]}).\n  If these are seconds, pass unit='second' and rate=."
+        )
+    return values.astype(np.int64)
+
+
+def _make_lengths(lengths: Any, order: Factor, stops: IntArray, time: TimeAxis | None) -> IntArray:
+    if isinstance(lengths, Mapping):
+        absent = [value for value in order.values if value not in lengths]
+        if absent:
+            raise VoteError(f"lengths must be given for every sequence; found none for {absent[0]!r}.")
+        return as_lengths([lengths[value] for value in order.values])
+    if lengths is not None:
+        found = as_lengths(lengths)
+        if len(found) != len(order.values):
+            raise VoteError(
+                f"found {len(found)} lengths for {len(order.values)} sequences; pass a mapping by sequence."
+            )
+        return found
+    if time is not None and time.offsets is not None:
+        return np.diff(time.offsets)
+    longest = np.zeros(len(order.values), dtype=np.int64)
+    np.maximum.at(longest, order.codes, stops)
+    return longest
+
+
+def _fill(
+    infos: tuple[SourceInfo, ...],
+    rows: Rows,
+    voters: Factor,
+    votes: Factor,
+    *,
+    meaning: Meaning,
+    lengths: IntArray,
+    spans: Mapping[str, SpanTable],
+) -> tuple[Int8Array, ...]:
+    by_source = np.argsort(voters.codes, kind="stable")
+    borders = np.searchsorted(voters.codes[by_source], np.arange(len(infos) + 1))
+    columns = []
+    for place, info in enumerate(infos):
+        mine = by_source[borders[place] : borders[place + 1]]
+        codes = _codes(votes, mine, meaning.codes_for(info.resolution), info)
+        columns.append(fill_column(info, rows, mine, codes, lengths, spans))
+    return tuple(columns)
+
+
+def _codes(votes: Factor, mine: IntArray, codes: Mapping[Any, int], info: SourceInfo) -> Int8Array:
+    invalid = 127
+    ours = np.array([codes.get(value, invalid) for value in votes.values], dtype=np.int8)[votes.codes[mine]]
+    bad = ours == invalid
+    if bad.any():
+        first = int(mine[np.argmax(bad)])
+        known = ", ".join(repr(value) for value in codes)
+        raise VoteError(
+            f"votes of source {info.name!r} must be one of {known}; found {int(bad.sum())} other values, the "
+            "first at "
+            f"row {first} (value {votes.values[votes.codes[first]]!r}).\n"
+            "  Name the classes with classes=, and other values with abstain=, missing= or partial=."
+        )
+    return ours

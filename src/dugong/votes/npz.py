@@ -1,0 +1,47 @@
+"""Votes in a NumPy archive, for places without Parquet.
+
+In: a header and flat arrays, or a path. Out: the file, or the same. The header is an array of bytes named
+``header``; nothing is pickled, and reading refuses pickles.
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from dugong.exceptions import VoteError
+from dugong.votes.header import DamagedError, Stored, decode_header, encode_header
+
+__all__ = ["read_npz", "write_npz"]
+
+_KEY = "header"
+
+
+def write_npz(stored: Stored, handle: BinaryIO) -> None:
+    """Write header and arrays."""
+    header = np.frombuffer(encode_header(stored.header), dtype=np.uint8)
+    with zipfile.ZipFile(handle, "w", compression=zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name, array in {_KEY: header, **stored.arrays}.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
+
+
+def read_npz(path: Path) -> Stored:
+    """Read header and arrays."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            if not isinstance(file, np.lib.npyio.NpzFile) or _KEY not in file.files:
+                raise VoteError(
+                    "it is a NumPy file, but holds no votes written by Dugong.\n"
+                    "  For a plain array of votes, use Votes.from_dense or Votes.from_classes."
+                )
+            header = decode_header(file[_KEY].tobytes())
+            return Stored(header=header, arrays={name: file[name] for name in header["arrays"]})
+    except VoteError:
+        raise
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, KeyError, ValueError) as error:
+        raise DamagedError(str(error).splitlines()[0] if str(error) else type(error).__name__) from error
