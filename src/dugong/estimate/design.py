@@ -249,8 +249,9 @@ def _further_rows(design: Design) -> Iterable[Row]:
         parents = design.elimination.parents[name]
         if parents:
             yield from clique_rows(design, (*parents, name))
-    for a, b in design.elimination.fill:
-        yield from clique_rows(design, (a, b))
+    for edge in design.graph.edges:
+        if design.info(edge[0]).resolution == design.info(edge[1]).resolution:
+            yield from clique_rows(design, edge)
     for name, lag in design.graph.temporal.items():
         yield from temporal_rows(design, name, lag)
     for fine, coarse in crossed_edges(design.sources, design.graph):
@@ -261,10 +262,10 @@ def _further_rows(design: Design) -> Iterable[Row]:
 
 
 def clique_rows(design: Design, names: tuple[str, ...]) -> list[Row]:
-    """The votes of a clique on one task, with those of each proxy."""
+    """The votes of a clique on one task, in the order of the sources, with those of each proxy."""
     by_position = any(design.levels[name] == "task" for name in names)
     proxies = design.proxies(names, design.info(names[0]).resolution)
-    slots = tuple(Slot(name) for name in names)
+    slots = tuple(Slot(name) for name in design.graph.names if name in names)
     return [Row(slots=(*slots, Slot(proxy)), by_position=by_position) for proxy in proxies]
 
 

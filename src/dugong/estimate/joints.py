@@ -8,6 +8,7 @@ in time, a fine with a coarse source, and full tables differ only in which votes
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -20,12 +21,39 @@ from dugong.moments import Row
 from dugong.types import FloatArray
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CentredTables(Tables):
+    """The joint tables of the centred estimator (`assemble.JointTables`)."""
+
+    def clique(self, names: tuple[str, ...]) -> FloatArray:
+        """P(label, votes of a clique on one task)."""
+        return clique_joint(self, names)
+
+    def temporal(self, name: str, lag: int) -> FloatArray:
+        """P(earlier label, label, earlier vote, vote)."""
+        return temporal_joint(self, name, lag)
+
+    def first(self, name: str) -> tuple[FloatArray, float]:
+        """P(first vote | first label), and how many first votes there were."""
+        return first_table(self, name)
+
+    def crossed(self, fine: str, coarse: str) -> FloatArray:
+        """P(fine label, coarse label, fine vote, coarse vote)."""
+        return crossed_joint(self, fine, coarse)
+
+    def full(self, name: str) -> FloatArray:
+        """P(labels of all tasks, votes on all tasks)."""
+        return full_joint(self, name)
+
+
 def clique_joint(tables: Tables, names: tuple[str, ...]) -> FloatArray:
     """P(votes of a clique, label), shape (positions, 2, C, ..., C)."""
     rows = clique_rows(tables.design, names)
     _need(rows, tables.design, names)
     counted = [_by_position(tables, row) for row in rows]
-    return np.stack([_clique_at(tables, rows, counted, position) for position in range(len(counted[0]))])
+    joint = np.stack([_clique_at(tables, rows, counted, position) for position in range(len(counted[0]))])
+    slots = rows[0].sources[:-1]
+    return joint.transpose(0, 1, *(2 + slots.index(name) for name in names))
 
 
 def _clique_at(tables: Tables, rows: list[Row], counted: list[FloatArray], position: int) -> FloatArray:
@@ -59,7 +87,9 @@ def full_joint(tables: Tables, name: str) -> FloatArray:
     rows = full_rows(tables.design, name)
     _need(rows, tables.design, (name,))
     size = len(rows[0].slots) // 2
-    return _pattern_joint(tables, rows, n_votes=size, proxies=[(row.sources[size],) * size for row in rows], placed=True)
+    return _pattern_joint(
+        tables, rows, n_votes=size, proxies=[(row.sources[size],) * size for row in rows], placed=True
+    )
 
 
 def _pattern_joint(
