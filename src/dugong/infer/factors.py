@@ -127,14 +127,11 @@ def _flatten_one(votes: Votes, factor: Factor) -> FlatFactor:
     else:
         sizes = factor.table.shape[1 + factor.by_position : -1]
         parents = [
-            _reading(votes, name, factor.resolution, size)
-            for name, size in zip(factor.parents, sizes, strict=True)
+            _reading(votes, name, factor.resolution, size) for name, size in zip(factor.parents, sizes, strict=True)
         ]
         readings = (*parents, own)
         table = _conditional_table(factor)
-    return FlatFactor(
-        factor=factor, channel=channel, readings=readings, table=read_only(table**factor.weight)
-    )
+    return FlatFactor(factor=factor, channel=channel, readings=readings, table=read_only(table**factor.weight))
 
 
 def _reading(
@@ -165,9 +162,7 @@ def _conditional_table(factor: Conditional) -> FloatArray:
     table = np.ones([law.shape[0], *(size + 1 for size in law.shape[1:-1]), law.shape[-1]])
     if factor.marginal is not None:
         marginal = factor.marginal if factor.by_position else factor.marginal[None]
-        wide = np.moveaxis(marginal, 1, -1).reshape(
-            law.shape[0], *(1,) * len(factor.parents), *law.shape[-2:]
-        )
+        wide = np.moveaxis(marginal, 1, -1).reshape(law.shape[0], *(1,) * len(factor.parents), *law.shape[-2:])
         table[..., :-1, :] = wide
     table[voted(table)] = law
     return table

@@ -56,9 +56,7 @@ class Conditional:
         _store_law(self, "marginal", 2 + self.by_position)
         _check_weight(self.source, self.weight)
         if self.source in self.parents or len(set(self.parents)) < len(self.parents):
-            raise GraphError(
-                f"the parents of {self.source!r} must be other sources, each once; found {self.parents}."
-            )
+            raise GraphError(f"the parents of {self.source!r} must be other sources, each once; found {self.parents}.")
         lead = (*self.table.shape[: 1 + self.by_position], self.table.shape[-1])
         if self.marginal is not None and self.marginal.shape != lead:
             raise GraphError(
@@ -99,9 +97,7 @@ class Temporal:
         _store_law(self, "step", 4)
         _check_weight(self.source, self.weight)
         if int(self.lag) != self.lag or self.lag < 1:
-            raise GraphError(
-                f"the lag of {self.source!r} must be a positive number of tasks; found {self.lag}."
-            )
+            raise GraphError(f"the lag of {self.source!r} must be a positive number of tasks; found {self.lag}.")
         classes, columns = self.first.shape
         if self.step.shape != (classes, classes, columns, columns):
             raise GraphError(
@@ -151,9 +147,7 @@ class Crossed:
                 f"found the shape {self.table.shape}."
             )
         coarse = self.parent_resolution
-        disjoint = isinstance(coarse, Sequence | Spans) or (
-            isinstance(coarse, Window) and coarse.stride == coarse.size
-        )
+        disjoint = isinstance(coarse, Sequence | Spans) or (isinstance(coarse, Window) and coarse.stride == coarse.size)
         if not disjoint or coarse == self.resolution:
             raise GraphError(
                 f"{self.source!r} can depend on a source at a coarser resolution without overlaps (windows "
@@ -252,9 +246,7 @@ class Parameters:
     def __getitem__(self, source: str) -> Factor:
         """The factor of one source."""
         if source not in self.sources:
-            raise GraphError(
-                f"there is no factor for {source!r}; known are {', '.join(map(repr, self.sources))}."
-            )
+            raise GraphError(f"there is no factor for {source!r}; known are {', '.join(map(repr, self.sources))}.")
         return self.factors[self.sources.index(source)]
 
     def to_dict(self) -> dict[str, Any]:
@@ -303,9 +295,7 @@ def _store_law(factor: Factor, field: str, n_axes: int) -> None:
         return
     table = np.array(value, dtype=np.float64, order="C")
     if table.ndim != n_axes:
-        raise GraphError(
-            f"the {field} of {factor.source!r} must have {n_axes} axes; found the shape {table.shape}."
-        )
+        raise GraphError(f"the {field} of {factor.source!r} must have {n_axes} axes; found the shape {table.shape}.")
     if not np.isfinite(table).all() or (table < 0).any():
         bad = table[~np.isfinite(table) | (table < 0)]
         raise PriorError(f"the {field} of {factor.source!r} must hold probabilities; found {bad[0]:g}.")

@@ -259,9 +259,7 @@ def _accepts(coarse: Coarse, states: IntArray) -> BoolArray:
 def _letters(link: Link, states: IntArray, positive: BoolArray) -> IntArray:
     """`automata.step` for many states at once."""
     values, inverse = np.unique(states, return_inverse=True)
-    table = np.array(
-        [[automata.step(link, int(value), letter) for letter in (False, True)] for value in values]
-    )
+    table = np.array([[automata.step(link, int(value), letter) for letter in (False, True)] for value in values])
     return np.asarray(table[inverse, positive.astype(np.int64)])
 
 
