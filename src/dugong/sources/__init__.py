@@ -1,0 +1,27 @@
+"""Who votes: the `source` decorator, applying sources to sequences, and loaders."""
+
+from dugong.sources.applying import apply, apply_with_report
+from dugong.sources.checking import sources_in
+from dugong.sources.collecting import Applied, ApplyReport, SourceReport
+from dugong.sources.decorator import Source, source
+from dugong.sources.dependencies import declared_dependencies
+from dugong.sources.inputs import Deferred
+from dugong.sources.progress import Progress, ProgressCallback
+from dugong.sources.views import TaskBounds, WindowView
+
+__all__ = [
+    "Applied",
+    "ApplyReport",
+    "Deferred",
+    "Progress",
+    "ProgressCallback",
+    "Source",
+    "SourceReport",
+    "TaskBounds",
+    "WindowView",
+    "apply",
+    "apply_with_report",
+    "declared_dependencies",
+    "source",
+    "sources_in",
+]

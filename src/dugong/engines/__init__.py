@@ -1,0 +1,18 @@
+"""Where it runs: one promise (map items, in order), one short file per engine."""
+
+from dugong.engines.local import Processes, Serial, local_engine
+from dugong.engines.marks import mark
+from dugong.engines.protocol import Engine, ShippingError, WorkerLostError
+from dugong.engines.shipping import importable, ship
+
+__all__ = [
+    "Engine",
+    "Processes",
+    "Serial",
+    "ShippingError",
+    "WorkerLostError",
+    "importable",
+    "local_engine",
+    "mark",
+    "ship",
+]

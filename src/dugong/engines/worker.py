@@ -1,0 +1,100 @@
+"""The life of a worker process: read items, answer each, end when the parent is gone.
+
+Messages come in through the standard input and leave through the standard output; both are taken away from
+user code first (what it prints goes to the standard error). The first message is the function, all others
+are items.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import pickle
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, BinaryIO
+
+from dugong.engines.frames import read_frame, write_frame
+from dugong.engines.marks import mark, open_slot
+from dugong.exceptions import DugongError
+
+
+def serve(slot: str) -> None:
+    """Answer items until the standard input ends; `slot` is the file for marks."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    faulthandler.enable()
+    inbound, outbound = _take_pipes()
+    open_slot(Path(slot))
+    with inbound, outbound:
+        function, problem = _receive_function(read_frame(inbound))
+        write_frame(outbound, pickle.dumps((problem is None, problem)))
+        if function is not None:
+            _answer_all(function, inbound, outbound)
+
+
+def _take_pipes() -> tuple[BinaryIO, BinaryIO]:
+    inbound, outbound = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)
+    os.close(nothing)
+    return inbound, outbound
+
+
+def _receive_function(payload: bytes | None) -> tuple[Callable[[Any], Any] | None, Exception | None]:
+    try:
+        return pickle.loads(payload or b""), None
+    except Exception as error:
+        return None, portable(error)
+
+
+def _answer_all(function: Callable[[Any], Any], inbound: BinaryIO, outbound: BinaryIO) -> None:
+    items: SimpleQueue[bytes | None] = SimpleQueue()
+    idle = threading.Event()
+    idle.set()
+    threading.Thread(target=_listen, args=(inbound, items, idle), daemon=True).start()
+    while (payload := items.get()) is not None:
+        answer = _answer(function, payload)
+        idle.set()
+        write_frame(outbound, answer)
+
+
+def _listen(inbound: BinaryIO, items: SimpleQueue[bytes | None], idle: threading.Event) -> None:
+    """Hand on what arrives; if the parent goes away in the middle of work, end at once."""
+    while (payload := read_frame(inbound)) is not None:
+        idle.clear()
+        items.put(payload)
+    if not idle.is_set():
+        os._exit(1)
+    items.put(None)
+
+
+def _answer(function: Callable[[Any], Any], payload: bytes) -> bytes:
+    try:
+        return pickle.dumps((True, function(pickle.loads(payload))), protocol=5)
+    except (Exception, SystemExit) as error:
+        return pickle.dumps((False, portable(error)), protocol=5)
+    finally:
+        mark("")
+        sys.stdout.flush()
+
+
+def portable(error: BaseException) -> Exception:
+    """The same error if it survives pickling, else its words; with the worker's traceback as a note."""
+    text = "".join(traceback.format_exception(error)).rstrip()
+    if not isinstance(error, DugongError):
+        error.add_note(f"It was raised in a worker process:\n{text}")
+    try:
+        copy = pickle.loads(pickle.dumps(error))
+    except Exception:
+        copy = None
+    if isinstance(copy, Exception):
+        return copy
+    plain = RuntimeError(f"{type(error).__name__}: {error}")
+    plain.add_note(f"It was raised in a worker process:\n{text}")
+    return plain

@@ -1,0 +1,182 @@
+"""Sources meet sequences: `apply` runs all of them everywhere and returns the votes.
+
+In: sources and sequences. Out: `Votes`, with faults as part of the result. The steps are small: check
+everything that can be checked before the first sequence, stream the sequences through an engine, collect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from itertools import islice
+from time import perf_counter
+from typing import Any
+
+from dugong.engines import Engine, ShippingError, WorkerLostError, local_engine, ship
+from dugong.exceptions import SourceError
+from dugong.sources.checking import check_run, read_meaning, read_sources
+from dugong.sources.collecting import Applied, Collector
+from dugong.sources.inputs import pairs_of
+from dugong.sources.items import Item, items_of, split_spans
+from dugong.sources.progress import Progress, ProgressCallback, progress_callback
+from dugong.sources.voting import Job, OnFault, SequenceVotes, vote_on_sequence
+from dugong.votes import Votes
+
+
+def apply(
+    sources: Any,
+    sequences: Any,
+    *,
+    n_jobs: int = 1,
+    progress: bool | ProgressCallback = True,
+    on_fault: OnFault = "raise",
+    n_classes: int | None = None,
+    classes: Iterable[str] | None = None,
+    background: str | int | None = None,
+    spans: Mapping[str, Any] | None = None,
+    limit: int | None = None,
+    only: str | Iterable[str] | None = None,
+    engine: Engine | None = None,
+) -> Votes:
+    """Let every source vote on every sequence.
+
+    Parameters
+    ----------
+    sources : list of Source
+        Functions decorated with `source`.
+    sequences : mapping, iterable of (id, sequence), or a loader
+        Read lazily, one after the other; ids are words or whole numbers. A sequence has len() and integer and
+        slice indexing. ``(id, Deferred(function, ...))`` is loaded where it is needed.
+    n_jobs : int
+        Processes; -1 for one per core. Functions of notebooks and closures work too.
+    progress : bool or function
+        A bar on the standard error if that is a terminal, or a function that gets `Progress` values.
+    on_fault : {"raise", "abstain"}
+        What happens when a source raises: stop with a `SourceError`, or abstain and keep a `Fault`. A source
+        that returns something that is no vote always stops the run.
+    n_classes : int, optional
+        Number of classes; the number of `classes`, or 2, by default.
+    classes : list of str, optional
+        Names of the classes, which sources may then return.
+    background : str or int, optional
+        The class of elements about which no source speaks.
+    spans : mapping, optional
+        The pieces of every `Spans` resolution by its name: a mapping of sequence id to (start, stop) pairs,
+        one list of pairs per sequence, or a function that finds them in a sequence.
+    limit : int, optional
+        Only the first so many sequences.
+    only : str or list of str, optional
+        Only the sources with these names.
+    engine : Engine, optional
+        Where it runs, in place of `n_jobs` processes on this machine.
+
+    Returns
+    -------
+    Votes
+        Sequences and sources in the order in which they were given.
+
+    Raises
+    ------
+    SourceError
+        With the source, the sequence, the task and the original traceback.
+
+    Examples
+    --------
+    >>> from dugong.sources import apply, source
+    >>> @source
+    ... def loud(sample):
+    ...     return 1 if abs(sample) > 0.5 else 0
+    >>> apply([loud], {"a": [0.1, 0.9], "b": [0.7]}).column("loud").tolist()
+    [0, 1, 1]
+    """
+    return apply_with_report(
+        sources,
+        sequences,
+        n_jobs=n_jobs,
+        progress=progress,
+        on_fault=on_fault,
+        n_classes=n_classes,
+        classes=classes,
+        background=background,
+        spans=spans,
+        limit=limit,
+        only=only,
+        engine=engine,
+    ).votes
+
+
+def apply_with_report(
+    sources: Any,
+    sequences: Any,
+    *,
+    n_jobs: int = 1,
+    progress: bool | ProgressCallback = True,
+    on_fault: OnFault = "raise",
+    n_classes: int | None = None,
+    classes: Iterable[str] | None = None,
+    background: str | int | None = None,
+    spans: Mapping[str, Any] | None = None,
+    limit: int | None = None,
+    only: str | Iterable[str] | None = None,
+    engine: Engine | None = None,
+) -> Applied:
+    """Do what `apply` does, and report the time and the faults of every source beside the votes."""
+    begin = perf_counter()
+    chosen = read_sources(sources, only)
+    meaning = read_meaning(n_classes, classes, background)
+    makers, given = split_spans(spans)
+    check_run(chosen, meaning, spans or {}, on_fault, n_jobs)
+    job = Job(sources=chosen, codings=meaning.codings(chosen), on_fault=on_fault, span_makers=makers)
+    pairs, total = pairs_of(sequences)
+    items = items_of(islice(pairs, limit), given)
+    collector = Collector(sources=tuple(source.info for source in chosen))
+    with progress_callback(progress) as report:
+        for result in vote(job, items, engine or local_engine(n_jobs)):
+            collector.add(result)
+            report(_progress(collector, result, _smaller(total, limit), perf_counter() - begin))
+    votes = collector.votes(n_classes=meaning.n_classes, class_names=meaning.class_names, background=meaning.background)
+    return Applied(votes=votes, report=collector.report(perf_counter() - begin))
+
+
+def vote(job: Job, items: Iterable[Item], engine: Engine) -> Iterator[SequenceVotes]:
+    """Stream the votes, one sequence at a time, in order."""
+    try:
+        yield from engine.map(partial(vote_on_sequence, job), items, describe=str)
+    except ShippingError as error:
+        raise _not_shippable(job, error) from error
+    except WorkerLostError as lost:
+        raise SourceError(
+            f"a worker process ended with {lost.ending} while it worked on {lost.item}"
+            f"{f' ({lost.step})' if lost.step else ''}.\n"
+            "  A source that ends the interpreter does this, as do a crash in native code and a lack of "
+            "memory. Run it alone on that sequence, with only= and n_jobs=1, or use fewer processes."
+        ) from lost
+
+
+def _not_shippable(job: Job, error: ShippingError) -> SourceError:
+    """Name the source that cannot travel, if it is one."""
+    what = str(error)
+    for source in job.sources:
+        try:
+            ship(source)
+        except ShippingError as reason:
+            what = f"source {source.name!r} cannot be sent to another process: {reason}"
+            break
+    return SourceError(
+        f"{what}\n  Open files, connections and models inside of the function or in pre=, or use n_jobs=1."
+    )
+
+
+def _progress(collector: Collector, result: SequenceVotes, total: int | None, seconds: float) -> Progress:
+    return Progress(
+        done=collector.n_sequences,
+        total=total,
+        sequence=result.id,
+        elements=collector.n_elements,
+        faults=len(collector.faults),
+        seconds=seconds,
+    )
+
+
+def _smaller(total: int | None, limit: int | None) -> int | None:
+    return total if total is None or limit is None else min(total, limit)

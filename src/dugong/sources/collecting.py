@@ -1,0 +1,173 @@
+"""From votes sequence by sequence to one `Votes`, with the time and the faults of every source.
+
+In: a stream of `SequenceVotes`. Out: `Applied`. Columns grow in place, one byte per vote, so that a stream
+of any number of short sequences costs no more memory than the votes themselves.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from dugong.exceptions import SourceError
+from dugong.sources.items import SequenceId
+from dugong.sources.voting import SequenceVotes
+from dugong.tasks import SpanTable, describe
+from dugong.tasks.time import TimeAxis
+from dugong.types import ABSTAIN, MISSING, AnyArray
+from dugong.votes import Fault, SourceInfo, Votes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceReport:
+    """What one source did: tasks it was asked, votes it gave, faults, seconds without preprocessing."""
+
+    name: str
+    resolution: str
+    tasks: int
+    votes: int
+    faults: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyReport:
+    """What a run did.
+
+    Attributes
+    ----------
+    sources : tuple of SourceReport
+    pre_seconds : mapping of preprocessing function to seconds
+        Summed over all processes, as are the seconds of the sources.
+    n_sequences, n_elements, n_faults : int
+    seconds : float
+        From start to end on the clock.
+    """
+
+    sources: tuple[SourceReport, ...]
+    pre_seconds: Mapping[str, float]
+    n_sequences: int
+    n_elements: int
+    n_faults: int
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for ``--json``."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Applied:
+    """The votes of a run and its report."""
+
+    votes: Votes
+    report: ApplyReport
+
+
+@dataclass(slots=True, kw_only=True)
+class Collector:
+    """Takes in one sequence after the other."""
+
+    sources: tuple[SourceInfo, ...]
+    n_elements: int = 0
+    faults: list[Fault] = field(default_factory=list)
+    _columns: list[bytearray] = field(default_factory=list)
+    _seconds: list[float] = field(default_factory=list)
+    _pre_seconds: Counter[str] = field(default_factory=Counter)
+    _ids: list[SequenceId] = field(default_factory=list)
+    _lengths: list[int] = field(default_factory=list)
+    _spans: dict[str, list[SpanTable]] = field(default_factory=dict)
+    _clocks: list[tuple[float, float] | None] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._columns = [bytearray() for _ in self.sources]
+        self._seconds = [0.0 for _ in self.sources]
+
+    def add(self, result: SequenceVotes) -> None:
+        """Append the votes on one sequence."""
+        for place, votes in enumerate(result.votes):
+            self._columns[place] += votes.tobytes()
+            self._seconds[place] += result.seconds[place]
+        for name, seconds in result.pre_seconds.items():
+            self._pre_seconds[name] += seconds  # type: ignore[assignment]
+        for name, table in result.spans.items():
+            self._spans.setdefault(name, []).append(table)
+        self.faults.extend(map(_slim, result.faults))
+        self._ids.append(result.id)
+        self._lengths.append(result.length)
+        self._clocks.append(result.clock)
+        self.n_elements += result.length
+
+    @property
+    def n_sequences(self) -> int:
+        """Sequences so far."""
+        return len(self._ids)
+
+    def votes(self, **meaning: Any) -> Votes:
+        """All votes so far; `meaning` is what the codes stand for (classes, background)."""
+        if not self._ids:
+            raise SourceError("there are no sequences to apply the sources to; check the loader, or limit=.")
+        return Votes(
+            sources=self.sources,
+            columns=tuple(np.frombuffer(column, dtype=np.int8) for column in self._columns),
+            lengths=np.array(self._lengths, dtype=np.int64),
+            ids=_id_array(self._ids),
+            spans={name: _join(tables) for name, tables in self._spans.items()},
+            time=_time_axis(self._clocks),
+            faults=tuple(self.faults),
+            **meaning,
+        )
+
+    def report(self, seconds: float) -> ApplyReport:
+        """What was done so far."""
+        faults = Counter(fault.source for fault in self.faults)
+        lines = zip(self.sources, self._columns, self._seconds, strict=True)
+        return ApplyReport(
+            sources=tuple(
+                SourceReport(
+                    name=source.name,
+                    resolution=describe(source.resolution),
+                    tasks=len(column),
+                    votes=len(column) - column.count(ABSTAIN) - column.count(MISSING % 256),
+                    faults=faults[source.name],
+                    seconds=spent,
+                )
+                for source, column, spent in lines
+            ),
+            pre_seconds=dict(self._pre_seconds),
+            n_sequences=self.n_sequences,
+            n_elements=self.n_elements,
+            n_faults=len(self.faults),
+            seconds=seconds,
+        )
+
+
+def _slim(fault: Fault) -> Fault:
+    """A source that fails on every element leaves one traceback in memory, not a million equal ones."""
+    return replace(fault, error=sys.intern(fault.error), traceback=sys.intern(fault.traceback))
+
+
+def _join(tables: list[SpanTable]) -> SpanTable:
+    counts = [len(table.starts) for table in tables]
+    return SpanTable(
+        offsets=np.concatenate([[0], np.cumsum(counts)]),
+        starts=np.concatenate([table.starts for table in tables]),
+        stops=np.concatenate([table.stops for table in tables]),
+    )
+
+
+def _time_axis(clocks: list[tuple[float, float] | None]) -> TimeAxis | None:
+    """The clocks of all sequences, if all have one."""
+    known = np.array([clock for clock in clocks if clock is not None], dtype=np.float64)
+    if len(known) < len(clocks):
+        return None
+    return TimeAxis(start=known[:, 0], rate=known[:, 1])
+
+
+def _id_array(ids: list[SequenceId]) -> AnyArray:
+    return np.array(ids, dtype=np.int64) if isinstance(ids[0], int) else np.array(ids)

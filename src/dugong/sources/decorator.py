@@ -1,0 +1,219 @@
+"""Who votes: a plain function, and what it votes on.
+
+In: a function of about five lines. Out: a frozen `Source` that can still be called like the function. A
+source says nothing about how it is applied; `apply` reads it together with the others.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, fields
+from functools import reduce
+from typing import Any, overload
+
+from dugong.engines import importable
+from dugong.exceptions import SourceError
+from dugong.sources.dependencies import Declared, read_dependencies
+from dugong.tasks import Element, Resolution, Sequence, Spans, Window
+from dugong.votes import SourceInfo
+
+VoteFunction = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A function that votes, with its name and its resolution; make it with `source`.
+
+    Attributes
+    ----------
+    function : callable
+        What was decorated.
+    name : str
+    resolution : Element, Window, Sequence or Spans
+    shares : str or None
+        Sources with the same word share their parameters.
+    pre : tuple of callables
+        Preprocessing of a whole sequence, applied from left to right.
+    vectorized : bool
+        Whether the function reads a whole sequence and returns one vote per task.
+    wants_tasks : bool
+        Whether a vectorised function has a parameter `tasks`, where it gets the bounds of its tasks.
+    depends_on : tuple of (name, lag)
+        Declared dependencies: another source with lag 0, or this source itself with lag 1 or more.
+    """
+
+    function: VoteFunction
+    name: str
+    resolution: Resolution = field(default_factory=Element)
+    shares: str | None = None
+    pre: tuple[Callable[[Any], Any], ...] = ()
+    vectorized: bool = False
+    wants_tasks: bool = False
+    depends_on: tuple[Declared, ...] = ()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function itself, as if it had not been decorated."""
+        return self.function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"Source({self.name!r}, {self.resolution!r})"
+
+    @property
+    def __wrapped__(self) -> VoteFunction:
+        return self.function
+
+    @property
+    def info(self) -> SourceInfo:
+        """What the votes keep of a source."""
+        return SourceInfo(name=self.name, resolution=self.resolution, shares=self.shares)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Its module holds the source under the name of the function, so the function alone cannot be found
+        # by name. Where the module can be imported the source is found there; elsewhere (notebooks, closures)
+        # its parts travel.
+        module = getattr(self.function, "__module__", None) or ""
+        path = getattr(self.function, "__qualname__", "")
+        if importable(module) and _look_up(sys.modules[module], path) is self:
+            return _import_source, (module, path)
+        return _rebuild, tuple(getattr(self, one.name) for one in fields(self))
+
+
+def _look_up(module: Any, path: str) -> Any:
+    return reduce(lambda found, name: getattr(found, name, None), path.split("."), module)
+
+
+def _import_source(module: str, path: str) -> Source:
+    found: Source = _look_up(importlib.import_module(module), path)
+    return found
+
+
+def _rebuild(*values: Any) -> Source:
+    return Source(**dict(zip((one.name for one in fields(Source)), values, strict=True)))
+
+
+@overload
+def source(function: VoteFunction, /) -> Source: ...
+
+
+@overload
+def source(
+    *,
+    resolution: Resolution | None = None,
+    name: str | None = None,
+    shares: str | None = None,
+    pre: Iterable[Callable[[Any], Any]] = (),
+    vectorized: bool = False,
+    depends_on: Any = (),
+) -> Callable[[VoteFunction], Source]: ...
+
+
+def source(
+    function: VoteFunction | None = None,
+    /,
+    *,
+    resolution: Resolution | None = None,
+    name: str | None = None,
+    shares: str | None = None,
+    pre: Iterable[Callable[[Any], Any]] = (),
+    vectorized: bool = False,
+    depends_on: Any = (),
+) -> Source | Callable[[VoteFunction], Source]:
+    """Turn a function into a source of votes; works with and without arguments.
+
+    The function gets one element (``sequence[i]``), a `WindowView` if the resolution is a window or span, or
+    the whole sequence; it returns -1, 0, +1 or None (abstain), or a class when there are more than two.
+
+    Parameters
+    ----------
+    resolution : Element, Window, Sequence or Spans, optional
+        What it votes on; every element by default.
+    name : str, optional
+        Its name in votes and tables; the name of the function by default.
+    shares : str, optional
+        Sources that say the same word here share their parameters.
+    pre : callables, optional
+        Preprocessing, from left to right: ``pre=[f, g]`` lets the source read ``g(f(sequence))`` in place of
+        the sequence. Each step runs once per sequence for all sources whose chains begin alike.
+    vectorized : bool
+        The function reads the whole sequence and returns one vote per task, in order. If it has a parameter
+        called `tasks`, it gets their bounds there (``tasks.starts``, ``tasks.stops``).
+    depends_on : name, lag, source, pair or a list of these
+        Sources whose errors go along with those of this one. A whole number k says that it depends on its own
+        vote k tasks earlier.
+
+    Examples
+    --------
+    >>> @source
+    ... def loud(sample):
+    ...     return 1 if abs(sample) > 0.5 else 0
+    >>> loud(0.9)
+    1
+    """
+
+    def decorate(inner: VoteFunction) -> Source:
+        _check_function(inner)
+        label = _name_of(inner) if name is None else name
+        if not isinstance(label, str) or not label:
+            raise SourceError(f"the name of a source must be a word; found {label!r}.")
+        return Source(
+            function=inner,
+            name=label,
+            resolution=_check_resolution(Element() if resolution is None else resolution, label),
+            shares=shares,
+            pre=_check_pre(pre, label),
+            vectorized=vectorized,
+            wants_tasks=vectorized and _has_parameter(inner, "tasks"),
+            depends_on=read_dependencies(depends_on, label),
+        )
+
+    return decorate if function is None else decorate(function)
+
+
+def _check_function(function: Any) -> None:
+    if isinstance(function, Source):
+        raise SourceError(f"{function.name!r} is a source already; found @source on it for a second time.")
+    if not callable(function):
+        raise SourceError(
+            f"@source decorates a function; found {function!r}.\n"
+            "  Options go by name: @source(resolution=..., name=...)."
+        )
+    if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
+        raise SourceError(
+            f"a source must return its vote; {function.__name__!r} is a coroutine or generator.\n"
+            "  Write a plain function with return."
+        )
+
+
+def _has_parameter(function: VoteFunction, name: str) -> bool:
+    try:
+        return name in inspect.signature(function).parameters
+    except (TypeError, ValueError):  # some built-in functions have no signature
+        return False
+
+
+def _name_of(function: Any) -> str:
+    name = getattr(function, "__name__", "<lambda>")
+    if name == "<lambda>":
+        raise SourceError(f"a source needs a name, and {function!r} has none; pass name='...'.")
+    return str(name)
+
+
+def _check_resolution(resolution: Any, name: str) -> Resolution:
+    if isinstance(resolution, Element | Window | Sequence | Spans):
+        return resolution
+    hint = f"call it: {resolution.__name__}(...)" if isinstance(resolution, type) else "such as Window(size=30)"
+    raise SourceError(
+        f"the resolution of source {name!r} must be Element(), Window(...), Sequence(...) or Spans(...); "
+        f"found {resolution!r}.\n  Give an object, {hint}."
+    )
+
+
+def _check_pre(pre: Any, name: str) -> tuple[Callable[[Any], Any], ...]:
+    steps = (pre,) if callable(pre) else tuple(pre)
+    wrong = [step for step in steps if not callable(step)]
+    if wrong:
+        raise SourceError(f"pre= of source {name!r} must hold functions of a sequence; found {wrong[0]!r}.")
+    return steps

@@ -1,0 +1,230 @@
+"""A folder as sequences: one file each, the id is its name, loaded when needed.
+
+In: a folder of CSV, Parquet or npy files. Out: a mapping of id to sequence, sorted by id, that reads a file
+when it is asked for and keeps nothing. All files must have the columns of the first one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dugong.sources.inputs import Deferred
+from dugong.sources.loaders.arrow import Columns, Csv, Parquet, is_number
+from dugong.sources.loaders.errors import LoaderError, in_file
+from dugong.sources.loaders.regular import Clock, regularise
+from dugong.sources.loaders.rows import Rows
+from dugong.types import AnyArray
+
+_KINDS = {"b": "numbers", "i": "numbers", "u": "numbers", "f": "numbers", "M": "times", "m": "times"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Folder(Mapping[str, Any]):
+    """Sequences by id, each in its own file; reading happens on access.
+
+    Attributes
+    ----------
+    files : mapping of id to Path
+    read : function from Path to sequence
+    """
+
+    files: Mapping[str, Path]
+    read: Callable[[Path], Any]
+
+    def __getitem__(self, key: str) -> Any:
+        return self.read(self.files[key])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.files)
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __repr__(self) -> str:
+        return f"Folder({len(self)} files, {next(iter(self.files))!r} to {list(self.files)[-1]!r})"
+
+    def deferred(self) -> Iterator[tuple[str, Deferred]]:
+        """Ids with sequences that are read later, where they are needed."""
+        return ((key, Deferred(self.read, path)) for key, path in self.files.items())
+
+
+def csv_folder(
+    path: str | Path,
+    *,
+    pattern: str = "*.csv",
+    delimiter: str = ",",
+    names: Iterable[str] | None = None,
+    time: str | None = None,
+    rate: float | None = None,
+    time_unit: str = "s",
+    tolerance: float = 0.25,
+) -> Folder:
+    """Load a folder of CSV files, one sequence of `Rows` each.
+
+    Parameters
+    ----------
+    path : folder
+    pattern : str
+        Which files; ``"**/*.csv"`` looks into subfolders too.
+    delimiter : str
+    names : list of str, optional
+        Names of the columns, if the first line of a file is not a header.
+    time, rate : str and float, optional
+        The column that holds the time, and the known number of rows per second. Gaps then become rows of NaN.
+    time_unit : {"s", "ms", "us", "ns"}
+        What the time column counts, if it holds numbers.
+    tolerance : float
+        How far a row may be from its place on the grid, in rows.
+    """
+    reader = Csv(delimiter=delimiter, names=None if names is None else tuple(names))
+    return _tables(path, pattern, reader.read, _clock(time, rate, time_unit, tolerance))
+
+
+def parquet_folder(
+    path: str | Path,
+    *,
+    pattern: str = "*.parquet",
+    time: str | None = None,
+    rate: float | None = None,
+    time_unit: str = "s",
+    tolerance: float = 0.25,
+) -> Folder:
+    """Load a folder of Parquet files, one sequence of `Rows` each; the options are those of `csv_folder`."""
+    return _tables(path, pattern, Parquet().read, _clock(time, rate, time_unit, tolerance))
+
+
+def npy_folder(path: str | Path, *, pattern: str = "*.npy") -> Folder:
+    """Load a folder of npy files: arrays whose first axis is the sequence, or structured arrays as `Rows`."""
+    files = find_files(path, pattern)
+    first = next(iter(files.values()))
+    return Folder(files=files, read=partial(_read_array, like=(first, _shape_of(_load_array(first)))))
+
+
+def folder(path: str | Path, **options: Any) -> Folder:
+    """Load a folder of files of one kind, which their endings tell; options go to the loader of that kind."""
+    kinds: dict[str, Callable[..., Folder]] = {
+        ".csv": csv_folder,
+        ".parquet": parquet_folder,
+        ".npy": npy_folder,
+    }
+    place = _existing(path)
+    found = Counter(file.suffix for file in place.iterdir() if file.suffix in kinds)
+    if len(found) != 1:
+        listing = ", ".join(f"{count} {ending}" for ending, count in sorted(found.items())) or "none"
+        raise LoaderError(
+            f"{place}: must hold files of one kind, .csv, .parquet or .npy; found {listing}.\n"
+            "  Use csv_folder, parquet_folder or npy_folder to say which."
+        )
+    return kinds[next(iter(found))](place, **options)
+
+
+def find_files(path: str | Path, pattern: str) -> dict[str, Path]:
+    """Files of a folder by name without ending, sorted; hidden files are left out."""
+    place = _existing(path)
+    found = [file for file in place.glob(pattern) if file.is_file() and not file.name.startswith(".")]
+    if not found:
+        raise LoaderError(f"{place}: there are no files {pattern} in this folder.")
+    files: dict[str, Path] = {}
+    for file in sorted(found, key=lambda one: (one.stem, str(one))):
+        if file.stem in files:
+            raise LoaderError(f"{place}: sequence ids are file names; found {file.stem!r} twice, the second is {file}.")
+        files[file.stem] = file
+    return files
+
+
+def _existing(path: str | Path) -> Path:
+    place = Path(path)
+    if not place.is_dir():
+        raise LoaderError(f"{place}: is not a folder.")
+    return place
+
+
+def _clock(time: str | None, rate: float | None, unit: str, tolerance: float) -> Clock | None:
+    if (time is None) != (rate is None):
+        raise LoaderError(
+            f"time= and rate= go together; found time={time!r} and rate={rate!r}.\n"
+            "  The rate (rows per second) is never guessed from the file."
+        )
+    return None if time is None or rate is None else Clock(column=time, rate=rate, unit=unit, tolerance=tolerance)
+
+
+def _tables(path: str | Path, pattern: str, read: Callable[[Path], Columns], clock: Clock | None) -> Folder:
+    files = find_files(path, pattern)
+    first = next(iter(files.values()))
+    kinds = {name: _kind(column) for name, column in read(first).items()}
+    return Folder(files=files, read=partial(_read_rows, read=read, clock=clock, like=(first, kinds)))
+
+
+def _read_rows(
+    path: Path,
+    *,
+    read: Callable[[Path], Columns],
+    clock: Clock | None,
+    like: tuple[Path, dict[str, str | None]],
+) -> Rows:
+    columns = read(path)
+    first, kinds = like
+    _check_names(path, list(columns), first, list(kinds))
+    for name, column in columns.items():
+        known, found = kinds[name], _kind(column)
+        if known and found and known != found:
+            raise in_file(
+                path,
+                f"column {name!r} must hold {known}, as in {first.name}; found {_example(column, found)}.",
+            )
+    columns = {name: columns[name] for name in kinds}
+    return Rows(columns) if clock is None else regularise(columns, clock, path)
+
+
+def _check_names(path: Path, names: list[str], first: Path, expected: list[str]) -> None:
+    absent, extra = sorted(set(expected) - set(names)), sorted(set(names) - set(expected))
+    if absent or extra:
+        lacks = f" lacks {', '.join(map(repr, absent))}" if absent else ""
+        has = f" has {', '.join(map(repr, extra))} in addition" if extra else ""
+        raise in_file(path, f"must have the columns of {first.name}; it{lacks}{' and' if lacks and has else ''}{has}.")
+
+
+def _kind(column: AnyArray) -> str | None:
+    """What a column holds, in a word; None if it holds nothing at all."""
+    if column.dtype.kind == "f" and np.isnan(column).all():
+        return None
+    return _KINDS.get(column.dtype.kind, "words")
+
+
+def _example(column: AnyArray, kind: str) -> str:
+    words = [value for value in column.tolist() if isinstance(value, str) and not is_number(value)]
+    return f"{kind}, the first is {words[0]!r} in row {column.tolist().index(words[0])}" if words else kind
+
+
+def _load_array(path: Path) -> AnyArray:
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise in_file(path, f"cannot be read as an array: {error}") from error
+    if not isinstance(array, np.ndarray) or array.ndim == 0:
+        raise in_file(path, "must hold an array whose first axis is the sequence.")
+    return array
+
+
+def _shape_of(array: AnyArray) -> str:
+    """What must be the same in all files, in words."""
+    if array.dtype.names:
+        return f"columns {', '.join(array.dtype.names)}"
+    return f"elements of shape {array.shape[1:]} and kind {_KINDS.get(array.dtype.kind, 'words')}"
+
+
+def _read_array(path: Path, *, like: tuple[Path, str]) -> AnyArray | Rows:
+    array = _load_array(path)
+    first, expected = like
+    if _shape_of(array) != expected:
+        raise in_file(path, f"must hold {expected}, as {first.name} does; found {_shape_of(array)}.")
+    if array.dtype.names:
+        return Rows({name: np.array(array[name]) for name in array.dtype.names})
+    return array

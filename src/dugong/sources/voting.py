@@ -1,0 +1,211 @@
+"""The votes of all sources on one sequence: the unit of work that engines pass around.
+
+In: a `Job` (what is the same for all sequences) and an `Item` (one sequence). Out: `SequenceVotes`. Python
+per task is one call of the source and nothing else: the loops below run inside `map`, and a vectorised
+source is called once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any, Literal
+
+import numpy as np
+
+from dugong.engines import mark
+from dugong.exceptions import SourceError
+from dugong.sources.coding import Coding, WrongVote
+from dugong.sources.decorator import Source
+from dugong.sources.faulting import fault_of, place, raised, wrong_number, wrong_vote
+from dugong.sources.inputs import SpanPairs, length_of, loaded, sequence_spans
+from dugong.sources.items import Item, SequenceId
+from dugong.sources.loaders.rows import Rows
+from dugong.sources.preparing import Prepared, step_name
+from dugong.sources.views import TaskBounds, WindowView, by_position
+from dugong.tasks import Element, Layout, Resolution, Sequence, SpanTable
+from dugong.types import Int8Array
+from dugong.votes import Fault
+
+OnFault = Literal["raise", "abstain"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What is the same for all sequences.
+
+    Attributes
+    ----------
+    sources : tuple of Source
+    codings : tuple of Coding, one per source
+    on_fault : "raise" or "abstain"
+    span_makers : mapping of name to function
+        Functions that find the spans of a sequence.
+    """
+
+    sources: tuple[Source, ...]
+    codings: tuple[Coding, ...]
+    on_fault: OnFault = "raise"
+    span_makers: Mapping[str, Callable[[Any], SpanPairs]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SequenceVotes:
+    """All votes on one sequence.
+
+    Attributes
+    ----------
+    id : str or int
+    length : int
+    votes : tuple of int8 arrays, one per source
+    spans : mapping of name to SpanTable of this one sequence
+    clock : (start in seconds, elements per second) or None
+        Of sequences that a loader has put on a time grid.
+    faults : tuple of Fault
+    seconds : tuple of float
+        Time in each source, without its preprocessing.
+    pre_seconds : mapping of step name to seconds
+    """
+
+    id: SequenceId
+    length: int
+    votes: tuple[Int8Array, ...]
+    spans: Mapping[str, SpanTable]
+    clock: tuple[float, float] | None
+    faults: tuple[Fault, ...]
+    seconds: tuple[float, ...]
+    pre_seconds: Mapping[str, float]
+
+
+def vote_on_sequence(job: Job, item: Item) -> SequenceVotes:
+    """Run every source on one sequence."""
+    mark("loading")
+    sequence = loaded(item.sequence, item.id)
+    length = length_of(sequence, item.id)
+    mark("finding spans")
+    spans = sequence_spans(job.span_makers, item.spans, sequence, length, item.id)
+    desk = _Desk(item.id, length, spans, Prepared(sequence), job.on_fault)
+    votes, seconds = [], []
+    for source, coding in zip(job.sources, job.codings, strict=True):
+        begin, before = perf_counter(), sum(desk.prepared.seconds.values())
+        votes.append(desk.vote(source, coding))
+        preparing = sum(desk.prepared.seconds.values()) - before
+        seconds.append(perf_counter() - begin - preparing)
+    return SequenceVotes(
+        id=item.id,
+        length=length,
+        votes=tuple(votes),
+        spans=spans,
+        clock=sequence.clock if isinstance(sequence, Rows) else None,
+        faults=tuple(desk.faults),
+        seconds=tuple(seconds),
+        pre_seconds=desk.prepared.seconds,
+    )
+
+
+class _Desk:
+    """What the sources share while one sequence is on the desk."""
+
+    def __init__(
+        self,
+        sequence_id: SequenceId,
+        length: int,
+        spans: Mapping[str, SpanTable],
+        prepared: Prepared,
+        on_fault: OnFault,
+    ) -> None:
+        self.id = sequence_id
+        self.length = length
+        self.spans = spans
+        self.prepared = prepared
+        self.on_fault = on_fault
+        self.faults: list[Fault] = []
+        self._bounds: dict[Resolution, TaskBounds] = {}
+
+    def vote(self, source: Source, coding: Coding) -> Int8Array:
+        bounds = self.bounds(source.resolution)
+        if len(bounds) == 0:
+            return np.zeros(0, dtype=np.int8)
+        try:
+            sequence = self.prepared.get(source.pre)
+        except (Exception, SystemExit) as error:  # becomes a fault or a SourceError
+            return self._abstain(source, bounds, error)
+        mark(f"source {source.name!r}")
+        try:
+            if source.vectorized:
+                return self._vote_at_once(source, coding, sequence, bounds)
+            return coding.encode(self._vote_by_task(source, self._task_getter(source, sequence, bounds), bounds))
+        except WrongVote as wrong:
+            raise wrong_vote(source, self.id, bounds, coding, wrong) from None
+
+    def bounds(self, resolution: Resolution) -> TaskBounds:
+        if resolution not in self._bounds:
+            layout = Layout.of(resolution, np.array([self.length]), self.spans)
+            starts, stops = layout.bounds()
+            self._bounds[resolution] = TaskBounds(starts=starts, stops=stops)
+        return self._bounds[resolution]
+
+    def _task_getter(self, source: Source, sequence: Any, bounds: TaskBounds) -> Callable[[int], Any]:
+        """The function from the place of a task to what the source reads."""
+        if isinstance(source.resolution, Sequence):
+            return lambda _: sequence
+        self._check_prepared(source, sequence)
+        positions = by_position(sequence)
+        if isinstance(source.resolution, Element):
+            getter: Callable[[int], Any] = positions.row if isinstance(positions, Rows) else positions.__getitem__
+            return getter
+        starts, stops, length = bounds.starts.tolist(), bounds.stops.tolist(), self.length
+        return lambda task: WindowView(positions, starts[task], stops[task], task, length)
+
+    def _check_prepared(self, source: Source, sequence: Any) -> None:
+        if not source.pre:
+            return
+        found = length_of(sequence, self.id, what=f"what pre=[..., {step_name(source.pre[-1])}] returns")
+        if found != self.length:
+            raise SourceError(
+                f"preprocessing must keep the number of elements: sequence {self.id!r} has {self.length}, "
+                f"and {step_name(source.pre[-1])!r} (pre= of source {source.name!r}) returned {found}."
+            )
+
+    def _vote_by_task(self, source: Source, get: Callable[[int], Any], bounds: TaskBounds) -> list[Any]:
+        """Call the source on every task.
+
+        What `extend` has taken before an exception stays, so the place of the fault is known.
+        """
+        function, n_tasks = source.function, len(bounds)
+        values: list[Any] = []
+        while len(values) < n_tasks:
+            try:
+                values.extend(map(function, map(get, range(len(values), n_tasks))))
+                if len(values) < n_tasks:  # the source let a StopIteration out, which looks like the end
+                    values.append(function(get(len(values))))
+            except (Exception, SystemExit) as error:  # becomes a fault or a SourceError
+                self._fault(source, len(values), bounds, error)
+                values.append(0)
+        return values
+
+    def _vote_at_once(self, source: Source, coding: Coding, sequence: Any, bounds: TaskBounds) -> Int8Array:
+        try:
+            returned = source.function(sequence, tasks=bounds) if source.wants_tasks else source.function(sequence)
+        except (Exception, SystemExit) as error:  # becomes a fault or a SourceError
+            return self._abstain(source, bounds, error)
+        if isinstance(returned, np.ma.MaskedArray):
+            returned = returned.filled(0)
+        # Lists stay lists: an array of mixed values would turn numbers into words and None into an object.
+        shape = (len(returned),) if isinstance(returned, list | tuple) else np.shape(returned)
+        if shape != (len(bounds),):
+            raise wrong_number(source, self.id, bounds, shape)
+        if isinstance(returned, list | tuple):
+            return coding.encode(list(returned))
+        return coding.encode_array(np.asarray(returned))
+
+    def _abstain(self, source: Source, bounds: TaskBounds, error: BaseException) -> Int8Array:
+        self._fault(source, None, bounds, error)
+        return np.zeros(len(bounds), dtype=np.int8)
+
+    def _fault(self, source: Source, task: int | None, bounds: TaskBounds, error: BaseException) -> None:
+        fault = fault_of(source, self.id, task, error)
+        if self.on_fault == "raise":
+            raise raised(source, fault, place(source, self.id, task, bounds)) from error
+        self.faults.append(fault)
