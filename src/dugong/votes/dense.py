@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 
 from dugong.exceptions import VoteError
 from dugong.tasks import TimeAxis
-from dugong.types import AnyArray, Int8Array
-from dugong.votes.codes import MAX_CODE
+from dugong.types import MISSING, AnyArray, Int8Array
+from dugong.votes.codes import MAX_CODE, count_codes
 from dugong.votes.container import SourceInfo, Votes
 from dugong.votes.encode import Codebook, add_missing, encode_pieces
 from dugong.votes.pieces import as_pieces
@@ -201,7 +201,7 @@ def _element_sources(pieces: list[AnyArray], names: Iterable[str] | None) -> tup
 
 def _check_ambiguous(pieces: list[AnyArray], columns: Int8Array) -> None:
     """Refuse arrays of 0 and 1 alone: the paper's positive-or-abstain looks like Snorkel's two classes."""
-    seen = {code for column in columns for code in (-1, 0, 1) if (column == code).any()}
+    seen = {code for column in columns for code in count_codes(column)} - {MISSING}
     if any(piece.dtype == np.bool_ for piece in pieces) or seen == {0, 1}:
         raise VoteError(
             "the coding of these votes is ambiguous: they hold only 0 and 1, and 0 may mean abstain or a "

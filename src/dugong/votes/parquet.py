@@ -43,7 +43,7 @@ def write_parquet(stored: Stored, handle: BinaryIO) -> None:
 def read_parquet(path: Path) -> Stored:
     """Read header and arrays."""
     try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        with pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False) as file:
             metadata = file.schema_arrow.metadata or {}
             if _KEY not in metadata:
                 raise VoteError(
@@ -61,11 +61,12 @@ def _read_arrays(file: pq.ParquetFile, wanted: dict[str, dict[str, object]]) -> 
     arrays = {name: empty_array(plain) for name, plain in wanted.items()}
     start = 0
     for group in range(file.num_row_groups):
-        table = file.read_row_group(group, columns=list(arrays))
         for name, array in arrays.items():
-            piece = table.column(name).slice(0, max(0, len(array) - start))
-            array[start : start + len(piece)] = piece.to_numpy()
-        start += table.num_rows
+            if start < len(array):
+                column = file.read_row_group(group, columns=[name], use_threads=False).column(name)
+                piece = column.slice(0, len(array) - start)
+                array[start : start + len(piece)] = piece.to_numpy()
+        start += file.metadata.row_group(group).num_rows
     if start < max(len(array) for array in arrays.values()):
         raise DamagedError("it has fewer rows than its header says")
     return {name: array.astype(np.str_) if array.dtype == object else array for name, array in arrays.items()}
