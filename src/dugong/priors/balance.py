@@ -7,14 +7,15 @@ chain that carries the first and second moments of the class counts serves all l
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from dugong.exceptions import PriorError
-from dugong.priors._kernels import class_count_moments
-from dugong.priors.base import Prior
-from dugong.priors.joint import Joint
-from dugong.priors.law import Edges
 from dugong.types import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from dugong.priors.base import Prior
 
 
 def sample_balance_covariance(
@@ -34,7 +35,7 @@ def sample_balance_covariance(
     if total == 0:
         raise PriorError("the balance of a sample needs at least one element; found none.")
     distinct, inverse = np.unique(lengths, return_inverse=True)
-    first, second = _count_moments(prior, distinct)
+    first, second = prior.count_moments(distinct)
     spread = second - first[:, :, None] * first[:, None, :]
     numbers = np.bincount(inverse, weights=weights, minlength=len(distinct))
     return np.asarray(np.tensordot(numbers, spread, axes=1) / total**2)
@@ -45,31 +46,3 @@ def sample_balance_variance(
 ) -> float:
     """Variance under the prior of the mean of y over all elements; y is +1 at class `positive`, else -1."""
     return 4.0 * float(sample_balance_covariance(prior, lengths, counts)[positive, positive])
-
-
-def _count_moments(prior: Prior, lengths: IntArray) -> tuple[FloatArray, FloatArray]:
-    if isinstance(prior, Joint):
-        return _joint_moments(prior, lengths)
-    chain = prior.chain()
-    edges = Edges.of(chain)
-    first, second = class_count_moments(
-        chain.initial.copy(),
-        edges.heads,
-        edges.targets,
-        edges.weights,
-        edges.labels,
-        prior.n_classes,
-        lengths,
-    )
-    return first, second
-
-
-def _joint_moments(prior: Joint, lengths: IntArray) -> tuple[FloatArray, FloatArray]:
-    for length in lengths:
-        prior.check_length(int(length))
-    law = prior.joint_law([("element", i) for i in range(prior.n_elements)], prior.n_elements)
-    labels = np.indices(law.shape).reshape(prior.n_elements, -1)
-    numbers = np.stack([(labels == c).sum(axis=0) for c in range(prior.n_classes)], axis=1).astype(np.float64)
-    first = law.reshape(-1) @ numbers
-    second = numbers.T @ (law.reshape(-1)[:, None] * numbers)
-    return first[None], second[None]

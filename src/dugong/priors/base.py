@@ -14,10 +14,10 @@ import numpy as np
 
 from dugong.exceptions import PriorError
 from dugong.priors import moments
-from dugong.priors._kernels import sample_states
+from dugong.priors._kernels import class_count_moments, sample_states
 from dugong.priors.chain import LabelChain
 from dugong.priors.labels import class_index, class_values, plural
-from dugong.priors.law import chain_law
+from dugong.priors.law import Edges, chain_law
 from dugong.priors.pieces import GivenSpans, Task, piece_of
 from dugong.types import FloatArray, Int8Array, IntArray
 
@@ -96,6 +96,21 @@ class Prior(ABC):
                 f"found {plural(length, 'element')} of {self.n_classes} classes."
             )
         return Patterns(self.joint_law([("element", place) for place in range(length)], length))
+
+    def count_moments(self, lengths: IntArray) -> tuple[FloatArray, FloatArray]:
+        """E[n_c] and E[n_c n_d] of the numbers of elements of each class, for sorted lengths; (n, K), (n, K, K)."""
+        chain = self.chain()
+        edges = Edges.of(chain)
+        first, second = class_count_moments(
+            chain.initial.copy(),
+            edges.heads,
+            edges.targets,
+            edges.weights,
+            edges.labels,
+            self.n_classes,
+            np.ascontiguousarray(lengths, dtype=np.int64),
+        )
+        return first, second
 
     def sample(self, length: int, rng: np.random.Generator) -> Int8Array:
         """Class values of one sequence, shape (length,)."""

@@ -116,6 +116,17 @@ class Joint(Prior):
         law = self.joint_law([("element", i) for i in range(len(places))], self.n_elements)
         return float(law[tuple(places)])
 
+    def count_moments(self, lengths: IntArray) -> tuple[FloatArray, FloatArray]:
+        """E[n_c] and E[n_c n_d] of the numbers of elements of each class; see `Prior.count_moments`."""
+        for length in lengths:
+            self.check_length(int(length))
+        law = self.joint_law([("element", i) for i in range(self.n_elements)], self.n_elements)
+        labels = np.indices(law.shape).reshape(self.n_elements, -1)
+        numbers = np.stack([(labels == c).sum(axis=0) for c in range(self.n_classes)], axis=1).astype(np.float64)
+        first = law.reshape(-1) @ numbers
+        second = numbers.T @ (law.reshape(-1)[:, None] * numbers)
+        return np.tile(first, (len(lengths), 1)), np.tile(second, (len(lengths), 1, 1))
+
     def sample_tasks(self, n_sequences: int, rng: np.random.Generator) -> IntArray:
         """Class indices of all named tasks, shape (n_sequences, n_tasks)."""
         cells = rng.choice(len(self.cells), size=n_sequences, p=np.array(self.cells))

@@ -13,12 +13,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dugong.exceptions import PriorError
+from dugong.priors.balance import sample_balance_covariance, sample_balance_variance
 from dugong.priors.labels import class_index
 from dugong.priors.pieces import GivenSpans, Task
 from dugong.types import FloatArray
 
 if TYPE_CHECKING:
     from dugong.priors.base import Prior
+
+__all__ = [
+    "class_covariance",
+    "class_probabilities",
+    "covariance",
+    "expectation",
+    "sample_balance_covariance",
+    "sample_balance_variance",
+]
 
 
 def expectation(prior: Prior, task: Task, length: int, spans: GivenSpans | None = None) -> float:
