@@ -1,0 +1,143 @@
+"""Maximum likelihood by expectation-maximisation, from a start that is close already (METHOD 3.7).
+
+The E-step is exact (infer.engine). The M-step counts, with pseudo-votes that pull every table towards the start; a
+damped step still never lowers the penalised likelihood, because that is concave in each table. It stops when the gain
+per vote is negligible, long before tables that the votes do not support begin to drift.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dugong.exceptions import GraphError
+from dugong.infer.engine import expected_counts
+from dugong.infer.parameters import Factor, Parameters
+from dugong.infer.results import ExpectedCounts
+from dugong.priors import Markov, Prior
+from dugong.types import MISSING, FloatArray, Int8Array
+from dugong.votes import Votes
+
+_TABLES = ("table", "first", "step", "marginal")
+_FLOOR = 1e-12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EM:
+    """Settings of expectation-maximisation.
+
+    Parameters
+    ----------
+    max_iter : int
+        Most steps.
+    tolerance : float
+        Stop when the penalised log-likelihood per vote gains less than this.
+    pseudo_votes : float
+        Weight, in votes per row of a table, of the start (and of the given transition matrix).
+    damping : float
+        Share of the old tables that stays at each step; 0 is plain EM.
+    learn_prior : bool
+        Whether a Markov prior's initial law and transitions are re-estimated too.
+    """
+
+    max_iter: int = 50
+    tolerance: float = 1e-6
+    pseudo_votes: float = 4.0
+    damping: float = 0.0
+    learn_prior: bool = False
+
+    def __post_init__(self) -> None:
+        if self.max_iter < 1 or self.tolerance < 0 or self.pseudo_votes < 0 or not 0 <= self.damping < 1:
+            raise GraphError(
+                "EM needs max_iter >= 1, tolerance >= 0, pseudo_votes >= 0 and 0 <= damping < 1; found "
+                f"{self.max_iter}, {self.tolerance}, {self.pseudo_votes} and {self.damping}."
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EMResult:
+    """Where EM ended: parameters, prior, and the penalised log-likelihood before every step and at the end."""
+
+    parameters: Parameters
+    prior: Prior
+    objective: tuple[float, ...]
+    converged: bool
+
+
+def expectation_maximisation(
+    votes: Votes,
+    start: Parameters,
+    prior: Prior,
+    settings: EM,
+    *,
+    evidence: Int8Array | None = None,
+    n_threads: int | None = None,
+    progress: Callable[[int, float], None] | None = None,
+) -> EMResult:
+    """Raise the likelihood of the votes, starting from `start`; factors of weight other than one are not allowed."""
+    if any(factor.weight != 1 for factor in start.factors):
+        raise GraphError("EM maximises a likelihood; discounted factors (weight other than 1) have none.")
+    parameters, law = start, prior
+    n_votes = max(sum(int((column != MISSING).sum()) for column in votes.columns), 1)
+    objective: list[float] = []
+    for step in range(settings.max_iter + 1):
+        counts = expected_counts(votes, parameters, law, evidence=evidence, n_threads=n_threads)
+        objective.append(float(counts.log_likelihood) + _log_penalty(parameters, law, start, prior, settings))
+        if progress is not None:
+            progress(step, objective[-1])
+        if len(objective) > 1 and objective[-1] - objective[-2] < settings.tolerance * n_votes:
+            return EMResult(parameters=parameters, prior=law, objective=tuple(objective), converged=True)
+        if step < settings.max_iter:
+            parameters, law = _maximise(counts, parameters, law, start, prior, settings)
+    return EMResult(parameters=parameters, prior=law, objective=tuple(objective), converged=False)
+
+
+def _maximise(
+    counts: ExpectedCounts, parameters: Parameters, law: Prior, start: Parameters, prior: Prior, settings: EM
+) -> tuple[Parameters, Prior]:
+    anchors = {factor.source: factor for factor in start.factors}
+    factors = tuple(
+        _update(factor, anchors[factor.source], counts.factors[factor.source], settings)
+        for factor in parameters.factors
+    )
+    if settings.learn_prior and isinstance(law, Markov) and isinstance(prior, Markov):
+        weight = settings.pseudo_votes
+        law = Markov(
+            initial=_blend(law.initial, counts.initial, prior.initial, weight, settings.damping),
+            transition=_blend(law.transition, counts.transitions, prior.transition, weight, settings.damping),
+        )
+    return Parameters(n_classes=parameters.n_classes, factors=factors), law
+
+
+def _update(factor: Factor, anchor: Factor, counts: Mapping[str, FloatArray], settings: EM) -> Factor:
+    changes = {}
+    for name in _TABLES:
+        table = getattr(factor, name, None)
+        if table is not None and name in counts:
+            seen = counts[name]
+            changes[name] = _blend(table, seen, getattr(anchor, name), settings.pseudo_votes, settings.damping)
+    return replace(factor, **changes)
+
+
+def _blend(old: FloatArray, counts: FloatArray, anchor: FloatArray, weight: float, damping: float) -> FloatArray:
+    """Maximise counts + pseudo-votes along the last axis, then keep a share of the old table."""
+    total = counts + weight * anchor
+    mass = total.sum(axis=-1, keepdims=True)
+    best = np.where(mass > 0, total / np.where(mass > 0, mass, 1.0), old)
+    return (1 - damping) * best + damping * np.asarray(old)
+
+
+def _log_penalty(parameters: Parameters, law: Prior, start: Parameters, prior: Prior, settings: EM) -> float:
+    """Log of the Dirichlet penalty, up to a constant: pseudo-votes times the cross-entropy to the start."""
+    penalty = 0.0
+    for factor, anchor in zip(parameters.factors, start.factors, strict=True):
+        for name in _TABLES:
+            table = getattr(factor, name, None)
+            if table is not None and not (name == "marginal"):
+                penalty += float((getattr(anchor, name) * np.log(np.maximum(table, _FLOOR))).sum())
+    if settings.learn_prior and isinstance(law, Markov) and isinstance(prior, Markov):
+        penalty += float((prior.initial * np.log(np.maximum(law.initial, _FLOOR))).sum())
+        penalty += float((prior.transition * np.log(np.maximum(law.transition, _FLOOR))).sum())
+    return settings.pseudo_votes * penalty
