@@ -123,7 +123,7 @@ def _update(factor: Factor, anchor: Factor, counts: Mapping[str, FloatArray], se
 
 def _blend(old: FloatArray, counts: FloatArray, anchor: FloatArray, weight: float, damping: float) -> FloatArray:
     """Maximise counts + pseudo-votes along the last axis, then keep a share of the old table."""
-    total = counts + weight * anchor
+    total = counts + weight * np.asarray(anchor)
     mass = total.sum(axis=-1, keepdims=True)
     best = np.where(mass > 0, total / np.where(mass > 0, mass, 1.0), old)
     return (1 - damping) * best + damping * np.asarray(old)
@@ -138,6 +138,6 @@ def _log_penalty(parameters: Parameters, law: Prior, start: Parameters, prior: P
             if table is not None and not (name == "marginal"):
                 penalty += float((getattr(anchor, name) * np.log(np.maximum(table, _FLOOR))).sum())
     if settings.learn_prior and isinstance(law, Markov) and isinstance(prior, Markov):
-        penalty += float((prior.initial * np.log(np.maximum(law.initial, _FLOOR))).sum())
-        penalty += float((prior.transition * np.log(np.maximum(law.transition, _FLOOR))).sum())
+        penalty += float((np.asarray(prior.initial) * np.log(np.maximum(law.initial, _FLOOR))).sum())
+        penalty += float((np.asarray(prior.transition) * np.log(np.maximum(law.transition, _FLOOR))).sum())
     return settings.pseudo_votes * penalty
