@@ -1,0 +1,102 @@
+"""The command `dugong`: its verbs, each in a file of its own, and what becomes of an error.
+
+Exit codes: 0 fine, 1 the data or the settings (``error: ...``, no traceback), 2 usage, 3 our bug (with its traceback),
+130 interrupted. Results go to the standard output, everything else to the standard error.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+
+from dugong import __version__
+from dugong.exceptions import DugongError
+
+OK, DATA_ERROR, BUG, INTERRUPTED = 0, 1, 3, 130
+
+VERBS = {
+    "init": "Write a working project to start from.",
+    "demo": "Do the whole job on simulated raw data; nothing to prepare.",
+    "run": "Apply, fit and label, as a project.toml says.",
+    "apply": "Let the sources of a project vote on its sequences.",
+    "check": "Say what is in votes, and what is wrong with them.",
+    "fit": "Estimate a label model from votes.",
+    "label": "Turn votes into probabilities of labels.",
+    "simulate": "Draw votes and their true labels from a known world.",
+    "plan": "Say how many sequences are needed, by simulation.",
+    "info": "Show versions, and what is in files of votes, models and labels.",
+}
+
+
+class Verbs(click.Group):
+    """A group that imports the file of a verb when that verb is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  (click's signature)
+        """All verbs, in the order of a job."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Load one verb."""
+        if cmd_name not in VERBS:
+            return None
+        command = import_module(f"dugong.cli.{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """List the verbs without loading any of them."""
+        with formatter.section("Verbs"):
+            formatter.write_dl(list(VERBS.items()))
+
+
+@click.group(
+    cls=Verbs,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Each verb explains itself and shows an example: dugong run --help",
+)
+@click.version_option(__version__, prog_name="dugong")
+def dugong() -> None:
+    """Weak supervision for sequences: noisy sources at several resolutions in, probabilistic labels out.
+
+    Start with `dugong demo`, or with `dugong init my-project` and `dugong run my-project/project.toml`.
+    """
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the command line and leave with its exit code."""
+    sys.exit(run(argv))
+
+
+def run(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    try:
+        dugong.main(args=None if argv is None else list(argv), prog_name="dugong", standalone_mode=False)
+    except click.exceptions.Exit as leave:
+        return leave.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted: files that are not finished were not written.", err=True)
+        return INTERRUPTED
+    except BrokenPipeError:
+        _drop_output()
+        return DATA_ERROR
+    except (DugongError, OSError) as error:
+        click.echo(f"error: {error}", err=True)
+        return DATA_ERROR
+    except Exception:
+        traceback.print_exc()
+        click.echo("This is a bug in Dugong, not in your data. Please report it with the lines above.", err=True)
+        return BUG
+    return OK
+
+
+def _drop_output() -> None:
+    """Let the interpreter end quietly after the reader of our output has gone (``dugong info | head -1``)."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,166 @@
+"""Known labels in files: a table of spans (.parquet, .csv), or one flat array (.npy).
+
+In: a file and the votes that it belongs to. Out: one label per element in our own coding, 0 where unknown. The table has
+the columns sequence, start, end (half open, in elements) and label; a label is a class value or a class name. Elements
+that no row covers are unknown.
+"""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from dugong.exceptions import LabelError
+from dugong.tasks import Element
+from dugong.tasks.layout import ranges
+from dugong.types import AnyArray, Int8Array
+from dugong.votes import gold_at
+from dugong.votes.io import write_atomically
+
+if TYPE_CHECKING:
+    from dugong.votes import Votes
+
+COLUMNS = ("sequence", "start", "end", "label")
+
+
+def read_gold(path: str | PathLike[str], votes: Votes, *, missing_ok: bool = False) -> Int8Array:
+    """Labels of all elements, 0 where unknown.
+
+    Parameters
+    ----------
+    path : file
+    votes : Votes
+    missing_ok : bool
+        Whether the table may name sequences that have no votes (when only a part of the data was voted on).
+    """
+    place = Path(path)
+    if not place.is_file():
+        raise LabelError(f"there is no file {place}.")
+    if place.suffix == ".npy":
+        return gold_at(votes, np.load(place, allow_pickle=False), Element())
+    try:
+        table = _read_table(place)
+        return _spread(_voted(table, votes) if missing_ok else table, votes)
+    except LabelError as error:
+        raise LabelError(f"{place} cannot be used: {error}") from None
+
+
+def write_gold(gold: AnyArray, votes: Votes, path: str | PathLike[str]) -> None:
+    """Write labels of elements as runs: one row per stretch of equal known labels."""
+    table = gold_table(gold, votes)
+    if Path(path).suffix == ".csv":
+        write_atomically(path, lambda handle: pyarrow.csv.write_csv(table, handle))
+    else:
+        write_atomically(path, lambda handle: pyarrow.parquet.write_table(table, handle))
+
+
+def gold_table(gold: AnyArray, votes: Votes) -> pa.Table:
+    """Labels of elements as a table of runs."""
+    labels = np.asarray(gold)
+    offsets = votes.layout("element").offsets
+    begins = np.zeros(len(labels), dtype=np.bool_)
+    begins[offsets[:-1][votes.lengths > 0]] = True
+    begins[1:] |= labels[1:] != labels[:-1]
+    starts = np.flatnonzero(begins)
+    stops = np.append(starts[1:], len(labels))
+    owners = np.searchsorted(offsets, starts, side="right") - 1
+    known = labels[starts] != 0
+    columns = {
+        "sequence": pa.array(votes.sequence_ids[owners]),
+        "start": pa.array(starts - offsets[owners]),
+        "end": pa.array(stops - offsets[owners]),
+        "label": _names(labels[starts], votes),
+    }
+    return pa.table(columns).filter(pa.array(known))
+
+
+def _names(labels: AnyArray, votes: Votes) -> pa.Array:
+    if votes.class_names is None:
+        return pa.array(labels.astype(np.int64))
+    names = dict(zip(votes.classes, votes.class_names, strict=True))
+    return pa.array([names.get(label) for label in labels.tolist()])
+
+
+def _read_table(place: Path) -> pa.Table:
+    if place.suffix not in (".parquet", ".csv"):
+        raise LabelError(f"gold labels are read from .parquet, .csv or .npy files; found {place.name!r}.")
+    try:
+        table = pyarrow.parquet.read_table(place) if place.suffix == ".parquet" else _read_csv(place)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise LabelError(f"the file is damaged, or of another kind: {error}") from None
+    absent = [name for name in COLUMNS if name not in table.column_names]
+    if absent:
+        raise LabelError(
+            f"a table of gold labels must have the columns {', '.join(COLUMNS)}; {absent[0]!r} is missing, found "
+            f"{', '.join(table.column_names)}."
+        )
+    empty = [name for name in COLUMNS if table.column(name).null_count]
+    if empty:
+        raise LabelError(f"the column {empty[0]!r} must not have empty cells; leave out rows that are not known.")
+    return table
+
+
+def _voted(table: pa.Table, votes: Votes) -> pa.Table:
+    known = set(map(str, votes.sequence_ids.tolist()))
+    return table.filter(pa.array([str(one) in known for one in table.column("sequence").to_pylist()]))
+
+
+def _read_csv(place: Path) -> pa.Table:
+    # Ids stay words: 007 is not 7.
+    options = pyarrow.csv.ConvertOptions(column_types={"sequence": pa.string()})
+    return pyarrow.csv.read_csv(place, convert_options=options)
+
+
+def _spread(table: pa.Table, votes: Votes) -> Int8Array:
+    owners = _owners(table.column("sequence").to_pylist(), votes)
+    starts, stops = (_whole(table, name) for name in ("start", "end"))
+    bad = (starts < 0) | (stops > votes.lengths[owners]) | (stops < starts)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise LabelError(
+            f"a row must lie inside its sequence; found {int(bad.sum())} that do not, the first is row {row}: elements "
+            f"{starts[row]} to {stops[row]} of sequence {votes.sequence_ids[owners[row]]!r}, which has "
+            f"{votes.lengths[owners[row]]}."
+        )
+    codes = _codes(table.column("label").to_pylist(), votes)
+    elements = ranges(starts + votes.layout("element").offsets[owners], stops - starts)
+    spread = np.repeat(codes, stops - starts)
+    labels = np.zeros(votes.n_elements, dtype=np.int8)
+    labels[elements] = spread
+    twice = labels[elements] != spread
+    if twice.any():
+        raise LabelError(f"an element must have one label; {int(twice.sum())} have two different ones.")
+    return labels
+
+
+def _owners(ids: list[Any], votes: Votes) -> AnyArray:
+    places = {str(one): place for place, one in enumerate(votes.sequence_ids.tolist())}
+    unknown = [one for one in ids if str(one) not in places]
+    if unknown:
+        raise LabelError(
+            f"a row must name a sequence of the votes; {unknown[0]!r} is none, and {len(unknown)} rows are like this."
+        )
+    return np.array([places[str(one)] for one in ids], dtype=np.int64)
+
+
+def _whole(table: pa.Table, name: str) -> AnyArray:
+    column = table.column(name)
+    if not pa.types.is_integer(column.type):
+        raise LabelError(f"the column {name!r} must hold whole numbers of elements; found {column.type}.")
+    return column.to_numpy().astype(np.int64)
+
+
+def _codes(labels: list[Any], votes: Votes) -> Int8Array:
+    codes: dict[Any, int] = {value: value for value in (0, *votes.classes)}
+    codes |= dict(zip(votes.class_names or (), votes.classes, strict=bool(votes.class_names)))
+    unknown = [label for label in labels if label not in codes]
+    if unknown:
+        known = ", ".join(map(str, votes.class_names or votes.classes))
+        raise LabelError(f"a label must be one of {known}; found {unknown[0]!r}, and {len(unknown)} such rows.")
+    return np.array([codes[label] for label in labels], dtype=np.int8)

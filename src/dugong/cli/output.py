@@ -1,0 +1,88 @@
+"""What a verb says: results on the standard output, as text or as JSON; everything else on the standard error.
+
+A verb builds one plain value and one text of the same content; ``--json`` decides which of them is printed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import PurePath
+from typing import Any, TypeVar
+
+import click
+
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+
+
+def json_option(function: FunctionT) -> FunctionT:
+    """Add ``--json`` to a verb."""
+    option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+    return option(function)
+
+
+def emit(result: Mapping[str, Any], text: str, *, as_json: bool) -> None:
+    """Print a result on the standard output: its text, or its plain value as JSON."""
+    click.echo(json.dumps(plain(result), indent=2, ensure_ascii=False, allow_nan=False) if as_json else text)
+
+
+def say(text: str) -> None:
+    """Tell people how it goes, on the standard error."""
+    click.echo(text, err=True)
+
+
+@contextlib.contextmanager
+def user_code() -> Iterator[None]:
+    """Send what the user's functions print to the standard error, so that our own output stays readable."""
+    with contextlib.redirect_stdout(sys.stderr):
+        yield
+
+
+def plain(value: Any) -> Any:
+    """What JSON can hold: arrays become lists, keys become strings, NaN and infinity become null."""
+    if isinstance(value, Mapping):
+        return {_key(key): plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(one) for one in value]
+    if isinstance(value, PurePath):
+        return str(value)
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def _key(key: Any) -> str:
+    return ",".join(map(str, key)) if isinstance(key, tuple) else str(key)
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, words: Sequence[int] = (0,)) -> str:
+    """Align rows under their heads: numbers to the right; `words` are the columns that go to the left."""
+    widths = [max(len(row[place]) for row in [head, *rows]) for place in range(len(head))]
+    lines = []
+    for row in [head, *rows]:
+        cells = [
+            cell.ljust(width) if place in words else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append("  ".join(cells).rstrip())
+    rule = "  ".join("-" * width for width in widths)
+    return "\n".join([lines[0], rule, *lines[1:]])
+
+
+def count(number: int, noun: str) -> str:
+    """A number with its noun: ``1 source``, ``2,000 sources``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def seconds(duration: float) -> str:
+    """A duration, short: ``0.03 s``, ``12 s``, ``3 min 20 s``."""
+    if duration < 10:
+        return f"{duration:.2f} s"
+    if duration < 120:
+        return f"{duration:.0f} s"
+    return f"{int(duration // 60)} min {int(duration % 60)} s"

@@ -1,0 +1,115 @@
+"""A project.toml: what the data are, who votes, what is believed, where the results go.
+
+In: the file. Out: a frozen `Project`, checked as far as that is possible without reading data. Paths count from the
+folder of the file. A key that is not known is an error, because a misspelt one must not be ignored.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dugong.cli.settings import LEARN, dependencies_of, prior_of
+from dugong.exceptions import DugongError
+
+if TYPE_CHECKING:
+    from dugong.graph import Dependency
+    from dugong.priors import Prior
+
+DEFAULT = "project.toml"
+
+
+class ProjectError(DugongError, ValueError):
+    """A project.toml that cannot be used."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """What a project.toml says; `None` where it says nothing."""
+
+    folder: Path
+    data: str
+    sources: str
+    output: Path
+    prior: Prior | str = LEARN
+    dependencies: tuple[Dependency, ...] | str | None = None
+    gold: Path | None = None
+    spans: dict[str, str] = field(default_factory=dict)
+    classes: tuple[str, ...] | None = None
+    background: str | None = None
+    resolutions: tuple[str, ...] | None = None
+    sharing: str | dict[str, str] = "tied"
+    estimator: str = "centred"
+    signs: str = "group"
+    jobs: int = 1
+    on_fault: str = "raise"
+
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "data": (str,),
+    "sources": (str,),
+    "output": (str,),
+    "prior": (str, dict),
+    "dependencies": (str, list),
+    "gold": (str,),
+    "spans": (dict,),
+    "classes": (list,),
+    "background": (str,),
+    "resolutions": (list,),
+    "sharing": (str, dict),
+    "estimator": (str,),
+    "signs": (str,),
+    "jobs": (int,),
+    "on_fault": (str,),
+}
+_NEEDED = ("data", "sources")
+
+
+def read_project(path: str | Path) -> Project:
+    """Read and check a project file."""
+    place = Path(path)
+    if place.is_dir():
+        place = place / DEFAULT
+    if not place.is_file():
+        raise ProjectError(f"there is no file {place}.\n  `dugong init DIR` writes a project to start from.")
+    try:
+        plain = tomllib.loads(place.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ProjectError(f"{place} is no TOML file: {error}.") from None
+    _check_keys(plain, place)
+    return _project(plain, place)
+
+
+def _project(plain: dict[str, Any], place: Path) -> Project:
+    folder = place.parent
+    words = {key: tuple(map(str, plain[key])) for key in ("classes", "resolutions") if key in plain}
+    same = ("data", "sources", "background", "sharing", "estimator", "signs", "jobs", "on_fault", "spans")
+    return Project(
+        folder=folder,
+        output=folder / plain.get("output", "output"),
+        prior=prior_of(plain.get("prior", LEARN), f"the prior of {place}"),
+        dependencies=dependencies_of(plain["dependencies"]) if "dependencies" in plain else None,
+        gold=folder / plain["gold"] if "gold" in plain else None,
+        **words,
+        **{key: plain[key] for key in same if key in plain},
+    )
+
+
+def _check_keys(plain: dict[str, Any], place: Path) -> None:
+    for key, value in plain.items():
+        if key not in _TYPES:
+            near = difflib.get_close_matches(key, _TYPES, n=1)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            raise ProjectError(f"{place} has a key {key!r}, which is not known; {hint}known are {', '.join(_TYPES)}.")
+        if not isinstance(value, _TYPES[key]) or isinstance(value, bool):
+            kinds = " or ".join(_KINDS[kind] for kind in _TYPES[key])
+            raise ProjectError(f"{key} in {place} must be {kinds}; found {value!r}.")
+    absent = [key for key in _NEEDED if key not in plain]
+    if absent:
+        raise ProjectError(f"{place} must have the keys {' and '.join(_NEEDED)}; {absent[0]!r} is missing.")
+
+
+_KINDS = {str: "a string", int: "a whole number", list: "a list", dict: "a table"}

@@ -1,0 +1,135 @@
+"""Settings of the label model as words: on the command line and in a project.toml.
+
+In: ``markov:positive=0.1,stay=0.9`` or the table of a TOML file, ``faces+captions``, ``captions@1``. Out: priors,
+dependencies, and options that several verbs share.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from dugong.exceptions import GraphError, PriorError
+
+if TYPE_CHECKING:
+    from dugong.graph import Dependency
+    from dugong.priors import Prior
+
+LEARN = "learn"
+NONE = "none"
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+
+_PRIOR_HELP = (
+    "What is believed about the labels: markov:positive=0.1,stay=0.9, uniform, a .json or .toml file, or learn "
+    "(the default)."
+)
+_DEPENDENCIES_HELP = (
+    "What depends on what, given the labels: faces+captions for a pair, captions@1 for a source that repeats itself "
+    "one task later; several separated by commas; none; or learn (the default)."
+)
+
+
+def model_options(function: FunctionT) -> FunctionT:
+    """Add ``--prior`` and ``--dependencies`` to a verb."""
+    prior = click.option("--prior", metavar="PRIOR", default=LEARN, help=_PRIOR_HELP)
+    dependencies = click.option("--dependencies", metavar="LIST", default=LEARN, help=_DEPENDENCIES_HELP)
+    return prior(dependencies(function))
+
+
+# --- priors --------------------------------------------------------------------------------------------------------
+def read_prior(text: str) -> Prior | str:
+    """The prior that a word, ``kind:name=value,...`` or a file describes."""
+    if text == LEARN:
+        return LEARN
+    if text.endswith((".json", ".toml")):
+        return prior_of(_read_plain(Path(text)), text)
+    kind, _, options = text.partition(":")
+    return prior_of({"kind": kind, **_read_options(options, text)}, text)
+
+
+def prior_of(plain: Any, where: str = "prior") -> Prior | str:
+    """The prior that a TOML value describes: ``"learn"``, ``"uniform"`` or a table with a `kind`."""
+    from dugong import priors
+
+    if isinstance(plain, str):
+        return read_prior(plain)
+    if not isinstance(plain, Mapping) or not isinstance(plain.get("kind"), str):
+        raise PriorError(
+            f'{where} must be "learn" or a table with a kind, such as {{kind = "markov", positive = 0.1, stay = 0.9}}; '
+            f"found {plain!r}."
+        )
+    try:
+        return priors.from_dict(plain)
+    except KeyError as error:
+        raise PriorError(f"a prior of the kind {plain['kind']!r} needs {error}, which {where} does not give.") from None
+    except TypeError as error:
+        raise PriorError(f"{where} does not describe a prior of the kind {plain['kind']!r}: {error}.") from None
+
+
+def _read_options(text: str, whole: str) -> dict[str, float]:
+    options = {}
+    for part in filter(None, text.split(",")):
+        name, equals, value = part.partition("=")
+        try:
+            options[name.strip()] = float(value)
+        except ValueError:
+            equals = ""
+        if not equals:
+            raise PriorError(
+                f"a prior is written as markov:positive=0.1,stay=0.9; found {part!r} in {whole!r}.\n"
+                "  Use a .toml file for tables."
+            )
+    return options
+
+
+def _read_plain(path: Path) -> Any:
+    try:
+        text = path.read_text(encoding="utf-8")
+        found: Any = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except (ValueError, tomllib.TOMLDecodeError) as error:
+        raise PriorError(f"{path} cannot be read: {error}.") from None
+    return found.get("prior", found) if isinstance(found, dict) else found
+
+
+# --- dependencies --------------------------------------------------------------------------------------------------
+def read_dependencies(text: str) -> tuple[Dependency, ...] | str:
+    """The dependencies of a list such as ``faces+captions,captions@1``."""
+    if text == LEARN:
+        return LEARN
+    if text in (NONE, ""):
+        return ()
+    return dependencies_of([part.strip() for part in text.split(",")])
+
+
+def dependencies_of(plain: Any) -> tuple[Dependency, ...] | str:
+    """The dependencies of a TOML value: a word, or a list of pairs and of words such as ``captions@1``."""
+    if isinstance(plain, str):
+        return read_dependencies(plain)
+    if not isinstance(plain, Iterable) or isinstance(plain, Mapping):
+        raise GraphError(f'dependencies must be "learn" or a list; found {plain!r}.')
+    return tuple(_one_dependency(one) for one in plain)
+
+
+def _one_dependency(plain: Any) -> Dependency:
+    from dugong.graph import temporal
+
+    if isinstance(plain, Mapping) and set(plain) <= {"temporal", "lag"} and "temporal" in plain:
+        return temporal(str(plain["temporal"]), lag=int(plain.get("lag", 1)))
+    if isinstance(plain, str) and "@" in plain:
+        name, _, lag = plain.rpartition("@")
+        if lag.isdigit():
+            return temporal(name, lag=int(lag))
+    if isinstance(plain, str) and plain.count("+") == 1:
+        first, second = plain.split("+")
+        return first.strip(), second.strip()
+    if isinstance(plain, list | tuple) and len(plain) == 2 and all(isinstance(name, str) for name in plain):
+        return plain[0], plain[1]
+    raise GraphError(
+        'a dependency is a pair ("faces+captions", in a project.toml also ["faces", "captions"]) or a source that '
+        f'repeats itself ("captions@1"); found {plain!r}.'
+    )

@@ -1,0 +1,158 @@
+"""The steps of a job, as `run`, the single verbs and the demo take them: apply, fit, label, compare.
+
+Each takes plain values and returns plain values; what is said on the way goes to the standard error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from dugong.cli.loading import load_function, load_sequences, load_sources
+from dugong.cli.output import count, say, seconds, table, user_code
+
+if TYPE_CHECKING:
+    from dugong.cli.project import Project
+    from dugong.metrics import Comparison
+    from dugong.model import LabelModel
+    from dugong.sources import Applied, ApplyReport, Source
+    from dugong.types import Int8Array
+    from dugong.votes import Votes
+
+
+class Clock:
+    """Seconds by step, and a line on the standard error when each is done."""
+
+    def __init__(self) -> None:
+        self.steps: dict[str, float] = {}
+        self._begin = perf_counter()
+
+    def done(self, step: str, what: str) -> None:
+        """Note that a step has ended."""
+        now = perf_counter()
+        self.steps[step] = now - self._begin
+        self._begin = now
+        say(f"{step:<9} {seconds(self.steps[step]):>8}  {what}")
+
+
+# --- apply ---------------------------------------------------------------------------------------------------------
+def apply_project(
+    project: Project,
+    *,
+    limit: int | None = None,
+    only: tuple[str, ...] = (),
+    jobs: int | None = None,
+    on_fault: str | None = None,
+) -> tuple[Applied, tuple[Source, ...]]:
+    """Let the sources of a project vote; returns the votes with their report, and all sources of the project."""
+    from dugong.sources import apply_with_report
+
+    with user_code():
+        sources = load_sources(project.sources, project.folder)
+        spans = {name: load_function(function, project.folder) for name, function in project.spans.items()}
+        applied = apply_with_report(
+            sources,
+            load_sequences(project.data, project.folder),
+            n_jobs=project.jobs if jobs is None else jobs,
+            on_fault=project.on_fault if on_fault is None else on_fault,  # type: ignore[arg-type]
+            classes=project.classes,
+            background=project.background,
+            spans=spans or None,
+            limit=limit,
+            only=only or None,
+        )
+    return applied, sources
+
+
+def time_table(report: ApplyReport) -> str:
+    """Time and faults of every source, and of the preprocessing that they share."""
+    rows = [
+        (one.name, one.resolution, f"{one.tasks:,}", f"{one.votes:,}", f"{one.faults:,}", seconds(one.seconds))
+        for one in report.sources
+    ]
+    rows += [(f"({name})", "preprocessing", "", "", "", seconds(spent)) for name, spent in report.pre_seconds.items()]
+    return table(("source", "resolution", "tasks", "votes", "faults", "time"), rows, words=(0, 1))
+
+
+# --- fit -----------------------------------------------------------------------------------------------------------
+def project_dependencies(project: Project, sources: Iterable[Source]) -> Any:
+    """The dependencies that the project gives; else those that its sources declare; else they are learned."""
+    from dugong.cli.settings import LEARN
+    from dugong.graph import temporal
+    from dugong.sources import declared_dependencies
+
+    if project.dependencies is not None:
+        return project.dependencies
+    declared = [
+        temporal(name, lag=lag) if lag else (name, other) for name, other, lag in declared_dependencies(sources)
+    ]
+    if declared:
+        say(f"dependencies: the {len(declared)} that the sources declare")
+    return declared or LEARN
+
+
+def project_model(project: Project, sources: Iterable[Source]) -> LabelModel:
+    """The label model of a project, not fitted yet."""
+    from dugong.model import LabelModel
+
+    return LabelModel(
+        prior=project.prior,
+        dependencies=project_dependencies(project, sources),
+        sharing=project.sharing,  # type: ignore[arg-type]
+        estimator=project.estimator,
+        signs=project.signs,
+    )
+
+
+# --- compare -------------------------------------------------------------------------------------------------------
+def compare_with_majority(
+    votes: Votes, gold: Int8Array, model: LabelModel, groups: Iterable[object] | None = None
+) -> Comparison:
+    """Majority vote and the model on the known labels, with intervals by sequence."""
+    from dugong.baselines import MajorityVote
+    from dugong.metrics import compare
+
+    methods = {
+        "majority vote": MajorityVote().fit(votes).predict_proba(votes),
+        "label model": model.predict_proba(votes),
+    }
+    return compare(methods, gold, lengths=votes.lengths, groups=_groups(groups), **class_options(votes))
+
+
+def class_options(votes: Votes) -> dict[str, Any]:
+    """What the metrics must know about the classes."""
+    from dugong.votes import implied_background
+
+    names = votes.class_names or [f"{value:+d}" if votes.n_classes == 2 else str(value) for value in votes.classes]
+    background = implied_background(votes) if votes.n_classes > 2 else None
+    return {"classes": dict(zip(votes.classes, names, strict=True)), "background": background}
+
+
+def _groups(groups: Iterable[object] | None) -> Any:
+    return None if groups is None else list(groups)
+
+
+# --- files ---------------------------------------------------------------------------------------------------------
+def write_labels(model: LabelModel, votes: Votes, path: Path, resolutions: Iterable[str] | None = None) -> int:
+    """Write the probabilities of labels; returns the number of rows."""
+    from dugong.infer import labels
+
+    found = model.labels(votes, list(resolutions) if resolutions else None)
+    labels.write_labels(found, path)
+    return int(found.num_rows)
+
+
+def file_lines(files: Mapping[str, Path]) -> str:
+    """Files and what they are, one per line."""
+    width = max(len(str(path)) for path in files.values())
+    return "\n".join(f"  {str(path):<{width}}  {what}" for what, path in files.items())
+
+
+def sizes(votes: Votes) -> str:
+    """How much there is: sources, sequences, elements."""
+    return (
+        f"{count(votes.n_sources, 'source')}, {count(votes.n_sequences, 'sequence')}, "
+        f"{count(votes.n_elements, 'element')}"
+    )

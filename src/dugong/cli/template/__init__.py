@@ -1,0 +1,1 @@
+"""The files that `dugong init` copies: a project to start from."""
