@@ -87,9 +87,7 @@ class _Worker:
         self._slot = slot
         command = [sys.executable, *(f"-W{option}" for option in sys.warnoptions), "-c"]
         command.append(_START.format(path=sys.path, slot=str(slot)))
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
-        )
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
 
     def prepare(self, function: bytes, name: str) -> None:
         """Send the function, and raise what went wrong with loading it."""

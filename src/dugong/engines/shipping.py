@@ -14,8 +14,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import cloudpickle  # type: ignore[import-untyped]
-
 from dugong.engines.protocol import ShippingError
 
 
@@ -28,10 +26,10 @@ def importable(name: str | None) -> bool:
     spec = _find_top(top)
     if spec is None:
         return False
-    file = getattr(module, "__file__", None)
-    if name != top or file is None or spec.origin is None or not Path(file).exists():
-        return True
-    return Path(spec.origin).exists() and Path(spec.origin).samefile(file)
+    file, found = getattr(module, "__file__", None), spec.origin
+    if name != top or file is None or found is None or not (Path(file).exists() and Path(found).exists()):
+        return True  # built in, frozen, or a part of a package that is there
+    return Path(found).samefile(file)
 
 
 def _find_top(name: str) -> Any:
@@ -51,6 +49,8 @@ def ship(value: Any) -> bytes:
     ShippingError
         If something inside cannot be serialised, such as an open file or a lock.
     """
+    import cloudpickle  # type: ignore[import-untyped]
+
     try:
         return bytes(cloudpickle.dumps(value))
     except Exception as error:
@@ -60,6 +60,8 @@ def ship(value: Any) -> bytes:
 @contextlib.contextmanager
 def strangers_by_value() -> Iterator[None]:
     """Until the end of the block, ship code of modules that lie off `sys.path` by value."""
+    import cloudpickle
+
     known = set(cloudpickle.list_registry_pickle_by_value())
     strangers = [module for module in _strangers() if module.__name__ not in known]
     for module in strangers:

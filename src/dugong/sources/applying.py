@@ -6,7 +6,8 @@ everything that can be checked before the first sequence, stream the sequences t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import closing
 from functools import partial
 from itertools import islice
 from time import perf_counter
@@ -14,7 +15,7 @@ from typing import Any
 
 from dugong.engines import Engine, ShippingError, WorkerLostError, local_engine, ship
 from dugong.exceptions import SourceError
-from dugong.sources.checking import check_run, read_meaning, read_sources
+from dugong.sources.checking import check_run, check_size, read_meaning, read_sources
 from dugong.sources.collecting import Applied, Collector
 from dugong.sources.inputs import pairs_of
 from dugong.sources.items import Item, items_of, split_spans
@@ -125,20 +126,23 @@ def apply_with_report(
     chosen = read_sources(sources, only)
     meaning = read_meaning(n_classes, classes, background)
     makers, given = split_spans(spans)
-    check_run(chosen, meaning, spans or {}, on_fault, n_jobs)
+    check_run(chosen, meaning, spans or {}, on_fault)
+    check_size(n_jobs, limit)
     job = Job(sources=chosen, codings=meaning.codings(chosen), on_fault=on_fault, span_makers=makers)
     pairs, total = pairs_of(sequences)
     items = items_of(islice(pairs, limit), given)
     collector = Collector(sources=tuple(source.info for source in chosen))
-    with progress_callback(progress) as report:
-        for result in vote(job, items, engine or local_engine(n_jobs)):
+    stream = vote(job, items, engine or local_engine(n_jobs))
+    # Closed explicitly: an exception between two results must not leave workers to the garbage collector.
+    with progress_callback(progress) as report, closing(stream):
+        for result in stream:
             collector.add(result)
             report(_progress(collector, result, _smaller(total, limit), perf_counter() - begin))
     votes = collector.votes(n_classes=meaning.n_classes, class_names=meaning.class_names, background=meaning.background)
     return Applied(votes=votes, report=collector.report(perf_counter() - begin))
 
 
-def vote(job: Job, items: Iterable[Item], engine: Engine) -> Iterator[SequenceVotes]:
+def vote(job: Job, items: Iterable[Item], engine: Engine) -> Generator[SequenceVotes]:
     """Stream the votes, one sequence at a time, in order."""
     try:
         yield from engine.map(partial(vote_on_sequence, job), items, describe=str)

@@ -70,6 +70,8 @@ def _choose(sources: tuple[Source, ...], names: tuple[str, ...]) -> tuple[Source
 def read_meaning(n_classes: int | None, classes: Iterable[str] | None, background: str | int | None) -> Meaning:
     """Number and names of the classes, and the code of the background class."""
     names = None if classes is None else tuple(map(str, classes))
+    if names and len(set(names)) < len(names):
+        raise SourceError(f"classes= must be different names; found {', '.join(map(repr, names))}.")
     count = n_classes if n_classes is not None else len(names) if names else 2
     codes: Mapping[Any, int] = Coding.of(Element(), count, names).codes
     if background is not None and codes.get(background, 0) == 0:
@@ -78,12 +80,18 @@ def read_meaning(n_classes: int | None, classes: Iterable[str] | None, backgroun
     return Meaning(n_classes=count, class_names=names, background=code)
 
 
-def check_run(sources: tuple[Source, ...], meaning: Meaning, spans: Iterable[str], on_fault: str, n_jobs: int) -> None:
+def check_size(n_jobs: int, limit: int | None) -> None:
+    """Raise unless the numbers of processes and sequences make sense."""
+    if not isinstance(n_jobs, int) or (n_jobs < 1 and n_jobs != -1):
+        raise SourceError(f"n_jobs= must be at least 1, or -1 for all cores; found {n_jobs!r}.")
+    if limit is not None and (not isinstance(limit, int) or limit < 1):
+        raise SourceError(f"limit= must be at least 1 sequence; found {limit!r}.")
+
+
+def check_run(sources: tuple[Source, ...], meaning: Meaning, spans: Iterable[str], on_fault: str) -> None:
     """Raise unless names, classes, spans and options fit together."""
     if on_fault not in get_args(OnFault):
         raise SourceError(f"on_fault= must be 'raise' or 'abstain'; found {on_fault!r}.")
-    if not isinstance(n_jobs, int) or (n_jobs < 1 and n_jobs != -1):
-        raise SourceError(f"n_jobs= must be at least 1, or -1 for all cores; found {n_jobs!r}.")
     for source in sources:
         _check_spans(source, tuple(spans))
     # Votes on one sequence without elements obey all the rules that the real votes will have to obey.

@@ -42,7 +42,8 @@ def pairs_of(sequences: Any) -> tuple[Iterator[tuple[Any, Any]], int | None]:
     if hasattr(sequences, "iloc") or isinstance(sequences, str | bytes | np.ndarray):
         raise SourceError(
             "sequences must be a mapping of id to sequence, or (id, sequence) pairs; "
-            f"found {type(sequences).__name__}.\n  If it is one single sequence, pass {'my id': sequence}."
+            f"found {type(sequences).__name__}.\n"
+            "  If it is one single sequence, pass {'my id': sequence}."
         )
     total = len(sequences) if hasattr(sequences, "__len__") else None
     if hasattr(sequences, "deferred"):
