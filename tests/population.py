@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 
@@ -53,7 +53,7 @@ def repeating(source: SourceInfo, first: np.ndarray, step: np.ndarray) -> Group:
     def law(labels):
         ys = labels[0]
         joint = np.asarray(first)[ys[0]]
-        for before, now in zip(ys[:-1], ys[1:], strict=True):
+        for before, now in pairwise(ys):
             joint = joint[..., np.newaxis] * np.asarray(step)[before, now]
         return joint
 

@@ -41,13 +41,12 @@ class Design:
     @property
     def plan(self) -> Plan:
         """All rows that have to be counted."""
-        singles = [
-            Row(slots=(Slot(info.name),), by_position=self.levels[info.name] == "task") for info in self.sources
-        ]
+        singles = [Row(slots=(Slot(info.name),), by_position=self.levels[info.name] == "task") for info in self.sources]
         return Plan.of([*singles, *self.same, *self.across, *self.lagged, *self.further])
 
     @property
     def independence(self) -> Independence:
+        """Which votes are independent given the labels."""
         return Independence.of(self.graph)
 
     def info(self, name: str) -> SourceInfo:
@@ -126,9 +125,7 @@ def valid_pair(design_or_independence: Independence, row: Row, levels: Mapping[s
 def crossed_edges(sources: tuple[SourceInfo, ...], graph: SourceGraph) -> list[tuple[str, str]]:
     """Edges between resolutions, as (finer source, coarser source)."""
     where = {info.name: info.resolution for info in sources}
-    return [
-        (a, b) if _rank(where[a]) < _rank(where[b]) else (b, a) for a, b in graph.edges if where[a] != where[b]
-    ]
+    return [(a, b) if _rank(where[a]) < _rank(where[b]) else (b, a) for a, b in graph.edges if where[a] != where[b]]
 
 
 def _levels(sources: tuple[SourceInfo, ...], sharing: Sharing | Mapping[str, Sharing]) -> dict[str, Sharing]:
@@ -263,8 +260,11 @@ def _further_rows(design: Design) -> Iterable[Row]:
 
 def clique_rows(design: Design, names: tuple[str, ...]) -> list[Row]:
     """The votes of a clique on one task, in the order of the sources, with those of each proxy."""
-    by_position = any(design.levels[name] == "task" for name in names)
     proxies = design.proxies(names, design.info(names[0]).resolution)
+    by_position = any(design.levels[name] == "task" for name in names)
+    if not by_position:
+        by_position = not _tied(design, proxies)
+        proxies = _tied(design, proxies) or proxies
     slots = tuple(Slot(name) for name in design.graph.names if name in names)
     return [Row(slots=(*slots, Slot(proxy)), by_position=by_position) for proxy in proxies]
 
@@ -272,7 +272,7 @@ def clique_rows(design: Design, names: tuple[str, ...]) -> list[Row]:
 def temporal_rows(design: Design, name: str, lag: int) -> list[Row]:
     """Two votes of a source `lag` tasks apart, with those of each proxy at both times; and its first votes."""
     rows = []
-    for proxy in design.proxies((name,), design.info(name).resolution):
+    for proxy in _tied(design, design.proxies((name,), design.info(name).resolution)):
         rows.append(Row(slots=(Slot(name), Slot(name, lag), Slot(proxy), Slot(proxy, lag))))
         rows.append(Row(slots=(Slot(name), Slot(proxy)), by_position=True))
     return rows
@@ -280,12 +280,15 @@ def temporal_rows(design: Design, name: str, lag: int) -> list[Row]:
 
 def crossed_rows(design: Design, fine: str, coarse: str) -> list[Row]:
     """A fine and a coarse vote with those of proxies for both tasks."""
-    low = design.proxies((fine, coarse), design.info(fine).resolution)
-    high = design.proxies((fine, coarse), design.info(coarse).resolution)
+    low = _tied(design, design.proxies((fine, coarse), design.info(fine).resolution))
+    high = _tied(design, design.proxies((fine, coarse), design.info(coarse).resolution))
     pairs = [(a, b) for a in low for b in high if design.independence.apart(a, b)]
-    return [
-        Row(slots=(Slot(fine), Slot(coarse), Slot(a), Slot(b)), relation="inside") for a, b in pairs
-    ]
+    return [Row(slots=(Slot(fine), Slot(coarse), Slot(a), Slot(b)), relation="inside") for a, b in pairs]
+
+
+def _tied(design: Design, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Sources with one table for all positions: the proxies of rows whose positions are not kept apart."""
+    return tuple(name for name in names if design.levels[name] == "tied")
 
 
 def full_rows(design: Design, name: str) -> list[Row]:
@@ -293,8 +296,8 @@ def full_rows(design: Design, name: str) -> list[Row]:
     size = design.n_tasks.get(name, 0)
     if not 1 <= size <= LARGEST_FULL:
         raise TaskError(
-            f'sharing="full" needs sequences with the same number of tasks, at most {LARGEST_FULL}; source {name!r} has '
-            f'{size or "varying numbers of"} tasks.\n  Use sharing="tied" or "task".'
+            f'sharing="full" needs sequences with the same number of tasks, at most {LARGEST_FULL}; source {name!r} '
+            f'has {size or "varying numbers of"} tasks.\n  Use sharing="tied" or "task".'
         )
     own = tuple(Slot(name, offset) for offset in range(size))
     return [

@@ -1,8 +1,9 @@
 """Joint tables of several votes given their labels, by unbiased proxies (METHOD 3.4).
 
-One idea serves all: for votes F and tasks V, ``E[F * product of y] = E[F * product of proxies]`` is observable; the
-inverse Walsh transform over the subsets V turns these into ``P(F, labels)``. Cliques of sources, a source with itself
-in time, a fine with a coarse source, and full tables differ only in which votes and tasks enter.
+One idea serves all: for votes F and tasks V, ``E[F * product of y] = E[F * product of proxies]`` is
+observable; the inverse Walsh transform over the subsets V turns these into ``P(F, labels)``. Cliques of
+sources, a source with itself in time, a fine with a coarse source, and full tables differ only in which
+votes and tasks enter.
 """
 
 from __future__ import annotations
@@ -49,11 +50,20 @@ class CentredTables(Tables):
 def clique_joint(tables: Tables, names: tuple[str, ...]) -> FloatArray:
     """P(votes of a clique, label), shape (positions, 2, C, ..., C)."""
     rows = clique_rows(tables.design, names)
-    _need(rows, tables.design, names)
+    need_rows(rows, tables.design, names)
     counted = [_by_position(tables, row) for row in rows]
     joint = np.stack([_clique_at(tables, rows, counted, position) for position in range(len(counted[0]))])
+    joint = pool_positions(tables.design, names, joint, counted[0])
     slots = rows[0].sources[:-1]
     return joint.transpose(0, 1, *(2 + slots.index(name) for name in names))
+
+
+def pool_positions(design: Design, names: tuple[str, ...], joint: FloatArray, counts: FloatArray) -> FloatArray:
+    """One table for all positions where no source of a clique keeps positions apart, though its proxies do."""
+    if len(joint) == 1 or any(design.levels[name] == "task" for name in names):
+        return joint
+    weights = counts.reshape(len(counts), -1).sum(axis=1)
+    return np.average(joint, axis=0, weights=weights if weights.any() else None)[np.newaxis]
 
 
 def _clique_at(tables: Tables, rows: list[Row], counted: list[FloatArray], position: int) -> FloatArray:
@@ -71,21 +81,21 @@ def _clique_at(tables: Tables, rows: list[Row], counted: list[FloatArray], posit
 def temporal_joint(tables: Tables, name: str, lag: int) -> FloatArray:
     """P(earlier label, label, earlier vote, vote) of a source `lag` tasks apart, shape (2, 2, C, C)."""
     rows = [row for row in temporal_rows(tables.design, name, lag) if not row.by_position]
-    _need(rows, tables.design, (name,))
+    need_rows(rows, tables.design, (name,))
     return _pattern_joint(tables, rows, n_votes=2, proxies=[(row.sources[2],) * 2 for row in rows])
 
 
 def crossed_joint(tables: Tables, fine: str, coarse: str) -> FloatArray:
     """P(fine label, coarse label, fine vote, coarse vote), shape (2, 2, C, C)."""
     rows = crossed_rows(tables.design, fine, coarse)
-    _need(rows, tables.design, (fine, coarse))
+    need_rows(rows, tables.design, (fine, coarse))
     return _pattern_joint(tables, rows, n_votes=2, proxies=[(row.sources[2], row.sources[3]) for row in rows])
 
 
 def full_joint(tables: Tables, name: str) -> FloatArray:
     """P(labels of all tasks, votes on all tasks), shape (2, ..., 2, C, ..., C)."""
     rows = full_rows(tables.design, name)
-    _need(rows, tables.design, (name,))
+    need_rows(rows, tables.design, (name,))
     size = len(rows[0].slots) // 2
     return _pattern_joint(
         tables, rows, n_votes=size, proxies=[(row.sources[size],) * size for row in rows], placed=True
@@ -139,7 +149,8 @@ def _by_position(tables: Tables, row: Row) -> FloatArray:
     return table if row.by_position else table[np.newaxis]
 
 
-def _need(rows: list[Row], design: Design, names: tuple[str, ...]) -> None:
+def need_rows(rows: list[Row], design: Design, names: tuple[str, ...]) -> None:
+    """Raise a `NotIdentifiableError` unless there are rows from which a joint table can be measured."""
     if rows:
         return
     listed = ", ".join(map(repr, names))

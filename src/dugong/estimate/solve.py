@@ -1,8 +1,9 @@
 """The moment equations ``covariance = scale * beta_u * beta_v`` and their solution.
 
-Start: the logarithms of the equations form the linear system M l = q of the paper (Algorithm 1), solved by weighted
-least squares; signs follow the strongest equations. Finish: damped Gauss-Newton on the equations themselves, each
-weighted by its precision, so that rows near zero do no harm. One sign per connected group of unknowns stays free.
+Start: the logarithms of the equations form the linear system M l = q of the paper (Algorithm 1), solved by
+weighted least squares; signs follow the strongest equations. Finish: damped Gauss-Newton on the equations
+themselves, each weighted by its precision, so that rows near zero do no harm. One sign per connected group
+of unknowns stays free.
 """
 
 from __future__ import annotations
@@ -44,16 +45,25 @@ def solve(equations: Equations, beta: FloatArray, free: BoolArray) -> tuple[Floa
 
     The sign of each connected group that touches no fixed entry is arbitrary.
     """
-    usable = (free[equations.left] | free[equations.right]) & (equations.scale != 0) & (equations.variance > 0)
-    chosen = equations.only(usable)
+    start, condition = solve_logs(equations, beta, free)
+    return refine(equations, start, free), condition
+
+
+def solve_logs(equations: Equations, beta: FloatArray, free: BoolArray) -> tuple[FloatArray, float]:
+    """Algorithm 1 of the paper as it stands: M l = q by weighted least squares over all pairs, then signs."""
+    chosen = equations.only(_usable(equations, free))
     start, condition = _log_start(chosen, beta, free)
-    return _gauss_newton(chosen, _with_signs(chosen, start, free), free), condition
+    return _with_signs(chosen, start, free), condition
 
 
 def refine(equations: Equations, beta: FloatArray, free: BoolArray) -> FloatArray:
     """Gauss-Newton from a start that is close already (the jackknife)."""
-    usable = (free[equations.left] | free[equations.right]) & (equations.scale != 0) & (equations.variance > 0)
-    return _gauss_newton(equations.only(usable), beta, free)
+    return _gauss_newton(equations.only(_usable(equations, free)), beta, free)
+
+
+def _usable(equations: Equations, free: BoolArray) -> BoolArray:
+    open_rows = free[equations.left] | free[equations.right]
+    return np.asarray(open_rows & (equations.scale != 0) & (equations.variance > 0))
 
 
 def _log_start(equations: Equations, beta: FloatArray, free: BoolArray) -> tuple[FloatArray, float]:
