@@ -13,16 +13,15 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from dugong.types import FloatArray, Int8Array, IntArray
+from dugong.types import AnyArray, FloatArray, Int8Array, IntArray
 
 _LOW, _HIGH = 2.0**-256, 2.0**256
 _UP, _DOWN = 2.0**512, 2.0**-512
-_LOG2E = 1.4426950408889634
 _LN2 = 0.6931471805599453
 
 entry = njit(cache=True, nogil=True)
 # Called from other kernels only: no wrapper for Python, which would take longer to compile than the loop itself.
-inner = njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+inner = njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)
 
 
 class Machine(NamedTuple):
@@ -46,22 +45,26 @@ class Machine(NamedTuple):
 
 
 class Laws(NamedTuple):
-    """Factors sorted by place (0: elements, then the coarse resolutions), and the channels they fill."""
+    """Look-ups sorted by place (0: elements, then the coarse resolutions), and the channels they fill.
+
+    A look-up is a factor, or a group of factors whose votes are packed into one number.
+    """
 
     factor_first: IntArray  # (n_places + 1)
     channel_first: IntArray  # (n_places + 1) the first channel of a place is its label
     channel_code: IntArray  # (n_channels + 1) where the codes of a channel begin in a buffer
     valid: IntArray  # (n_channels) codes at and above are impossible
     channel: IntArray  # by factor
-    table: FloatArray  # log, flat
+    table: FloatArray  # flat
+    exponent: IntArray  # of the table's values
     first: IntArray  # by factor: where its table begins
     positions: IntArray
     stride: IntArray  # table cells between two positions
     reading_first: IntArray  # (n_factors + 1)
-    column: IntArray  # by reading, -1 never asked
+    slot: IntArray  # by reading: place of the packed votes, -1 never asked
     lag: IntArray
     container: IntArray  # by reading: place of the containing task, 0 for the own task
-    cells: IntArray  # (n_readings, 256) table cells by vote
+    cells: IntArray  # by reading: table cells between neighbouring values
     absent: IntArray  # by reading: table cells for "not asked"
 
 
@@ -69,8 +72,8 @@ class Block(NamedTuple):
     """Some sequences: lengths, votes, and where the tasks of every place begin."""
 
     lengths: IntArray
-    votes: Int8Array
-    column_first: IntArray
+    packed: AnyArray  # uint16
+    slot_first: IntArray
     task_first: IntArray  # (n_places, n_sequences + 1)
     size: IntArray  # by coarse: elements of a window; very large for the sequence; 0 for spans
     stride: IntArray
@@ -86,6 +89,13 @@ class Path(NamedTuple):
     steps: IntArray
     closing: IntArray
     cursor: IntArray  # element, layer, then spans opened so far by coarse
+
+
+@entry
+def pack(votes: Int8Array, places: AnyArray, rows: AnyArray) -> None:
+    """Add the place of every vote to the row of its element."""
+    for i in range(len(rows)):
+        rows[i] += places[np.uint8(votes[i])]
 
 
 @inner
@@ -199,39 +209,46 @@ def container_of(block: Block, sequence: int, place: int, own: int, task: int) -
 
 
 @inner
-def emit(laws: Laws, block: Block, sequence: int, place: int, task: int, rows: IntArray, logs: FloatArray) -> None:
-    """Log-likelihood of the votes on one task by code, for all channels of its place; cells by factor."""
+def emit(
+    laws: Laws,
+    block: Block,
+    sequence: int,
+    place: int,
+    task: int,
+    rows: IntArray,
+    part: FloatArray,
+    power: IntArray,
+) -> None:
+    """Likelihood of the votes on one task by code, for all channels of its place; table cells by look-up."""
     for c in range(laws.channel_first[place], laws.channel_first[place + 1]):
         for d in range(laws.channel_code[c], laws.channel_code[c + 1]):
-            logs[d] = 0.0 if d - laws.channel_code[c] < laws.valid[c] else -np.inf
+            part[d] = 1.0 if d - laws.channel_code[c] < laws.valid[c] else 0.0
+            power[d] = 0
     for f in range(laws.factor_first[place], laws.factor_first[place + 1]):
         row = laws.first[f] + min(task, laws.positions[f] - 1) * laws.stride[f]
         for p in range(laws.reading_first[f], laws.reading_first[f + 1]):
-            column, index, where = laws.column[p], task - laws.lag[p], place
+            slot, index, where = laws.slot[p], task - laws.lag[p], place
             if laws.container[p] > 0:
                 where = laws.container[p]
                 index = container_of(block, sequence, where, place, task)
-            if column < 0 or index < 0:
+            if slot < 0 or index < 0:
                 row += laws.absent[p]
             else:
-                cell = block.column_first[column] + block.task_first[where, sequence] + index
-                row += laws.cells[p, np.uint8(block.votes[cell])]
+                cell = block.slot_first[slot] + block.task_first[where, sequence] + index
+                row += np.int64(block.packed[cell]) * laws.cells[p]
         rows[f] = row
         c = laws.channel[f]
         first = laws.channel_code[c]
-        for d in range(laws.channel_code[c + 1] - first):
-            if d < laws.valid[c]:
-                logs[first + d] += laws.table[row + d]
-
-
-@inner
-def split(log: float) -> tuple[float, int]:
-    """A number given by its natural logarithm, as value and exponent."""
-    if log == -np.inf:
-        return 0.0, 0
-    bits = log * _LOG2E
-    x = int(np.floor(bits / 512.0 + 0.5))
-    return 2.0 ** (bits - 512.0 * x), x
+        for d in range(laws.valid[c]):
+            v = part[first + d] * laws.table[row + d]
+            power[first + d] += laws.exponent[row + d]
+            if v < _LOW:
+                v *= _UP
+                power[first + d] -= 1
+            elif v > _HIGH:
+                v *= _DOWN
+                power[first + d] += 1
+            part[first + d] = v
 
 
 @inner
@@ -271,19 +288,16 @@ def weigh(
     laws: Laws,
     place: int,
     s: int,
-    logs: FloatArray,
+    part: FloatArray,
+    power: IntArray,
     values: FloatArray,
     exponents: IntArray,
     at: int,
-    part: FloatArray,
-    power: IntArray,
 ) -> None:
     """Multiply the states of a layer, stored from `at` on, by what the votes on a task of `place` say."""
     first = machine.firsts[s]
     for c in range(laws.channel_first[place], laws.channel_first[place + 1]):
-        low, high = laws.channel_code[c], laws.channel_code[c + 1]
-        for d in range(low, high):
-            part[d], power[d] = split(logs[d])
+        low = laws.channel_code[c]
         for i in range(machine.sizes[s]):
             d = low + machine.codes[c, first + i]
             v = values[at + i] * part[d]
@@ -310,7 +324,6 @@ def forward(
     alpha: FloatArray,
     power: IntArray,
     rows: IntArray,
-    logs: FloatArray,
     part: FloatArray,
     part_power: IntArray,
     done: IntArray,
@@ -335,8 +348,8 @@ def forward(
                     continue
                 task = done[place - 1]
                 done[place - 1] += 1
-            emit(laws, block, sequence, place, task, rows, logs)
-            weigh(machine, laws, place, s, logs, alpha, power, at, part, part_power)
+            emit(laws, block, sequence, place, task, rows, part, part_power)
+            weigh(machine, laws, place, s, part, part_power, alpha, power, at)
 
 
 @inner
@@ -401,14 +414,15 @@ def smooth(
     Returns -1, or the first sequence that is impossible under the model.
     """
     n_codes = laws.channel_code[-1]
-    logs, part, mass = np.empty(n_codes), np.empty(n_codes), np.empty(n_codes)
+    part, mass = np.empty(n_codes), np.empty(n_codes)
     part_power = np.empty(n_codes, dtype=np.int64)
     rows = np.empty(len(laws.first), dtype=np.int64)
     done = np.empty(machine.n_coarse, dtype=np.int64)
     offsets = np.empty(len(path.layers), dtype=np.int64)
     alpha, power = np.empty(0), np.empty(0, dtype=np.int64)
     widest, origin = machine.widest, len(path.layers) * 0
-    beta, beta_power, gamma = np.empty(widest), np.empty(widest, dtype=np.int64), np.empty(widest)
+    beta, gamma = np.empty(widest), np.empty(widest)
+    beta_power, scratch = np.empty(widest, dtype=np.int64), np.empty(widest, dtype=np.int64)
     for sequence in range(len(block.lengths)):
         length = block.lengths[sequence]
         likelihood[sequence] = 0.0
@@ -419,7 +433,7 @@ def smooth(
         needed = lay_out(machine, path, length, offsets)
         if needed > len(alpha):
             alpha, power = np.empty(needed), np.empty(needed, dtype=np.int64)
-        forward(machine, laws, block, sequence, path, offsets, alpha, power, rows, logs, part, part_power, done)
+        forward(machine, laws, block, sequence, path, offsets, alpha, power, rows, part, part_power, done)
         last = machine.sizes[path.layers[length - 1]]
         z, zx = total_of(alpha, power, offsets[length - 1], last)
         if not z > 0.0:
@@ -444,8 +458,8 @@ def smooth(
                     low = laws.channel_code[laws.channel_first[place]]
                     for d in range(n_labels):
                         out[cell + d] = mass[low + d]
-                emit(laws, block, sequence, place, task, rows, logs)
-                weigh(machine, laws, place, s, logs, beta, beta_power, origin, part, part_power)
+                emit(laws, block, sequence, place, task, rows, part, part_power)
+                weigh(machine, laws, place, s, part, part_power, beta, beta_power, origin)
                 if len(counts) > 0:
                     count(laws, place, rows, mass, counts)
             if t == 0:
@@ -456,7 +470,7 @@ def smooth(
             before, step = path.layers[t - 1], path.steps[t - 1]
             if len(counts) > 0:
                 pair(machine, before, s, step, alpha, power, offsets[t - 1], beta, beta_power, zx, transitions)
-            pull(machine, before, step, beta, beta_power)
+            pull(machine, before, step, beta, beta_power, gamma, scratch)
     return -1
 
 
@@ -534,12 +548,20 @@ def pair(
 
 
 @inner
-def pull(machine: Machine, before: int, step: int, beta: FloatArray, beta_power: IntArray) -> None:
-    """One step of the chain backwards, in place."""
+def pull(
+    machine: Machine,
+    before: int,
+    step: int,
+    beta: FloatArray,
+    beta_power: IntArray,
+    values: FloatArray,
+    exponents: IntArray,
+) -> None:
+    """One step of the chain backwards, in place; the last two are scratch."""
     first = machine.step_first[step]
     size = machine.sizes[before]
-    values, exponents = np.zeros(size), np.zeros(size, dtype=np.int64)
     for i in range(size):
+        values[i] = 0.0
         for e in range(machine.pointers[first + i], machine.pointers[first + i + 1]):
             j = machine.targets[e]
             if beta[j] != 0.0:
@@ -552,7 +574,8 @@ def pull(machine: Machine, before: int, step: int, beta: FloatArray, beta_power:
 @entry
 def decode(machine: Machine, laws: Laws, block: Block, path: Path, labels: Int8Array) -> int:
     """Class indices of the most likely joint labels of every sequence (Viterbi)."""
-    logs = np.empty(laws.channel_code[-1])
+    n_codes = laws.channel_code[-1]
+    part, logs, power = np.empty(n_codes), np.empty(n_codes), np.empty(n_codes, dtype=np.int64)
     rows = np.empty(len(laws.first), dtype=np.int64)
     done = np.empty(machine.n_coarse, dtype=np.int64)
     offsets = np.empty(len(path.layers), dtype=np.int64)
@@ -584,8 +607,10 @@ def decode(machine: Machine, laws: Laws, block: Block, path: Path, labels: Int8A
                         continue
                     task = done[place - 1]
                     done[place - 1] += 1
-                emit(laws, block, sequence, place, task, rows, logs)
+                emit(laws, block, sequence, place, task, rows, part, power)
                 for c in range(laws.channel_first[place], laws.channel_first[place + 1]):
+                    for d in range(laws.channel_code[c], laws.channel_code[c + 1]):
+                        logs[d] = np.log(part[d]) + power[d] * 512.0 * _LN2
                     for i in range(machine.sizes[s]):
                         score[i] += logs[laws.channel_code[c] + machine.codes[c, machine.firsts[s] + i]]
         i = 0
@@ -631,7 +656,7 @@ def best_origins(
 def draw(machine: Machine, laws: Laws, block: Block, path: Path, uniforms: FloatArray, labels: Int8Array) -> int:
     """Class indices of labels drawn from the posterior, shape (n_draws, n_elements), one uniform each."""
     n_codes = laws.channel_code[-1]
-    logs, part = np.empty(n_codes), np.empty(n_codes)
+    part = np.empty(n_codes)
     part_power = np.empty(n_codes, dtype=np.int64)
     rows = np.empty(len(laws.first), dtype=np.int64)
     done = np.empty(machine.n_coarse, dtype=np.int64)
@@ -646,7 +671,7 @@ def draw(machine: Machine, laws: Laws, block: Block, path: Path, uniforms: Float
         walk(machine, block, sequence, path)
         needed = lay_out(machine, path, length, offsets)
         alpha, power = np.empty(needed), np.empty(needed, dtype=np.int64)
-        forward(machine, laws, block, sequence, path, offsets, alpha, power, rows, logs, part, part_power, done)
+        forward(machine, laws, block, sequence, path, offsets, alpha, power, rows, part, part_power, done)
         size = machine.sizes[path.layers[length - 1]]
         if not total_of(alpha, power, offsets[length - 1], size)[0] > 0.0:
             return sequence

@@ -7,18 +7,16 @@ Blocks do not depend on the number of threads, so results do not either.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeVar
 
-import numba
 import numpy as np
 
-from dugong.exceptions import PriorError, TaskError
+from dugong.exceptions import TaskError
 from dugong.infer import _kernels as kernels
+from dugong.infer.blocks import Progress, Sums, block_bounds, on_threads, report_impossible
 from dugong.infer.factors import Channel, FlatFactor
+from dugong.infer.lookups import Lookup, Slot, make_lookups, pack_slot, split_cells
 from dugong.infer.product import Coarse, Product
 from dugong.priors.chain import LabelChain
 from dugong.priors.labels import positive_class
@@ -26,11 +24,7 @@ from dugong.tasks import Element, Layout, Resolution, Window, describe
 from dugong.types import FloatArray, Int8Array, IntArray
 from dugong.votes import Votes
 
-BLOCK = 1 << 16
 _WHOLE = 1 << 60
-
-Progress = Callable[[int, int], None]
-ResultT = TypeVar("ResultT")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -41,19 +35,11 @@ class Chained:
     factors: tuple[FlatFactor, ...]
     resolutions: tuple[Resolution, ...]
     layouts: tuple[Layout, ...]
+    lookups: tuple[Lookup, ...]
+    slots: tuple[Slot, ...]
     machine: kernels.Machine
     laws: kernels.Laws
     n_classes: int
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class Sums:
-    """Expected counts by table cell, and of labels and pairs of labels."""
-
-    cells: FloatArray
-    initial: FloatArray
-    transitions: FloatArray
-    log_likelihood: FloatArray = field(default_factory=lambda: np.zeros(0))
 
 
 def prepare(
@@ -69,13 +55,16 @@ def prepare(
         chain=chain, lag=lag, coarse=tuple(_coarse(votes, r, channels, resolutions) for r in resolutions[1:])
     )
     layouts = tuple(votes.layout(resolution) for resolution in resolutions)
+    lookups, slots = make_lookups(factors, resolutions)
     return Chained(
         votes=votes,
         factors=factors,
+        lookups=lookups,
+        slots=slots,
         resolutions=resolutions,
         layouts=layouts,
         machine=_explore(product, channels, layouts),
-        laws=_laws(factors, channels, resolutions, product),
+        laws=_laws(lookups, channels, resolutions, product),
         n_classes=chain.n_classes,
     )
 
@@ -114,51 +103,45 @@ def _coarse(
 
 # --- tables for the kernels ----------------------------------------------------------------------------------
 def _laws(
-    factors: tuple[FlatFactor, ...],
+    lookups: tuple[Lookup, ...],
     channels: tuple[Channel, ...],
     resolutions: tuple[Resolution, ...],
     product: Product,
 ) -> kernels.Laws:
-    ordered = order_factors(factors, resolutions)
     sizes = [_channel_size(channel, product) for channel in channels]
     padded = [
         size + (channel == Channel(resolution=channel.resolution) and _guessed(channel, product))
         for channel, size in zip(channels, sizes, strict=True)
     ]
-    readings = [reading for flat in ordered for reading in flat.readings]
-    strides = [stride for flat in ordered for stride in reading_strides(flat)]
-    with np.errstate(divide="ignore"):
-        table = np.concatenate([np.zeros(0), *(np.log(flat.table).reshape(-1) for flat in ordered)])
+    pins = [pin for lookup in lookups for pin in lookup.pins]
+    values, exponents = split_exponents(
+        np.concatenate([np.zeros(0), *(lookup.table.reshape(-1) for lookup in lookups)])
+    )
     return kernels.Laws(
-        factor_first=_firsts(flat.channel.resolution for flat in ordered)(resolutions),
-        channel_first=_firsts(channel.resolution for channel in channels)(resolutions),
+        factor_first=_firsts([lookup.channel.resolution for lookup in lookups], resolutions),
+        channel_first=_firsts([channel.resolution for channel in channels], resolutions),
         channel_code=_cumulated(padded),
         valid=_array(sizes),
-        channel=_array([channels.index(flat.channel) for flat in ordered]),
-        table=table,
-        first=_cumulated([flat.table.size for flat in ordered])[:-1],
-        positions=_array([len(flat.table) for flat in ordered]),
-        stride=_array([flat.table[0].size for flat in ordered]),
-        reading_first=_cumulated([len(flat.readings) for flat in ordered]),
-        column=_array([reading.column for reading in readings]),
-        lag=_array([reading.lag for reading in readings]),
-        container=_array([0 if r.container is None else resolutions.index(r.container) for r in readings]),
-        cells=_array([reading.places * stride for reading, stride in zip(readings, strides, strict=True)]).reshape(
-            -1, 256
-        ),
-        absent=_array([(reading.size - 1) * stride for reading, stride in zip(readings, strides, strict=True)]),
+        channel=_array([channels.index(lookup.channel) for lookup in lookups]),
+        table=values,
+        exponent=exponents,
+        first=_cumulated([lookup.table.size for lookup in lookups])[:-1],
+        positions=_array([len(lookup.table) for lookup in lookups]),
+        stride=_array([lookup.table[0].size for lookup in lookups]),
+        reading_first=_cumulated([len(lookup.pins) for lookup in lookups]),
+        slot=_array([pin.slot for pin in pins]),
+        lag=_array([pin.lag for pin in pins]),
+        container=_array([0 if p.container is None else resolutions.index(p.container) for p in pins]),
+        cells=_array([pin.cells for pin in pins]),
+        absent=_array([pin.absent for pin in pins]),
     )
 
 
-def order_factors(factors: tuple[FlatFactor, ...], resolutions: tuple[Resolution, ...]) -> tuple[FlatFactor, ...]:
-    """Factors by resolution: the order of the kernels' table cells."""
-    return tuple(flat for resolution in resolutions for flat in factors if flat.channel.resolution == resolution)
-
-
-def reading_strides(flat: FlatFactor) -> list[int]:
-    """Table cells between neighbours on each vote axis."""
-    shape = flat.table.shape[2:]
-    return [int(np.prod(shape[axis:])) for axis in range(len(flat.readings))]
+def split_exponents(values: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Numbers as values near one and powers of 2 ** 512."""
+    fractions, bits = np.frexp(values)
+    powers = np.floor(bits / 512 + 0.5).astype(np.int64)
+    return np.ldexp(fractions, bits - 512 * powers), powers
 
 
 def _guessed(channel: Channel, product: Product) -> bool:
@@ -170,16 +153,15 @@ def _channel_size(channel: Channel, product: Product) -> int:
     return n_classes * (n_classes if channel.lag else 2 if channel.parent is not None else 1)
 
 
-def _firsts(found: Iterator[Resolution]) -> Callable[[tuple[Resolution, ...]], IntArray]:
-    owners = list(found)
-    return lambda resolutions: _cumulated([owners.count(resolution) for resolution in resolutions])
+def _firsts(owners: list[Resolution], resolutions: tuple[Resolution, ...]) -> IntArray:
+    return _cumulated([owners.count(resolution) for resolution in resolutions])
 
 
 def _cumulated(sizes: list[int]) -> IntArray:
     return np.concatenate([[0], np.cumsum(_array(sizes))]).astype(np.int64)
 
 
-def _array(values: list[int] | list[IntArray]) -> IntArray:
+def _array(values: list[int]) -> IntArray:
     return np.array(values, dtype=np.int64)
 
 
@@ -187,7 +169,7 @@ def _array(values: list[int] | list[IntArray]) -> IntArray:
 def _explore(product: Product, channels: tuple[Channel, ...], layouts: tuple[Layout, ...]) -> kernels.Machine:
     """Walk every kind of sequence through the product until no step is unknown."""
     tables = _Tables(product=product, n_coarse=len(layouts) - 1)
-    block = _block(_different(layouts), (), 0, None)
+    block = _block(_different(layouts), (), None, 0, None)
     path = _path(block)
     for sequence in range(len(block.lengths)):
         path.cursor[0] = -1
@@ -300,16 +282,20 @@ class _Tables:
 
 # --- blocks of sequences ---------------------------------------------------------------------------------------
 def _block(
-    layouts: tuple[Layout, ...], columns: tuple[tuple[int, Int8Array], ...], begin: int, end: int | None
+    layouts: tuple[Layout, ...], slots: tuple[Slot, ...], votes: Votes | None, begin: int, end: int | None
 ) -> kernels.Block:
-    """Sequences begin..end with a copy of their votes; `columns` are (place of the resolution, votes)."""
+    """Sequences begin..end with their packed votes."""
     offsets = [layout.offsets[begin : None if end is None else end + 1] for layout in layouts]
     spans = [_spans(layout, own) for layout, own in zip(layouts[1:], offsets[1:], strict=True)]
-    pieces = [votes[offsets[place][0] : offsets[place][-1]] for place, votes in columns]
+    pieces = [np.zeros(0, dtype=np.uint16)]
+    if votes is not None:
+        places = {layout.resolution: place for place, layout in enumerate(layouts)}
+        rows = [offsets[places[slot.resolution]] for slot in slots]
+        pieces = [pack_slot(votes, slot, int(own[0]), int(own[-1])) for slot, own in zip(slots, rows, strict=True)]
     return kernels.Block(
         lengths=np.array(layouts[0].lengths[begin:end]),
-        votes=np.concatenate([np.zeros(0, dtype=np.int8), *pieces]),
-        column_first=_cumulated([len(piece) for piece in pieces]),
+        packed=np.concatenate(pieces),
+        slot_first=_cumulated([len(piece) for piece in pieces]),
         task_first=np.array([own - own[0] for own in offsets]),
         size=_array([_window(layout)[0] for layout in layouts[1:]]),
         stride=_array([_window(layout)[1] for layout in layouts[1:]]),
@@ -337,41 +323,6 @@ def _path(block: kernels.Block) -> kernels.Path:
     layers, steps, closing = np.zeros((3, longest), dtype=np.int64)
     cursor = np.zeros(2 + len(block.size), dtype=np.int64)
     return kernels.Path(layers=layers, steps=steps, closing=closing, cursor=cursor)
-
-
-def block_bounds(lengths: IntArray, size: int = BLOCK) -> list[tuple[int, int]]:
-    """Cut the sequences into runs of about `size` elements; the same for any number of threads."""
-    ends = np.cumsum(np.maximum(lengths, 1))
-    total = int(ends[-1]) if len(ends) else 0
-    cuts = np.searchsorted(ends, np.arange(size, total, size), side="left") + 1
-    edges = np.unique(np.concatenate([[0], cuts, [len(lengths)]]))
-    return list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
-
-
-def on_threads(
-    work: Callable[[tuple[int, int]], ResultT],
-    bounds: list[tuple[int, int]],
-    n_threads: int | None,
-    progress: Progress | None = None,
-) -> Iterator[ResultT]:
-    """Run the work on all blocks and yield the results in order."""
-    workers = min(len(bounds), numba.get_num_threads() if n_threads is None else n_threads)
-    done = 0
-    if workers <= 1:
-        results: Iterator[ResultT] = map(work, bounds)
-        pool = None
-    else:
-        pool = ThreadPoolExecutor(workers)
-        results = pool.map(work, bounds)
-    try:
-        for (begin, end), result in zip(bounds, results, strict=True):
-            done += end - begin
-            if progress is not None:
-                progress(done, bounds[-1][1])
-            yield result
-    finally:
-        if pool is not None:
-            pool.shutdown(cancel_futures=True)
 
 
 # --- the three questions -----------------------------------------------------------------------------------------
@@ -454,12 +405,12 @@ def _part(
 
 
 def _vote_block(chained: Chained, begin: int, end: int) -> kernels.Block:
-    places = {resolution: place for place, resolution in enumerate(chained.resolutions)}
-    columns = tuple(
-        (places[info.resolution], column)
-        for info, column in zip(chained.votes.sources, chained.votes.columns, strict=True)
-    )
-    return _block(chained.layouts, columns, begin, end)
+    return _block(chained.layouts, chained.slots, chained.votes, begin, end)
+
+
+def table_counts(chained: Chained, sums: Sums) -> list[FloatArray]:
+    """Expected counts by cell of every factor's flat table."""
+    return split_cells(chained.lookups, sums.cells, chained.factors)
 
 
 def decode(chained: Chained, n_threads: int | None = None) -> Int8Array:
@@ -500,12 +451,3 @@ def draw(chained: Chained, rng: np.random.Generator, n_draws: int, n_threads: in
     for _ in on_threads(work, bounds, n_threads):
         pass
     return labels
-
-
-def report_impossible(votes: Votes, sequence: int) -> None:
-    """Raise: the votes (and known labels) of a sequence have probability zero."""
-    raise PriorError(
-        f"the votes must be possible under the model; those of sequence {votes.sequence_ids[sequence]!r} have "
-        "probability zero: a zero in the prior or in a source's table rules them out.\n"
-        "  Replace zeros by small probabilities, or check the known labels of that sequence."
-    )

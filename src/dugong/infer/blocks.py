@@ -1,0 +1,78 @@
+"""Blocks of sequences: how both chain engines cut the work, run it on threads and sum it up.
+
+Blocks follow from the lengths alone, and sums are added in the order of blocks, so no result depends on the number of
+threads. Kernels release the interpreter's lock, so plain threads are enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import numba
+import numpy as np
+
+from dugong.exceptions import PriorError
+from dugong.types import FloatArray, IntArray
+from dugong.votes import Votes
+
+BLOCK = 1 << 16
+
+Progress = Callable[[int, int], None]
+ResultT = TypeVar("ResultT")
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Sums:
+    """Expected counts by table cell, and of labels and pairs of labels."""
+
+    cells: FloatArray
+    initial: FloatArray
+    transitions: FloatArray
+    log_likelihood: FloatArray = field(default_factory=lambda: np.zeros(0))
+
+
+def block_bounds(lengths: IntArray, size: int = BLOCK) -> list[tuple[int, int]]:
+    """Cut the sequences into runs of about `size` elements; the same for any number of threads."""
+    ends = np.cumsum(np.maximum(lengths, 1))
+    total = int(ends[-1]) if len(ends) else 0
+    cuts = np.searchsorted(ends, np.arange(size, total, size), side="left") + 1
+    edges = np.unique(np.concatenate([[0], cuts, [len(lengths)]]))
+    return list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
+
+
+def on_threads(
+    work: Callable[[tuple[int, int]], ResultT],
+    bounds: list[tuple[int, int]],
+    n_threads: int | None,
+    progress: Progress | None = None,
+) -> Iterator[ResultT]:
+    """Run the work on all blocks and yield the results in order."""
+    workers = min(len(bounds), numba.get_num_threads() if n_threads is None else n_threads)
+    done = 0
+    if workers <= 1:
+        results: Iterator[ResultT] = map(work, bounds)
+        pool = None
+    else:
+        pool = ThreadPoolExecutor(workers)
+        results = pool.map(work, bounds)
+    try:
+        for (begin, end), result in zip(bounds, results, strict=True):
+            done += end - begin
+            if progress is not None:
+                progress(done, bounds[-1][1])
+            yield result
+    finally:
+        if pool is not None:
+            pool.shutdown(cancel_futures=True)
+
+
+def report_impossible(votes: Votes, sequence: int) -> None:
+    """Raise: the votes (and known labels) of a sequence have probability zero."""
+    raise PriorError(
+        f"the votes must be possible under the model; those of sequence {votes.sequence_ids[sequence]!r} have "
+        "probability zero: a zero in the prior or in a source's table rules them out.\n"
+        "  Replace zeros by small probabilities, or check the known labels of that sequence."
+    )

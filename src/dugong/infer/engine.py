@@ -1,0 +1,339 @@
+"""From parameters to labels: exact answers about the labels given all votes of a sequence.
+
+In: votes, the law of the votes (`Parameters`) and a prior. Out: marginals at any resolution, the most likely labels,
+samples, log-likelihoods, expected counts. The engine is chosen by what is asked: enumeration for joint tables and
+full tables, the packed chain where labels alone are the state, the chain over products of automata otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+
+from dugong.exceptions import LabelError, PriorError
+from dugong.infer import chain as chained
+from dugong.infer import enumerate as enumerated
+from dugong.infer import packed
+from dugong.infer.blocks import Progress, Sums, report_impossible
+from dugong.infer.factors import FlatFactor, flatten, fold_counts
+from dugong.infer.parameters import Conditional, FullTable, Parameters
+from dugong.infer.results import ExpectedCounts, Posterior
+from dugong.priors.chain import LabelChain
+from dugong.priors.joint import Joint
+from dugong.tasks import Element, Resolution, find_resolution
+from dugong.types import MISSING, FloatArray, Int8Array, IntArray
+from dugong.votes import SourceInfo, Votes
+
+_KNOWN = "known labels"
+
+
+class HasChain(Protocol):
+    """A prior: anything that can be written as a label chain."""
+
+    def chain(self) -> LabelChain:
+        """The law of the labels as a chain."""
+
+
+AnyPrior = HasChain | LabelChain | Joint
+
+
+def posterior(
+    votes: Votes,
+    parameters: Parameters,
+    prior: AnyPrior,
+    *,
+    resolutions: Iterable[str | Resolution] | None = None,
+    n_threads: int | None = None,
+    evidence: Int8Array | None = None,
+    progress: Progress | None = None,
+) -> Posterior:
+    """P(label | all votes of the sequence) for every task of the wanted resolutions, exact.
+
+    Parameters
+    ----------
+    resolutions : names or objects, optional
+        All resolutions of the votes by default. Any `Window` or `Sequence` may be asked for, and `Spans` whose
+        pieces came with the votes, whether or not a source votes there.
+    n_threads : int, optional
+        As many as numba would use by default. Results are the same for any number, bit for bit.
+    evidence : (n_elements,) class values, 0 = unknown, optional
+        Known labels of some elements. Log-likelihoods are then of the votes and these labels together.
+    progress : callable (sequences done, sequences in all), optional
+
+    Raises
+    ------
+    PriorError
+        If a sequence is impossible under the model.
+    TaskError
+        If the resolutions need more than 4,096 states per element; the message names the cause.
+    """
+    wanted = _wanted(votes, resolutions)
+    votes, parameters = with_evidence(votes, parameters, evidence)
+    factors = flatten(votes, parameters)
+    law = _law(votes, prior)
+    if _must_enumerate(factors, law):
+        return _enumerated_posterior(votes, factors, law, wanted)
+    assert isinstance(law, LabelChain)
+    if packed.fits(factors, law, wanted):
+        marginals, sums = packed.smooth(votes, factors, law, n_threads=n_threads, progress=progress)
+        return Posterior(probabilities={Element(): marginals}, log_likelihood=sums.log_likelihood)
+    found, sums = chained.smooth(
+        chained.prepare(votes, factors, law, wanted), wanted, n_threads=n_threads, progress=progress
+    )
+    return Posterior(probabilities=found, log_likelihood=sums.log_likelihood)
+
+
+def log_likelihood(
+    votes: Votes,
+    parameters: Parameters,
+    prior: AnyPrior,
+    *,
+    n_threads: int | None = None,
+    evidence: Int8Array | None = None,
+) -> FloatArray:
+    """Log P(votes) of every sequence, shape (n_sequences,)."""
+    elements = [Element()]
+    found = posterior(votes, parameters, prior, resolutions=elements, n_threads=n_threads, evidence=evidence)
+    return found.log_likelihood
+
+
+def decode(
+    votes: Votes,
+    parameters: Parameters,
+    prior: AnyPrior,
+    *,
+    n_threads: int | None = None,
+    evidence: Int8Array | None = None,
+) -> Int8Array:
+    """The most likely joint labels of every sequence (Viterbi), as class values, shape (n_elements,)."""
+    votes, parameters = with_evidence(votes, parameters, evidence)
+    factors, law = flatten(votes, parameters), _law(votes, prior)
+    if _must_enumerate(factors, law):
+        places = _enumerated_draws(votes, factors, law, None, 1)[0]
+    else:
+        assert isinstance(law, LabelChain)
+        _check_unifilar(law)
+        places = chained.decode(chained.prepare(votes, factors, law, ()), n_threads)
+    return np.array(votes.classes, dtype=np.int8)[places]
+
+
+def sample(
+    votes: Votes,
+    parameters: Parameters,
+    prior: AnyPrior,
+    rng: np.random.Generator,
+    n_draws: int,
+    *,
+    n_threads: int | None = None,
+    evidence: Int8Array | None = None,
+) -> Int8Array:
+    """Joint labels drawn from the posterior, as class values, shape (n_draws, n_elements)."""
+    votes, parameters = with_evidence(votes, parameters, evidence)
+    factors, law = flatten(votes, parameters), _law(votes, prior)
+    if _must_enumerate(factors, law):
+        places = _enumerated_draws(votes, factors, law, rng, n_draws)
+    else:
+        assert isinstance(law, LabelChain)
+        places = chained.draw(chained.prepare(votes, factors, law, ()), rng, n_draws, n_threads)
+    return np.array(votes.classes, dtype=np.int8)[places]
+
+
+def expected_counts(
+    votes: Votes,
+    parameters: Parameters,
+    prior: AnyPrior,
+    *,
+    groups: IntArray | None = None,
+    n_threads: int | None = None,
+    evidence: Int8Array | None = None,
+) -> ExpectedCounts:
+    """Sufficient statistics of every factor and of the prior, expected given the votes: an exact E-step.
+
+    Parameters
+    ----------
+    groups : (n_sequences,) integers 0..G-1, optional
+        Counts are then kept apart by group of sequences: every result has a leading axis of length G.
+    """
+    votes, parameters = with_evidence(votes, parameters, evidence)
+    law = _law(votes, prior)
+    if groups is None:
+        return _counts(votes, parameters, law, n_threads)
+    members = np.asarray(groups)
+    if members.shape != (votes.n_sequences,) or (len(members) and members.min() < 0):
+        raise LabelError(
+            f"groups must be one number from 0 on per sequence, shape {(votes.n_sequences,)}; "
+            f"found shape {members.shape}."
+        )
+    parts = [
+        _counts(votes[members == group], parameters, law, n_threads) for group in range(int(members.max(initial=0)) + 1)
+    ]
+    return _stack(parts)
+
+
+def with_evidence(votes: Votes, parameters: Parameters, evidence: Int8Array | None) -> tuple[Votes, Parameters]:
+    """Known labels as one more source, which is never wrong and is asked only where it knows."""
+    if evidence is None:
+        return votes, parameters
+    known = np.asarray(evidence)
+    if known.shape != (votes.n_elements,):
+        raise LabelError(
+            f"known labels must be given for every element, shape {(votes.n_elements,)} (0 = unknown); "
+            f"found shape {known.shape}."
+        )
+    bad = ~np.isin(known, (0, *votes.classes))
+    if bad.any():
+        raise LabelError(
+            f"known labels must be 0 (unknown) or one of the classes {votes.classes}; "
+            f"found {known[bad][0]} at element {int(np.argmax(bad))}."
+        )
+    column = np.where(known == 0, MISSING, known).astype(np.int8)
+    table = np.hstack([np.eye(votes.n_classes), np.zeros((votes.n_classes, 1))])
+    sure = Conditional(source=_KNOWN, resolution=Element(), table=table)
+    return (
+        replace(votes, sources=(*votes.sources, SourceInfo(name=_KNOWN)), columns=(*votes.columns, column)),
+        replace(parameters, factors=(*parameters.factors, sure)),
+    )
+
+
+def _wanted(votes: Votes, resolutions: Iterable[str | Resolution] | None) -> tuple[Resolution, ...]:
+    if resolutions is None:
+        return votes.resolutions
+    found = (find_resolution(r, votes.resolutions) if isinstance(r, str) else r for r in resolutions)
+    return tuple(dict.fromkeys(found))
+
+
+def _law(votes: Votes, prior: AnyPrior) -> Joint | LabelChain:
+    law = prior if isinstance(prior, Joint | LabelChain) else prior.chain()
+    if law.n_classes != votes.n_classes:
+        raise PriorError(
+            f"the prior must be over the {votes.n_classes} classes of the votes; found {law.n_classes} classes."
+        )
+    return law
+
+
+def _must_enumerate(factors: tuple[FlatFactor, ...], law: Joint | LabelChain) -> bool:
+    return isinstance(law, Joint) or any(isinstance(flat.factor, FullTable) for flat in factors)
+
+
+def _check_unifilar(law: LabelChain) -> None:
+    """Viterbi finds the best path of states: labels must determine it."""
+    starts = np.bincount(law.labels[law.initial > 0], minlength=law.n_classes)
+    steps = np.zeros((law.n_states, law.n_classes), dtype=np.int64)
+    origin, target = np.nonzero(law.transition)
+    np.add.at(steps, (origin, law.labels[target]), 1)
+    if starts.max() > 1 or steps.max() > 1:
+        raise PriorError(
+            "decoding needs a chain whose states follow from the labels; found a state with two followers of the "
+            "same label.\n  Use the marginals of `posterior`, or a Markov or Patterns prior."
+        )
+
+
+def _counts(votes: Votes, parameters: Parameters, law: Joint | LabelChain, n_threads: int | None) -> ExpectedCounts:
+    factors = flatten(votes, parameters)
+    if _must_enumerate(factors, law):
+        cells, sums = _enumerated_counts(votes, factors, law)
+    elif isinstance(law, LabelChain) and packed.fits(factors, law, ()):
+        cells, sums = packed.count(votes, factors, law, n_threads=n_threads)
+    else:
+        assert isinstance(law, LabelChain)
+        prepared = chained.prepare(votes, factors, law, ())
+        _, sums = chained.smooth(prepared, (), counting=True, n_threads=n_threads)
+        cells = chained.table_counts(prepared, sums)
+    return ExpectedCounts(
+        factors={
+            flat.factor.source: fold_counts(flat, own)
+            for flat, own in zip(factors, cells, strict=True)
+            if flat.factor.source != _KNOWN
+        },
+        initial=sums.initial,
+        transitions=sums.transitions,
+        log_likelihood=np.asarray(sums.log_likelihood.sum()),
+    )
+
+
+def _stack(parts: list[ExpectedCounts]) -> ExpectedCounts:
+    first = parts[0].factors
+    return ExpectedCounts(
+        factors={
+            source: {name: np.stack([part.factors[source][name] for part in parts]) for name in tables}
+            for source, tables in first.items()
+        },
+        initial=np.stack([part.initial for part in parts]),
+        transitions=np.stack([part.transitions for part in parts]),
+        log_likelihood=np.stack([part.log_likelihood for part in parts]),
+    )
+
+
+# --- enumeration -----------------------------------------------------------------------------------------------
+def _checked(votes: Votes, shape: enumerated.Shape) -> enumerated.Shape:
+    impossible = ~np.isfinite(shape.log_likelihood[shape.inverse])
+    if impossible.any():
+        report_impossible(votes, int(shape.sequences[np.argmax(impossible)]))
+    return shape
+
+
+def _enumerated_posterior(
+    votes: Votes, factors: tuple[FlatFactor, ...], law: Joint | LabelChain, wanted: tuple[Resolution, ...]
+) -> Posterior:
+    layouts = {resolution: votes.layout(resolution) for resolution in wanted}
+    marginals = {
+        resolution: np.empty((layout.n_tasks, votes.n_classes if isinstance(resolution, Element) else 2))
+        for resolution, layout in layouts.items()
+    }
+    likelihood = np.zeros(votes.n_sequences)
+    for shape in enumerated.shapes(votes, factors, law, wanted):
+        _checked(votes, shape)
+        likelihood[shape.sequences] = shape.log_likelihood[shape.inverse]
+        for resolution, layout in layouts.items():
+            enumerated.write_marginals(shape, layout, marginals[resolution])
+    return Posterior(probabilities=marginals, log_likelihood=likelihood)
+
+
+def _enumerated_draws(
+    votes: Votes,
+    factors: tuple[FlatFactor, ...],
+    law: Joint | LabelChain,
+    rng: np.random.Generator | None,
+    n_draws: int,
+) -> Int8Array:
+    """Class indices of drawn labels; without a generator, of the most likely labels of the elements."""
+    offsets = votes.layout("element").offsets
+    places = np.zeros((n_draws, votes.n_elements), dtype=np.int8)
+    for shape in enumerated.shapes(votes, factors, law, ()):
+        _checked(votes, shape)
+        elements, which = np.unique(shape.patterns.labels[Element()], axis=0, return_inverse=True)
+        merged = shape.posterior @ enumerated.one_hot(which.reshape(-1), len(elements))
+        rows = offsets[shape.sequences][:, None] + np.arange(elements.shape[1])
+        for k in range(n_draws):
+            if rng is None:
+                chosen = merged.argmax(axis=1)[shape.inverse]
+            else:
+                levels = np.cumsum(merged, axis=1)[shape.inverse]
+                drawn = (rng.random(len(levels)) * levels[:, -1])[:, None]
+                chosen = np.minimum((levels <= drawn).sum(axis=1), len(elements) - 1)
+            places[k, rows] = elements[chosen]
+    return places
+
+
+def _enumerated_counts(
+    votes: Votes, factors: tuple[FlatFactor, ...], law: Joint | LabelChain
+) -> tuple[list[FloatArray], Sums]:
+    cells = [np.zeros(flat.table.shape) for flat in factors]
+    n_classes = votes.n_classes
+    sums = Sums(
+        cells=np.zeros(0),
+        initial=np.zeros(n_classes),
+        transitions=np.zeros((n_classes, n_classes)),
+        log_likelihood=np.zeros(votes.n_sequences),
+    )
+    for shape in enumerated.shapes(votes, factors, law, ()):
+        _checked(votes, shape)
+        multiplicity = np.bincount(shape.inverse, minlength=len(shape.posterior)).astype(np.float64)
+        initial, pairs = enumerated.add_counts(shape, multiplicity, factors, cells, n_classes)
+        sums.initial += initial
+        sums.transitions += pairs
+        sums.log_likelihood[shape.sequences] = shape.log_likelihood[shape.inverse]
+    return cells, sums

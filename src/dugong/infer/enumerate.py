@@ -1,0 +1,304 @@
+"""The enumeration engine: every label pattern of a short sequence, for arbitrary joint priors and full tables.
+
+In: votes, flat factors and a prior (a `Joint` table or a label chain). Out: the same answers as the chain engine.
+Sequences of equal shape share their patterns; equal rows of votes are worked out once. A pattern is one value of
+all labels that the prior leaves free: P(pattern | votes) is a table (vote rows x patterns), and every marginal is
+one matrix product with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from dugong.exceptions import TaskError
+from dugong.infer.factors import FlatFactor
+from dugong.infer.parameters import FullTable
+from dugong.priors.chain import LabelChain
+from dugong.priors.joint import Joint
+from dugong.priors.labels import positive_class
+from dugong.tasks import Element, Layout, Resolution, describe
+from dugong.types import FloatArray, IntArray
+from dugong.votes import Votes
+
+MOST_PATTERNS = 4096
+_BLOCK = 1 << 21
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Patterns:
+    """All label patterns of sequences of one shape.
+
+    Attributes
+    ----------
+    labels : mapping of resolution to (n_patterns, n_tasks) class indices
+    log_prior : (n_patterns,)
+    """
+
+    labels: dict[Resolution, IntArray]
+    log_prior: FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Shape:
+    """Sequences that have the same tasks, their patterns, and the posterior over these.
+
+    Attributes
+    ----------
+    sequences : (n,) which ones
+    patterns : Patterns
+    sites : one per factor and task: (factor, codes of the patterns, table rows of the distinct vote rows)
+    inverse : (n,) distinct vote row of every sequence
+    posterior : (n_rows, n_patterns)
+    log_likelihood : (n_rows,)
+    """
+
+    sequences: IntArray
+    patterns: Patterns
+    sites: list[tuple[int, IntArray, IntArray]]
+    inverse: IntArray
+    posterior: FloatArray
+    log_likelihood: FloatArray
+
+
+def shapes(
+    votes: Votes,
+    factors: tuple[FlatFactor, ...],
+    prior: Joint | LabelChain,
+    resolutions: tuple[Resolution, ...],
+) -> Iterator[Shape]:
+    """Group the sequences by shape and work each group out; empty sequences are left out."""
+    needed = tuple(dict.fromkeys([Element(), *resolutions, *_used(factors)]))
+    layouts = {resolution: votes.layout(resolution) for resolution in needed}
+    for sequences in _same_shape(votes, layouts):
+        patterns = _patterns(votes, prior, layouts, int(sequences[0]))
+        yield _solve(votes, factors, layouts, sequences, patterns)
+
+
+def _used(factors: tuple[FlatFactor, ...]) -> list[Resolution]:
+    parents = [flat.channel.parent for flat in factors if flat.channel.parent is not None]
+    return [*(flat.channel.resolution for flat in factors), *parents]
+
+
+def _same_shape(votes: Votes, layouts: dict[Resolution, Layout]) -> Iterator[IntArray]:
+    """Sequences of equal length whose given spans are equal as well."""
+    groups: dict[tuple[int, ...], list[int]] = {}
+    spans = [(layout, *layout.bounds()) for layout in layouts.values() if layout.spans is not None]
+    for sequence, length in enumerate(votes.lengths.tolist()):
+        key = [length]
+        for layout, starts, stops in spans:
+            rows = layout.rows(sequence)
+            key += [-1, *starts[rows].tolist(), *stops[rows].tolist()]
+        if length > 0:
+            groups.setdefault(tuple(key), []).append(sequence)
+    return (np.array(members, dtype=np.int64) for members in groups.values())
+
+
+# --- patterns and their prior ------------------------------------------------------------------------------------
+def _patterns(votes: Votes, prior: Joint | LabelChain, layouts: dict[Resolution, Layout], sequence: int) -> Patterns:
+    length = int(votes.lengths[sequence])
+    if isinstance(prior, Joint):
+        prior.check_length(length)
+        shape: tuple[int, ...] = prior.shape
+    else:
+        shape = (prior.n_classes,) * length
+    n_patterns = float(np.prod(np.array(shape, dtype=np.float64)))
+    if n_patterns > MOST_PATTERNS:
+        raise TaskError(
+            f"a joint prior or a full table takes sequences with at most {MOST_PATTERNS} label patterns; found "
+            f"{n_patterns:.3g} for the {length} elements of sequence {votes.sequence_ids[sequence]!r}.\n"
+            '  Cut the sequences, or use a Markov or Patterns prior with sharing="tied".'
+        )
+    grid = np.indices(shape).reshape(len(shape), -1)
+    if isinstance(prior, Joint):
+        law = prior.table().reshape(-1)
+        elements = grid[[_axis(prior, Element(), place) for place in range(length)]]
+    else:
+        law, elements = _chain_law(prior, grid), grid
+    labels: dict[Resolution, IntArray] = {Element(): elements.T}
+    for resolution, layout in layouts.items():
+        if not isinstance(resolution, Element):
+            labels[resolution] = _coarse_labels(votes, prior, layout, sequence, elements, grid)
+    possible = law > 0
+    return Patterns(
+        labels={resolution: own[possible] for resolution, own in labels.items()}, log_prior=np.log(law[possible])
+    )
+
+
+def _axis(prior: Joint, resolution: Resolution, index: int) -> int:
+    axis = prior.place(resolution, index)
+    assert axis is not None
+    return axis
+
+
+def _chain_law(chain: LabelChain, elements: IntArray) -> FloatArray:
+    """Prior probability of every column of element labels."""
+    law = np.tile(chain.initial[:, None], (1, elements.shape[1]))
+    for place, labels in enumerate(elements):
+        law = chain.transition.T @ law if place else law
+        law = np.where(chain.labels[:, None] == labels[None], law, 0.0)
+    return np.asarray(law.sum(axis=0))
+
+
+def _coarse_labels(
+    votes: Votes, prior: Joint | LabelChain, layout: Layout, sequence: int, elements: IntArray, grid: IntArray
+) -> IntArray:
+    """Labels of the tasks of a coarse resolution, shape (n_patterns, n_tasks): by the table, or by the link."""
+    resolution = layout.resolution
+    assert not isinstance(resolution, Element)
+    positive = elements == positive_class(resolution, votes.n_classes, votes.class_names)
+    rows = layout.rows(sequence)
+    starts, stops = (bounds[rows] for bounds in layout.bounds())
+    columns = []
+    for place, (start, stop) in enumerate(zip(starts, stops, strict=True)):
+        axis = prior.place(resolution, place) if isinstance(prior, Joint) else None
+        if axis is not None:
+            columns.append(grid[axis])
+            continue
+        inside = positive[start:stop]
+        if resolution.link == "joint":
+            raise TaskError(
+                f"labels of {describe(resolution)} follow from no element: its link is joint, and the prior does "
+                f"not name task {place}.\n  Add the task to the priors.Joint table, or use another link."
+            )
+        rule = {"any": inside.any(axis=0), "all": inside.all(axis=0)}
+        columns.append(rule.get(resolution.link, 2 * inside.sum(axis=0) > len(inside)).astype(np.int64))
+    return np.stack(columns, axis=1) if columns else np.zeros((elements.shape[1], 0), dtype=np.int64)
+
+
+# --- votes ---------------------------------------------------------------------------------------------------------
+def _solve(
+    votes: Votes,
+    factors: tuple[FlatFactor, ...],
+    layouts: dict[Resolution, Layout],
+    sequences: IntArray,
+    patterns: Patterns,
+) -> Shape:
+    sites, rows = [], [np.zeros(len(sequences), dtype=np.int64)]
+    for place, flat in enumerate(factors):
+        for task in _tasks(votes, flat, layouts, int(sequences[0])):
+            sites.append((place, _codes(flat, patterns, layouts, int(sequences[0]), task)))
+            rows.append(_rows(votes, flat, layouts, sequences, task))
+    unique, inverse = np.unique(np.stack(rows, axis=1), axis=0, return_inverse=True)
+    log_joint = np.tile(patterns.log_prior, (len(unique), 1))
+    with np.errstate(divide="ignore"):
+        logs = [np.log(flat.table.reshape(-1, flat.n_codes)) for flat in factors]
+    step = max(1, _BLOCK // log_joint.shape[1])
+    for begin in range(0, len(unique), step):
+        block = slice(begin, begin + step)
+        for (place, codes), site_rows in zip(sites, unique[block, 1:].T, strict=True):
+            log_joint[block] += logs[place][site_rows][:, codes]
+    top = log_joint.max(axis=1)
+    safe = np.where(np.isfinite(top), top, 0.0)
+    weights = np.exp(log_joint - safe[:, None], out=log_joint)
+    totals = weights.sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_likelihood = safe + np.log(totals)
+        weights /= totals[:, None]
+    return Shape(
+        sequences=sequences,
+        patterns=patterns,
+        sites=[(place, codes, unique[:, 1 + i]) for i, (place, codes) in enumerate(sites)],
+        inverse=inverse.reshape(-1),
+        posterior=weights,
+        log_likelihood=log_likelihood,
+    )
+
+
+def _tasks(votes: Votes, flat: FlatFactor, layouts: dict[Resolution, Layout], sequence: int) -> range:
+    rows = layouts[flat.channel.resolution].rows(sequence)
+    n_tasks = rows.stop - rows.start
+    if not isinstance(flat.factor, FullTable):
+        return range(n_tasks)
+    if n_tasks != flat.factor.n_tasks:
+        raise TaskError(
+            f"the full table of {flat.factor.source!r} is for sequences with {flat.factor.n_tasks} tasks; found "
+            f'{n_tasks} in sequence {votes.sequence_ids[sequence]!r}.\n  Use sharing="tied" for ragged sequences.'
+        )
+    return range(1)
+
+
+def _codes(
+    flat: FlatFactor, patterns: Patterns, layouts: dict[Resolution, Layout], sequence: int, task: int
+) -> IntArray:
+    """What the factor needs to know about every pattern, at one task."""
+    channel = flat.channel
+    labels = patterns.labels[channel.resolution]
+    if isinstance(flat.factor, FullTable):
+        weights = flat.factor.n_classes ** np.arange(flat.factor.n_tasks - 1, -1, -1)
+        return np.asarray(labels @ weights)
+    own = labels[:, task]
+    n_classes = flat.factor.n_classes
+    if channel.lag:
+        return np.asarray(own + (labels[:, task - channel.lag] * n_classes if task >= channel.lag else 0))
+    if channel.parent is not None:
+        inside = _container(layouts, channel.resolution, channel.parent, sequence, task)
+        return np.asarray(own * 2 + (patterns.labels[channel.parent][:, inside] if inside >= 0 else 0))
+    return np.asarray(own)
+
+
+def _rows(
+    votes: Votes, flat: FlatFactor, layouts: dict[Resolution, Layout], sequences: IntArray, task: int
+) -> IntArray:
+    """Row of the factor's table that the votes of every sequence point at, for one task."""
+    rows = np.full(len(sequences), min(task, len(flat.table) - 1), dtype=np.int64)
+    for place, reading in enumerate(flat.readings):
+        index, where = task - reading.lag, flat.channel.resolution
+        if isinstance(flat.factor, FullTable):
+            index = place
+        if reading.container is not None:
+            index = _container(layouts, where, reading.container, int(sequences[0]), task)
+            where = reading.container
+        rows *= reading.size
+        if index < 0 or reading.column < 0:
+            rows += reading.size - 1
+        else:
+            given = votes.columns[reading.column][layouts[where].offsets[sequences] + index]
+            rows += reading.places[given.view(np.uint8)]
+    return rows
+
+
+def _container(
+    layouts: dict[Resolution, Layout], fine: Resolution, coarse: Resolution, sequence: int, task: int
+) -> int:
+    """Task of the coarse resolution that holds the first element of a fine one; -1 if none does."""
+    begin = int(layouts[fine].bounds()[0][layouts[fine].rows(sequence)][task])
+    rows = layouts[coarse].rows(sequence)
+    starts, stops = (bounds[rows] for bounds in layouts[coarse].bounds())
+    found = np.flatnonzero((starts <= begin) & (begin < stops))
+    return int(found[0]) if len(found) else -1
+
+
+# --- answers -------------------------------------------------------------------------------------------------------
+def one_hot(codes: IntArray, size: int) -> FloatArray:
+    """Indicator of every code, shape (n, size)."""
+    return np.asarray(codes[:, None] == np.arange(size), dtype=np.float64)
+
+
+def write_marginals(shape: Shape, layout: Layout, marginals: FloatArray) -> None:
+    """Fill in P(label | votes) of the tasks of one resolution for the sequences of a shape."""
+    for task, labels in enumerate(shape.patterns.labels[layout.resolution].T):
+        law = shape.posterior @ one_hot(labels, marginals.shape[1])
+        marginals[layout.offsets[shape.sequences] + task] = law[shape.inverse]
+
+
+def add_counts(
+    shape: Shape, multiplicity: FloatArray, factors: tuple[FlatFactor, ...], counts: list[FloatArray], n_classes: int
+) -> tuple[FloatArray, FloatArray]:
+    """Add expected counts by table cell; returns those of initial labels and of pairs, summed over the sequences.
+
+    `multiplicity` (n_rows): how many sequences have each distinct row of votes.
+    """
+    weighted = shape.posterior * multiplicity[:, None]
+    for place, codes, rows in shape.sites:
+        mass = weighted @ one_hot(codes, factors[place].n_codes)
+        np.add.at(counts[place].reshape(-1, factors[place].n_codes), rows, mass)
+    law = weighted.sum(axis=0)
+    elements = shape.patterns.labels[Element()].T
+    initial = law @ one_hot(elements[0], n_classes)
+    pairs = np.zeros((n_classes, n_classes))
+    for before, after in zip(elements[:-1], elements[1:], strict=True):
+        np.add.at(pairs, (before, after), law)
+    return initial, pairs

@@ -1,0 +1,117 @@
+"""How the chain engine reads votes: packed into numbers (`Slot`), which point into tables (`Lookup`).
+
+Ordinary factors of one resolution are grouped, so that one look-up serves several sources. A factor that reads votes
+of other tasks (temporal, crossed), has a table per position or is very large is a look-up of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dugong.infer import _kernels as kernels
+from dugong.infer.factors import Channel, FlatFactor
+from dugong.infer.groups import Group, fits_table, make_groups, split_counts
+from dugong.tasks import Resolution
+from dugong.types import AnyArray, FloatArray, IntArray
+from dugong.votes import Votes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Slot:
+    """Votes of some sources at one resolution, packed: the sum of `places` (n_columns, 256) over `columns`."""
+
+    resolution: Resolution
+    columns: tuple[int, ...]
+    places: IntArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Pin:
+    """One number that a look-up reads: from which slot, at which task, and how it moves in the table."""
+
+    slot: int
+    cells: int
+    absent: int
+    lag: int = 0
+    container: Resolution | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Lookup:
+    """A table (positions, ..., codes), the numbers that point into it, and the factors it stands for."""
+
+    channel: Channel
+    table: FloatArray
+    pins: tuple[Pin, ...]
+    members: tuple[int, ...]
+    group: Group | None = None
+
+
+def make_lookups(
+    factors: tuple[FlatFactor, ...], resolutions: tuple[Resolution, ...]
+) -> tuple[tuple[Lookup, ...], tuple[Slot, ...]]:
+    """All look-ups, ordered by resolution, and the slots that they read."""
+    lookups: list[Lookup] = []
+    slots: list[Slot] = []
+    for resolution in resolutions:
+        own = [place for place, flat in enumerate(factors) if flat.channel.resolution == resolution]
+        plain = [place for place in own if _is_plain(factors[place])]
+        for group in make_groups(tuple(factors[place] for place in plain)):
+            pin = Pin(slot=len(slots), cells=group.table.shape[1], absent=0)
+            slots.append(Slot(resolution=resolution, columns=group.columns, places=group.places))
+            lookups.append(
+                Lookup(
+                    channel=Channel(resolution=resolution),
+                    table=group.table[None],
+                    pins=(pin,),
+                    members=tuple(plain[member] for member in group.members),
+                    group=group,
+                )
+            )
+        lookups += [_single(factors, place, slots) for place in own if place not in plain]
+    return tuple(lookups), tuple(slots)
+
+
+def _is_plain(flat: FlatFactor) -> bool:
+    channel = flat.channel
+    present = all(reading.column >= 0 for reading in flat.readings)
+    return channel.lag == 0 and channel.parent is None and present and len(flat.table) == 1 and fits_table(flat)
+
+
+def _single(factors: tuple[FlatFactor, ...], place: int, slots: list[Slot]) -> Lookup:
+    flat = factors[place]
+    pins = []
+    for axis, reading in enumerate(flat.readings):
+        cells = int(np.prod(flat.table.shape[2 + axis :]))
+        slot = -1
+        if reading.column >= 0:
+            slot = len(slots)
+            where = flat.channel.resolution if reading.container is None else reading.container
+            slots.append(Slot(resolution=where, columns=(reading.column,), places=reading.places[None]))
+        absent = (reading.size - 1) * cells
+        pins.append(Pin(slot=slot, cells=cells, absent=absent, lag=reading.lag, container=reading.container))
+    return Lookup(channel=flat.channel, table=flat.table, pins=tuple(pins), members=(place,))
+
+
+def pack_slot(votes: Votes, slot: Slot, first: int, last: int) -> AnyArray:
+    """The packed votes on tasks first..last, uint16."""
+    rows = np.zeros(last - first, dtype=np.uint16)
+    for column, places in zip(slot.columns, slot.places, strict=True):
+        kernels.pack(votes.columns[column][first:last], places.astype(np.uint16), rows)
+    return rows
+
+
+def split_cells(lookups: tuple[Lookup, ...], cells: FloatArray, factors: tuple[FlatFactor, ...]) -> list[FloatArray]:
+    """Expected counts by cell of all look-ups, as counts by cell of every factor's flat table."""
+    found: dict[int, FloatArray] = {}
+    ends = np.cumsum([lookup.table.size for lookup in lookups])[:-1]
+    for lookup, own in zip(lookups, np.split(cells, ends), strict=True):
+        members = tuple(factors[member] for member in lookup.members)
+        if lookup.group is None:
+            found[lookup.members[0]] = own.reshape(members[0].table.shape)
+        else:
+            parts = split_counts(lookup.group, own, members)
+            found |= {lookup.members[place]: part for place, part in parts.items()}
+    return [found[place] for place in range(len(factors))]
