@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dugong import baselines, estimators, metrics, priors, worlds
+    from dugong.sources import loaders
     from dugong.baselines import MajorityVote
     from dugong.exceptions import (
         DugongError,
         GraphError,
         LabelError,
+        LoaderError,
         MissingExtraError,
         NotFittedError,
         NotIdentifiableError,
@@ -27,10 +29,10 @@ if TYPE_CHECKING:
         VoteError,
     )
     from dugong.graph import temporal
-    from dugong.metrics import evaluate
+    from dugong.metrics import compare, evaluate
     from dugong.model import LabelModel
     from dugong.moments import Moments
-    from dugong.sources import apply, source
+    from dugong.sources import apply, apply_with_report, source
     from dugong.tasks import Element, Sequence, Spans, WholeSequence, Window
     from dugong.types import ABSTAIN, MISSING, NEGATIVE, POSITIVE
     from dugong.votes import Votes
@@ -44,6 +46,7 @@ _HOMES = {
         "DugongError",
         "GraphError",
         "LabelError",
+        "LoaderError",
         "MissingExtraError",
         "NotFittedError",
         "NotIdentifiableError",
@@ -53,10 +56,10 @@ _HOMES = {
         "VoteError",
     ),
     "dugong.graph": ("temporal",),
-    "dugong.metrics": ("evaluate",),
+    "dugong.metrics": ("compare", "evaluate"),
     "dugong.model": ("LabelModel",),
     "dugong.moments": ("Moments",),
-    "dugong.sources": ("apply", "source"),
+    "dugong.sources": ("apply", "apply_with_report", "loaders", "source"),
     "dugong.tasks": ("Element", "Sequence", "Spans", "WholeSequence", "Window"),
     "dugong.types": ("ABSTAIN", "MISSING", "NEGATIVE", "POSITIVE"),
     "dugong.votes": ("Votes",),
@@ -73,6 +76,7 @@ __all__ = [
     "GraphError",
     "LabelError",
     "LabelModel",
+    "LoaderError",
     "MajorityVote",
     "MissingExtraError",
     "Moments",
@@ -88,9 +92,12 @@ __all__ = [
     "WholeSequence",
     "Window",
     "apply",
+    "apply_with_report",
     "baselines",
+    "compare",
     "estimators",
     "evaluate",
+    "loaders",
     "metrics",
     "priors",
     "source",

@@ -6,6 +6,7 @@ The tree, every branch of which is also the built-in error that callers already 
     ├── VoteError             (ValueError)    votes outside their coding, shapes, files
     ├── TaskError             (ValueError)    resolutions, spans, time axes
     ├── SourceError           (ValueError)    a source raised, or returned something that is no vote
+    ├── LoaderError           (ValueError)    a file that cannot be read as a sequence
     ├── GraphError            (ValueError)    dependencies that name unknown sources, cycles
     ├── PriorError            (ValueError)    priors that are no probability distributions
     ├── LabelError            (ValueError)    gold labels and predictions that do not fit together
@@ -20,6 +21,7 @@ __all__ = [
     "DugongError",
     "GraphError",
     "LabelError",
+    "LoaderError",
     "MissingExtraError",
     "NotFittedError",
     "NotIdentifiableError",
@@ -44,6 +46,10 @@ class TaskError(DugongError, ValueError):
 
 class SourceError(DugongError, ValueError):
     """A source raised, or returned something that is no vote."""
+
+
+class LoaderError(DugongError, ValueError):
+    """A file or folder is not readable, or does not fit the others."""
 
 
 class GraphError(DugongError, ValueError):

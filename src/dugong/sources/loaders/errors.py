@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dugong.exceptions import DugongError
+from dugong.exceptions import LoaderError
 
-
-class LoaderError(DugongError, ValueError):
-    """A file or folder is not readable, or does not fit the others."""
+__all__ = ["LoaderError", "in_file"]
 
 
 def in_file(path: Path, text: str) -> LoaderError:

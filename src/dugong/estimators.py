@@ -1,0 +1,10 @@
+"""Estimators with options, for ``LabelModel(estimator=...)``.
+
+A name such as ``estimator="em"`` stands for the same object with its defaults.
+"""
+
+from __future__ import annotations
+
+from dugong.estimate.em import EM
+
+__all__ = ["EM"]
