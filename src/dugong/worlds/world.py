@@ -1,0 +1,191 @@
+"""A world with known truth: tasks, a prior, and sources with known tables.
+
+A world samples votes together with the labels that they are about, hands its exact parameters to
+inference, and gives exact population sums for any row of a plan. Estimators are tested against it: exact
+sums in, exact parameters out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dugong.exceptions import GraphError, PriorError
+from dugong.graph import Dependency, temporal
+from dugong.infer.parameters import Parameters
+from dugong.moments import Moments, Plan, Row
+from dugong.priors import Prior
+from dugong.tasks import Element, Resolution, SpanTable, describe
+from dugong.types import FloatArray, IntArray
+from dugong.votes import SourceInfo, Votes
+from dugong.worlds.blocks import AnyBlock, Block, CrossedBlock, TemporalBlock
+from dugong.worlds.factors import world_parameters
+from dugong.worlds.labels import Labels, draw_labels
+from dugong.worlds.lengths import Lengths, draw_lengths
+from dugong.worlds.population import population_moments, true_accuracies
+from dugong.worlds.sampling import draw_votes
+
+SpanLaw = Callable[[IntArray, np.random.Generator], Mapping[str, SpanTable]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class World:
+    """Tasks, prior and sources of which everything is known.
+
+    Attributes
+    ----------
+    prior : Prior
+        Law of the labels.
+    blocks : tuple of Block, TemporalBlock, CrossedBlock, FullBlock
+        The sources and their tables, independent of each other given the labels.
+    lengths : int or a law ``(n_sequences, rng) -> lengths``
+        Elements of a sequence where `sample` is given none.
+    resolutions : tuple of Resolution
+        Resolutions without a source, of which the truth is wanted all the same.
+    class_names : tuple of str, optional
+    spans : law ``(lengths, rng) -> {name: SpanTable}``, optional
+        Where the given pieces of sequences lie; such as `Shots(mean=8)`.
+    name : str
+    """
+
+    prior: Prior
+    blocks: tuple[AnyBlock, ...]
+    lengths: Lengths = 5
+    resolutions: tuple[Resolution, ...] = ()
+    class_names: tuple[str, ...] | None = None
+    spans: SpanLaw | None = None
+    name: str = "world"
+    _places: Mapping[str, AnyBlock] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "blocks", tuple(self.blocks))
+        names = [name for block in self.blocks for name in block.names]
+        if len(set(names)) < len(names) or not names:
+            raise GraphError(f"a world needs sources with different names; found {names}.")
+        object.__setattr__(self, "_places", {name: block for block in self.blocks for name in block.names})
+        found = dict.fromkeys([Element(), *(b.resolution for b in self.blocks), *self.resolutions])
+        object.__setattr__(self, "resolutions", tuple(found))
+        _check_sizes(self)
+        _check_parents(self)
+
+    @property
+    def n_classes(self) -> int:
+        """Classes of the elements."""
+        return self.prior.n_classes
+
+    @property
+    def sources(self) -> tuple[SourceInfo, ...]:
+        """Names and resolutions of the sources, block after block."""
+        return tuple(SourceInfo(name=n, resolution=b.resolution) for b in self.blocks for n in b.names)
+
+    @property
+    def source_names(self) -> tuple[str, ...]:
+        """Names of the sources."""
+        return tuple(info.name for info in self.sources)
+
+    @property
+    def dependencies(self) -> list[Dependency]:
+        """What a user who knows the world would declare: dependent pairs and self-dependent sources."""
+        declared: list[Dependency] = []
+        for block in self.blocks:
+            if isinstance(block, Block):
+                declared += block.edges or ()
+            elif isinstance(block, TemporalBlock):
+                declared.append(temporal(block.name, lag=block.lag))
+            elif isinstance(block, CrossedBlock):
+                declared.append((block.name, block.parent))
+        return declared
+
+    def block(self, source: str) -> AnyBlock:
+        """The block of a source."""
+        if source not in self._places:
+            raise GraphError(f"there is no source {source!r} in this world; known are {list(self._places)}.")
+        return self._places[source]
+
+    def sample(
+        self,
+        n_sequences: int,
+        lengths: Lengths | None = None,
+        rng: np.random.Generator | int = 0,
+        spans: Mapping[str, SpanTable] | None = None,
+    ) -> tuple[Votes, Labels]:
+        """Draw sequences: their votes and their true labels at every resolution.
+
+        Parameters
+        ----------
+        n_sequences : int
+        lengths : int, array or law, optional
+            The world's own by default.
+        rng : Generator or seed
+        spans : mapping of name to SpanTable, optional
+            Drawn from the world's own law by default.
+        """
+        generator = np.random.default_rng(rng)
+        drawn = draw_lengths(self.lengths if lengths is None else lengths, n_sequences, generator)
+        if spans is None:
+            spans = {} if self.spans is None else self.spans(drawn, generator)
+        labels = draw_labels(self.prior, self.resolutions, drawn, spans, generator, self.class_names)
+        columns = draw_votes(self.blocks, labels, generator)
+        votes = Votes(
+            sources=self.sources,
+            columns=tuple(columns[name] for name in self.source_names),
+            lengths=drawn,
+            n_classes=self.n_classes,
+            class_names=self.class_names,
+            spans=spans,
+        )
+        return votes, labels
+
+    def parameters(self) -> Parameters:
+        """The exact law of the votes given the labels, one factor per source."""
+        return world_parameters(self.blocks, self.n_classes)
+
+    def accuracies(self, length: int = 5) -> dict[str, FloatArray]:
+        """True P(vote | label) by source, (K, C), averaged over the tasks of a sequence of `length` elements.
+
+        Only sources that look beyond their own task (temporal, crossed, full, by position) depend on
+        `length`.
+        """
+        return true_accuracies(self, length)
+
+    def population(
+        self,
+        rows: Plan | Iterable[Row],
+        lengths: IntArray | list[int] | int | None = None,
+        counts: FloatArray | IntArray | None = None,
+        spans: Mapping[str, SpanTable] | None = None,
+    ) -> Moments:
+        """Exact sums of a plan: what counting votes gives on average, for `counts` sequences of each length.
+
+        Label patterns are enumerated, so sequences must be short wherever a source looks beyond its own task.
+        """
+        plan = rows if isinstance(rows, Plan) else Plan.of(rows)
+        if lengths is None:
+            if not isinstance(self.lengths, int):
+                raise PriorError("the population of a world with random lengths needs lengths=.")
+            lengths = self.lengths
+        return population_moments(self, plan, np.atleast_1d(np.asarray(lengths, dtype=np.int64)), counts, spans)
+
+
+def _check_sizes(world: World) -> None:
+    for block in world.blocks:
+        expected = world.n_classes if isinstance(block.resolution, Element) else 2
+        if block.n_classes != expected or block.n_columns != expected + 1:
+            raise GraphError(
+                f"sources that vote on {describe(block.resolution)} need tables for {expected} classes and "
+                f"{expected + 1} vote columns (abstain last); {block.names[0]!r} has {block.n_classes} and "
+                f"{block.n_columns}."
+            )
+
+
+def _check_parents(world: World) -> None:
+    earlier: set[str] = set()
+    for block in world.blocks:
+        if isinstance(block, CrossedBlock) and block.parent not in earlier:
+            raise GraphError(
+                f"{block.name!r} depends on {block.parent!r}, which must be a source of an earlier block; "
+                f"earlier are {sorted(earlier)}."
+            )
+        earlier.update(block.names)
