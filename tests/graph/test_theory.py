@@ -55,13 +55,9 @@ def test_the_example_of_the_paper_needs_five_sources():
     assert theory.minimum_sources(5, 2) == theory.GeneralMinimum(free=5, linked=3)
 
 
-@pytest.mark.parametrize(
-    ("n_elements", "window", "longest_vote"), [(3, 2, 1), (6, 4, 2), (9, 3, 9), (40, 5, 3)]
-)
+@pytest.mark.parametrize(("n_elements", "window", "longest_vote"), [(3, 2, 1), (6, 4, 2), (9, 3, 9), (40, 5, 3)])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_general_minimum_is_the_smallest_that_satisfies_the_inequality(
-    n_elements, window, longest_vote, n_classes
-):
+def test_general_minimum_is_the_smallest_that_satisfies_the_inequality(n_elements, window, longest_vote, n_classes):
     n_votes = sum(n_classes ** (n_elements - i) for i in range(longest_vote))
     found = theory.minimum_sources(n_elements, window, n_classes=n_classes, longest_vote=longest_vote)
     for count, power in ((found.free, 2 * n_elements + 2 - window), (found.linked, n_elements)):
@@ -70,9 +66,7 @@ def test_general_minimum_is_the_smallest_that_satisfies_the_inequality(
         assert n_votes**half >= n_classes**power > n_votes ** (half - 1)
 
 
-@pytest.mark.parametrize(
-    ("n_windows", "window", "n_votes"), [(3, 1, 2), (5, 2, 2), (7, 3, 8), (9, 3, 2), (101, 4, 3)]
-)
+@pytest.mark.parametrize(("n_windows", "window", "n_votes"), [(3, 1, 2), (5, 2, 2), (7, 3, 8), (9, 3, 2), (101, 4, 3)])
 def test_chain_minimum_is_the_smallest_that_satisfies_both_inequalities(n_windows, window, n_votes):
     found = theory.minimum_chain_sources(n_windows, window, n_votes=n_votes)
     for count, k in ((found.as_printed, n_windows), (found.as_cited, (n_windows - 1) // 2)):
@@ -85,6 +79,14 @@ def test_the_cited_reading_needs_at_least_as_many_sources_and_three_windows():
     assert both.as_printed == 3
     assert both.as_cited == 5
     assert theory.minimum_chain_sources(2, 1) == theory.ChainMinimum(as_printed=2, as_cited=None)
+
+
+def test_chain_minimum_of_large_windows_agrees_with_the_exact_one(monkeypatch):
+    exact = [theory.minimum_chain_sources(n_windows, 8, n_votes=3) for n_windows in (3, 9, 40)]
+    monkeypatch.setattr(theory, "_EXACT_WINDOW", 0)
+    assert [theory.minimum_chain_sources(n_windows, 8, n_votes=3) for n_windows in (3, 9, 40)] == exact
+    large = theory.minimum_chain_sources(100, 30)
+    assert 2**30 / (100 * 30) <= large.as_printed <= 2 * 2**30 / (100 * 30)
 
 
 def test_tied_bound_is_theorem_one_with_the_small_matrix():
@@ -117,16 +119,12 @@ def test_without_tying_one_position_is_the_tied_bound():
 
 
 def test_untied_bound_of_a_long_sequence_is_infinite_rather_than_an_overflow():
-    assert theory.untied_error_bound(10, 3, 10_000, smallest_prior=0.1, smallest_agreement=0.5) == float(
-        "inf"
-    )
+    assert theory.untied_error_bound(10, 3, 10_000, smallest_prior=0.1, smallest_agreement=0.5) == float("inf")
 
 
 def test_bounds_fall_with_the_root_of_the_number_of_sequences():
     options = {"smallest_prior": 0.1, "smallest_agreement": 0.4}
-    ratio = theory.tied_error_bound(10**8, 8, 5, **options) / theory.tied_error_bound(
-        16 * 10**8, 8, 5, **options
-    )
+    ratio = theory.tied_error_bound(10**8, 8, 5, **options) / theory.tied_error_bound(16 * 10**8, 8, 5, **options)
     np.testing.assert_allclose(ratio, 4, rtol=1e-3)
 
 

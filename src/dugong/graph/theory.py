@@ -11,12 +11,13 @@ table has one vote and one label (docs/differences.md).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import exp, isfinite, log, log2, sqrt
+from math import exp, isfinite, lgamma, log, log2, sqrt
 from typing import Literal
 
 from dugong.exceptions import GraphError
 
 Target = Literal["accuracies", "correlations"]
+_EXACT_WINDOW = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,9 +54,7 @@ class ChainMinimum:
     as_cited: int | None
 
 
-def minimum_sources(
-    n_elements: int, window: int, *, n_classes: int = 2, longest_vote: int = 1
-) -> GeneralMinimum:
+def minimum_sources(n_elements: int, window: int, *, n_classes: int = 2, longest_vote: int = 1) -> GeneralMinimum:
     """Sources that suffice in the general case: ``2 ceil(log_v |labels|) + 1`` (appendix, "General case").
 
     Parameters
@@ -113,10 +112,9 @@ def minimum_chain_sources(
             "a minimum number of sources needs a window, two votes and two classes; found "
             f"n_windows={n_windows}, window={window}, n_votes={votes}, n_classes={n_classes}."
         )
-    n_states = n_classes ** (2**window)
     return ChainMinimum(
-        as_printed=_fewest_sources(n_windows, votes, n_states),
-        as_cited=_fewest_sources((n_windows - 1) // 2, votes, n_states),
+        as_printed=_fewest_sources(n_windows, votes, n_classes, window),
+        as_cited=_fewest_sources((n_windows - 1) // 2, votes, n_classes, window),
     )
 
 
@@ -128,23 +126,37 @@ def _ceil_log(value: int, base: int) -> int:
     return k
 
 
-def _fewest_sources(k: int, n_votes: int, n_states: int) -> int | None:
+def _fewest_sources(k: int, n_votes: int, n_classes: int, window: int) -> int | None:
     if k < 1:
         return None
-    n_sources = 1
-    while not _choose_reaches(k, n_votes**n_sources, n_states):
-        n_sources += 1
-    return n_sources
+    high = 1
+    while not _enough(k, n_votes, high, n_classes, window):
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _enough(k, n_votes, middle, n_classes, window) else (middle, high)
+    return high
 
 
-def _choose_reaches(k: int, alphabet: int, target: int) -> bool:
-    """Whether binom(k + alphabet - 1, k) >= target, stopping as soon as it is."""
-    value = 1
+def _enough(k: int, n_votes: int, n_sources: int, n_classes: int, window: int) -> bool:
+    """Whether binom(k + v^m - 1, k) >= r^(2^u): exactly for small windows, by logarithms for large ones."""
+    if window > _EXACT_WINDOW:
+        return _log2_choose(k, n_sources * log2(n_votes)) >= 2.0**window * log2(n_classes)
+    alphabet, target, value = n_votes**n_sources, n_classes ** (2**window), 1
     for i in range(1, k + 1):
         value = value * (alphabet - 1 + i) // i
         if value >= target:
             return True
     return False
+
+
+def _log2_choose(k: int, log2_alphabet: float) -> float:
+    """log2 of binom(k + alphabet - 1, k)."""
+    if log2_alphabet > 40:
+        return k * log2_alphabet - lgamma(k + 1) / log(2)
+    alphabet = 2.0**log2_alphabet
+    return (lgamma(k + alphabet) - lgamma(alphabet) - lgamma(k + 1)) / log(2)
 
 
 def products_to_joints_norm(n_variables: int) -> float:
@@ -232,9 +244,7 @@ def tied_sequences_needed(
     return n if scale * _concentration(slack, n) <= error else n + 1
 
 
-def end_model_bound(
-    accuracy_error: float, correlation_error: float = 0.0, *, optimisation: float = 0.0
-) -> float:
+def end_model_bound(accuracy_error: float, correlation_error: float = 0.0, *, optimisation: float = 0.0) -> float:
     """Excess risk of an end model trained on our labels: ``gamma + 8 (||mu error|| + ||phi error||)``.
 
     (Paper, section 3.2; `optimisation` is gamma, what the end model would lose with true labels.)
