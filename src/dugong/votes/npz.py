@@ -6,6 +6,7 @@ In: a header and flat arrays, or a path. Out: the file, or the same. The header 
 
 from __future__ import annotations
 
+import io
 import zipfile
 import zlib
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import BinaryIO
 import numpy as np
 
 from dugong.exceptions import VoteError
+from dugong.types import AnyArray
 from dugong.votes.header import DamagedError, Stored, decode_header, encode_header
 
 __all__ = ["read_npz", "write_npz"]
@@ -33,15 +35,21 @@ def write_npz(stored: Stored, handle: BinaryIO) -> None:
 def read_npz(path: Path) -> Stored:
     """Read header and arrays."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            if not isinstance(file, np.lib.npyio.NpzFile) or _KEY not in file.files:
+        with zipfile.ZipFile(path) as archive:
+            if f"{_KEY}.npy" not in archive.namelist():
                 raise VoteError(
                     "it is a NumPy file, but holds no votes written by Dugong.\n"
                     "  For a plain array of votes, use Votes.from_dense or Votes.from_classes."
                 )
-            header = decode_header(file[_KEY].tobytes())
-            return Stored(header=header, arrays={name: file[name] for name in header["arrays"]})
+            header = decode_header(_read_array(archive, _KEY).tobytes())
+            return Stored(header=header, arrays={name: _read_array(archive, name) for name in header["arrays"]})
     except VoteError:
         raise
-    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, KeyError, ValueError) as error:
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, KeyError, NotImplementedError, ValueError) as error:
         raise DamagedError(str(error).splitlines()[0] if str(error) else type(error).__name__) from error
+
+
+def _read_array(archive: zipfile.ZipFile, name: str) -> AnyArray:
+    """One array, its checksum verified before anything in it is believed."""
+    member = io.BytesIO(archive.read(f"{name}.npy"))
+    return np.lib.format.read_array(member, allow_pickle=False)

@@ -1,9 +1,11 @@
 """Where sources meet, and where they contradict each other, across resolutions.
 
-In: votes. Out: per source, on how many of its own tasks another source spoke too (overlaps), and how many
-of its votes cannot be right if others are (conflicts). Another source *overlaps* if it voted on any task
-that shares an element. A vote *conflicts* if another source votes differently on the same task, or if what
-the others say about the elements rules it out: for sources on elements alone this is Snorkel's definition.
+In: votes. Out: per source, on how many of its own tasks another source spoke too (overlaps), and how many of its
+votes cannot be right if others are (conflicts). Another source *overlaps* if it voted on any task that shares an
+element. A vote *conflicts* if another source votes differently on the same task, or if what others say about the
+elements rules it out: a vote about every element (*any* voted negative, *all* voted positive) is ruled out by whoever
+calls one of them otherwise, any other vote by the elements on which all who speak agree. For sources on elements
+alone this is Snorkel's definition.
 """
 
 from __future__ import annotations
@@ -82,7 +84,7 @@ def _said_by(
 
 
 def _called(votes: Votes, sayings: Sayings, voices: Voices, place: int) -> tuple[BoolArray, BoolArray]:
-    """Elements that another source calls positive, and those that one calls something else."""
+    """Elements that count as positive and as negative against a vote of this source."""
     positive = positive_class(votes, votes.sources[place].resolution)
     yes = np.zeros(voices.said.shape[1], dtype=np.bool_)
     no = np.zeros(voices.said.shape[1], dtype=np.bool_)
@@ -91,7 +93,8 @@ def _called(votes: Votes, sayings: Sayings, voices: Voices, place: int) -> tuple
         bits_yes, bits_no = sayings.calling(word, positive)
         yes |= (said & bits_yes) != 0
         no |= (said & bits_no) != 0
-    return yes, no
+    link = votes.sources[place].resolution.link
+    return yes if link == "any" else yes & ~no, no if link == "all" else no & ~yes
 
 
 def _judge(votes: Votes, place: int, done: CountedTasks) -> tuple[int, int]:

@@ -22,7 +22,8 @@ from dugong.votes.container import Votes
 
 __all__ = ["Sayings", "Voices", "elements_in_pieces"]
 
-_PIECE = 1 << 16
+_PIECE = 1 << 16  # elements at a time: small enough for the cache of a core
+_SMALLEST = 1 << 10
 _BITS = 64
 
 Numbers = NDArray[np.uint8]
@@ -108,7 +109,7 @@ class Voices:
 def elements_in_pieces(votes: Votes, sayings: Sayings) -> Iterator[Voices]:
     """Walk over all elements of all sequences."""
     finders = {r: TaskFinder(votes.layout(r)) for r in votes.resolutions if not isinstance(r, Element)}
-    size = max(1024, _PIECE // max(1, votes.n_sources // 16))
+    size = max(_SMALLEST, _PIECE // max(1, votes.n_sources // 16))
     for begin in range(0, votes.n_elements, size):
         end = min(begin + size, votes.n_elements)
         said = np.zeros((votes.n_sources, end - begin), dtype=np.uint8)

@@ -98,7 +98,7 @@ def _column_message(names: list[str], absent: list[str], unknown: list[str]) -> 
 def factorise(column: pa.ChunkedArray, name: str) -> Factor:
     """Number the distinct values of a column in order of first appearance."""
     if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+        column = _decode(column)
     if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type) or pa.types.is_boolean(column.type)):
         try:
             column = column.cast(pa.large_string())
@@ -111,6 +111,13 @@ def factorise(column: pa.ChunkedArray, name: str) -> Factor:
         codes=encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64),
         values=tuple(encoded.dictionary.to_pylist()),
     )
+
+
+def _decode(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The values of a categorical column; by hand, because arrow cannot cast all kinds of categories."""
+    kind = column.type.value_type
+    kind = kind if pa.types.is_integer(kind) else pa.large_string()
+    return pa.chunked_array([part.dictionary.cast(kind).take(part.indices) for part in column.chunks], type=kind)
 
 
 def numbers_of(column: pa.ChunkedArray, name: str) -> AnyArray:
