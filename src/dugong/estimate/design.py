@@ -47,7 +47,7 @@ class Design:
     @property
     def independence(self) -> Independence:
         """Which votes are independent given the labels."""
-        return Independence.of(self.graph)
+        return _independence(self.sources, self.graph)
 
     def info(self, name: str) -> SourceInfo:
         """The source of that name."""
@@ -59,7 +59,7 @@ class Design:
 
     def ordinary(self, name: str) -> bool:
         """Whether a source can serve as a proxy: it reads its own task only."""
-        return name not in self.graph.temporal and self.levels[name] != "full"
+        return name not in self.independence.tangled and self.levels[name] != "full"
 
     def proxies(self, names: Iterable[str], resolution: Resolution) -> tuple[str, ...]:
         """Ordinary sources of a resolution that are independent of all the given ones."""
@@ -90,7 +90,7 @@ def make_design(
     levels = _levels(sources, sharing)
     _check_shares(sources)
     fixed = frozenset(pinned)
-    independence = Independence.of(graph)
+    independence = _independence(sources, graph)
     same = tuple(_same_rows(sources, levels))
     loose = _loose(sources, independence, levels, fixed, same)
     across = tuple(_across_rows(sources, independence, levels, loose))
@@ -126,6 +126,10 @@ def crossed_edges(sources: tuple[SourceInfo, ...], graph: SourceGraph) -> list[t
     """Edges between resolutions, as (finer source, coarser source)."""
     where = {info.name: info.resolution for info in sources}
     return [(a, b) if _rank(where[a]) < _rank(where[b]) else (b, a) for a, b in graph.edges if where[a] != where[b]]
+
+
+def _independence(sources: tuple[SourceInfo, ...], graph: SourceGraph) -> Independence:
+    return Independence.of(graph, frozenset(fine for fine, _ in crossed_edges(sources, graph)))
 
 
 def _levels(sources: tuple[SourceInfo, ...], sharing: Sharing | Mapping[str, Sharing]) -> dict[str, Sharing]:

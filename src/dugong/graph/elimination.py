@@ -30,13 +30,13 @@ class Elimination:
 
 
 def eliminate(graph: SourceGraph, names: tuple[str, ...] | None = None) -> Elimination:
-    """Greedy minimum-fill elimination over `names` (all sources by default); ties go to the earlier name."""
+    """Greedy minimum-fill elimination over `names` (all sources by default); ties go by name, so that the order of the sources does not matter."""
     chosen = graph.names if names is None else names
     near = {name: graph.neighbours(name) & set(chosen) for name in chosen}
     left, removed, fill = list(chosen), [], []
     families: dict[str, set[str]] = {}
     while left:
-        name = min(left, key=lambda one: (_missing(near, one), left.index(one)))
+        name = min(left, key=lambda one: (_missing(near, one), one))
         families[name] = set(near[name])
         for a, b in _missing_pairs(near, name):
             fill.append((a, b))

@@ -1,8 +1,8 @@
 """Which pairs of votes are independent given the labels, and may therefore stand in a row of the moment equations.
 
 Two votes are independent given all labels if no path of the source graph joins their sources. A source that depends on
-itself in time carries earlier labels along, so it may appear only on its own task, together with a source that does
-not; never across time or resolutions. (Paper, appendix "Conditional Independencies"; METHOD 3.3.)
+itself in time carries earlier labels along, and one that follows a coarser source carries that one's label, so such a
+source may appear only on its own task, together with one that does not; never across time or resolutions. (Paper, appendix "Conditional Independencies"; METHOD 3.3.)
 """
 
 from __future__ import annotations
@@ -14,15 +14,21 @@ from dugong.graph.dependencies import SourceGraph
 
 @dataclass(frozen=True, slots=True)
 class Independence:
-    """Answers which rows are valid."""
+    """Answers which rows are valid.
+
+    Attributes
+    ----------
+    component : number of the connected component by source
+    tangled : sources whose vote, given all labels, depends on other labels than that of their own task
+    """
 
     component: dict[str, int]
-    temporal: frozenset[str]
+    tangled: frozenset[str]
 
     @classmethod
-    def of(cls, graph: SourceGraph) -> Independence:
-        """Read the answers off a source graph."""
-        return cls(component=graph.components(), temporal=frozenset(graph.temporal))
+    def of(cls, graph: SourceGraph, following: frozenset[str] = frozenset()) -> Independence:
+        """Read the answers off a source graph; `following` are sources that follow one at a coarser resolution."""
+        return cls(component=graph.components(), tangled=frozenset(graph.temporal) | following)
 
     def apart(self, first: str, second: str) -> bool:
         """No path of the source graph joins the two sources."""
@@ -30,12 +36,11 @@ class Independence:
 
     def same_task(self, first: str, second: str) -> bool:
         """A row on one task is valid."""
-        return self.apart(first, second) and not (first in self.temporal and second in self.temporal)
+        return self.apart(first, second) and not (first in self.tangled and second in self.tangled)
 
     def elsewhere(self, first: str, second: str) -> bool:
         """A row across time or across resolutions is valid."""
-        tangled = self.temporal & {first, second}
-        return not tangled and (first == second or self.apart(first, second))
+        return not self.tangled & {first, second} and (first == second or self.apart(first, second))
 
 
 def even_agreement(n_votes: int, n_labels: int) -> bool:
