@@ -185,12 +185,12 @@ class FullBlock:
     @property
     def n_classes(self) -> int:
         """Classes of the tasks that the source votes on."""
-        return round(self.table.shape[0] ** (1 / self.n_tasks))
+        return round(float(self.table.shape[0]) ** (1 / self.n_tasks))
 
     @property
     def n_columns(self) -> int:
         """Vote columns: classes and abstain."""
-        return round(self.table.shape[1] ** (1 / self.n_tasks))
+        return round(float(self.table.shape[1]) ** (1 / self.n_tasks))
 
 
 AnyBlock = Block | TemporalBlock | CrossedBlock | FullBlock

@@ -121,7 +121,7 @@ def _mean_accuracy(world: World, name: str, length: int) -> FloatArray:
     laws = [slot_law(world, [(name, i)], length, tasks=[(resolution, i)]).T for i in range(n_tasks)]
     joint = np.sum(laws, axis=0)
     totals = joint.sum(axis=1, keepdims=True)
-    return np.divide(joint, totals, out=np.zeros_like(joint), where=totals > 0)
+    return np.asarray(np.divide(joint, totals, out=np.zeros_like(joint), where=totals > 0))
 
 
 def _anchors(
