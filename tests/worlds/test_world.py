@@ -72,33 +72,40 @@ def brute_slot_law(world, slots, length):
     return law
 
 
+def build(*blocks, prior=PRIOR):
+    return World(prior=prior, blocks=blocks)
+
+
 def small_worlds():
+    """Name, then world, length of a sequence, and some votes in it."""
     rng = np.random.default_rng(5)
     first, step = worlds.temporal(TABLE, 0.6)
-    sequence = Sequence("majority")
+    a, b = Block(names="a", table=TABLE), Block(names="b", table=OTHER)
+    whole = Block(names="s", table=TABLE, resolution=Sequence("majority"))
+    window = Block(names="w", table=OTHER, resolution=Window(2, 1, "any"))
+    copies = Block(names=("a", "b"), table=worlds.copying_pair(TABLE, 0.7, OTHER))
+    triple = Block(names=("a", "b", "c"), table=random_law(rng, 2, 3, 3, 3, n_votes=3))
+    placed = Block(names=("a", "b"), table=random_law(rng, 2, 2, 3, 3, n_votes=2), by_position=True)
+    repeats = TemporalBlock(name="a", first=first, step=step)
+    lagged = TemporalBlock(name="a", first=TABLE, step=random_law(rng, 2, 2, 3, 3), lag=2)
+    full = FullBlock(name="a", n_tasks=2, table=random_law(rng, 4, 9))
+    above = Block(names=("s", "t"), table=random_law(rng, 2, 3, 3, n_votes=2), resolution=Sequence("majority"))
+    below = CrossedBlock(name="a", parent="s", table=random_law(rng, 2, 2, 3, 3))
+    three = Block(names="a", table=worlds.confusion(3, [0.9, 0.6, 0.7], 0.2))
+    third = Block(names="w", table=OTHER, resolution=Sequence("any", of=3))
+    patterns = Patterns({(1, 2): 0.5, (3, 3): 0.3, (2, 2): 0.2})
     return {
-        "independent": (World(prior=PRIOR, blocks=(Block(names="a", table=TABLE), Block(names="b", table=OTHER))), 2,
-                        [("a", 0), ("b", 0), ("b", 1)]),
-        "copying pair": (World(prior=PRIOR, blocks=(Block(names=("a", "b"), table=worlds.copying_pair(TABLE, 0.7, OTHER)),)), 2,
-                         [("b", 1), ("a", 1), ("a", 0)]),
-        "any triple": (World(prior=PRIOR, blocks=(Block(names=("a", "b", "c"), table=random_law(rng, 2, 3, 3, 3, n_votes=3)),)), 1,
-                       [("c", 0), ("a", 0), ("b", 0)]),
-        "by position": (World(prior=PRIOR, blocks=(Block(names=("a", "b"), table=random_law(rng, 2, 2, 3, 3, n_votes=2), by_position=True),)), 3,
-                        [("b", 2), ("a", 1)]),
-        "temporal": (World(prior=PRIOR, blocks=(TemporalBlock(name="a", first=first, step=step), Block(names="b", table=OTHER))), 3,
-                     [("a", 2), ("a", 0), ("b", 1)]),
-        "temporal, any table, lag 2": (World(prior=PRIOR, blocks=(TemporalBlock(name="a", first=TABLE, step=random_law(rng, 2, 2, 3, 3), lag=2),)), 5,
-                                       [("a", 3), ("a", 4), ("a", 1)]),
-        "full": (World(prior=PRIOR, blocks=(FullBlock(name="a", n_tasks=2, table=random_law(rng, 4, 9)), Block(names="b", table=OTHER))), 2,
-                 [("b", 0), ("a", 1), ("a", 0)]),
-        "windows": (World(prior=PRIOR, blocks=(Block(names="a", table=TABLE), Block(names="w", table=OTHER, resolution=Window(2, 1, "any")),
-                                               Block(names="s", table=TABLE, resolution=sequence))), 3, [("s", 0), ("w", 1), ("a", 0)]),
-        "crossed": (World(prior=PRIOR, blocks=(Block(names=("s", "t"), table=random_law(rng, 2, 3, 3, n_votes=2), resolution=sequence),
-                                               CrossedBlock(name="a", parent="s", table=random_law(rng, 2, 2, 3, 3)))), 2,
-                    [("a", 1), ("t", 0), ("a", 0), ("s", 0)]),
-        "three classes": (World(prior=Patterns({(1, 2): 0.5, (3, 3): 0.3, (2, 2): 0.2}), blocks=(Block(names="a", table=worlds.confusion(3, [0.9, 0.6, 0.7], 0.2)),
-                                Block(names="w", table=OTHER, resolution=Sequence("any", of=3)))), 2, [("w", 0), ("a", 1)]),
-    }  # fmt: skip
+        "independent": (build(a, b), 2, [("a", 0), ("b", 0), ("b", 1)]),
+        "copying pair": (build(copies), 2, [("b", 1), ("a", 1), ("a", 0)]),
+        "any triple": (build(triple), 1, [("c", 0), ("a", 0), ("b", 0)]),
+        "by position": (build(placed), 3, [("b", 2), ("a", 1)]),
+        "temporal": (build(repeats, b), 3, [("a", 2), ("a", 0), ("b", 1)]),
+        "temporal, any table, lag 2": (build(lagged), 5, [("a", 3), ("a", 4), ("a", 1)]),
+        "full": (build(full, b), 2, [("b", 0), ("a", 1), ("a", 0)]),
+        "windows": (build(a, window, whole), 3, [("s", 0), ("w", 1), ("a", 0)]),
+        "crossed": (build(above, below), 2, [("a", 1), ("t", 0), ("a", 0), ("s", 0)]),
+        "three classes": (build(three, third, prior=patterns), 2, [("w", 0), ("a", 1)]),
+    }
 
 
 WORLDS = small_worlds()
@@ -283,13 +290,17 @@ def test_permuting_blocks_permutes_the_law():
     [
         (lambda: World(prior=PRIOR, blocks=()), GraphError, "sources with different names"),
         (lambda: World(prior=PRIOR, blocks=(Block(names="a", table=TABLE),) * 2), GraphError, "different names"),
-        (lambda: World(prior=PRIOR, blocks=(Block(names="a", table=worlds.confusion(3, 0.8)),)), GraphError, "tables for 2 classes"),
+        (lambda: build(Block(names="a", table=worlds.confusion(3, 0.8))), GraphError, "tables for 2 classes"),
         (lambda: Block(names="a", table=TABLE * 0.9), PriorError, "must sum to one for every label; found 0.9"),
         (lambda: Block(names="a", table=TABLE - 0.5), PriorError, "must hold probabilities"),
         (lambda: Block(names=("a", "b"), table=TABLE), GraphError, "2 equal ones for the votes"),
         (lambda: TemporalBlock(name="a", first=TABLE, step=np.ones((2, 2, 3, 3)) / 3, lag=0), GraphError, "lag 0"),
         (lambda: FullBlock(name="a", n_tasks=2, table=np.ones((3, 9)) / 9), GraphError, r"found the shape \(3, 9\)"),
-        (lambda: World(prior=PRIOR, blocks=(CrossedBlock(name="a", parent="s", table=np.ones((2, 2, 3, 3)) / 3),)), GraphError, "earlier block"),
+        (
+            lambda: build(CrossedBlock(name="a", parent="s", table=np.ones((2, 2, 3, 3)) / 3)),
+            GraphError,
+            "earlier block",
+        ),
         (lambda: WORLDS["independent"][0].block("z"), GraphError, "no source 'z'"),
         (lambda: WORLDS["independent"][0].sample(3, [1, 2]), TaskError, r"3 sequences; found shape \(2,\)"),
         (lambda: WORLDS["full"][0].sample(3, 4), GraphError, "over 2 tasks"),
@@ -297,7 +308,7 @@ def test_permuting_blocks_permutes_the_law():
         (lambda: slot_law(WORLDS["temporal"][0], [("a", 30)], 40), TaskError, "depend on 31 labels"),
         (lambda: plan_world().population([pair("a", "b")]), PriorError, "needs lengths="),
     ],
-)  # fmt: skip
+)
 def test_refusals(make, error, message):
     with pytest.raises(error, match=message):
         make()

@@ -185,15 +185,20 @@ class FullBlock:
     @property
     def n_classes(self) -> int:
         """Classes of the tasks that the source votes on."""
-        return round(float(self.table.shape[0]) ** (1 / self.n_tasks))
+        return _root(self.table.shape[0], self.n_tasks)
 
     @property
     def n_columns(self) -> int:
         """Vote columns: classes and abstain."""
-        return round(float(self.table.shape[1]) ** (1 / self.n_tasks))
+        return _root(self.table.shape[1], self.n_tasks)
 
 
 AnyBlock = Block | TemporalBlock | CrossedBlock | FullBlock
+
+
+def _root(size: int, n_tasks: int) -> int:
+    """The number of values of one task, from the number of patterns of all."""
+    return int(np.rint(size ** (1.0 / n_tasks)))
 
 
 def _store(block: Any, name: str, n_given: int, n_votes: int) -> None:
