@@ -89,16 +89,16 @@ def tv_news() -> World:
     they vote like this world.
     """
     frames = {
-        "host_on_screen": accurate(0.90, 0.88, 0.15, 0.20),
-        "guest_on_screen": unipolar(0.72, 0.05),
-        "two_people": accurate(0.86, 0.90, 0.25, 0.40),
-        "close_up": accurate(0.80, 0.85, 0.20, 0.30),
-        "studio_light": accurate(0.78, 0.75, 0.10, 0.10),
+        "host_on_screen": accurate(0.85, 0.80, 0.15, 0.20),
+        "guest_on_screen": unipolar(0.55, 0.06),
+        "two_people": accurate(0.78, 0.82, 0.25, 0.40),
+        "close_up": accurate(0.72, 0.76, 0.20, 0.30),
+        "studio_light": accurate(0.70, 0.66, 0.10, 0.10),
     }
-    captions = {"thank_you": unipolar(0.65, 0.06), "small_talk": accurate(0.80, 0.92, 0.30, 0.35)}
+    captions = {"thank_you": unipolar(0.50, 0.07), "small_talk": accurate(0.75, 0.85, 0.30, 0.35)}
     blocks = [Block(names=(name,), table=table) for name, table in frames.items()]
     blocks += [Block(names=(name,), table=table, resolution=CAPTIONS) for name, table in captions.items()]
-    programme = accurate(0.85, 0.90, 0.20, 0.30)
+    programme = accurate(0.80, 0.82, 0.20, 0.30)
     blocks.append(Block(names=("interview_programme",), table=programme, resolution=BROADCAST))
     return World(prior=Markov(positive=0.03, bout=10), blocks=tuple(blocks), lengths=30, name="tv_news")
 
