@@ -22,8 +22,11 @@ from dugong.graph import Dependency, SourceGraph
 from dugong.infer import engine
 from dugong.infer.explain import Explanation, explain
 from dugong.infer.labels import label_table
+from dugong.infer.parameters import Parameters, Temporal
 from dugong.moments import Moments, Shapes, assign_groups, count
 from dugong.priors import Prior
+from dugong.store import StoredModel, load_model, save_model
+from dugong.summary import ModelSummary, look, summarize_model
 from dugong.tasks import Layout, Resolution, find_resolution
 from dugong.types import MISSING, AnyArray, FloatArray, Int8Array
 from dugong.votes import Votes
@@ -95,7 +98,7 @@ class LabelModel(Configured):
         """
         design = self._design(votes)
         moments = count(votes, design.plan, assign_groups(votes, groups))
-        return self._estimate(design, moments, votes)
+        return self._estimate(design, moments, votes, votes.class_names)
 
     def partial_fit(self, votes: Votes, groups: Sequence[object] | None = None) -> Self:
         """Add the moments of more votes to those seen before, and estimate anew."""
@@ -103,11 +106,11 @@ class LabelModel(Configured):
         moments = count(votes, design.plan, assign_groups(votes, groups))
         if hasattr(self, "moments_"):
             moments = self.moments_ + moments
-        return self._estimate(design, moments, None)
+        return self._estimate(design, moments, None, votes.class_names)
 
     def fit_moments(self, moments: Moments, votes: Votes) -> Self:
         """Estimate from moments that were counted elsewhere; `votes` only says what is voted on."""
-        return self._estimate(self._design(votes), moments, None)
+        return self._estimate(self._design(votes), moments, None, votes.class_names)
 
     def _design(self, votes: Votes) -> Design:
         if isinstance(self.dependencies, str):
@@ -130,14 +133,25 @@ class LabelModel(Configured):
             f"prior={self.prior!r} is not available yet; give one, such as priors.Markov(positive=0.1, stay=0.9)."
         )
 
-    def _estimate(self, design: Design, moments: Moments, votes: Votes | None) -> Self:
+    def _estimate(
+        self, design: Design, moments: Moments, votes: Votes | None, class_names: tuple[str, ...] | None
+    ) -> Self:
         prior = self._given_prior()
         known = {name: np.asarray(table, dtype=np.float64) for name, table in (self.accuracies or {}).items()}
         identify(design, prior, moments.shapes).check()
         fitted = fit_centred(
-            design, moments, prior, votes=votes, signs=self.signs, accuracies=known, n_threads=self.n_threads
+            design,
+            moments,
+            prior,
+            votes=votes,
+            signs=self.signs,
+            accuracies=known,
+            class_names=class_names,
+            n_threads=self.n_threads,
         )
         self._store(design, moments, prior, fitted)
+        self.class_names_ = class_names
+        self.seen_ = look(moments, prior, class_names)
         return self
 
     def _store(self, design: Design, moments: Moments, prior: Prior, fitted: Fitted) -> None:
@@ -211,6 +225,70 @@ class LabelModel(Configured):
         shapes = Shapes.of(votes.lengths, votes.spans)
         return identify(self._design(votes), self._given_prior(), shapes)
 
+    def summary(self, votes: Votes | None = None, gold: AnyArray | None = None) -> ModelSummary:
+        """What was learned about every source; with votes and known labels, beside what they show.
+
+        Parameters
+        ----------
+        votes, gold : votes and labels of their elements (0 = unknown) as in `Votes.summary`, optional
+
+        Returns
+        -------
+        ModelSummary
+            Prints as a table; `to_dict` gives the numbers.
+        """
+        self._check_fitted()
+        return summarize_model(
+            sources=self.sources_,
+            accuracies=self.accuracies_,
+            intervals=self.standard_errors_.intervals,
+            diagnostics=self.diagnostics_,
+            seen=self.seen_,
+            prior=self.prior_,
+            edges=[*self.correlations_, *((name, name) for name in _repeating(self.parameters_))],
+            class_names=self.class_names_,
+            votes=votes,
+            gold=gold,
+        )
+
+    # --- files -----------------------------------------------------------------------------------------------------
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted model to a ``.json`` file: plain data, never code, every number exactly."""
+        self._check_fitted()
+        stored = StoredModel(
+            settings=self.get_params(),
+            n_classes=len(self.classes_),
+            class_names=self.class_names_,
+            sources=self.sources_,
+            prior=self.prior_,
+            parameters=self.parameters_,
+            accuracies=self.accuracies_,
+            correlations=self.correlations_,
+            errors=self.standard_errors_.to_dict(),
+            diagnostics=self.diagnostics_,
+            seen=self.seen_,
+        )
+        save_model(stored, path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Read what `save` wrote. The moments are not in the file: `partial_fit` needs the model that was fitted."""
+        from dugong.estimate.jackknife import StandardErrors
+
+        stored = load_model(path)
+        model = cls(**stored.settings)
+        model.classes_ = np.array((-1, 1) if stored.n_classes == 2 else range(1, stored.n_classes + 1))
+        model.class_names_ = stored.class_names
+        model.sources_ = stored.sources
+        model.prior_ = stored.prior
+        model.parameters_ = stored.parameters
+        model.accuracies_ = dict(stored.accuracies)
+        model.correlations_ = Correlations(stored.correlations)
+        model.standard_errors_ = StandardErrors.from_dict(stored.errors)
+        model.diagnostics_ = stored.diagnostics
+        model.seen_ = stored.seen
+        return model
+
     def _aligned(self, votes: Votes) -> Votes:
         """The votes of the fitted sources, in their order; a source that is absent was not asked."""
         self._check_fitted()
@@ -246,6 +324,11 @@ class Correlations(dict[tuple[str, str], FloatArray]):
         if swapped not in self:
             raise KeyError(edge)
         return np.swapaxes(self[swapped], -1, -2)
+
+
+def _repeating(parameters: Parameters) -> list[str]:
+    """Sources that depend on their own earlier votes."""
+    return [factor.source for factor in parameters.factors if isinstance(factor, Temporal)]
 
 
 def _tasks_per_sequence(votes: Votes) -> dict[str, int]:

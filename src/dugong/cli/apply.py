@@ -1,4 +1,4 @@
-"""`dugong apply`: the sources vote; quick enough, with ``--limit`` and ``--only``, to try them while they are written."""
+"""`dugong apply`: the sources vote; ``--limit`` and ``--only`` make it quick while they are written."""
 
 from __future__ import annotations
 
@@ -7,14 +7,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dugong.cli.output import emit, json_option
+from dugong.cli.output import emit, example, json_option
 from dugong.cli.project import DEFAULT, read_project
 
 if TYPE_CHECKING:
     from dugong.cli.project import Project
 
 
-@click.command("apply")
+@click.command(
+    "apply",
+    epilog=example(
+        "dugong apply --limit 20 --only steps_heard", "dugong apply walking/project.toml --jobs 2 --on-fault abstain"
+    ),
+)
 @click.argument("project", type=click.Path(path_type=Path), default=DEFAULT)
 @click.option("--limit", type=click.IntRange(min=1), help="Only the first so many sequences.")
 @click.option("--only", metavar="NAME", multiple=True, help="Only this source; may be given several times.")
@@ -25,6 +30,7 @@ if TYPE_CHECKING:
 @click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Where to write the votes.")
 @json_option
 def command(
+    *,
     project: Path,
     limit: int | None,
     only: tuple[str, ...],
@@ -38,11 +44,6 @@ def command(
     Writes votes.parquet into the output folder of the project. With --limit or --only nothing is written unless
     --output says where: that is for trying sources while you write them. With gold labels in the project, the table
     shows how often each source is right.
-
-    \b
-    Example:
-      $ dugong apply --limit 20 --only steps_heard
-      $ dugong apply walking/project.toml --jobs 2 --on-fault abstain
     """
     from dugong.cli.steps import apply_project, sizes, time_table
     from dugong.votes import count_faults

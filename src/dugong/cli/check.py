@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dugong.cli.output import emit, json_option
+from dugong.cli.output import emit, example, json_option
 from dugong.cli.settings import LEARN, model_options, read_dependencies, read_prior
 from dugong.exceptions import DugongError
 
@@ -17,25 +17,26 @@ if TYPE_CHECKING:
     from dugong.votes import Votes
 
 
-@click.command("check")
+@click.command(
+    "check",
+    epilog=example(
+        "dugong check votes.parquet",
+        "dugong check votes.parquet --gold gold.csv --prior markov:positive=0.1,stay=0.9 --dependencies none",
+    ),
+)
 @click.argument("votes", type=click.Path(path_type=Path))
 @click.option("--gold", type=click.Path(path_type=Path), help="Known labels: a .parquet, .csv or .npy file.")
 @model_options
 @click.option("--model", "model_file", type=click.Path(path_type=Path), help="A fitted model, in place of a new fit.")
 @json_option
 def command(
-    votes: Path, gold: Path | None, prior: str, dependencies: str, model_file: Path | None, as_json: bool
+    *, votes: Path, gold: Path | None, prior: str, dependencies: str, model_file: Path | None, as_json: bool
 ) -> None:
     """Say what is in VOTES (.parquet or .npz) and what is wrong with them.
 
     With a prior or dependencies: whether the votes can determine the model at all. With gold labels: accuracy, F1,
     calibration and events of majority vote and of the model, with confidence intervals by sequence, and a plain
     sentence about which of them is better.
-
-    \b
-    Example:
-      $ dugong check votes.parquet
-      $ dugong check votes.parquet --gold gold.csv --prior markov:positive=0.1,stay=0.9 --dependencies none
     """
     from dugong.cli.findings import find_all
     from dugong.votes import Votes

@@ -1,7 +1,7 @@
 """What deserves a look in votes before anything is learned from them: remarks of `Votes`, and a few more.
 
-In: votes and the remarks of their summary. Out: remarks, none of which stops anything. Beside those of `Votes.summary`: sources that speak
-for one class only, pairs that hardly ever differ, classes for which nobody votes.
+In: votes and the remarks of their summary. Out: remarks, none of which stops anything. Beside those of the summary:
+sources that speak for one class only, pairs that hardly ever differ, classes for which nobody votes.
 """
 
 from __future__ import annotations

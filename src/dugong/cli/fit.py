@@ -6,11 +6,14 @@ from pathlib import Path
 
 import click
 
-from dugong.cli.output import emit, json_option
+from dugong.cli.output import emit, example, json_option
 from dugong.cli.settings import model_options, read_dependencies, read_prior
 
 
-@click.command("fit")
+@click.command(
+    "fit",
+    epilog=example("dugong fit votes.parquet -o model.json --prior markov:positive=0.1,stay=0.9 --dependencies none"),
+)
 @click.argument("votes", type=click.Path(path_type=Path))
 @click.option(
     "--output", "-o", type=click.Path(dir_okay=False, path_type=Path), default="model.json", help="Default: model.json."
@@ -23,6 +26,7 @@ from dugong.cli.settings import model_options, read_dependencies, read_prior
 @click.option("--signs", type=click.Choice(["group", "positive"]), default="group", help="How signs are chosen.")
 @json_option
 def command(
+    *,
     votes: Path,
     output: Path,
     prior: str,
@@ -32,12 +36,7 @@ def command(
     signs: str,
     as_json: bool,
 ) -> None:
-    """Estimate how accurate the sources of VOTES (.parquet or .npz) are, and write the label model.
-
-    \b
-    Example:
-      $ dugong fit votes.parquet -o model.json --prior markov:positive=0.1,stay=0.9 --dependencies none
-    """
+    """Estimate how accurate the sources of VOTES (.parquet or .npz) are, and write the label model."""
     from dugong.cli.steps import Clock, sizes
     from dugong.model import LabelModel
     from dugong.votes import Votes

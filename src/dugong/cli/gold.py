@@ -1,8 +1,8 @@
 """Known labels in files: a table of spans (.parquet, .csv), or one flat array (.npy).
 
-In: a file and the votes that it belongs to. Out: one label per element in our own coding, 0 where unknown. The table has
-the columns sequence, start, end (half open, in elements) and label; a label is a class value or a class name. Elements
-that no row covers are unknown.
+In: a file and the votes that it belongs to. Out: one label per element in our own coding, 0 where unknown. The table
+has the columns sequence, start, end (half open, in elements) and label; a label is a class value or a class name.
+Elements that no row covers are unknown.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def _whole(table: pa.Table, name: str) -> AnyArray:
     column = table.column(name)
     if not pa.types.is_integer(column.type):
         raise LabelError(f"the column {name!r} must hold whole numbers of elements; found {column.type}.")
-    return column.to_numpy().astype(np.int64)
+    return np.asarray(column.to_numpy(), dtype=np.int64)
 
 
 def _codes(labels: list[Any], votes: Votes) -> Int8Array:

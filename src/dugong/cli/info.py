@@ -10,23 +10,17 @@ from typing import Any
 import click
 
 from dugong import __version__
-from dugong.cli.output import emit, json_option
+from dugong.cli.output import emit, example, json_option
 
 PACKAGES = ("numpy", "scipy", "numba", "pyarrow", "click", "rich")
 EXTRAS = ("matplotlib", "scikit-learn", "torch", "av", "dask", "ray", "pyspark")
 
 
-@click.command("info")
+@click.command("info", epilog=example("dugong info", "dugong info votes.parquet model.json labels.parquet"))
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 @json_option
-def command(files: tuple[Path, ...], as_json: bool) -> None:
-    """Show the versions of Dugong and what it stands on; with FILES: what is in votes, models and labels.
-
-    \b
-    Example:
-      $ dugong info
-      $ dugong info votes.parquet model.json labels.parquet
-    """
+def command(*, files: tuple[Path, ...], as_json: bool) -> None:
+    """Show the versions of Dugong and what it stands on; with FILES: what is in votes, models and labels."""
     if files:
         from dugong.cli.headers import describe_file
 

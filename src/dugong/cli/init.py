@@ -9,24 +9,19 @@ from pathlib import Path
 
 import click
 
-from dugong.cli.output import emit, json_option
+from dugong.cli.output import emit, example, json_option
 from dugong.cli.project import ProjectError
 
 FILES = ("project.toml", "loader.py", "sources.py")
 
 
-@click.command("init")
+@click.command("init", epilog=example("dugong init walking", "dugong run walking/project.toml"))
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
 @json_option
-def command(folder: Path, as_json: bool) -> None:
+def command(*, folder: Path, as_json: bool) -> None:
     """Write a working project into DIR: a loader, three sources, a prior, project.toml and sample data.
 
     Nothing that exists is overwritten. The project runs at once; then replace its data and sources by your own.
-
-    \b
-    Example:
-      $ dugong init walking
-      $ dugong run walking/project.toml
     """
     written = write_project(folder)
     lines = [f"Wrote {folder}:", *(f"  {name}" for name in written), f"Next: dugong run {folder / 'project.toml'}"]

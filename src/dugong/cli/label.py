@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from dugong.cli.output import emit, json_option
+from dugong.cli.output import emit, example, json_option
 
 
-@click.command("label")
+@click.command("label", epilog=example("dugong label model.json votes.parquet -o labels.csv --resolution element"))
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("votes", type=click.Path(path_type=Path))
 @click.option(
@@ -27,15 +27,11 @@ from dugong.cli.output import emit, json_option
     help="element, sequence, or the name of a window or span; may be given several times. Default: all.",
 )
 @json_option
-def command(model: Path, votes: Path, output: Path, resolutions: tuple[str, ...], as_json: bool) -> None:
+def command(*, model: Path, votes: Path, output: Path, resolutions: tuple[str, ...], as_json: bool) -> None:
     """Write the probability of every label of VOTES under MODEL, one row per task.
 
     Columns: sequence, start and end (half open, in elements), resolution, one probability per class, and seconds if
     the votes know them.
-
-    \b
-    Example:
-      $ dugong label model.json votes.parquet -o labels.csv --resolution element
     """
     from dugong.cli.steps import Clock, sizes, write_labels
     from dugong.model import LabelModel

@@ -13,12 +13,14 @@ from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dugong.exceptions import SourceError
 
 if TYPE_CHECKING:
     from dugong.sources import Source
+
+ResultT = TypeVar("ResultT")
 
 
 def load_sequences(data: str, folder: Path) -> Any:
@@ -92,7 +94,7 @@ def _load_file(file: Path) -> ModuleType:
     return module
 
 
-def _guarded(function: Callable[[], Any], name: str) -> Any:
+def _guarded(function: Callable[[], ResultT], name: str) -> ResultT:
     """Run the user's code; what it raises becomes an error of the project, with the user's part of the traceback."""
     from dugong.exceptions import DugongError
 
@@ -101,7 +103,7 @@ def _guarded(function: Callable[[], Any], name: str) -> Any:
     except DugongError:
         raise
     except ModuleNotFoundError as error:
-        if error.name is not None and name.split(":")[0].startswith(error.name):
+        if error.name is not None and name.partition(":")[0].startswith(error.name):
             raise
         raise _failed(name, error) from error
     except Exception as error:

@@ -24,6 +24,11 @@ def json_option(function: FunctionT) -> FunctionT:
     return option(function)
 
 
+def example(*commands: str) -> str:
+    """The lines at the end of a verb's help."""
+    return "\n".join(["\b", "Example:" if len(commands) == 1 else "Examples:", *(f"  $ {one}" for one in commands)])
+
+
 def emit(result: Mapping[str, Any], text: str, *, as_json: bool) -> None:
     """Print a result on the standard output: its text, or its plain value as JSON."""
     click.echo(json.dumps(plain(result), indent=2, ensure_ascii=False, allow_nan=False) if as_json else text)

@@ -85,7 +85,7 @@ def read_project(path: str | Path) -> Project:
 
 def _project(plain: dict[str, Any], place: Path) -> Project:
     folder = place.parent
-    words = {key: tuple(map(str, plain[key])) for key in ("classes", "resolutions") if key in plain}
+    words: dict[str, Any] = {key: tuple(map(str, plain[key])) for key in ("classes", "resolutions") if key in plain}
     same = ("data", "sources", "background", "sharing", "estimator", "signs", "jobs", "on_fault", "spans")
     return Project(
         folder=folder,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dugong.cli.output import emit, json_option
+from dugong.cli.output import emit, example, json_option
 from dugong.cli.project import DEFAULT, read_project
 
 if TYPE_CHECKING:
@@ -16,32 +16,30 @@ if TYPE_CHECKING:
     from dugong.votes import Votes
 
 
-@click.command("run")
+KEYS = """\b
+Keys of a project.toml (paths count from its folder):
+  data          "module:function" that gives sequences by id, or a folder of .csv, .parquet or .npy files
+  sources       a file or module with functions decorated by @source
+  prior         "learn", or a table such as {kind = "markov", positive = 0.1, stay = 0.9}
+  dependencies  "learn", or a list such as [["faces", "captions"], "captions@1"]; default: what the sources declare
+  output        folder for the results; default "output"
+  gold          known labels (.csv, .parquet, .npy), to compare with
+  also          classes, background, spans, resolutions, sharing, estimator, signs, jobs, on_fault
+
+"""
+
+
+@click.command("run", epilog=KEYS + example("dugong init walking", "dugong run walking/project.toml"))
 @click.argument("project", type=click.Path(path_type=Path), default=DEFAULT)
 @click.option("--jobs", type=int, help="Processes; -1 for one per core. Default: what the project says, else 1.")
 @click.option(
     "--on-fault", type=click.Choice(["raise", "abstain"]), help="What to do when a source raises: stop, or abstain."
 )
 @json_option
-def command(project: Path, jobs: int | None, on_fault: str | None, as_json: bool) -> None:
+def command(*, project: Path, jobs: int | None, on_fault: str | None, as_json: bool) -> None:
     """Apply the sources of PROJECT (a project.toml, by default the one in this folder), fit the label model, label.
 
     Writes votes.parquet, model.json and labels.parquet into the output folder of the project, each when it is complete.
-
-    \b
-    Keys of a project.toml (paths count from its folder):
-      data          "module:function" that gives sequences by id, or a folder of .csv, .parquet or .npy files
-      sources       a file or module with functions decorated by @source
-      prior         "learn", or a table such as {kind = "markov", positive = 0.1, stay = 0.9}
-      dependencies  "learn", or a list such as [["faces", "captions"], "captions@1"]; default: what the sources declare
-      output        folder for the results; default "output"
-      gold          known labels (.csv, .parquet, .npy), to compare with
-      classes, background, spans, resolutions, sharing, estimator, signs, jobs, on_fault
-
-    \b
-    Example:
-      $ dugong init walking
-      $ dugong run walking/project.toml
     """
     from dugong.cli.steps import Clock, apply_project, file_lines, project_model, sizes, time_table, write_labels
 

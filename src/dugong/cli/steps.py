@@ -15,6 +15,7 @@ from dugong.cli.output import count, say, seconds, table, user_code
 
 if TYPE_CHECKING:
     from dugong.cli.project import Project
+    from dugong.graph import Dependency
     from dugong.metrics import Comparison
     from dugong.model import LabelModel
     from dugong.sources import Applied, ApplyReport, Source
@@ -80,17 +81,21 @@ def time_table(report: ApplyReport) -> str:
 def project_dependencies(project: Project, sources: Iterable[Source]) -> Any:
     """The dependencies that the project gives; else those that its sources declare; else they are learned."""
     from dugong.cli.settings import LEARN
-    from dugong.graph import temporal
-    from dugong.sources import declared_dependencies
 
     if project.dependencies is not None:
         return project.dependencies
-    declared = [
-        temporal(name, lag=lag) if lag else (name, other) for name, other, lag in declared_dependencies(sources)
-    ]
-    if declared:
-        say(f"dependencies: the {len(declared)} that the sources declare")
-    return declared or LEARN
+    found = declared(sources)
+    if found:
+        say(f"dependencies: the {len(found)} that the sources declare")
+    return found or LEARN
+
+
+def declared(sources: Iterable[Source]) -> list[Dependency]:
+    """What the sources themselves say about what they depend on."""
+    from dugong.graph import temporal
+    from dugong.sources import declared_dependencies
+
+    return [temporal(name, lag=lag) if lag else (name, other) for name, other, lag in declared_dependencies(sources)]
 
 
 def project_model(project: Project, sources: Iterable[Source]) -> LabelModel:
@@ -147,7 +152,7 @@ def write_labels(model: LabelModel, votes: Votes, path: Path, resolutions: Itera
 def file_lines(files: Mapping[str, Path]) -> str:
     """Files and what they are, one per line."""
     width = max(len(str(path)) for path in files.values())
-    return "\n".join(f"  {str(path):<{width}}  {what}" for what, path in files.items())
+    return "\n".join(f"  {path!s:<{width}}  {what}" for what, path in files.items())
 
 
 def sizes(votes: Votes) -> str:

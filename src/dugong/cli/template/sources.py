@@ -15,13 +15,13 @@ def moves(second: Row) -> int:
 
 @dg.source(resolution=dg.Window(size=10, link="any"))
 def steps_heard(window: WindowView) -> int:
-    """Look at ten seconds: does somebody walk in any of them?"""
+    """Look at ten seconds: positive if somebody walks in any of them."""
     loud = sum(second.steps > 0.8 for second in window)
     return dg.POSITIVE if loud >= 3 else dg.NEGATIVE if loud == 0 else dg.ABSTAIN
 
 
 @dg.source(resolution=dg.Sequence(link="any"))
 def heart_is_fast(recording: Rows) -> int:
-    """Look at the whole recording: does somebody walk at all?"""
+    """Look at the whole recording: positive if somebody walks at all."""
     fastest = np.sort(recording["heart"])[-10:].mean()
     return dg.POSITIVE if fastest > 1.25 else dg.NEGATIVE

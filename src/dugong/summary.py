@@ -1,0 +1,330 @@
+"""A fitted model at a glance: a value first, then its text.
+
+In: the tables, errors and diagnostics of a fitted label model, what it was fitted on, and, if there are any, votes with
+known labels. Out: a `ModelSummary`, one row per source, which prints as a table and turns into plain data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from dugong.estimate.laws import Laws
+from dugong.estimate.result import Diagnostics
+from dugong.moments import Moments, Row
+from dugong.priors import Prior
+from dugong.tasks import Element, Resolution
+from dugong.types import ABSTAIN, MISSING, AnyArray, FloatArray, read_only
+from dugong.votes import SourceInfo, Votes, gold_at
+
+__all__ = ["ClassAccuracy", "ModelSummary", "Seen", "SourceAccuracy", "look", "summarize_model"]
+
+Interval = tuple[float, float]
+_WIDE = 4
+
+
+# --- what a model was fitted on ------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Seen:
+    """What a model was fitted on, in numbers.
+
+    Attributes
+    ----------
+    n_sequences, n_elements : int
+    coverage : share of the tasks on which each source voted
+    balance : probability of each class at the resolution of each source, by the prior
+    """
+
+    n_sequences: int
+    n_elements: int
+    coverage: Mapping[str, float]
+    balance: Mapping[str, FloatArray]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that `from_dict` turns back into the same value."""
+        balance = {name: law.tolist() for name, law in self.balance.items()}
+        return {
+            "n_sequences": self.n_sequences,
+            "n_elements": self.n_elements,
+            "coverage": dict(self.coverage),
+            "balance": balance,
+        }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Seen:
+        """Inverse of `to_dict`."""
+        balance = {name: read_only(np.array(law, dtype=np.float64)) for name, law in plain["balance"].items()}
+        return cls(**{**plain, "balance": balance})
+
+
+def look(moments: Moments, prior: Prior, class_names: tuple[str, ...] | None = None) -> Seen:
+    """What moments were counted on."""
+    laws = Laws(prior, moments.shapes, class_names)
+    balance = {
+        resolution: read_only(laws.joint("same", resolution, resolution).sum(axis=1))
+        for resolution in dict.fromkeys(info.resolution for info in moments.sources)
+    }
+    return Seen(
+        n_sequences=int(moments.shapes.counts.sum()),
+        n_elements=int((moments.shapes.lengths * moments.shapes.counts).sum()),
+        coverage={info.name: _coverage(moments, info) for info in moments.sources},
+        balance={info.name: balance[info.resolution] for info in moments.sources},
+    )
+
+
+def _coverage(moments: Moments, info: SourceInfo) -> float:
+    singles = [row for row in moments.plan.rows if _is_single(row) and row.sources == (info.name,)]
+    counts = moments.table(singles[0])
+    flat = counts.reshape(-1, counts.shape[-1]).sum(axis=0)
+    abstain = moments.n_classes if isinstance(info.resolution, Element) else 2
+    return float(1 - flat[abstain] / flat.sum()) if flat.sum() else 0.0
+
+
+def _is_single(row: Row) -> bool:
+    return len(row.slots) == 1
+
+
+# --- the summary ---------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassAccuracy:
+    """How a source treats the tasks of one class.
+
+    Attributes
+    ----------
+    label : str
+    right : estimated P(vote for this class | label is this class)
+    abstains : estimated P(abstain | label is this class)
+    interval : 95 % confidence interval of `right`, if there is one
+    empirical : the same share measured on known labels, if there are any
+    """
+
+    label: str
+    right: float
+    abstains: float
+    interval: Interval | None = None
+    empirical: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceAccuracy:
+    """One source of a fitted model.
+
+    Attributes
+    ----------
+    name, resolution : str
+    coverage : share of its tasks on which it votes
+    accuracy : estimated P(vote is right | it votes); None if its table is over whole patterns
+    empirical : the same share measured on known labels, if there are any
+    classes : tuple of ClassAccuracy
+    projection : how far its table moved to become a valid one
+    notes : what the estimator remarked about it
+    """
+
+    name: str
+    resolution: str
+    coverage: float
+    accuracy: float | None
+    empirical: float | None
+    classes: tuple[ClassAccuracy, ...]
+    projection: float
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ModelSummary:
+    """A fitted label model: sources, prior, remarks; prints as a table."""
+
+    sources: tuple[SourceAccuracy, ...]
+    prior: str
+    dependencies: tuple[tuple[str, str], ...]
+    n_sequences: int
+    n_elements: int
+    notes: tuple[str, ...]
+    has_gold: bool
+
+    def __getitem__(self, name: str) -> SourceAccuracy:
+        for one in self.sources:
+            if one.name == name:
+                return one
+        raise KeyError(f"{name!r} is none of the sources {[one.name for one in self.sources]}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        head = f"Label model of {len(self.sources)} sources, fitted on {self.n_sequences:,} sequences"
+        edges = ", ".join(f"{a} repeats itself" if a == b else f"{a} + {b}" for a, b in self.dependencies)
+        lines = [
+            f"{head} ({self.n_elements:,} elements)",
+            f"prior         {self.prior}",
+            f"dependencies  {edges or 'none'}",
+            "",
+            *_table(self),
+        ]
+        remarks = [f"{one.name}: {note}" for one in self.sources for note in one.notes] + list(self.notes)
+        return "\n".join([*lines, *(f"- {remark}" for remark in dict.fromkeys(remarks))])
+
+    __repr__ = __str__
+
+
+def summarize_model(
+    *,
+    sources: Sequence[SourceInfo],
+    accuracies: Mapping[str, FloatArray],
+    intervals: Mapping[str, tuple[FloatArray, FloatArray]],
+    diagnostics: Diagnostics,
+    seen: Seen,
+    prior: Prior,
+    edges: Sequence[tuple[str, str]],
+    class_names: tuple[str, ...] | None,
+    votes: Votes | None = None,
+    gold: Any = None,
+) -> ModelSummary:
+    """Put everything that is known about the sources of a fitted model into one value.
+
+    Parameters
+    ----------
+    intervals : lower and upper limits by source, in the shape of its table; may be empty
+    edges : pairs of dependent sources; the same name twice for one that depends on its own earlier votes
+    votes, gold : votes with known labels as in `Votes.summary`, optional
+    """
+    rows = []
+    for info in sources:
+        table = _plain_table(accuracies[info.name], seen.balance[info.name])
+        limits = [_plain_table(one, seen.balance[info.name]) for one in intervals.get(info.name, ())]
+        measured = None if votes is None or gold is None else _measure(votes, info, gold)
+        notes = tuple(note.text for note in diagnostics.notes if note.where == info.name)
+        rows.append(
+            SourceAccuracy(
+                name=info.name,
+                resolution=info.resolution.name,
+                coverage=seen.coverage[info.name],
+                accuracy=_accuracy(table, seen.balance[info.name]),
+                empirical=None if measured is None else _share(measured),
+                classes=_classes(table, limits, measured, _labels(info.resolution, seen, info.name, class_names)),
+                projection=diagnostics.projections.get(info.name, 0.0),
+                notes=notes,
+            )
+        )
+    names = {info.name for info in sources}
+    return ModelSummary(
+        sources=tuple(rows),
+        prior=repr(prior),
+        dependencies=tuple(edges),
+        n_sequences=seen.n_sequences,
+        n_elements=seen.n_elements,
+        notes=tuple(note.text for note in diagnostics.notes if note.where not in names),
+        has_gold=gold is not None,
+    )
+
+
+def _plain_table(table: AnyArray, balance: FloatArray) -> FloatArray | None:
+    """P(vote | label) as (K, C): the mean over positions; None if the table is over whole patterns."""
+    mean = np.asarray(table, dtype=np.float64)
+    mean = mean.mean(axis=0) if mean.ndim == 3 else mean
+    return mean if mean.shape[0] == len(balance) else None
+
+
+def _accuracy(table: FloatArray | None, balance: FloatArray) -> float | None:
+    if table is None:
+        return None
+    n_classes = len(balance)
+    votes = float(balance @ (1 - table[:, n_classes]))
+    return float(balance @ np.diagonal(table)) / votes if votes > 0 else None
+
+
+def _classes(
+    table: FloatArray | None,
+    limits: Sequence[FloatArray | None],
+    measured: FloatArray | None,
+    labels: Sequence[str],
+) -> tuple[ClassAccuracy, ...]:
+    if table is None:
+        return ()
+    found = []
+    for place, label in enumerate(labels):
+        ends = [float(one[place, place]) for one in limits if one is not None]
+        known = None if measured is None else float(measured[place].sum())
+        found.append(
+            ClassAccuracy(
+                label=label,
+                right=float(table[place, place]),
+                abstains=float(table[place, len(labels)]),
+                interval=(ends[0], ends[1]) if len(ends) == 2 else None,
+                empirical=float(measured[place, place]) / known if measured is not None and known else None,
+            )
+        )
+    return tuple(found)
+
+
+def _labels(resolution: Resolution, seen: Seen, name: str, class_names: tuple[str, ...] | None) -> list[str]:
+    n_classes = len(seen.balance[name])
+    if isinstance(resolution, Element) and class_names is not None:
+        return list(class_names)
+    return ["-1", "+1"] if n_classes == 2 else [str(value) for value in range(1, n_classes + 1)]
+
+
+def _measure(votes: Votes, info: SourceInfo, gold: Any) -> FloatArray | None:
+    """Counts of votes by known label, (K, K + 1): classes, then abstain and everything else."""
+    if info.name not in votes.source_names:
+        return None
+    labels, column = gold_at(votes, gold, info.resolution), votes.column(info.name)
+    classes = votes.classes if isinstance(info.resolution, Element) else (-1, 1)
+    known = (labels != ABSTAIN) & (column != MISSING)
+    counts = np.zeros((len(classes), len(classes) + 1))
+    for row, label in enumerate(classes):
+        mine = column[known & (labels == label)]
+        for place, vote in enumerate(classes):
+            counts[row, place] = np.count_nonzero(mine == vote)
+        counts[row, -1] = len(mine) - counts[row, :-1].sum()
+    return counts
+
+
+def _share(measured: FloatArray) -> float | None:
+    voted = measured[:, :-1].sum()
+    return float(np.trace(measured)) / float(voted) if voted else None
+
+
+# --- text ----------------------------------------------------------------------------------------------------------
+def _table(summary: ModelSummary) -> list[str]:
+    labels = list(dict.fromkeys(one.label for row in summary.sources for one in row.classes))
+    apart = len(labels) <= _WIDE
+    head = ["source", "resolution", "coverage", "accuracy"]
+    head += ["measured"] if summary.has_gold else []
+    for label in labels if apart else []:
+        head += [f"P({label} | {label})", "95 % interval", *(["measured"] if summary.has_gold else [])]
+    head += [] if apart else ["P(right | class)"]
+    rows = [_row(one, labels if apart else None, gold=summary.has_gold) for one in summary.sources]
+    widths = [max(len(row[place]) for row in [head, *rows]) for place in range(len(head))]
+    return [
+        "  ".join(
+            cell.ljust(width) if place < 2 or (not apart and place == len(head) - 1) else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in [head, ["-" * width for width in widths], *rows]
+    ]
+
+
+def _row(one: SourceAccuracy, labels: list[str] | None, *, gold: bool) -> list[str]:
+    cells = [one.name, one.resolution, f"{one.coverage:.3f}", _figure(one.accuracy)]
+    cells += [_figure(one.empirical)] if gold else []
+    if labels is None:
+        return [*cells, ", ".join(f"{part.label} {part.right:.2f}" for part in one.classes)]
+    found = {part.label: part for part in one.classes}
+    for label in labels:
+        part = found.get(label)
+        ends = None if part is None else part.interval
+        cells += [
+            _figure(None if part is None else part.right),
+            "-" if ends is None else f"{ends[0]:.3f} to {ends[1]:.3f}",
+            *([_figure(None if part is None else part.empirical)] if gold else []),
+        ]
+    return cells
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None or np.isnan(value) else f"{value:.3f}"
