@@ -95,7 +95,7 @@ def raw_correlation(tables: JointTables, edge: tuple[str, str]) -> FloatArray:
 
 def label_chance(tables: JointTables, name: str, n_positions: int) -> FloatArray:
     """P(label) of the tasks of a source, (n_positions, 2)."""
-    mean = tables.laws.mean(tables.design.info(name).resolution, n_positions > 1)[:n_positions]
+    mean = tables.laws.mean(tables.design.info(name).resolution, by_position=n_positions > 1)[:n_positions]
     return np.stack([(1 - mean) / 2, (1 + mean) / 2], axis=1)
 
 

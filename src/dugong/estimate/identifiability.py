@@ -104,10 +104,9 @@ class Identifiability:
         lines = [
             "all accuracies and dependencies can be determined"
             if self.identifiable
-            else f"not everything can be determined: {len(self.problems)} "
-            f"{'problem' if len(self.problems) == 1 else 'problems'}",
-            f"- {len(self.unknowns)} accuracies, {self.n_equations} equations, rank {self.rank}, "
-            f"condition {self.condition:.3g}",
+            else f"not everything can be determined: {_counted(len(self.problems), 'problem', 'problems')}",
+            f"- {_counted(len(self.unknowns), 'accuracy', 'accuracies')}, "
+            f"{_counted(self.n_equations, 'equation', 'equations')}, rank {self.rank}, condition {self.condition:.3g}",
             *_stages(self.unknowns),
             *_signs(self.components, {u.name for u in self.unknowns if u.stage == "given"}),
             *_minima(self.minimum, self.chain_minimum),
@@ -122,6 +121,10 @@ def listed(names: tuple[str, ...] | list[str], limit: int = 6) -> str:
     if len(names) > limit:
         return ", ".join(shown) + f" and {len(names) - limit} more"
     return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+
+
+def _counted(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
 
 
 def _stages(unknowns: tuple[Unknown, ...]) -> list[str]:
@@ -140,7 +143,7 @@ def _stages(unknowns: tuple[Unknown, ...]) -> list[str]:
 
 def _signs(components: tuple[tuple[str, ...], ...], given: set[str]) -> list[str]:
     free = [names for names in components if not given & set(names)]
-    if not free:
+    if components and not free:
         return ["- signs follow from the given accuracies"]
     return [f"- one sign is free, chosen by the sign rule, among {listed(names)}" for names in free]
 
@@ -151,6 +154,6 @@ def _minima(general: GeneralMinimum | None, chain: ChainMinimum | None) -> list[
     cited = "no number" if chain.as_cited is None else chain.as_cited
     return [
         f"- sources that suffice by the paper's formulas: {general.free} if labels are free at three resolutions, "
-        f"{general.linked} if they follow from the elements; for a chain of windows {chain.as_printed} as printed "
+        f"{general.linked} if they follow from the elements; for a chain {chain.as_printed} as printed "
         f"(k windows), {cited} as in the theorem cited (2k + 1 windows)"
     ]

@@ -8,7 +8,7 @@ changes out. (METHOD section 5.)
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from dugong.estimate.design import Design, make_design, valid_pair
 from dugong.estimate.identifiability import Identifiability, Problem, Unknown, listed
@@ -24,7 +24,7 @@ from dugong.votes import SourceInfo
 
 __all__ = ["Identifiability", "Problem", "Unknown", "identify"]
 
-_NEW = "(a new source)"
+_NEW = "(new)"
 
 
 def identify(
@@ -50,8 +50,8 @@ def identify(
     problems = [*_accuracy_problems(found), *_dependency_problems(found), *_pattern_problems(found)]
     n_classes = 2 if prior is None else prior.n_classes
     length = int(shapes.lengths.max(initial=0))
-    window = min((i.resolution.size for i in design.sources if isinstance(i.resolution, Window)), default=length)
-    enough = 1 <= window <= length
+    windows = [i.resolution.size for i in design.sources if isinstance(i.resolution, Window)]
+    window, group = min(windows, default=length), min(windows, default=1)
     return Identifiability(
         unknowns=found.unknowns(),
         n_equations=len(found.edges),
@@ -59,21 +59,21 @@ def identify(
         condition=found.condition,
         components=found.components(),
         problems=tuple(problems),
-        minimum=minimum_sources(length, window, n_classes=n_classes) if enough else None,
-        chain_minimum=minimum_chain_sources(max(length // window, 1), window, n_classes=n_classes) if enough else None,
+        minimum=minimum_sources(length, window, n_classes=n_classes) if window <= length and length else None,
+        chain_minimum=minimum_chain_sources(length // group, group, n_classes=n_classes) if group <= length else None,
     )
 
 
 def _accuracy_problems(found: RowGraph) -> Iterable[Problem]:
     lost = set(found.lost())
-    covered = {frozenset(names) for kind, names in unwitnessed(found.design) if kind == "clique"}
+    covered = {name for kind, names in unwitnessed(found.design) if kind != "crossed" for name in names}
     for group in connected(found.nodes, found.edges):
         if not lost & set(group):
             continue
         names = tuple(dict.fromkeys(key for key, _ in group))
         lonely = len(names) == 1
-        # Two sources that depend on each other and on nothing else are one problem, not three.
-        if lonely and any(names[0] in clique for clique in covered):
+        # A dependency that nothing can measure is one problem, not one more for each of its sources.
+        if lonely and names[0] in covered:
             continue
         if lonely:
             reason = f"cannot find how accurate {names[0]!r} is: {_why_lonely(found, names[0])}."
@@ -87,10 +87,16 @@ def _accuracy_problems(found: RowGraph) -> Iterable[Problem]:
 
 
 def _why_lonely(found: RowGraph, name: str) -> str:
-    rows = [row for row in (*found.design.same, *found.design.across, *found.design.lagged) if name in row.sources]
-    valid = [row for row in rows if valid_pair(found.design.independence, row, found.design.levels)]
+    valid = [
+        row
+        for row in (*found.design.same, *found.design.across, *found.design.lagged)
+        if name in map(found.design.key, row.sources)
+        and valid_pair(found.design.independence, row, found.design.levels)
+    ]
+    if any(row.relation == "same" and row.span == 0 for row in valid):
+        return "the prior leaves no doubt about its labels"
     if valid:
-        return "the prior leaves no doubt about its labels, or ties them to no other label"
+        return "no other source votes on its tasks, and the prior ties their labels to no others"
     return "no other vote is independent of it given the labels"
 
 
@@ -135,24 +141,24 @@ def _pattern_problems(found: RowGraph) -> Iterable[Problem]:
 
 def _advice(found: RowGraph, names: tuple[str, ...]) -> str:
     before = found.deficiency()
-    tried = [(text, _deficiency_after(found, changed)) for text, changed in _changes(found.design, names)]
-    enough = [text for text, after in tried if after < before and after <= _elsewhere(found, names)]
-    helpful = enough or [text for text, after in tried if after < before]
-    if not helpful:
-        return "Add two sources that are independent of the others, or give the accuracies."
-    sentence = helpful[0] if len(helpful) == 1 else ", ".join(helpful[:-1]) + f", or {helpful[-1]}"
-    more = "" if enough else " One of these alone is not enough."
+    enough, helpful = [], []
+    for text, design in _changes(found.design, names):
+        after = RowGraph.of(design, found.laws, found.shapes, found.moments)
+        if _solved(after, names):
+            enough.append(text)
+        elif after.deficiency() < before:
+            helpful.append(text)
+    enough = [text for text in enough if text.replace("two sources", "a source") not in {*enough} - {text}]
+    chosen = enough or helpful or ["add two sources that are independent of the others", "give the accuracies"]
+    sentence = chosen[0] if len(chosen) == 1 else ", ".join(chosen[:-1]) + f", or {chosen[-1]}"
+    more = "" if enough or not helpful else " One of these alone is not enough."
     return f"{sentence[0].upper()}{sentence[1:]}.{more}"
 
 
-def _elsewhere(found: RowGraph, names: tuple[str, ...]) -> int:
-    """What is missing apart from the given names."""
-    lost = sum(1 for key, _ in found.lost() if key not in names)
-    return lost + sum(1 for _, others in unwitnessed(found.design) if not set(others) & set(names))
-
-
-def _deficiency_after(found: RowGraph, design: Design) -> int:
-    return RowGraph.of(design, found.laws, found.shapes, found.moments).deficiency()
+def _solved(found: RowGraph, names: tuple[str, ...]) -> bool:
+    """Whether nothing about these sources is missing any more."""
+    lost = {key for key, _ in found.lost()}
+    return not lost & set(names) and not any(set(others) & set(names) for _, others in unwitnessed(found.design))
 
 
 def _changes(design: Design, names: tuple[str, ...]) -> Iterable[tuple[str, Design]]:
@@ -166,21 +172,25 @@ def _changes(design: Design, names: tuple[str, ...]) -> Iterable[tuple[str, Desi
     for name in names:
         if name in design.graph.temporal:
             yield f"remove temporal({name!r})", _changed(design, without=(name,))
-    first = next(info for info in design.sources if info.name in members)
-    others = {info.resolution.name for info in design.sources}
-    where = f" at {first.resolution.name} resolution" if len(others) > 1 else ""
-    yield f"add a source{where}", _changed(design, extra=SourceInfo(name=_NEW, resolution=first.resolution))
-    yield f"give {first.name!r} an accuracy", _changed(design, pinned=first.name)
+    inside = [info for info in design.sources if info.name in members]
+    single = len({info.resolution for info in design.sources}) == 1
+    for resolution in dict.fromkeys(info.resolution for info in inside):
+        extra = [SourceInfo(name=f"{_NEW} {number}", resolution=resolution) for number in (1, 2)]
+        where = "" if single else f" at {resolution.name} resolution"
+        yield f"add a source{where}", _changed(design, extra=extra[:1])
+        if len(inside) == 1:
+            yield f"add two sources{where}", _changed(design, extra=extra)
+    yield f"give {inside[0].name!r} an accuracy", _changed(design, pinned=inside[0].name)
 
 
 def _changed(
     design: Design,
     *,
     without: tuple[str, ...] = (),
-    extra: SourceInfo | None = None,
+    extra: Sequence[SourceInfo] = (),
     pinned: str | None = None,
 ) -> Design:
-    sources = design.sources if extra is None else (*design.sources, extra)
+    sources = (*design.sources, *extra)
     kept = [edge for edge in design.graph.edges if edge != without]
     lags = [TemporalDependency(n, lag) for n, lag in design.graph.temporal.items() if (n,) != without]
     return make_design(

@@ -42,7 +42,7 @@ class PaperTables:
             return known if known.ndim == 3 else known[np.newaxis]
         by_position = self.design.levels[name] == "task"
         votes = marginal(self.design, self.moments, name)
-        mean = self.laws.mean(self.design.info(name).resolution, by_position)[: len(votes)]
+        mean = self.laws.mean(self.design.info(name).resolution, by_position=by_position)[: len(votes)]
         solved = self.solved.values[self.design.key(name)]
         tables = zip(votes, mean, solved, strict=True)
         return np.stack([_single(law, label, agreement) for law, label, agreement in tables])
@@ -69,7 +69,7 @@ class PaperTables:
         rows = [row for row in temporal_rows(self.design, name, lag) if not row.by_position]
         need_rows(rows, self.design, (name,))
         resolution = self.design.info(name).resolution
-        label_law = self.laws.joint("same", resolution, resolution, lag)
+        label_law = self.laws.joint("same", resolution, resolution, lag=lag)
         return _joint([self._witness(row, (row.sources[2],) * 2) for row in rows], 2, label_law)
 
     def crossed(self, fine: str, coarse: str) -> FloatArray:
@@ -119,7 +119,7 @@ class PaperTables:
         return table if row.by_position else table[np.newaxis]
 
     def _chance(self, name: str, *, by_position: bool) -> FloatArray:
-        mean = self.laws.mean(self.design.info(name).resolution, by_position)
+        mean = self.laws.mean(self.design.info(name).resolution, by_position=by_position)
         return np.stack([(1 - mean) / 2, (1 + mean) / 2], axis=1)
 
 

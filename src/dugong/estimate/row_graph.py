@@ -51,6 +51,7 @@ class RowGraph:
     def of(cls, design: Design, laws: Laws | None, shapes: Shapes, moments: Moments | None = None) -> RowGraph:
         """Collect the equations stage by stage, and what each stage settles."""
         nodes = tuple(_nodes(design, shapes, moments))
+        grouped, independence = by_key(nodes), design.independence
         given = {node for node in nodes if node[0] in {design.key(name) for name in design.pinned}}
         stage: dict[Node, Stage | None] = {node: "given" if node in given else None for node in nodes}
         edges: list[tuple[Node, Node]] = []
@@ -61,8 +62,8 @@ class RowGraph:
         }
         for name, extra in rows.items():
             for row in extra:
-                if _counted(row, moments):
-                    edges += _edges(design, laws, row, by_key(nodes))
+                if valid_pair(independence, row, design.levels) and _counted(row, moments):
+                    edges += _edges(design, laws, row, grouped)
             for node in _settled(nodes, edges, {n for n in nodes if stage[n] is not None}):
                 stage[node] = stage[node] or name
         rank, condition = _spectrum(nodes, edges, given)
@@ -104,8 +105,9 @@ class RowGraph:
         return tuple(dict.fromkeys(tuple(dict.fromkeys(key for key, _ in group)) for group in groups))
 
     def deficiency(self) -> int:
-        """How much is missing: unknowns without an answer, and dependencies without a witness."""
-        return len(self.lost()) + sum(1 for _ in unwitnessed(self.design))
+        """How much is missing: the rank that the system lacks, and dependencies without a witness."""
+        free = sum(stage != "given" for stage in self.stage.values())
+        return free - self.rank + len(list(unwitnessed(self.design)))
 
 
 def by_key(nodes: Iterable[Node]) -> dict[str, list[Node]]:
@@ -141,8 +143,6 @@ def _counted(row: Row, moments: Moments | None) -> bool:
 
 
 def _edges(design: Design, laws: Laws | None, row: Row, nodes: Mapping[str, list[Node]]) -> Iterable[tuple[Node, Node]]:
-    if not valid_pair(design.independence, row, design.levels):
-        return
     first, second = (nodes.get(design.key(name), []) for name in row.sources)
     if not first or not second:
         return
@@ -158,7 +158,7 @@ def _covariance_sizes(design: Design, laws: Laws | None, row: Row, n_positions: 
     where = [design.info(name).resolution for name in row.sources]
     lag = row.slots[1].offset - row.slots[0].offset
     try:
-        law = laws.joint(row.relation, where[0], where[1], lag, row.by_position)
+        law = laws.joint(row.relation, where[0], where[1], lag=lag, by_position=row.by_position)
     except TaskError:  # no sequence is long enough for this row
         return np.zeros(0)
     law = law if row.by_position else law[np.newaxis]
@@ -198,19 +198,34 @@ def connected(nodes: Iterable[Node], edges: Iterable[tuple[Node, Node]]) -> list
 
 
 def _spectrum(nodes: tuple[Node, ...], edges: list[tuple[Node, Node]], given: set[Node]) -> tuple[int, float]:
-    """Rank and condition number of M without the columns of what is given."""
+    """Rank and condition number of M without the columns of what is given, component by component."""
     free = [node for node in nodes if node not in given]
-    place = {node: column for column, node in enumerate(free)}
-    incidence = np.zeros((len(edges), len(free)))
+    inside = {node: number for number, group in enumerate(connected(nodes, edges)) for node in group}
+    grouped: dict[int, list[tuple[Node, Node]]] = {}
+    for edge in edges:
+        grouped.setdefault(inside[edge[0]], []).append(edge)
+    parts = [_singular_values(part, given) for part in grouped.values()]
+    singular = np.concatenate(parts) if parts else np.zeros(0)
+    largest = float(singular.max(initial=0.0))
+    rank = int((singular > 1e-9 * largest).sum()) if largest > 0 else 0
+    full = rank == len(free)
+    return rank, float(largest / singular[singular > 1e-9 * largest].min(initial=np.inf)) if full and free else (
+        1.0 if full else np.inf
+    )
+
+
+def _singular_values(edges: list[tuple[Node, Node]], given: set[Node]) -> FloatArray:
+    place: dict[Node, int] = {}
+    for node in (node for edge in edges for node in edge if node not in given):
+        place.setdefault(node, len(place))
+    incidence = np.zeros((len(edges), len(place)))
     for row, edge in enumerate(edges):
         for node in edge:
             if node in place:
                 incidence[row, place[node]] += 1
-    if not free:
-        return 0, 1.0
-    singular = np.linalg.svd(incidence, compute_uv=False) if edges else np.zeros(0)
-    rank = int((singular > 1e-9 * max(singular.max(initial=0.0), 1e-300)).sum())
-    return rank, float(singular[0] / singular[-1]) if rank == len(free) else np.inf
+    # Entries are whole numbers, so that squaring the matrix is exact.
+    squares = np.linalg.eigvalsh(incidence.T @ incidence) if place else np.zeros(0)
+    return np.asarray(np.sqrt(np.where(squares > 1e-12 * squares.max(initial=0.0), squares, 0.0)))
 
 
 def unwitnessed(design: Design) -> Iterable[tuple[str, tuple[str, ...]]]:
