@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dugong import baselines, estimators, metrics, priors, worlds
-    from dugong.sources import loaders
     from dugong.baselines import MajorityVote
     from dugong.exceptions import (
         DugongError,
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from dugong.metrics import compare, evaluate
     from dugong.model import LabelModel
     from dugong.moments import Moments
-    from dugong.sources import apply, apply_with_report, source
+    from dugong.sources import apply, apply_with_report, loaders, source
     from dugong.tasks import Element, Sequence, Spans, WholeSequence, Window
     from dugong.types import ABSTAIN, MISSING, NEGATIVE, POSITIVE
     from dugong.votes import Votes

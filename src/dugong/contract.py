@@ -20,7 +20,7 @@ class Configured:
         parameters = inspect.signature(cls.__init__).parameters
         return sorted(name for name in parameters if name != "self")
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002, FBT001  scikit-learn's signature
         """Settings by name; `deep` is accepted for scikit-learn's sake."""
         return {name: getattr(self, name) for name in self._names()}
 

@@ -37,7 +37,7 @@ class MajorityVote(Configured):
         self.ties = ties
         self.seed = seed
 
-    def fit(self, votes: Votes, gold: object = None, groups: object = None) -> Self:
+    def fit(self, votes: Votes, gold: object = None, groups: object = None) -> Self:  # noqa: ARG002  same contract
         """Take note of the classes; there is nothing to estimate."""
         self.classes_ = np.array(votes.classes)
         self.class_names_ = votes.class_names
@@ -58,7 +58,7 @@ class MajorityVote(Configured):
         shares = self.predict_proba(votes, resolution)
         classes = np.array((-1, 1) if shares.shape[1] == 2 else votes.classes, dtype=np.int8)
         if shares.shape[1] == 2 and threshold != 0.5:
-            return np.where(shares[:, 1] > threshold, classes[1], classes[0]).astype(np.int8)
+            return np.where(shares[:, 1] > threshold, 1, -1).astype(np.int8)
         return np.asarray(classes[self._winner(shares)])
 
     def score(self, votes: Votes, gold: AnyArray) -> float:
@@ -71,11 +71,11 @@ class MajorityVote(Configured):
     def _winner(self, shares: FloatArray) -> AnyArray:
         best = shares >= shares.max(axis=1, keepdims=True) - 1e-12
         if self.ties == "first":
-            return np.argmax(best, axis=1)
+            return np.asarray(np.argmax(best, axis=1))
         if self.ties == "last":
             return np.asarray(best.shape[1] - 1 - np.argmax(best[:, ::-1], axis=1))
         draws = np.random.default_rng(self.seed).random(best.shape)
-        return np.argmax(np.where(best, draws, -1.0), axis=1)
+        return np.asarray(np.argmax(np.where(best, draws, -1.0), axis=1))
 
     def _element_shares(self, votes: Votes) -> FloatArray:
         counts = np.zeros((votes.n_elements, votes.n_classes))

@@ -1,0 +1,1 @@
+"""From sums to parameters: closed forms, EM, learned structure."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -105,14 +106,16 @@ def _maximise(
     if settings.learn_prior and isinstance(law, Markov) and isinstance(prior, Markov):
         weight = settings.pseudo_votes
         law = Markov(
-            initial=_blend(law.initial, counts.initial, prior.initial, weight, settings.damping),
-            transition=_blend(law.transition, counts.transitions, prior.transition, weight, settings.damping),
+            initial=_blend(np.array(law.initial), counts.initial, np.array(prior.initial), weight, settings.damping),
+            transition=_blend(
+                np.array(law.transition), counts.transitions, np.array(prior.transition), weight, settings.damping
+            ),
         )
     return Parameters(n_classes=parameters.n_classes, factors=factors), law
 
 
 def _update(factor: Factor, anchor: Factor, counts: Mapping[str, FloatArray], settings: EM) -> Factor:
-    changes = {}
+    changes: dict[str, Any] = {}
     for name in _TABLES:
         table = getattr(factor, name, None)
         if table is not None and name in counts:
@@ -123,10 +126,10 @@ def _update(factor: Factor, anchor: Factor, counts: Mapping[str, FloatArray], se
 
 def _blend(old: FloatArray, counts: FloatArray, anchor: FloatArray, weight: float, damping: float) -> FloatArray:
     """Maximise counts + pseudo-votes along the last axis, then keep a share of the old table."""
-    total = counts + weight * np.asarray(anchor)
+    total = counts + weight * anchor
     mass = total.sum(axis=-1, keepdims=True)
     best = np.where(mass > 0, total / np.where(mass > 0, mass, 1.0), old)
-    return (1 - damping) * best + damping * np.asarray(old)
+    return (1 - damping) * best + damping * old
 
 
 def _log_penalty(parameters: Parameters, law: Prior, start: Parameters, prior: Prior, settings: EM) -> float:
@@ -135,7 +138,7 @@ def _log_penalty(parameters: Parameters, law: Prior, start: Parameters, prior: P
     for factor, anchor in zip(parameters.factors, start.factors, strict=True):
         for name in _TABLES:
             table = getattr(factor, name, None)
-            if table is not None and not (name == "marginal"):
+            if table is not None and name != "marginal":
                 penalty += float((getattr(anchor, name) * np.log(np.maximum(table, _FLOOR))).sum())
     if settings.learn_prior and isinstance(law, Markov) and isinstance(prior, Markov):
         penalty += float((np.asarray(prior.initial) * np.log(np.maximum(law.initial, _FLOOR))).sum())

@@ -45,6 +45,7 @@ class Unknowns:
 
     @property
     def size(self) -> int:
+        """Number of slopes."""
         return sum(N_INDICATORS * count for count in self.positions.values())
 
     def of_key(self, key: str) -> IntArray:
@@ -65,7 +66,7 @@ def make_equations(
             part = _row_equations(design, moments, laws, unknowns, row)
             parts.append(part)
             origins += [row] * len(part[0])
-    stacked = [np.concatenate(piece) if parts else np.zeros(0) for piece in zip(*parts, strict=True)] or [np.zeros(0)] * 5
+    stacked = [np.concatenate(piece) for piece in zip(*parts, strict=True)] or [np.zeros(0)] * 5
     equations = Equations(
         left=stacked[0].astype(np.int64),
         right=stacked[1].astype(np.int64),
@@ -85,8 +86,8 @@ def _row_equations(
     covariance, variance = covariances(table)
     hidden = laws.pair(row, moments.resolution(names[0]), moments.resolution(names[1]))
     positions = np.arange(len(table))
-    left = _places(unknowns, design.key(names[0]), positions, row)
-    right = _places(unknowns, design.key(names[1]), positions, row)
+    left = _places(unknowns, design.key(names[0]), positions)
+    right = _places(unknowns, design.key(names[1]), positions)
     scale = np.broadcast_to(hidden.covariance[: len(table), np.newaxis, np.newaxis], covariance.shape)
     shape = covariance.shape
     return (
@@ -98,10 +99,10 @@ def _row_equations(
     )
 
 
-def _places(unknowns: Unknowns, key: str, positions: IntArray, row: Row) -> IntArray:
+def _places(unknowns: Unknowns, key: str, positions: IntArray) -> IntArray:
     """Unknowns of one slot at every position; sources with one table for all positions repeat it."""
     places = unknowns.of_key(key)
-    return places[np.minimum(positions, len(places) - 1)]
+    return np.asarray(places[np.minimum(positions, len(places) - 1)])
 
 
 def covariances(table: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -129,7 +130,8 @@ def covariances(table: FloatArray) -> tuple[FloatArray, FloatArray]:
         + (1 - first - second + both) * (first * second) ** 2
     )
     variance = np.divide(fourth - covariance**2, total, out=np.zeros_like(fourth), where=total > 0)
-    floor = np.divide((first * (1 - first)) * (second * (1 - second)), total, out=np.zeros_like(fourth), where=total > 0)
+    spread = first * (1 - first) * second * (1 - second)
+    floor = np.divide(spread, total, out=np.zeros_like(fourth), where=total > 0)
     constant = (first * (1 - first) <= 0) | (second * (1 - second) <= 0)
     return covariance, np.where(constant, 0.0, np.maximum(variance, 1e-3 * floor))
 
@@ -152,4 +154,5 @@ def marginal(design: Design, moments: Moments, name: str) -> FloatArray:
     table = np.asarray(sum(moments.table(Row(slots=(Slot(one),), by_position=by_position)) for one in group))
     table = table if by_position else table[np.newaxis]
     total = table.sum(axis=1, keepdims=True)
-    return np.divide(table, total, out=np.zeros_like(table), where=total > 0)
+    law: FloatArray = np.divide(table, total, out=np.zeros_like(table), where=total > 0)
+    return law

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dugong.moments import Row, Shapes
+from dugong.moments.rows import Relation
 from dugong.priors import Prior
-from dugong.priors.pairs import pair_law, pair_laws_by_position
+from dugong.priors.pairs import pair_laws_by_position, pair_sums
 from dugong.tasks import Resolution
 from dugong.types import FloatArray
 
@@ -44,34 +45,41 @@ class Laws:
         return Laws(self.prior, self.shapes, self.class_names, balance, self._cache)
 
     def joint(
-        self, kind: str, first: Resolution, second: Resolution, lag: int = 0, by_position: bool = False
+        self, kind: Relation, first: Resolution, second: Resolution, *, lag: int = 0, by_position: bool = False
     ) -> FloatArray:
         """Mean joint law of two labels, (K_a, K_b), or (positions, K_a, K_b)."""
         key = (kind, first, second, lag, by_position)
         if key not in self._cache:
-            geometry = (first, second, self.shapes.lengths, self.shapes.counts)
-            options = {"lag": lag, "spans": self.shapes.spans or None, "class_names": self.class_names}
-            if by_position:
-                self._cache[key] = pair_laws_by_position(self.prior, kind, *geometry, **options).means()
-            else:
-                self._cache[key] = pair_law(self.prior, kind, *geometry, **options)
+            compute = pair_laws_by_position if by_position else pair_sums
+            sums = compute(
+                self.prior,
+                kind,
+                first,
+                second,
+                self.shapes.lengths,
+                self.shapes.counts,
+                lag=lag,
+                spans=self.shapes.spans or None,
+                class_names=self.class_names,
+            )
+            self._cache[key] = sums.means()
         return self._cache[key]
 
     def pair(self, row: Row, first: Resolution, second: Resolution) -> PairMoments:
         """Moments of the two tasks of a pair row, binary labels -1 and +1."""
         lag = row.slots[1].offset - row.slots[0].offset
-        law = self.joint(row.relation, first, second, lag, row.by_position)
+        law = self.joint(row.relation, first, second, lag=lag, by_position=row.by_position)
         law = law if row.by_position else law[np.newaxis]
         mean_first, mean_second = law.sum(axis=2) @ _SIGNS, law.sum(axis=1) @ _SIGNS
         product = np.einsum("pab,a,b->p", law, _SIGNS, _SIGNS)
         covariance = product - mean_first * mean_second
         return self._rebalanced(mean_first, mean_second, covariance, first, second)
 
-    def mean(self, resolution: Resolution, by_position: bool = False) -> FloatArray:
+    def mean(self, resolution: Resolution, *, by_position: bool = False) -> FloatArray:
         """E[y] of the tasks of a resolution; (1,) or by position."""
-        law = self.joint("same", resolution, resolution, 0, by_position)
+        law = self.joint("same", resolution, resolution, by_position=by_position)
         law = law if by_position else law[np.newaxis]
-        mean = law.sum(axis=2) @ _SIGNS
+        mean: FloatArray = law.sum(axis=2) @ _SIGNS
         return mean if resolution not in self.balance else mean + (self.balance[resolution] - self._overall(resolution))
 
     def _overall(self, resolution: Resolution) -> float:

@@ -38,7 +38,7 @@ class Tables:
             known = np.asarray(self.accuracies[name], dtype=np.float64)
             return known if known.ndim == 3 else known[np.newaxis]
         votes = marginal(design, self.moments, name)
-        mean = self.laws.mean(self.moments.resolution(name), by_position)[: len(votes)]
+        mean = self.laws.mean(self.moments.resolution(name), by_position=by_position)[: len(votes)]
         beta = self.full_slopes(name)
         labels = np.array([-1.0, 1.0])
         shift = labels[np.newaxis, :] - mean[:, np.newaxis]
@@ -100,7 +100,7 @@ def _pair_covariance(tables: Tables, first: str, second: str, position: int) -> 
             table = tables.moments.table(row)
             table = table[min(position, len(table) - 1)] if row.by_position else table
             law = table / max(table.sum(), 1.0)
-            block = law - np.outer(law.sum(axis=1), law.sum(axis=0))
+            block: FloatArray = law - np.outer(law.sum(axis=1), law.sum(axis=0))
             block = block[:N_INDICATORS, :N_INDICATORS]
             return block if row.sources[0] == first else block.T
     return np.zeros((N_INDICATORS, N_INDICATORS))
@@ -116,5 +116,3 @@ def expectation(table: FloatArray, scores: Mapping[int, FloatArray], total: floa
     for axis in sorted(scores, reverse=True):
         result = np.tensordot(result, scores[axis], axes=(axis, 0))
     return np.asarray(result) / total
-
-

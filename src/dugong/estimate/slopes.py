@@ -53,7 +53,8 @@ def find_slopes(
     varies = informative(design, moments, unknowns)
     known, condition = pinned.copy(), {}
     rows: list[Row] = []
-    for stage, extra in (("same task", design.same), ("across resolutions", design.across), ("across time", design.lagged)):
+    stages = {"same task": design.same, "across resolutions": design.across, "across time": design.lagged}
+    for stage, extra in stages.items():
         rows += extra
         equations, origins = make_equations(design, moments, laws, unknowns, rows)
         open_now = _settled(unknowns, equations, known, varies) & ~known
@@ -68,7 +69,7 @@ def find_slopes(
             beta = refine(chosen, beta, open_now)
         known = known | open_now
     beta[~varies & ~pinned] = 0.0
-    outcome: dict[str, str] = _describe_signs(unknowns, beta, signs, bool(pinned.any()))
+    outcome: dict[str, str] = _describe_signs(unknowns, beta, signs, pinned)
     notes: list[Note] = []
     if signs == "positive":
         beta, notes = _force_positive(unknowns, beta, pinned)
@@ -85,9 +86,7 @@ def find_slopes(
     )
 
 
-def _pin(
-    design: Design, unknowns: Unknowns, accuracies: Mapping[str, FloatArray]
-) -> tuple[FloatArray, BoolArray]:
+def _pin(design: Design, unknowns: Unknowns, accuracies: Mapping[str, FloatArray]) -> tuple[FloatArray, BoolArray]:
     beta, pinned = np.zeros(unknowns.size), np.zeros(unknowns.size, dtype=np.bool_)
     for name, table in accuracies.items():
         places = unknowns.of_key(design.key(name))
@@ -137,12 +136,14 @@ def _group_signs(equations: Equations, beta: FloatArray, solved: BoolArray, anch
     return result
 
 
-def _describe_signs(unknowns: Unknowns, beta: FloatArray, rule: str, pinned: bool) -> dict[str, str]:
+def _describe_signs(unknowns: Unknowns, beta: FloatArray, rule: str, pinned: BoolArray) -> dict[str, str]:
     outcome = {}
     for key in unknowns.first:
         slopes = beta[unknowns.of_key(key)]
         direction = float((slopes[:, 1] - slopes[:, 0]).sum())
-        outcome[key] = f"{'+' if direction >= 0 else '-'} (rule {rule!r}{', with pinned accuracies' if pinned else ''})"
+        outcome[key] = (
+            f"{'+' if direction >= 0 else '-'} (rule {rule!r}{', with pinned accuracies' if pinned.any() else ''})"
+        )
     return outcome
 
 
@@ -153,7 +154,6 @@ def _force_positive(unknowns: Unknowns, beta: FloatArray, pinned: BoolArray) -> 
         wrong = (result[places[:, 1]] - result[places[:, 0]] < 0) & ~pinned[places[:, 0]]
         if wrong.any():
             result[places[wrong]] *= -1
-            notes.append(
-                Note(kind="flip", where=key, size=float(wrong.sum()), text=f"the sign of {key!r} was flipped to positive")
-            )
+            text = f"the sign of {key!r} was flipped to positive"
+            notes.append(Note(kind="flip", where=key, size=float(wrong.sum()), text=text))
     return result, notes

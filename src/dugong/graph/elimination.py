@@ -30,7 +30,10 @@ class Elimination:
 
 
 def eliminate(graph: SourceGraph, names: tuple[str, ...] | None = None) -> Elimination:
-    """Greedy minimum-fill elimination over `names` (all sources by default); ties go by name, so that the order of the sources does not matter."""
+    """Greedy minimum-fill elimination over `names` (all sources by default).
+
+    Ties go by name, so that the order of the sources does not matter.
+    """
     chosen = graph.names if names is None else names
     near = {name: graph.neighbours(name) & set(chosen) for name in chosen}
     left, removed, fill = list(chosen), [], []

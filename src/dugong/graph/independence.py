@@ -2,7 +2,8 @@
 
 Two votes are independent given all labels if no path of the source graph joins their sources. A source that depends on
 itself in time carries earlier labels along, and one that follows a coarser source carries that one's label, so such a
-source may appear only on its own task, together with one that does not; never across time or resolutions. (Paper, appendix "Conditional Independencies"; METHOD 3.3.)
+source may appear only on its own task, together with one that does not; never across time or resolutions.
+(Paper, appendix "Conditional Independencies"; METHOD 3.3.)
 """
 
 from __future__ import annotations

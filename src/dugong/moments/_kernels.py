@@ -92,14 +92,16 @@ def count_cells(codes: Int8Array, strides: IntArray, cells: IntArray, counts: In
             counts[cell] += 1
 
 
-@intrinsic
-def _popcount(typing_context: Any, word: Any) -> Any:
+def _count_bits(typing_context: Any, word: Any) -> Any:  # noqa: ARG001  the signature is Numba's
     """Number of set bits of a 64-bit word, as one machine instruction."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
         return builder.ctpop(arguments[0])
 
     return types.uint64(types.uint64), generate
+
+
+_popcount: Any = intrinsic(_count_bits)
 
 
 @njit(cache=True, nogil=True)

@@ -138,7 +138,7 @@ def _count_same(reader: _Reader, resolution: Resolution, rows: list[Row], tables
         elif plain:
             pairs.add(reader, slice(int(tasks[0]), int(tasks[-1]) + 1), groups)
         for row in general:
-            _count_general(reader, row, resolution, tasks, owners, groups, tables[row])
+            _count_general(reader, row, tasks, owners, groups, tables[row])
     if packed:
         pairs.counts[0] = pairs.total - pairs.counts[1:].sum(axis=0)
     for place, row in enumerate(plain):
@@ -192,22 +192,18 @@ def _words(votes: Int8Array) -> AnyArray:
 def _count_general(
     reader: _Reader,
     row: Row,
-    resolution: Resolution,
     tasks: IntArray,
     owners: IntArray,
     groups: IntArray,
     table: IntArray,
 ) -> None:
-    codes = np.stack(
-        [_shifted(reader, slot.source, resolution, tasks + slot.offset, owners) for slot in row.slots]
-    )
+    resolution = reader.resolution(row.sources[0])
+    codes = np.stack([_shifted(reader, slot.source, resolution, tasks + slot.offset, owners) for slot in row.slots])
     positions = tasks - reader.resolved[resolution].layout.offsets[owners]
     _add_cells(row, codes, groups, positions, table)
 
 
-def _shifted(
-    reader: _Reader, source: str, resolution: Resolution, tasks: IntArray, owners: IntArray
-) -> Int8Array:
+def _shifted(reader: _Reader, source: str, resolution: Resolution, tasks: IntArray, owners: IntArray) -> Int8Array:
     """Codes at `tasks`, or -1 where that is outside the sequence of the anchor."""
     offsets = reader.resolved[resolution].layout.offsets
     within = (tasks >= offsets[owners]) & (tasks < offsets[owners + 1])

@@ -41,7 +41,7 @@ def assign_groups(votes: Votes, groups: Sequence[object] | AnyArray | None = Non
     n_sequences = votes.n_sequences
     if groups is not None:
         if len(groups) != n_sequences:
-            raise VoteError(f"groups must name one group per sequence; found {len(groups)} for {n_sequences} sequences.")
+            raise VoteError(f"groups must name one group per sequence ({n_sequences}); found {len(groups)}.")
         return _whole(1 + _hash_labels(groups, N_NAMED_GROUPS), N_NAMED_GROUPS)
     if n_sequences < FEW:
         return _blocks(votes)

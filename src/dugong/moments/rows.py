@@ -42,6 +42,7 @@ class Row:
 
     @property
     def sources(self) -> tuple[str, ...]:
+        """Source of every slot."""
         return tuple(slot.source for slot in self.slots)
 
     @property

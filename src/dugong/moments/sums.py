@@ -85,6 +85,7 @@ class Moments:
 
     @property
     def n_groups(self) -> int:
+        """Groups of sequences, the rest (group 0) included."""
         return int(self.counts[0].shape[0]) if self.counts else 0
 
     def resolution(self, source: str) -> Resolution:
