@@ -61,6 +61,8 @@ class RowGraph:
             "across time": design.lagged,
         }
         for name, extra in rows.items():
+            if not extra and edges:
+                continue
             for row in extra:
                 if valid_pair(independence, row, design.levels) and _counted(row, moments):
                     edges += _edges(design, laws, row, grouped)
