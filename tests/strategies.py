@@ -82,7 +82,7 @@ def votes(draw: st.DrawFn, max_sources: int = 4, *, links: tuple[str, ...] = LIN
     n_classes = draw(st.sampled_from([2, 2, 3, 5]))
     of_lengths = draw(lengths())
     spans = {name: draw(span_tables(of_lengths)) for name in ("shot", "line")}
-    names = draw(st.lists(st.text(max_size=5), min_size=1, max_size=max_sources, unique=True))
+    names = draw(st.lists(st.text(min_size=1, max_size=5), min_size=1, max_size=max_sources, unique=True))
     partial = {n_classes + 1: (1, 2), n_classes + 2: (2, 3)} if n_classes > 2 and draw(st.booleans()) else {}
     infos, flat = [], []
     for name in names:

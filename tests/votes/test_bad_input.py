@@ -74,6 +74,8 @@ CASES = {
         lambda: Votes.from_dense(GOOD, [3], ["blur", "blur"]),
         "source names must be unique; found 'blur' more than once.\n  Rename one of them",
     ),
+    "a source without a name": (lambda: Votes.from_dense(GOOD, [3], ["blur", ""]), "a source must have a name"),
+    "a number for a name": (lambda: Votes.from_dense(GOOD, [3], range(2)), "at least one letter; found 0"),
     "too few source names": (lambda: Votes.from_dense(GOOD, [3], ["blur"]), "1 source names for 2 columns"),
     "duplicate ids": (lambda: Votes.from_dense(GOOD, [2, 1], ids=[4, 4]), "ids must be unique; found 4 more than once"),
     "too few ids": (lambda: Votes.from_dense(GOOD, [2, 1], ids=["a"]), "1 sequence ids for 2 sequences"),

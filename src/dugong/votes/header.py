@@ -113,7 +113,7 @@ def _unpack_time(plain: Mapping[str, Any] | None, arrays: Mapping[str, AnyArray]
 
 def encode_header(header: Mapping[str, Any]) -> bytes:
     """The header as bytes."""
-    return json.dumps(header, ensure_ascii=False).encode()
+    return json.dumps(header).encode()
 
 
 def decode_header(text: bytes) -> dict[str, Any]:

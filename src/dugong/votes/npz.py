@@ -1,7 +1,8 @@
 """Votes in a NumPy archive, for places without Parquet.
 
-In: a header and flat arrays, or a path. Out: the file, or the same. The header is an array of bytes named
-``header``; nothing is pickled, and reading refuses pickles.
+In: a header and flat arrays, or a path. Out: the file, or the same. The header is an array of bytes named ``header``;
+``array0``, ``array1``, ... are the arrays in the order in which it lists them (a source may have a name that an
+archive cannot). Nothing is pickled, and reading refuses pickles.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ def write_npz(stored: Stored, handle: BinaryIO) -> None:
     """Write header and arrays."""
     header = np.frombuffer(encode_header(stored.header), dtype=np.uint8)
     with zipfile.ZipFile(handle, "w", compression=zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        for name, array in {_KEY: header, **stored.arrays}.items():
+        members = {f"array{place}": array for place, array in enumerate(stored.arrays.values())}
+        for name, array in {_KEY: header, **members}.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
 
@@ -42,7 +44,8 @@ def read_npz(path: Path) -> Stored:
                     "  For a plain array of votes, use Votes.from_dense or Votes.from_classes."
                 )
             header = decode_header(_read_array(archive, _KEY).tobytes())
-            return Stored(header=header, arrays={name: _read_array(archive, name) for name in header["arrays"]})
+            names = enumerate(header["arrays"])
+            return Stored(header=header, arrays={name: _read_array(archive, f"array{i}") for i, name in names})
     except VoteError:
         raise
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, KeyError, NotImplementedError, ValueError) as error:

@@ -60,6 +60,9 @@ def _check_sources(votes: Votes) -> None:
         raise VoteError(f"found {len(votes.columns)} columns of votes for {len(votes.sources)} sources.")
     if not votes.sources:
         raise VoteError("votes need at least one source; found none.")
+    nameless = [name for name in votes.source_names if not isinstance(name, str) or not name]
+    if nameless:
+        raise VoteError(f"a source must have a name, a string with at least one letter; found {nameless[0]!r}.")
     repeated = [name for name, count in Counter(votes.source_names).items() if count > 1]
     if repeated:
         raise VoteError(f"source names must be unique; found {repeated[0]!r} more than once.\n  Rename one of them.")
