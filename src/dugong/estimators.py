@@ -6,5 +6,6 @@ A name such as ``estimator="em"`` stands for the same object with its defaults.
 from __future__ import annotations
 
 from dugong.estimate.em import EM
+from dugong.estimate.settings import Centred, Paper
 
-__all__ = ["EM"]
+__all__ = ["EM", "Centred", "Paper"]

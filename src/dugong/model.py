@@ -14,9 +14,12 @@ import numpy as np
 
 from dugong.contract import Configured
 from dugong.estimate.design import Design, Sharing, make_design
-from dugong.estimate.fitting import Fitted, fit_centred
+from dugong.estimate.em import EM
+from dugong.estimate.fitting import fit_centred, fit_paper, plan_for, refine
 from dugong.estimate.identify import identify
-from dugong.estimate.jackknife import jackknife
+from dugong.estimate.jackknife import StandardErrors, jackknife
+from dugong.estimate.result import Estimate
+from dugong.estimate.settings import Paper, resolve_estimator
 from dugong.exceptions import GraphError, LabelError, PriorError, VoteError
 from dugong.graph import Dependency, SourceGraph
 from dugong.infer import engine
@@ -96,75 +99,93 @@ class LabelModel(Configured):
         gold : (n_elements,) known labels, 0 = unknown; optional
         groups : one label per sequence (patient, video), for standard errors; optional
         """
+        evidence = None if gold is None else known_labels(votes, gold)
+        if self._learns(votes):
+            return self._learn(votes, evidence, groups)
         design = self._design(votes)
-        moments = count(votes, design.plan, assign_groups(votes, groups))
-        return self._estimate(design, moments, votes, votes.class_names)
+        plan = plan_for(design, resolve_estimator(self.estimator))
+        moments = count(votes, plan, assign_groups(votes, groups))
+        return self._estimate(design, moments, votes, evidence)
 
     def partial_fit(self, votes: Votes, groups: Sequence[object] | None = None) -> Self:
-        """Add the moments of more votes to those seen before, and estimate anew."""
+        """Add the moments of more votes to those seen before, and estimate anew.
+
+        Streams need a given prior and given dependencies: what is learned about them needs all votes at once.
+        """
+        self._check_streamable(votes)
         design = self._design(votes)
-        moments = count(votes, design.plan, assign_groups(votes, groups))
+        plan = plan_for(design, resolve_estimator(self.estimator))
+        moments = count(votes, plan, assign_groups(votes, groups))
         if hasattr(self, "moments_"):
             moments = self.moments_ + moments
-        return self._estimate(design, moments, None, votes.class_names)
+        return self.fit_moments(moments, votes)
 
     def fit_moments(self, moments: Moments, votes: Votes) -> Self:
         """Estimate from moments that were counted elsewhere; `votes` only says what is voted on."""
-        return self._estimate(self._design(votes), moments, None, votes.class_names)
+        self._check_streamable(votes)
+        return self._estimate(self._design(votes), moments, votes, None, stream=True)
+
+    def _learns(self, votes: Votes) -> bool:
+        """Whether something beside the tables is learned, or there are more classes than the closed forms handle."""
+        for name, value in (("prior", self.prior), ("dependencies", self.dependencies)):
+            if isinstance(value, str) and value != "learn":
+                raise GraphError(f'{name} must be "learn" or given as an object; found {value!r}.')
+        return isinstance(self.prior, str) or isinstance(self.dependencies, str) or votes.n_classes > 2
+
+    def _check_streamable(self, votes: Votes) -> None:
+        if self._learns(votes) or isinstance(resolve_estimator(self.estimator), EM):
+            raise GraphError(
+                "adding up moments needs two classes, a given prior, given dependencies and a closed-form estimator.\n"
+                '  Fit on a sample first, then pass prior=model.prior_ and dependencies=(...), estimator="centred".'
+            )
 
     def _design(self, votes: Votes) -> Design:
-        if isinstance(self.dependencies, str):
-            raise GraphError(
-                'dependencies="learn" is not available yet; give a list of pairs, or () for independent sources.'
-            )
-        graph = SourceGraph.of(votes.source_names, self.dependencies)
+        given = () if isinstance(self.dependencies, str) else self.dependencies
         return make_design(
             votes.sources,
-            graph,
+            SourceGraph.of(votes.source_names, given),
             sharing=self.sharing,
             pinned=self.accuracies or (),
             n_tasks=_tasks_per_sequence(votes),
         )
 
-    def _given_prior(self) -> Prior:
-        if isinstance(self.prior, Prior):
-            return self.prior
-        raise PriorError(
-            f"prior={self.prior!r} is not available yet; give one, such as priors.Markov(positive=0.1, stay=0.9)."
-        )
+    def _known(self) -> dict[str, FloatArray]:
+        return {name: np.asarray(table, dtype=np.float64) for name, table in (self.accuracies or {}).items()}
 
     def _estimate(
-        self, design: Design, moments: Moments, votes: Votes | None, class_names: tuple[str, ...] | None
+        self, design: Design, moments: Moments, votes: Votes, evidence: Int8Array | None, *, stream: bool = False
     ) -> Self:
-        prior = self._given_prior()
-        known = {name: np.asarray(table, dtype=np.float64) for name, table in (self.accuracies or {}).items()}
-        identify(design, prior, moments.shapes).check()
-        fitted = fit_centred(
-            design,
-            moments,
-            prior,
-            votes=votes,
-            signs=self.signs,
-            accuracies=known,
-            class_names=class_names,
-            n_threads=self.n_threads,
-        )
-        self._store(design, moments, prior, fitted)
-        self.class_names_ = class_names
-        self.seen_ = look(moments, prior, class_names)
+        """Closed forms, then EM where it is asked for or labels are known."""
+        prior, chosen = self.prior, resolve_estimator(self.estimator)
+        assert isinstance(prior, Prior)
+        identify(design, prior, moments.shapes, class_names=votes.class_names).check()
+        common = {"signs": self.signs, "accuracies": self._known(), "class_names": votes.class_names}
+        if isinstance(chosen, Paper):
+            fitted = fit_paper(design, moments, prior, **common)  # type: ignore[arg-type]
+        else:
+            sample = None if stream else votes
+            fitted = fit_centred(design, moments, prior, votes=sample, n_threads=self.n_threads, **common)  # type: ignore[arg-type]
+        errors = jackknife(design, moments, fitted, signs=self.signs, accuracies=self._known())
+        if isinstance(chosen, EM) or evidence is not None:
+            settings = chosen if isinstance(chosen, EM) else EM(max_iter=_STEPS_WITH_GOLD)
+            fitted, prior = refine(
+                fitted, votes, design, prior, settings, evidence=evidence, n_threads=self.n_threads
+            )
+        self.moments_ = moments
+        self._store(votes, prior, fitted.estimate, errors)
+        self.seen_ = look(moments, prior, votes.class_names)
         return self
 
-    def _store(self, design: Design, moments: Moments, prior: Prior, fitted: Fitted) -> None:
-        estimate = fitted.estimate
-        self.classes_ = np.array((-1, 1) if moments.n_classes == 2 else range(1, moments.n_classes + 1))
-        self.sources_ = design.sources
+    def _store(self, votes: Votes, prior: Prior, estimate: Estimate, errors: StandardErrors) -> None:
+        self.classes_ = np.array(votes.classes)
+        self.class_names_ = votes.class_names
+        self.sources_ = votes.sources
         self.prior_ = prior
         self.parameters_ = estimate.parameters
         self.accuracies_ = dict(estimate.accuracies)
         self.correlations_ = Correlations(estimate.correlations)
         self.diagnostics_ = estimate.diagnostics
-        self.moments_ = moments
-        self.standard_errors_ = jackknife(design, moments, fitted, signs=self.signs)
+        self.standard_errors_ = errors
 
     # --- labels ----------------------------------------------------------------------------------------------------
     def predict_proba(self, votes: Votes, resolution: str | Resolution = "element") -> FloatArray:
@@ -223,7 +244,8 @@ class LabelModel(Configured):
     def identifiability(self, votes: Votes) -> Identifiability:
         """What these votes can determine, before fitting."""
         shapes = Shapes.of(votes.lengths, votes.spans)
-        return identify(self._design(votes), self._given_prior(), shapes)
+        prior = self.prior if isinstance(self.prior, Prior) else None
+        return identify(self._design(votes), prior, shapes, class_names=votes.class_names)
 
     def summary(self, votes: Votes | None = None, gold: AnyArray | None = None) -> ModelSummary:
         """What was learned about every source; with votes and known labels, beside what they show.
@@ -273,8 +295,6 @@ class LabelModel(Configured):
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
         """Read what `save` wrote. The moments are not in the file: `partial_fit` needs the model that was fitted."""
-        from dugong.estimate.jackknife import StandardErrors
-
         stored = load_model(path)
         model = cls(**stored.settings)
         model.classes_ = np.array((-1, 1) if stored.n_classes == 2 else range(1, stored.n_classes + 1))

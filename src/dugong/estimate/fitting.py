@@ -13,15 +13,19 @@ import numpy as np
 
 from dugong.estimate.centred import estimate_centred
 from dugong.estimate.design import Design
+from dugong.estimate.em import EM, expectation_maximisation
 from dugong.estimate.laws import Laws
+from dugong.estimate.paper import estimate_paper, plan_paper
+from dugong.estimate.readout import read_accuracies, read_correlations
 from dugong.estimate.result import Estimate, Note
+from dugong.estimate.settings import Estimator, Paper
 from dugong.estimate.slopes import Slopes
-from dugong.infer.engine import posterior
-from dugong.moments import Moments
+from dugong.infer.engine import expected_counts, posterior
+from dugong.moments import Moments, Plan
 from dugong.priors import Prior
 from dugong.priors.moments import sample_balance_variance
 from dugong.tasks import Element, Resolution
-from dugong.types import FloatArray
+from dugong.types import FloatArray, Int8Array
 from dugong.votes import Votes
 
 # Probability by which the prior leaves the sample's own class balance uncertain, below which it is not re-estimated.
@@ -31,11 +35,59 @@ _SIGNS = np.array([-1.0, 1.0])
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Fitted:
-    """An estimate with what it was made from."""
+    """An estimate with what it was made from; there are slopes if it is the centred one."""
 
     estimate: Estimate
-    slopes: Slopes
     laws: Laws
+    slopes: Slopes | None = None
+
+
+def plan_for(design: Design, estimator: Estimator) -> Plan:
+    """The rows that an estimator needs counted."""
+    return plan_paper(design) if isinstance(estimator, Paper) else design.plan
+
+
+def fit_paper(
+    design: Design,
+    moments: Moments,
+    prior: Prior,
+    *,
+    signs: str = "group",
+    accuracies: Mapping[str, FloatArray] | None = None,
+    class_names: tuple[str, ...] | None = None,
+) -> Fitted:
+    """The paper's Algorithm 1 with the prior's class balance."""
+    laws = Laws(prior, moments.shapes, class_names)
+    return Fitted(estimate=estimate_paper(design, moments, laws, signs=signs, accuracies=accuracies), laws=laws)
+
+
+def refine(
+    fitted: Fitted,
+    votes: Votes,
+    design: Design,
+    prior: Prior,
+    settings: EM,
+    *,
+    evidence: Int8Array | None = None,
+    n_threads: int | None = None,
+) -> tuple[Fitted, Prior]:
+    """Raise the likelihood from a closed-form start (EM), with known labels as evidence where there are any."""
+    start = fitted.estimate.parameters
+    result = expectation_maximisation(votes, start, prior, settings, evidence=evidence, n_threads=n_threads)
+    counts = expected_counts(votes, result.parameters, result.prior, evidence=evidence, n_threads=n_threads)
+    accuracies = read_accuracies(result.parameters, counts)
+    correlations = read_correlations(result.parameters, counts, design.graph.edges)
+    gain, steps = result.objective[-1] - result.objective[0], len(result.objective) - 1
+    ending = "converged" if result.converged else "stopped at the most steps allowed"
+    note = Note(kind="em", text=f"EM raised the log-likelihood by {gain:.4g} in {steps} steps and {ending}", size=gain)
+    estimate = replace(
+        fitted.estimate,
+        parameters=result.parameters,
+        accuracies=accuracies,
+        correlations={**fitted.estimate.correlations, **correlations},
+        diagnostics=replace(fitted.estimate.diagnostics, notes=(*fitted.estimate.diagnostics.notes, note)),
+    )
+    return replace(fitted, estimate=estimate), result.prior
 
 
 def fit_centred(
@@ -52,7 +104,7 @@ def fit_centred(
     """Estimate with the prior's class balance; then, where that is uncertain, once more with the sample's own."""
     laws = Laws(prior, moments.shapes, class_names)
     estimate, slopes = estimate_centred(design, moments, laws, signs=signs, accuracies=accuracies)
-    first = Fitted(estimate=estimate, slopes=slopes, laws=laws)
+    first = Fitted(estimate=estimate, laws=laws, slopes=slopes)
     if votes is None or not balance_matters(prior, moments):
         return first
     balance = sample_balance(votes, estimate, prior, n_threads)
@@ -64,7 +116,7 @@ def fit_centred(
         + ", ".join(f"{resolution.name} {mean:+.3f}" for resolution, mean in balance.items()),
     )
     diagnostics = replace(estimate.diagnostics, notes=(*estimate.diagnostics.notes, note))
-    return Fitted(estimate=replace(estimate, diagnostics=diagnostics), slopes=slopes, laws=laws)
+    return Fitted(estimate=replace(estimate, diagnostics=diagnostics), laws=laws, slopes=slopes)
 
 
 def balance_matters(prior: Prior, moments: Moments) -> bool:

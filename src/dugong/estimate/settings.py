@@ -1,0 +1,32 @@
+"""Which estimator, and its options: small values that `LabelModel(estimator=...)` takes by name or as objects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dugong.estimate.em import EM
+from dugong.exceptions import GraphError
+
+
+@dataclass(frozen=True, slots=True)
+class Centred:
+    """The closed form that is right for lopsided sources (the default)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paper:
+    """Algorithm 1 of the paper, to the letter: right for symmetric sources."""
+
+
+Estimator = Centred | Paper | EM
+_NAMES: dict[str, Estimator] = {"centred": Centred(), "centered": Centred(), "paper": Paper(), "em": EM()}
+
+
+def resolve_estimator(estimator: object) -> Estimator:
+    """The settings that a name or an object stands for."""
+    if isinstance(estimator, str) and estimator in _NAMES:
+        return _NAMES[estimator]
+    if isinstance(estimator, Centred | Paper | EM):
+        return estimator
+    known = ", ".join(repr(name) for name in _NAMES if name != "centered")
+    raise GraphError(f"the estimator must be one of {known}, or an object of dugong.estimators; found {estimator!r}.")
