@@ -109,6 +109,11 @@ def test_the_rounding_report_survives_as_plain_data():
         (lambda: TimeAxis.from_rate(1.0, n_sequences=1).to_elements([0], [2.0], [2.0]), "end after it starts; found 1"),
         (lambda: TimeAxis.from_rate(1.0, n_sequences=1).to_elements([0], [np.nan], [2.0]), "must be finite"),
         (
+            lambda: TimeAxis.from_timestamps([[0.0, 1.0], []]).to_elements([0, 0], [0.5, 1.5], [3.0, 9.0]),
+            r"must touch the timestamps of its sequence; found 1.*row 1, sequence 0: \[1.5, 9.0\)",
+        ),
+        (lambda: TimeAxis.from_timestamps([[0.0], []]).to_elements([1], [0.0], [9.0]), "found 1.*row 0, sequence 1"),
+        (
             lambda: TimeAxis.concat([TimeAxis.from_rate(1.0, n_sequences=1), TimeAxis.from_timestamps([[0.0]])]),
             "do not go together",
         ),

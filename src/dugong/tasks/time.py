@@ -161,6 +161,8 @@ class TimeAxis:
         owner = np.asarray(sequences, dtype=np.int64)
         bounds = [np.asarray(bound, dtype=np.float64) for bound in (starts, stops)]
         _check_seconds(owner, bounds[0], bounds[1])
+        if self.stamps is not None:
+            self._check_near(owner, bounds[0], bounds[1])
         convert = self._by_rate if self.rate is not None else self._by_stamp
         (first, gap_first), (last, gap_last) = (convert(owner, bound) for bound in bounds)
         moved = np.concatenate([gap_first, gap_last])
@@ -195,13 +197,28 @@ class TimeAxis:
         assert self.offsets is not None
         elements = np.zeros(len(owner), dtype=np.int64)
         gaps = np.zeros(len(owner))
-        for sequence in np.unique(owner):
-            rows = np.flatnonzero(owner == sequence)
+        by_owner = np.argsort(owner, kind="stable")
+        present, first = np.unique(owner[by_owner], return_index=True)
+        for sequence, rows in zip(present.tolist(), np.split(by_owner, first[1:]), strict=True):
             stamps = self.stamps[self.offsets[sequence] : self.offsets[sequence + 1]]
             elements[rows] = np.searchsorted(stamps, seconds[rows] - self.start[sequence], side="left")
             inside = rows[elements[rows] < len(stamps)]
             gaps[inside] = stamps[elements[inside]] - (seconds[inside] - self.start[sequence])
         return elements, np.round(gaps, 2 * _SNAP)
+
+    def _check_near(self, owner: IntArray, starts: FloatArray, stops: FloatArray) -> None:
+        """Raise if a span lies wholly before the first or after the last timestamp of its sequence."""
+        assert self.stamps is not None
+        assert self.offsets is not None
+        low, high = self.offsets[:-1][owner], self.offsets[1:][owner] - 1
+        padded = np.append(self.stamps, 0.0)
+        bad = (high < low) | (stops - self.start[owner] <= padded[low]) | (starts - self.start[owner] > padded[high])
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise TaskError(
+                f"a span in seconds must touch the timestamps of its sequence; found {int(bad.sum())} that do not, the "
+                f"first at row {row}, sequence {owner[row]}: [{starts[row]}, {stops[row]})."
+            )
 
     # --- parts and plain data ----------------------------------------------------------------------
     def select(self, sequences: ArrayLike) -> TimeAxis:
