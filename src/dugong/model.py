@@ -30,14 +30,19 @@ from dugong.moments import Moments, Shapes, assign_groups, count
 from dugong.priors import Prior
 from dugong.store import StoredModel, load_model, save_model
 from dugong.summary import ModelSummary, look, summarize_model
-from dugong.tasks import Layout, Resolution, find_resolution
+from dugong.tasks import Element, Layout, Resolution, find_resolution
 from dugong.types import MISSING, AnyArray, FloatArray, Int8Array
 from dugong.votes import Votes
+from dugong.votes.gold import gold_at
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from dugong.estimate.identify import Identifiability
+
+
+# With known labels a closed-form estimate is followed by a few exact E/M steps that use them.
+_STEPS_WITH_GOLD = 5
 
 
 class LabelModel(Configured):
@@ -99,7 +104,7 @@ class LabelModel(Configured):
         gold : (n_elements,) known labels, 0 = unknown; optional
         groups : one label per sequence (patient, video), for standard errors; optional
         """
-        evidence = None if gold is None else known_labels(votes, gold)
+        evidence = None if gold is None else gold_at(votes, gold, Element())
         if self._learns(votes):
             return self._learn(votes, evidence, groups)
         design = self._design(votes)
