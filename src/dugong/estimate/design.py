@@ -9,7 +9,7 @@ they lean on the prior (METHOD 3.3).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from dugong.exceptions import GraphError, TaskError
@@ -37,6 +37,12 @@ class Design:
     further: tuple[Row, ...]
     elimination: Elimination
     n_tasks: Mapping[str, int] = field(default_factory=dict)
+    independence: Independence = field(init=False)
+    _infos: Mapping[str, SourceInfo] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "independence", _independence(self.sources, self.graph))
+        object.__setattr__(self, "_infos", {info.name: info for info in self.sources})
 
     @property
     def plan(self) -> Plan:
@@ -44,14 +50,9 @@ class Design:
         singles = [Row(slots=(Slot(info.name),), by_position=self.levels[info.name] == "task") for info in self.sources]
         return Plan.of([*singles, *self.same, *self.across, *self.lagged, *self.further])
 
-    @property
-    def independence(self) -> Independence:
-        """Which votes are independent given the labels."""
-        return _independence(self.sources, self.graph)
-
     def info(self, name: str) -> SourceInfo:
         """The source of that name."""
-        return next(info for info in self.sources if info.name == name)
+        return self._infos[name]
 
     def key(self, name: str) -> str:
         """Name of the parameters of a source: its `shares` group, or itself."""
@@ -108,8 +109,7 @@ def make_design(
         elimination=eliminate(_within_resolution(sources, graph)),
         n_tasks=n_tasks or {},
     )
-    further = tuple(_further_rows(design))
-    return Design(**{name: getattr(design, name) for name in Design.__slots__} | {"further": further})
+    return replace(design, further=tuple(_further_rows(design)))
 
 
 def valid_pair(design_or_independence: Independence, row: Row, levels: Mapping[str, Sharing]) -> bool:

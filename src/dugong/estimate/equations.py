@@ -57,52 +57,54 @@ class Unknowns:
 def make_equations(
     design: Design, moments: Moments, laws: Laws, unknowns: Unknowns, rows: Iterable[Row]
 ) -> tuple[Equations, list[Row]]:
-    """All equations of some pair rows, and the row that each comes from."""
-    independence = design.independence
-    parts: list[tuple[IntArray, IntArray, FloatArray, FloatArray, FloatArray]] = []
-    origins: list[Row] = []
+    """All equations of some pair rows that hold any votes, and the row that each comes from."""
+    alike: dict[tuple[int, ...], list[tuple[Row, FloatArray]]] = {}
     for row in rows:
-        if valid_pair(independence, row, design.levels):
-            part = _row_equations(design, moments, laws, unknowns, row)
-            parts.append(part)
-            origins += [row] * len(part[0])
-    stacked = [np.concatenate(piece) for piece in zip(*parts, strict=True)] or [np.zeros(0)] * 5
+        if valid_pair(design.independence, row, design.levels):
+            table = moments.table(row) if row.by_position else moments.table(row)[np.newaxis]
+            if table.any():
+                alike.setdefault(table.shape, []).append((row, table))
+    parts = [_equations_of(design, moments, laws, unknowns, found) for found in alike.values()]
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)] or [np.zeros(0)] * 5
     equations = Equations(
-        left=stacked[0].astype(np.int64),
-        right=stacked[1].astype(np.int64),
-        value=stacked[2],
-        scale=stacked[3],
-        variance=stacked[4],
+        left=columns[0].astype(np.int64),
+        right=columns[1].astype(np.int64),
+        value=columns[2],
+        scale=columns[3],
+        variance=columns[4],
     )
-    return equations, origins
+    each = [(row, len(table) * N_INDICATORS**2) for found in alike.values() for row, table in found]
+    return equations, [row for row, size in each for _ in range(size)]
 
 
-def _row_equations(
-    design: Design, moments: Moments, laws: Laws, unknowns: Unknowns, row: Row
+def _equations_of(
+    design: Design, moments: Moments, laws: Laws, unknowns: Unknowns, found: list[tuple[Row, FloatArray]]
 ) -> tuple[IntArray, IntArray, FloatArray, FloatArray, FloatArray]:
-    names = row.sources
-    table = moments.table(row)
-    table = table if row.by_position else table[np.newaxis]
-    covariance, variance = covariances(table)
-    hidden = laws.pair(row, moments.resolution(names[0]), moments.resolution(names[1]))
-    positions = np.arange(len(table))
-    left = _places(unknowns, design.key(names[0]), positions)
-    right = _places(unknowns, design.key(names[1]), positions)
-    scale = np.broadcast_to(hidden.covariance[: len(table), np.newaxis, np.newaxis], covariance.shape)
-    shape = covariance.shape
+    """Equations of rows whose tables have the same shape, all at once."""
+    tables = np.stack([table for _, table in found])
+    n_rows, n_positions = tables.shape[:2]
+    shape = (n_rows, n_positions, N_INDICATORS, N_INDICATORS)
+    covariance, variance = covariances(tables.reshape(-1, *tables.shape[2:]))
+    left, right, scale = [], [], []
+    for row, _ in found:
+        first, second = row.sources
+        left.append(_places(unknowns, design.key(first), n_positions))
+        right.append(_places(unknowns, design.key(second), n_positions))
+        hidden = laws.pair(row, moments.resolution(first), moments.resolution(second))
+        scale.append(hidden.covariance[:n_positions])
     return (
-        np.broadcast_to(left[:, :, np.newaxis], shape).reshape(-1),
-        np.broadcast_to(right[:, np.newaxis, :], shape).reshape(-1),
+        np.broadcast_to(np.stack(left)[:, :, :, np.newaxis], shape).reshape(-1),
+        np.broadcast_to(np.stack(right)[:, :, np.newaxis, :], shape).reshape(-1),
         covariance.reshape(-1),
-        scale.reshape(-1),
+        np.broadcast_to(np.stack(scale)[:, :, np.newaxis, np.newaxis], shape).reshape(-1),
         variance.reshape(-1),
     )
 
 
-def _places(unknowns: Unknowns, key: str, positions: IntArray) -> IntArray:
+def _places(unknowns: Unknowns, key: str, n_positions: int) -> IntArray:
     """Unknowns of one slot at every position; sources with one table for all positions repeat it."""
     places = unknowns.of_key(key)
-    return np.asarray(places[np.minimum(positions, len(places) - 1)])
+    return places[np.minimum(np.arange(n_positions), len(places) - 1)]
 
 
 def covariances(table: FloatArray) -> tuple[FloatArray, FloatArray]:

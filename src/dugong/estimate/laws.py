@@ -39,6 +39,7 @@ class Laws:
     class_names: tuple[str, ...] | None = None
     balance: Mapping[Resolution, float] = field(default_factory=dict)
     _cache: dict[tuple[object, ...], FloatArray] = field(default_factory=dict, repr=False)
+    _pairs: dict[tuple[object, ...], PairMoments] = field(default_factory=dict, repr=False)
 
     def with_balance(self, balance: Mapping[Resolution, float]) -> Laws:
         """The same laws, moved to the sample's own means E[y] by resolution."""
@@ -68,6 +69,12 @@ class Laws:
     def pair(self, row: Row, first: Resolution, second: Resolution) -> PairMoments:
         """Moments of the two tasks of a pair row, binary labels -1 and +1."""
         lag = row.slots[1].offset - row.slots[0].offset
+        key = (row.relation, first, second, lag, row.by_position)
+        if key not in self._pairs:
+            self._pairs[key] = self._pair(row, first, second, lag)
+        return self._pairs[key]
+
+    def _pair(self, row: Row, first: Resolution, second: Resolution, lag: int) -> PairMoments:
         law = self.joint(row.relation, first, second, lag=lag, by_position=row.by_position)
         law = law if row.by_position else law[np.newaxis]
         mean_first, mean_second = law.sum(axis=2) @ _SIGNS, law.sum(axis=1) @ _SIGNS

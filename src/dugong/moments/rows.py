@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
+from dugong.exceptions import GraphError
+
 Relation = Literal["same", "inside"]
 
 
@@ -67,6 +69,21 @@ class Plan:
     """A set of rows in a fixed order; equal plans can be added up."""
 
     rows: tuple[Row, ...] = field(default=())
+    _places: dict[Row, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_places", {row: place for place, row in enumerate(self.rows)})
+
+    def __contains__(self, row: Row) -> bool:
+        """Whether a row is counted."""
+        return row in self._places
+
+    def place(self, row: Row) -> int:
+        """Place of a row among the rows."""
+        if row not in self._places:
+            names = ", ".join(f"{slot.source}[{slot.offset:+d}]" for slot in row.slots)
+            raise GraphError(f"the row {names} ({row.relation}) was not counted; plan it first.")
+        return self._places[row]
 
     @classmethod
     def of(cls, rows: Iterable[Row]) -> Plan:

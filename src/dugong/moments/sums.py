@@ -94,7 +94,7 @@ class Moments:
 
     def table(self, row: Row) -> FloatArray:
         """Total counts of one row over all groups."""
-        return np.asarray(self.counts[self.plan.rows.index(row)].sum(axis=0), dtype=np.float64)
+        return np.asarray(self.counts[self.plan.place(row)].sum(axis=0), dtype=np.float64)
 
     def without(self, group: int) -> Moments:
         """The moments with one group left out, as a single group (for the jackknife)."""
