@@ -296,7 +296,7 @@ def _table(summary: ModelSummary) -> list[str]:
     head = ["source", "resolution", "coverage", "accuracy"]
     head += ["measured"] if summary.has_gold else []
     for label in labels if apart else []:
-        head += [f"P({label} | {label})", "95 % interval", *(["measured"] if summary.has_gold else [])]
+        head += [f"P({label} | {label}), 95 %", *(["measured"] if summary.has_gold else [])]
     head += [] if apart else ["P(right | class)"]
     rows = [_row(one, labels if apart else None, gold=summary.has_gold) for one in summary.sources]
     widths = [max(len(row[place]) for row in [head, *rows]) for place in range(len(head))]
@@ -317,13 +317,14 @@ def _row(one: SourceAccuracy, labels: list[str] | None, *, gold: bool) -> list[s
     found = {part.label: part for part in one.classes}
     for label in labels:
         part = found.get(label)
-        ends = None if part is None else part.interval
-        cells += [
-            _figure(None if part is None else part.right),
-            "-" if ends is None else f"{ends[0]:.3f} to {ends[1]:.3f}",
-            *([_figure(None if part is None else part.empirical)] if gold else []),
-        ]
+        cells += ["-" if part is None else _with_interval(part)]
+        cells += [_figure(None if part is None else part.empirical)] if gold else []
     return cells
+
+
+def _with_interval(part: ClassAccuracy) -> str:
+    ends = "" if part.interval is None else f" ({part.interval[0]:.2f} to {part.interval[1]:.2f})"
+    return f"{part.right:.3f}{ends}"
 
 
 def _figure(value: float | None) -> str:

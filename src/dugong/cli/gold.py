@@ -125,7 +125,7 @@ def _spread(table: pa.Table, votes: Votes) -> Int8Array:
         row = int(np.argmax(bad))
         raise LabelError(
             f"a row must lie inside its sequence; found {int(bad.sum())} that do not, the first is row {row}: elements "
-            f"{starts[row]} to {stops[row]} of sequence {votes.sequence_ids[owners[row]]!r}, which has "
+            f"{starts[row]} to {stops[row]} of sequence {votes.sequence_ids.tolist()[owners[row]]!r}, which has "
             f"{votes.lengths[owners[row]]}."
         )
     codes = _codes(table.column("label").to_pylist(), votes)

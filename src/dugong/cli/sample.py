@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 
-N_RECORDINGS, N_SECONDS, N_GOLD = 160, 60, 40
+N_RECORDINGS, N_SECONDS, N_GOLD = 240, 60, 60
 _POSITIVE, _STAY = 0.15, 0.95
-_NOISE = {"movement": 0.45, "steps": 0.5, "heart": 0.6}
+_NOISE = {"movement": 0.45, "steps": 0.5, "heart": 0.45}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,5 +23,5 @@ def steps_heard(window: WindowView) -> int:
 @dg.source(resolution=dg.Sequence(link="any"))
 def heart_is_fast(recording: Rows) -> int:
     """Look at the whole recording: positive if somebody walks at all."""
-    fastest = np.sort(recording["heart"])[-10:].mean()
-    return dg.POSITIVE if fastest > 1.25 else dg.NEGATIVE
+    fastest = np.sort(recording["heart"])[-5:].mean()
+    return dg.POSITIVE if fastest > 1.2 else dg.NEGATIVE

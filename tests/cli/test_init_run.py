@@ -1,0 +1,175 @@
+"""A new project runs at once; a run writes complete files, says what it did, and names what went wrong."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from command_line import Command
+
+import dugong as dg
+
+DUGONG = str(Path(sys.executable).parent / "dugong")
+
+
+@pytest.fixture(scope="module")
+def walking(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project as `dugong init` writes it."""
+    folder = tmp_path_factory.mktemp("init") / "walking"
+    subprocess.run([DUGONG, "init", str(folder)], check=True, capture_output=True)
+    return folder
+
+
+def test_init_writes_a_project_with_three_resolutions(walking: Path) -> None:
+    assert {file.name for file in walking.iterdir()} == {"project.toml", "loader.py", "sources.py", "data", "gold.csv"}
+    code = (walking / "sources.py").read_text()
+    assert code.count("@dg.source") == 3
+    assert "dg.Window(" in code
+    assert "dg.Sequence(" in code
+
+
+def test_init_then_run(cli: Command, walking: Path) -> None:
+    outcome = cli("run", walking / "project.toml", "--json")
+    assert outcome.code == 0, outcome.err
+    result = outcome.json
+    assert [name for name in result["seconds"]] == ["apply", "fit", "label"]
+    assert {row["name"] for row in result["report"]["sources"]} == {"moves", "steps_heard", "heart_is_fast"}
+    assert result["comparison"]["better"] is True
+    for word in ("apply", "fit", "label"):
+        assert word in outcome.err
+    votes = dg.Votes.read(walking / "output" / "votes.parquet")
+    assert {info.resolution.kind for info in votes.sources} == {"element", "window", "sequence"}
+    labels = pq.read_table(walking / "output" / "labels.parquet")
+    assert labels.num_rows == sum(votes.layout(resolution).n_tasks for resolution in votes.resolutions)
+    model = dg.LabelModel.load(walking / "output" / "model.json")
+    assert model.predict_proba(votes).shape == (votes.n_elements, 2)
+
+
+def test_run_prints_the_time_and_the_faults_of_every_source(cli: Command, walking: Path) -> None:
+    outcome = cli("run", walking)
+    assert outcome.code == 0, outcome.err
+    head = next(line for line in outcome.out.splitlines() if line.startswith("source") and "faults" in line)
+    assert head.split() == ["source", "resolution", "tasks", "votes", "faults", "time"]
+    assert "label model is better than majority vote" in outcome.out
+
+
+def test_init_refuses_to_overwrite(cli: Command, tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "notes.txt").write_text("keep me")
+    outcome = cli("init", folder)
+    assert outcome.code == 1
+    assert "must not exist yet, or be empty; nothing was written" in outcome.err
+    assert [file.name for file in folder.iterdir()] == ["notes.txt"]
+
+
+def test_init_into_an_empty_folder(cli: Command, tmp_path: Path) -> None:
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    outcome = cli("init", folder, "--json")
+    assert outcome.code == 0
+    assert Path(outcome.json["project"]).is_file()
+    assert [file.name for file in tmp_path.iterdir()] == ["empty"]
+
+
+def test_run_in_its_own_folder_with_two_processes(
+    cli: Command, small_project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(small_project.parent)
+    outcome = cli("run", "--jobs", 2, "--json")
+    assert outcome.code == 0, outcome.err
+    assert outcome.json["files"]["model"] == "out/model.json"
+
+
+def test_what_sources_print_does_not_spoil_json(cli: Command, small_project: Path) -> None:
+    sources = small_project.parent / "sources.py"
+    sources.write_text(sources.read_text() + "\n\nprint('hello from a source file')\n")
+    outcome = cli("run", small_project, "--json")
+    assert outcome.code == 0, outcome.err
+    assert outcome.json["model"]["n_sequences"] == 60
+    assert "hello from a source file" in outcome.err
+
+
+def test_declared_dependencies_are_used_when_the_project_gives_none(cli: Command, small_project: Path) -> None:
+    sources = small_project.parent / "sources.py"
+    text = sources.read_text().replace("@dg.source\ndef one", '@dg.source(depends_on="two")\ndef one')
+    sources.write_text(text + "\n\n@dg.source\ndef four(element):\n    return vote(element, 1)\n")
+    small_project.write_text(small_project.read_text().replace("dependencies = []\n", ""))
+    outcome = cli("run", small_project, "--json")
+    assert outcome.code == 0, outcome.err
+    assert outcome.json["model"]["dependencies"] == [["one", "two"]]
+    assert "dependencies: the 1 that the sources declare" in outcome.err
+
+
+def test_a_fault_stops_the_run_and_names_its_place(cli: Command, small_project: Path) -> None:
+    sources = small_project.parent / "sources.py"
+    sources.write_text(sources.read_text().replace("return vote(element, 3)", "return 1 / 0"))
+    outcome = cli("run", small_project)
+    assert outcome.code == 1
+    assert (
+        "error: source 'three' raised ZeroDivisionError: division by zero on element 0 of sequence 'q00'" in outcome.err
+    )
+    assert not (small_project.parent / "out" / "votes.parquet").exists()
+
+
+def test_faults_are_counted_when_sources_abstain_instead(cli: Command, small_project: Path) -> None:
+    sources = small_project.parent / "sources.py"
+    broken = "return 1 // (0 if element[3] < 0.01 else 1) * vote(element, 3)"
+    sources.write_text(sources.read_text().replace("return vote(element, 3)", broken))
+    outcome = cli("run", small_project, "--on-fault", "abstain", "--json")
+    assert outcome.code == 0, outcome.err
+    faults = {row["name"]: row["faults"] for row in outcome.json["report"]["sources"]}
+    assert faults["one"] == faults["two"] == 0
+    assert faults["three"] > 0
+
+
+def test_without_a_prior_the_error_says_what_to_give(cli: Command, small_project: Path) -> None:
+    lines = [line for line in small_project.read_text().splitlines() if not line.startswith("prior")]
+    small_project.write_text("\n".join(lines))
+    outcome = cli("run", small_project)
+    if outcome.code:  # until priors are learned
+        assert outcome.code == 1
+        assert "priors.Markov(positive=" in outcome.err
+
+
+def test_a_write_that_fails_leaves_the_old_file(
+    cli: Command, small_project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert cli("run", small_project).code == 0
+    out = small_project.parent / "out"
+    before = (out / "model.json").read_bytes()
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    outcome = cli("fit", out / "votes.parquet", "-o", out / "model.json", "--prior", "markov:positive=0.4,stay=0.7",
+                  "--dependencies", "none")  # fmt: skip
+    assert outcome.code == 1
+    assert "No space left on device" in outcome.err
+    assert (out / "model.json").read_bytes() == before
+    assert {file.name for file in out.iterdir()} == {"votes.parquet", "model.json", "labels.parquet"}
+
+
+def test_ctrl_c_ends_quietly_and_writes_nothing(small_project: Path) -> None:
+    sources = small_project.parent / "sources.py"
+    slow = "print('working', flush=True) or time.sleep(60)"
+    sources.write_text("import time\n" + sources.read_text().replace("return vote(element, 3)", f"return {slow}"))
+    process = subprocess.Popen(
+        [DUGONG, "run", str(small_project)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    assert process.stderr.readline().strip() == "working"
+    time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "interrupted" in errors
+    assert "Traceback" not in errors
+    assert list((small_project.parent / "out").iterdir()) == []
