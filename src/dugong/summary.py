@@ -14,13 +14,13 @@ import numpy as np
 
 from dugong.estimate.laws import Laws
 from dugong.estimate.result import Diagnostics
-from dugong.moments import Moments, Row
+from dugong.moments import Moments, Row, Shapes
 from dugong.priors import Prior
 from dugong.tasks import Element, Resolution
 from dugong.types import ABSTAIN, MISSING, AnyArray, FloatArray, read_only
-from dugong.votes import SourceInfo, Votes, gold_at
+from dugong.votes import SourceInfo, Votes, count_codes, gold_at
 
-__all__ = ["ClassAccuracy", "ModelSummary", "Seen", "SourceAccuracy", "look", "summarize_model"]
+__all__ = ["ClassAccuracy", "ModelSummary", "Seen", "SourceAccuracy", "look", "look_at", "summarize_model"]
 
 Interval = tuple[float, float]
 _WIDE = 4
@@ -62,16 +62,31 @@ class Seen:
 
 def look(moments: Moments, prior: Prior, class_names: tuple[str, ...] | None = None) -> Seen:
     """What moments were counted on."""
-    laws = Laws(prior, moments.shapes, class_names)
+    coverage = {info.name: _coverage(moments, info) for info in moments.sources}
+    return _seen(moments.shapes, moments.sources, coverage, Laws(prior, moments.shapes, class_names))
+
+
+def look_at(votes: Votes, prior: Prior) -> Seen:
+    """What these votes are like: the same, where no moments were counted."""
+    shapes = Shapes.of(votes.lengths, votes.spans)
+    coverage = {}
+    for info, column in zip(votes.sources, votes.columns, strict=True):
+        counts = count_codes(column)
+        asked = len(column) - counts.get(MISSING, 0)
+        coverage[info.name] = 1 - counts.get(ABSTAIN, 0) / asked if asked else 0.0
+    return _seen(shapes, votes.sources, coverage, Laws(prior, shapes, votes.class_names))
+
+
+def _seen(shapes: Shapes, sources: Sequence[SourceInfo], coverage: Mapping[str, float], laws: Laws) -> Seen:
     balance = {
         resolution: read_only(laws.joint("same", resolution, resolution).sum(axis=1))
-        for resolution in dict.fromkeys(info.resolution for info in moments.sources)
+        for resolution in dict.fromkeys(info.resolution for info in sources)
     }
     return Seen(
-        n_sequences=int(moments.shapes.counts.sum()),
-        n_elements=int((moments.shapes.lengths * moments.shapes.counts).sum()),
-        coverage={info.name: _coverage(moments, info) for info in moments.sources},
-        balance={info.name: balance[info.resolution] for info in moments.sources},
+        n_sequences=int(shapes.counts.sum()),
+        n_elements=int((shapes.lengths * shapes.counts).sum()),
+        coverage=coverage,
+        balance={info.name: balance[info.resolution] for info in sources},
     )
 
 

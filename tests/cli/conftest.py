@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from command_line import Command, Outcome
 
+from command_line import Command, Outcome
 from dugong.cli.app import run
 
 
@@ -33,7 +33,7 @@ def small_project(tmp_path: Path) -> Path:
         "    numbers = random.Random(3)\n"
         "    for name in range(60):\n"
         "        labels = [numbers.random() < 0.4] * 3 + [numbers.random() < 0.4] * 3\n"
-        "        yield f'q{name:02d}', [(int(y), numbers.random(), numbers.random(), numbers.random()) for y in labels]\n"
+        "        yield f'q{name:02d}', [(int(y), *(numbers.random() for _ in range(3))) for y in labels]\n"
     )
     (folder / "sources.py").write_text(
         "import dugong as dg\n\n\n"

@@ -8,8 +8,8 @@ from pathlib import Path
 from time import perf_counter
 
 import pytest
-from command_line import Command
 
+from command_line import Command
 from dugong.cli import info
 from dugong.cli.app import VERBS
 from dugong.exceptions import VoteError

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from command_line import Command
-
 import dugong as dg
+from command_line import Command
 
 
 def test_limit_and_only_write_nothing(cli: Command, small_project: Path) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import Command
 
 import dugong as dg
+from command_line import Command
 from dugong.cli.findings import find_all
 from dugong.cli.gold import write_gold
 from dugong.worlds import lopsided

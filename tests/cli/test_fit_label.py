@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from command_line import Command
 
 import dugong as dg
+from command_line import Command
 from dugong.worlds import tv_news
 
 PRIOR = "markov:positive=0.03,bout=10"

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from command_line import Command
 
 import dugong as dg
+from command_line import Command
 from dugong.cli.demo import writable
 from dugong.cli.gold import read_gold
 from dugong.worlds import STANDARD
@@ -134,4 +133,4 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureF
     assert other.is_dir()
     assert "dugong-demo-" in other.name
     assert "cannot be written" in capsys.readouterr().err
-    os.rmdir(other)
+    other.rmdir()

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from command_line import Command
 
 import dugong as dg
+from command_line import Command
 
 DUGONG = str(Path(sys.executable).parent / "dugong")
 
@@ -38,7 +38,7 @@ def test_init_then_run(cli: Command, walking: Path) -> None:
     outcome = cli("run", walking / "project.toml", "--json")
     assert outcome.code == 0, outcome.err
     result = outcome.json
-    assert [name for name in result["seconds"]] == ["apply", "fit", "label"]
+    assert list(result["seconds"]) == ["apply", "fit", "label"]
     assert {row["name"] for row in result["report"]["sources"]} == {"moves", "steps_heard", "heart_is_fast"}
     assert result["comparison"]["better"] is True
     for word in ("apply", "fit", "label"):
