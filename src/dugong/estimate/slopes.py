@@ -22,6 +22,15 @@ from dugong.types import BoolArray, FloatArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SolvedStage:
+    """Rows that were looked at together, and the unknowns that were solved from them."""
+
+    rows: tuple[Row, ...]
+    solved: BoolArray
+    known: BoolArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Slopes:
     """Solved slopes ``beta`` of ``E[1[vote = z] | y] = alpha_z + beta_z y`` for all sources."""
 
@@ -32,6 +41,7 @@ class Slopes:
     condition: Mapping[str, float] = field(default_factory=dict)
     signs: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
+    stages: tuple[SolvedStage, ...] = ()
 
     def of(self, key: str) -> FloatArray:
         """Slopes of one source, (positions, N_INDICATORS)."""
@@ -53,8 +63,11 @@ def find_slopes(
     varies = informative(design, moments, unknowns)
     known, condition = pinned.copy(), {}
     rows: list[Row] = []
+    solved: list[SolvedStage] = []
     stages = {"same task": design.same, "across resolutions": design.across, "across time": design.lagged}
     for stage, extra in stages.items():
+        if not extra and stage != "same task":
+            continue
         rows += extra
         equations, origins = make_equations(design, moments, laws, unknowns, rows)
         open_now = _settled(unknowns, equations, known, varies) & ~known
@@ -67,6 +80,7 @@ def find_slopes(
         else:
             beta[open_now] = start.beta[open_now]
             beta = refine(chosen, beta, open_now)
+        solved.append(SolvedStage(rows=tuple(rows), solved=open_now, known=known))
         known = known | open_now
     beta[~varies & ~pinned] = 0.0
     outcome: dict[str, str] = _describe_signs(unknowns, beta, signs, pinned)
@@ -83,6 +97,7 @@ def find_slopes(
         condition=condition,
         signs=outcome,
         notes=tuple(notes),
+        stages=tuple(solved),
     )
 
 

@@ -1,0 +1,84 @@
+"""Standard errors and intervals of every table entry, as a value.
+
+Intervals are those of METHOD 3.5: the unprojected estimate plus and minus a t quantile with G - 1 degrees of freedom,
+clipped to [0, 1]. (Intervals around projected estimates cover far too rarely.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import stdtrit
+
+from dugong.types import FloatArray
+
+Limits = tuple[FloatArray, FloatArray]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StandardErrors:
+    """Standard errors of accuracies and correlations.
+
+    Attributes
+    ----------
+    accuracies : standard errors by source, in the shape of its table
+    correlations : standard errors by pair of sources
+    raw, raw_correlations : the unprojected estimates that they belong to
+    n_groups : groups of sequences that were left out in turn
+        With fewer than two nothing can be said: standard errors are infinite, and intervals are [0, 1].
+    """
+
+    accuracies: Mapping[str, FloatArray]
+    correlations: Mapping[tuple[str, str], FloatArray]
+    raw: Mapping[str, FloatArray]
+    raw_correlations: Mapping[tuple[str, str], FloatArray]
+    n_groups: int
+
+    @property
+    def intervals(self) -> dict[str, Limits]:
+        """Limits of the 95 % intervals of all accuracies, by source."""
+        return {name: self.interval(name) for name in self.accuracies}
+
+    def interval(self, key: str | tuple[str, str], level: float = 0.95) -> Limits:
+        """Lower and upper limits of every entry of the table of a source, or of a pair of sources."""
+        raw = self.raw[key] if isinstance(key, str) else self.raw_correlations[key]
+        error = self.accuracies[key] if isinstance(key, str) else self.correlations[key]
+        if self.n_groups < 2:
+            return np.zeros_like(raw), np.ones_like(raw)
+        reach = float(stdtrit(self.n_groups - 1, (1 + level) / 2)) * error
+        return np.clip(raw - reach, 0, 1), np.clip(raw + reach, 0, 1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists and numbers that `from_dict` turns back into the same value; infinite numbers become None."""
+        return {
+            "n_groups": self.n_groups,
+            "accuracies": [[name, _plain(e), _plain(self.raw[name])] for name, e in self.accuracies.items()],
+            "correlations": [
+                [list(pair), _plain(e), _plain(self.raw_correlations[pair])] for pair, e in self.correlations.items()
+            ],
+        }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> StandardErrors:
+        """Inverse of `to_dict`."""
+        return cls(
+            accuracies={name: _array(error) for name, error, _ in plain["accuracies"]},
+            raw={name: _array(raw) for name, _, raw in plain["accuracies"]},
+            correlations={tuple(pair): _array(error) for pair, error, _ in plain["correlations"]},
+            raw_correlations={tuple(pair): _array(raw) for pair, _, raw in plain["correlations"]},
+            n_groups=int(plain["n_groups"]),
+        )
+
+
+def _plain(array: FloatArray) -> Any:
+    plain = array.astype(object)
+    plain[~np.isfinite(array)] = None
+    return plain.tolist()
+
+
+def _array(plain: Any) -> FloatArray:
+    array = np.array(plain, dtype=np.float64)
+    return np.where(np.isnan(array), np.inf, array)

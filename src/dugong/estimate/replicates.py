@@ -1,0 +1,85 @@
+"""The slopes again, with each group of sequences left out in turn: all replicates at once.
+
+The replicates start from the full solution, where a few Gauss-Newton steps are as good as a new solution. Only counts
+change between them; unknowns, rows and signs are those of the full solution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import groupby
+
+import numpy as np
+
+from dugong.estimate.design import Design
+from dugong.estimate.equations import covariances, make_equations
+from dugong.estimate.laws import Laws
+from dugong.estimate.slopes import Slopes, SolvedStage
+from dugong.estimate.solve import Equations
+from dugong.moments import Moments, Row
+from dugong.types import FloatArray, IntArray
+
+_STEPS = 3
+
+
+def replicate_slopes(design: Design, moments: Moments, laws: Laws, slopes: Slopes, groups: IntArray) -> FloatArray:
+    """Slopes without each of the given groups, shape (n_groups, n_unknowns)."""
+    beta = np.tile(slopes.beta, (len(groups), 1))
+    for stage in slopes.stages:
+        equations, origins = make_equations(design, moments, laws, slopes.unknowns, stage.rows)
+        values, variances = _replicated(moments, origins, groups)
+        member = stage.solved | stage.known
+        touched = stage.solved[equations.left] | stage.solved[equations.right]
+        usable = touched & member[equations.left] & member[equations.right]
+        usable &= (equations.scale != 0) & (equations.variance > 0)
+        chosen = equations.only(usable)
+        for place in range(len(groups)):
+            beta[place] = _solve(chosen, values[place, usable], variances[place, usable], beta[place], stage)
+    return beta
+
+
+def left_out(moments: Moments, row: Row, groups: IntArray) -> FloatArray:
+    """Counts of a row without each of the given groups, shape (n_groups, positions or 1, C, ...)."""
+    counts = np.asarray(moments.counts[moments.plan.place(row)], dtype=np.float64)
+    rest = counts.sum(axis=0) - counts[groups]
+    return np.asarray(rest if row.by_position else rest[:, np.newaxis])
+
+
+def _replicated(moments: Moments, origins: Iterable[Row], groups: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Covariances and their variances of every equation in every replicate, two (n_groups, n_equations) arrays."""
+    tables = [left_out(moments, row, groups) for row, _ in groupby(origins)]
+    values, variances = [], []
+    for shape, alike in groupby(tables, key=lambda table: table.shape):
+        stacked = np.stack(list(alike), axis=1)  # (n_groups, n_rows, positions, C, C')
+        value, variance = covariances(stacked.reshape(-1, *shape[2:]))
+        values.append(value.reshape(len(groups), -1))
+        variances.append(variance.reshape(len(groups), -1))
+    if not values:
+        return np.zeros((len(groups), 0)), np.zeros((len(groups), 0))
+    return np.concatenate(values, axis=1), np.concatenate(variances, axis=1)
+
+
+def _solve(
+    equations: Equations, value: FloatArray, variance: FloatArray, beta: FloatArray, stage: SolvedStage
+) -> FloatArray:
+    """A few Gauss-Newton steps on ``value = scale * beta[left] * beta[right]`` for the unknowns of a stage."""
+    columns = np.flatnonzero(stage.solved)
+    place = np.full(len(beta), len(columns))
+    place[columns] = np.arange(len(columns))
+    weight = np.divide(1.0, variance, out=np.zeros_like(variance), where=variance > 0)
+    left, right, size = place[equations.left], place[equations.right], len(columns) + 1
+    beta = beta.copy()
+    for _ in range(_STEPS):
+        by_left = equations.scale * beta[equations.right]
+        by_right = equations.scale * beta[equations.left]
+        residual = value - by_left * beta[equations.left]
+        gradient = np.bincount(left, weight * by_left * residual, size)
+        gradient += np.bincount(right, weight * by_right * residual, size)
+        cross = np.bincount(left * size + right, weight * by_left * by_right, size * size).reshape(size, size)
+        normal: FloatArray = np.asarray(cross + cross.T, dtype=np.float64)
+        normal[np.diag_indices(size)] += np.bincount(left, weight * by_left**2, size)
+        normal[np.diag_indices(size)] += np.bincount(right, weight * by_right**2, size)
+        inner = normal[:-1, :-1]
+        inner[np.diag_indices(size - 1)] += 1e-12 * max(float(inner.max(initial=0.0)), 1e-300)
+        beta[columns] += np.linalg.solve(inner, gradient[:-1])
+    return beta
