@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import click
 
 from dugong.cli.output import emit, example, json_option
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dugong.types import Int8Array
+    from dugong.votes import Votes
+    from dugong.worlds import World
 
 DEFAULT_WORLD = "tv_news"
 
@@ -37,11 +46,7 @@ def command(
 
     Writes votes.parquet, gold.parquet (the labels of the elements) and prior.json (the law of the labels, for --prior).
     """
-    import json
-
-    from dugong.cli.gold import write_gold
     from dugong.cli.steps import file_lines, sizes
-    from dugong.votes.io import write_atomically
     from dugong.worlds import STANDARD
 
     about = {name: (make.__doc__ or "").strip().splitlines()[0] for name, make in STANDARD.items()}
@@ -51,25 +56,34 @@ def command(
         return
     if world not in STANDARD:
         raise click.BadParameter(f"there is no world {world!r}; known are {', '.join(STANDARD)}.", param_hint="WORLD")
-    made = STANDARD[world]()
+    made = cast("Callable[[], World]", STANDARD[world])()
     votes, labels = made.sample(sequences, length, seed)
-    folder.mkdir(parents=True, exist_ok=True)
-    files = {name: folder / name for name in ("votes.parquet", "gold.parquet", "prior.json")}
-    votes.write(files["votes.parquet"])
-    write_gold(labels["element"], votes, files["gold.parquet"])
-    prior = json.dumps(made.prior.to_dict()).encode()
-    write_atomically(files["prior.json"], lambda handle: handle.write(prior))
-    accuracies = made.accuracies()
+    files = write_sample(folder, made, votes, labels["element"])
     dependencies = [list(one) if isinstance(one, tuple) else f"{one.source}@{one.lag}" for one in made.dependencies]
-    what = {"votes": files["votes.parquet"], "true labels": files["gold.parquet"], "prior": files["prior.json"]}
     declared = ",".join("+".join(one) if isinstance(one, list) else one for one in dependencies) or "none"
-    text = "\n".join(
-        [
-            f"{world}: {about[world]}",
-            sizes(votes),
-            file_lines(what),
-            f"Next: dugong fit {files['votes.parquet']} --prior {files['prior.json']} --dependencies {declared}",
-        ]
-    )
-    result = {"world": world, "files": what, "accuracies": accuracies, "dependencies": dependencies}
-    emit(result, text, as_json=as_json)
+    lines = [
+        f"{world}: {about[world]}",
+        sizes(votes),
+        file_lines(files),
+        f"Next: dugong fit {files['votes']} --prior {files['prior']} --dependencies {declared}",
+    ]
+    result = {"world": world, "files": files, "accuracies": made.accuracies(), "dependencies": dependencies}
+    emit(result, "\n".join(lines), as_json=as_json)
+
+
+def write_sample(folder: Path, world: World, votes: Votes, gold: Int8Array) -> dict[str, Path]:
+    """Write votes, true labels and the prior; returns where they are."""
+    from dugong.cli.gold import write_gold
+    from dugong.votes.io import write_atomically
+
+    files = {
+        "votes": folder / "votes.parquet",
+        "true labels": folder / "gold.parquet",
+        "prior": folder / "prior.json",
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    votes.write(files["votes"])
+    write_gold(gold, votes, files["true labels"])
+    prior = json.dumps(world.prior.to_dict()).encode()
+    write_atomically(files["prior"], lambda handle: handle.write(prior))
+    return files
