@@ -114,15 +114,16 @@ def crossed(rng, name, resolution, n_classes, parent, parent_resolution) -> Cros
 
 def random_resolutions(rng: np.random.Generator, n_classes: int) -> list[Resolution]:
     """Overlapping and other windows, spans, the sequence."""
+
     def of() -> int | None:
         return None if n_classes == 2 else int(rng.integers(1, n_classes + 1))
 
     size = int(rng.integers(1, 5))
     pool: list[Resolution] = [
-        Window(size=size, stride=int(rng.integers(1, size + 1)), link=rng.choice(LINKS), of=of()),
-        Window(size=int(rng.integers(1, 4)), link=rng.choice(LINKS), of=of(), name="block"),
-        Spans(name="shot", link=rng.choice(LINKS), of=of()),
-        Sequence(link=rng.choice(LINKS), of=of()),
+        Window(size=size, stride=int(rng.integers(1, size + 1)), link=str(rng.choice(LINKS)), of=of()),
+        Window(size=int(rng.integers(1, 4)), link=str(rng.choice(LINKS)), of=of(), name="block"),
+        Spans(name="shot", link=str(rng.choice(LINKS)), of=of()),
+        Sequence(link=str(rng.choice(LINKS)), of=of()),
     ]
     return list(dict.fromkeys(one for one in pool if rng.random() < 0.5))
 
@@ -136,7 +137,9 @@ def random_case(seed: int, n_classes: int, kind: str, dependency: str, longest: 
     sources: dict[str, Resolution] = {"a": Element(), "b": Element()}
     sources |= {f"w{i}": resolution for i, resolution in enumerate(coarse)}
     factors = [conditional(rng, "a", Element(), n_classes, weight=0.7), conditional(rng, "b", Element(), n_classes)]
-    factors += [conditional(rng, f"w{i}", r, n_classes, by_position=bool(rng.random() < 0.3)) for i, r in enumerate(coarse)]
+    factors += [
+        conditional(rng, f"w{i}", r, n_classes, by_position=bool(rng.random() < 0.3)) for i, r in enumerate(coarse)
+    ]
     extra = _dependent(rng, dependency, n_classes, coarse)
     sources |= {factor.source: factor.resolution for factor in extra}
     votes = random_votes(rng, sources, lengths, n_classes, spans, missing=0.2 * float(rng.random() < 0.7))

@@ -35,8 +35,7 @@ def element_case(seed: int, n_classes: int, n_sources: int) -> Case:
     names = [f"s{i}" for i in range(n_sources)]
     parents = [names[max(0, i - 2) : i] if rng.random() < 0.4 else [] for i in range(n_sources)]
     factors = [
-        conditional(rng, name, Element(), n_classes, parents=own)
-        for name, own in zip(names, parents, strict=True)
+        conditional(rng, name, Element(), n_classes, parents=own) for name, own in zip(names, parents, strict=True)
     ]
     lengths = [int(rng.integers(1, 7)), 0, int(rng.integers(1, 5))]
     votes = random_votes(rng, dict.fromkeys(names, Element()), lengths, n_classes, {}, missing=0.1)

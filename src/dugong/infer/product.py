@@ -11,6 +11,8 @@ the sequences are.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import accumulate
 
 import numpy as np
 
@@ -161,9 +163,11 @@ class Product:
 
     def _read(self, rows: IntArray, slots: tuple[int, ...]) -> None:
         labels = self.chain.labels[rows[:, 0]]
-        for slot, place in enumerate(slots):
-            coarse, column = self.coarse[place], self._slot_column(slots, slot)
-            rows[:, column] = _letters(coarse.link, rows[:, column], labels == coarse.positive)
+        columns = self._slot_columns(slots)
+        for place in set(slots):
+            own = [column for column, owner in zip(columns, slots, strict=False) if owner == place]
+            positive = labels == self.coarse[place].positive
+            rows[:, own] = _letters(self.coarse[place].link, rows[:, own], positive)
 
     def _remember(self, layer: Layer) -> int:
         if len(layer.rows) > MOST_STATES:
@@ -219,8 +223,12 @@ class Product:
         return self._slot_column(layer.slots, layer.slots.index(place))
 
     def _slot_column(self, slots: tuple[int, ...], slot: int) -> int:
+        return self._slot_columns(slots)[slot]
+
+    def _slot_columns(self, slots: tuple[int, ...]) -> list[int]:
+        """First column of every open task."""
         first = 1 + sum(coarse.memory for coarse in self.coarse)
-        return first + sum(self.coarse[place].width for place in slots[:slot])
+        return list(accumulate((self.coarse[place].width for place in slots), initial=first))
 
     def _report_size(self, layer: Layer) -> None:
         """Name the declaration that makes the product too large."""
@@ -252,25 +260,45 @@ def _advice(coarse: Coarse, n_open: int) -> str:
 
 
 def _accepts(coarse: Coarse, states: IntArray) -> BoolArray:
-    values, inverse = np.unique(states, return_inverse=True)
-    return np.array([automata.accept(coarse.link, int(value)) for value in values])[inverse]
+    bound = _bound(states)
+    return np.asarray(_accept_table(coarse.link, bound)[states + bound])
 
 
 def _letters(link: Link, states: IntArray, positive: BoolArray) -> IntArray:
-    """`automata.step` for many states at once."""
-    values, inverse = np.unique(states, return_inverse=True)
-    table = np.array([[automata.step(link, int(value), letter) for letter in (False, True)] for value in values])
-    return np.asarray(table[inverse, positive.astype(np.int64)])
+    """`automata.step` for many states (one row per value of `positive`) at once."""
+    bound = _bound(states)
+    letters = np.broadcast_to(positive[:, None], states.shape).astype(np.int64)
+    return np.asarray(_step_table(link, bound)[states + bound, letters])
+
+
+def _bound(states: IntArray) -> int:
+    """A power of two that no automaton state exceeds, so that few tables are ever made."""
+    return 1 << int(np.abs(states).max(initial=1)).bit_length()
+
+
+@lru_cache(maxsize=64)
+def _step_table(link: Link, bound: int) -> IntArray:
+    return np.array(
+        [[automata.step(link, state, letter) for letter in (False, True)] for state in range(-bound, bound + 1)]
+    )
+
+
+@lru_cache(maxsize=64)
+def _accept_table(link: Link, bound: int) -> BoolArray:
+    return np.array([automata.accept(link, state) for state in range(-bound, bound + 1)])
 
 
 def _unique_rows(rows: IntArray) -> tuple[IntArray, IntArray]:
     """Distinct rows in lexicographic order, and the place of every row among them."""
     keys, size = np.zeros(len(rows), dtype=np.int64), 1
-    for column in rows.T:
-        span = int(column.max()) - int(column.min()) + 1
+    lows, highs = rows.min(axis=0), rows.max(axis=0)
+    for column, low, high in zip(rows.T, lows.tolist(), highs.tolist(), strict=True):
+        span = high - low + 1
+        if span == 1:
+            continue
         if size * span > 2**62:
             values, keys = np.unique(keys, return_inverse=True)
             size = len(values)
-        keys, size = keys * span + (column - column.min()), size * span
+        keys, size = keys * span + (column - low), size * span
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     return np.ascontiguousarray(rows[first]), inverse.astype(np.int64)
