@@ -14,7 +14,7 @@ from dugong.estimate.laws import Laws
 from dugong.graph import SourceGraph
 from dugong.infer.parameters import Conditional, Crossed, FullTable, Temporal
 from dugong.priors import Markov, Patterns
-from dugong.tasks import Element, Sequence, SpanTable, Spans, Window
+from dugong.tasks import Element, Sequence, Spans, SpanTable, Window
 from dugong.worlds import (
     Block,
     CrossedBlock,
