@@ -1,0 +1,99 @@
+"""End models: networks and classifiers that learn from probabilistic labels.
+
+The last stage of the pipeline. In: raw data and the probabilities of a label model. Out: a model that needs no
+votes. The networks and the trainer need the extra `torch`, which is imported when one of their names is first
+used; windows of context and scikit-learn classifiers work without it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from dugong.exceptions import MissingExtraError
+
+if TYPE_CHECKING:
+    from dugong.endmodels import networks
+    from dugong.endmodels.classifiers import train_sklearn
+    from dugong.endmodels.errors import EndModelError
+    from dugong.endmodels.networks import (
+        FrameSequenceNet,
+        WindowLSTM,
+        cnn_lstm,
+        densenet40,
+        resnet3d18,
+        resnet18,
+        resnet50,
+    )
+    from dugong.endmodels.predicting import predict
+    from dugong.endmodels.progress import TrainingProgress
+    from dugong.endmodels.result import Epoch, Training
+    from dugong.endmodels.seeds import SeedScore, SeedSummary, train_seeds
+    from dugong.endmodels.trainer import train
+    from dugong.endmodels.weights import LoadedWeights, load_weights, save_weights
+    from dugong.endmodels.windows import Padded, context_windows, pad_sequences
+
+_HOMES = {
+    "classifiers": ("train_sklearn",),
+    "errors": ("EndModelError",),
+    "networks": (
+        "FrameSequenceNet",
+        "WindowLSTM",
+        "cnn_lstm",
+        "densenet40",
+        "resnet18",
+        "resnet3d18",
+        "resnet50",
+    ),
+    "predicting": ("predict",),
+    "progress": ("TrainingProgress",),
+    "result": ("Epoch", "Training"),
+    "seeds": ("SeedScore", "SeedSummary", "train_seeds"),
+    "trainer": ("train",),
+    "weights": ("LoadedWeights", "load_weights", "save_weights"),
+    "windows": ("Padded", "context_windows", "pad_sequences"),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "EndModelError",
+    "Epoch",
+    "FrameSequenceNet",
+    "LoadedWeights",
+    "Padded",
+    "SeedScore",
+    "SeedSummary",
+    "Training",
+    "TrainingProgress",
+    "WindowLSTM",
+    "cnn_lstm",
+    "context_windows",
+    "densenet40",
+    "load_weights",
+    "networks",
+    "pad_sequences",
+    "predict",
+    "resnet3d18",
+    "resnet18",
+    "resnet50",
+    "save_weights",
+    "train",
+    "train_seeds",
+    "train_sklearn",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'dugong.endmodels' has no attribute {name!r}")
+    try:
+        module = import_module(f"dugong.endmodels.{_HOME.get(name, name)}")
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != "torch":
+            raise
+        raise MissingExtraError("torch", "torch", f"dugong.endmodels.{name}") from error
+    return module if name == "networks" else getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -1,0 +1,31 @@
+"""The paper's end models, written from the published architectures.
+
+| task | network | parameters |
+|---|---|---|
+| Basketball | `resnet18` | 11,689,512 at 1000 classes |
+| Interview | `resnet50` | 25,557,032 at 1000 classes |
+| Shot | `resnet3d18`, 16 frames | 33,235,280 at 400 classes |
+| BAV | `cnn_lstm`: `densenet40` (1,019,722 at 10 classes), bidirectional LSTM, soft attention | 1,673,666 |
+| Gait | `WindowLSTM`: bidirectional LSTM of 300, multiplicative attention | 1,100,402 with 6 sensors |
+
+All return logits, one column per class.
+"""
+
+from dugong.endmodels.networks.densenet import DenseNet, densenet40
+from dugong.endmodels.networks.frames import FrameSequenceNet, cnn_lstm
+from dugong.endmodels.networks.residual import ResNet
+from dugong.endmodels.networks.resnet import resnet18, resnet50
+from dugong.endmodels.networks.resnet3d import resnet3d18
+from dugong.endmodels.networks.window import WindowLSTM
+
+__all__ = [
+    "DenseNet",
+    "FrameSequenceNet",
+    "ResNet",
+    "WindowLSTM",
+    "cnn_lstm",
+    "densenet40",
+    "resnet3d18",
+    "resnet18",
+    "resnet50",
+]

@@ -1,0 +1,171 @@
+"""Residual networks over images or clips (He et al. 2016; Hara et al. 2018 for clips).
+
+A stem (7 wide convolution, max pooling), four stages of residual blocks with 64, 128, 256 and 512 channels, the
+mean over all positions, a linear layer. Images have two axes of positions, clips three. Weights are named as in
+widely used files: conv1, bn1, layer1.0.conv1, layer2.0.downsample.0, fc.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from dugong.endmodels.errors import EndModelError
+from dugong.endmodels.networks.shapes import check_input
+
+__all__ = ["BasicBlock", "Block", "Bottleneck", "Dims", "ResNet", "Shortcut"]
+
+Dims = Literal[2, 3]
+Shortcut = Literal["A", "B"]
+
+STAGES = (64, 128, 256, 512)
+AXES = {2: "n, channels, height, width", 3: "n, channels, frames, height, width"}
+
+
+def convolution(dims: Dims, channels: tuple[int, int], size: int, stride: int | tuple[int, ...] = 1) -> nn.Module:
+    """A convolution without bias that keeps the positions (up to the stride)."""
+    kind = nn.Conv2d if dims == 2 else nn.Conv3d
+    return kind(*channels, kernel_size=size, stride=stride, padding=size // 2, bias=False)  # type: ignore[arg-type]
+
+
+def normalisation(dims: Dims, channels: int) -> nn.Module:
+    """Batch normalisation."""
+    return nn.BatchNorm2d(channels) if dims == 2 else nn.BatchNorm3d(channels)
+
+
+class ZeroPadding(nn.Module):
+    """Shortcut A: every second position, and zeros for the new channels; no parameters."""
+
+    def __init__(self, dims: Dims, channels: tuple[int, int], stride: int) -> None:
+        super().__init__()
+        self.steps = (slice(None), slice(None), *[slice(None, None, stride)] * dims)
+        self.padding = (0, 0) * dims + (0, channels[1] - channels[0])
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the thinned and padded input."""
+        return functional.pad(x[self.steps], self.padding)
+
+
+class BasicBlock(nn.Module):
+    """Two 3 wide convolutions beside a shortcut."""
+
+    expansion = 1
+
+    def __init__(self, dims: Dims, channels: tuple[int, int], stride: int, downsample: nn.Module | None) -> None:
+        super().__init__()
+        self.conv1 = convolution(dims, channels, 3, stride)
+        self.bn1 = normalisation(dims, channels[1])
+        self.conv2 = convolution(dims, (channels[1], channels[1]), 3)
+        self.bn2 = normalisation(dims, channels[1])
+        self.downsample = downsample
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the shortcut plus what the block adds."""
+        shortcut = x if self.downsample is None else self.downsample(x)
+        y = functional.relu(self.bn1(self.conv1(x)))
+        return functional.relu(self.bn2(self.conv2(y)) + shortcut)
+
+
+class Bottleneck(nn.Module):
+    """A 3 wide convolution between two 1 wide ones, beside a shortcut. The stride is in the wide one."""
+
+    expansion = 4
+
+    def __init__(self, dims: Dims, channels: tuple[int, int], stride: int, downsample: nn.Module | None) -> None:
+        super().__init__()
+        inner, outer = channels[1], channels[1] * self.expansion
+        self.conv1 = convolution(dims, (channels[0], inner), 1)
+        self.bn1 = normalisation(dims, inner)
+        self.conv2 = convolution(dims, (inner, inner), 3, stride)
+        self.bn2 = normalisation(dims, inner)
+        self.conv3 = convolution(dims, (inner, outer), 1)
+        self.bn3 = normalisation(dims, outer)
+        self.downsample = downsample
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the shortcut plus what the block adds."""
+        shortcut = x if self.downsample is None else self.downsample(x)
+        y = functional.relu(self.bn1(self.conv1(x)))
+        y = functional.relu(self.bn2(self.conv2(y)))
+        return functional.relu(self.bn3(self.conv3(y)) + shortcut)
+
+
+Block = type[BasicBlock] | type[Bottleneck]
+
+
+class ResNet(nn.Module):
+    """A residual network.
+
+    Parameters
+    ----------
+    dims : 2 or 3
+        Images or clips.
+    block : BasicBlock or Bottleneck
+    depths : blocks per stage
+    n_classes : int or None
+        None: return the features before the linear layer, `n_features` of them.
+    in_channels : int
+    stem_stride : stride of the first convolution, one number per axis
+    shortcut : {"B", "A"}
+        Where the number of channels changes: a 1 wide convolution, or zeros.
+    """
+
+    def __init__(
+        self,
+        dims: Dims,
+        block: Block,
+        depths: tuple[int, int, int, int],
+        *,
+        n_classes: int | None,
+        in_channels: int = 3,
+        stem_stride: int | tuple[int, ...] = 2,
+        shortcut: Shortcut = "B",
+    ) -> None:
+        super().__init__()
+        if shortcut not in ("A", "B"):
+            raise EndModelError(f"shortcut must be 'A' or 'B'; found {shortcut!r}.")
+        self.axes = AXES[dims]
+        self.n_features = STAGES[-1] * block.expansion
+        self.conv1 = convolution(dims, (in_channels, STAGES[0]), 7, stem_stride)
+        self.bn1 = normalisation(dims, STAGES[0])
+        self.maxpool = nn.MaxPool2d(3, 2, 1) if dims == 2 else nn.MaxPool3d(3, 2, 1)
+        width = STAGES[0]
+        for stage, (channels, depth) in enumerate(zip(STAGES, depths, strict=True)):
+            layer = _stage(dims, block, (width, channels), depth, stride=1 if stage == 0 else 2, shortcut=shortcut)
+            self.add_module(f"layer{stage + 1}", layer)
+            width = channels * block.expansion
+        self.fc = nn.Identity() if n_classes is None else nn.Linear(width, n_classes)
+        initialise(self)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return logits (or features), shape (n, n_classes)."""
+        check_input(x, self.axes)
+        y = self.maxpool(functional.relu(self.bn1(self.conv1(x))))
+        for stage in range(len(STAGES)):
+            y = self.get_submodule(f"layer{stage + 1}")(y)
+        logits: Tensor = self.fc(torch.flatten(y, 2).mean(dim=2))
+        return logits
+
+
+def _stage(
+    dims: Dims, block: Block, channels: tuple[int, int], depth: int, *, stride: int, shortcut: Shortcut
+) -> nn.Sequential:
+    width = channels[1] * block.expansion
+    downsample: nn.Module | None = None
+    if stride != 1 or channels[0] != width:
+        if shortcut == "A":
+            downsample = ZeroPadding(dims, (channels[0], width), stride)
+        else:
+            downsample = nn.Sequential(convolution(dims, (channels[0], width), 1, stride), normalisation(dims, width))
+    first = block(dims, channels, stride, downsample)
+    return nn.Sequential(first, *(block(dims, (width, channels[1]), 1, None) for _ in range(depth - 1)))
+
+
+def initialise(network: nn.Module) -> None:
+    """Normal weights that keep the variance of the gradient through rectified convolutions (He et al. 2015)."""
+    for module in network.modules():
+        if isinstance(module, nn.Conv2d | nn.Conv3d):
+            nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")

@@ -1,0 +1,90 @@
+"""What training returns: the trained network and how it got there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+from torch import Tensor, nn
+
+__all__ = ["Epoch", "Stopped", "Training"]
+
+Stopped = Literal["epochs", "patience"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Epoch:
+    """One pass over the training data.
+
+    Attributes
+    ----------
+    number : int
+        From 1.
+    loss : float
+        Mean training loss while the weights were moving.
+    dev_loss, dev_f1 : float or None
+        On the dev set, after the epoch; None without one.
+    improved : bool
+        Whether no earlier epoch was as good on the dev set.
+    """
+
+    number: int
+    loss: float
+    dev_loss: float | None
+    dev_f1: float | None
+    improved: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Training:
+    """A trained network.
+
+    Attributes
+    ----------
+    model : torch.nn.Module
+        A trained copy of the network that was given, with the weights of the best epoch.
+    history : tuple of Epoch
+    best_epoch : int
+        The epoch whose weights were kept: the best on the dev set, else the last.
+    stopped : str
+        "epochs" if all were run, "patience" if the dev set had stopped improving.
+    n_examples, n_left_out : int
+        Examples that were learned from, and those without a label or weight.
+    seed : int
+    """
+
+    model: nn.Module
+    history: tuple[Epoch, ...]
+    best_epoch: int
+    stopped: Stopped
+    n_examples: int
+    n_left_out: int
+    seed: int
+
+    @property
+    def best(self) -> Epoch:
+        """The epoch whose weights were kept."""
+        return self.history[self.best_epoch - 1]
+
+    @property
+    def weights(self) -> Mapping[str, Tensor]:
+        """The weights of the best epoch by name, as `save_weights` writes them."""
+        return MappingProxyType({name: tensor.detach() for name, tensor in self.model.state_dict().items()})
+
+    def __str__(self) -> str:
+        lines = ["epoch      loss  dev loss    dev F1"]
+        for epoch in self.history:
+            numbers = "  ".join(_cell(value) for value in (epoch.loss, epoch.dev_loss, epoch.dev_f1))
+            lines.append(f"{epoch.number:5}  {numbers}{'  *' if epoch.number == self.best_epoch else ''}")
+        reason = "the dev set stopped improving" if self.stopped == "patience" else "all epochs were run"
+        left_out = f", {self.n_left_out:,} left out" if self.n_left_out else ""
+        lines.append(f"weights of epoch {self.best_epoch}; {reason}; {self.n_examples:,} examples{left_out}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def _cell(value: float | None) -> str:
+    return "       -" if value is None else f"{value:8.4f}"
