@@ -26,7 +26,7 @@ from dugong.infer import engine
 from dugong.infer.explain import Explanation, explain
 from dugong.infer.labels import label_table
 from dugong.infer.parameters import Parameters, Temporal
-from dugong.moments import Moments, Shapes, assign_groups, count
+from dugong.moments import Grouping, Moments, Shapes, assign_groups, count
 from dugong.priors import Prior
 from dugong.store import StoredModel, load_model, save_model
 from dugong.summary import ModelSummary, look, summarize_model
@@ -109,8 +109,9 @@ class LabelModel(Configured):
             return self._learn(votes, evidence, groups)
         design = self._design(votes)
         plan = plan_for(design, resolve_estimator(self.estimator))
-        moments = count(votes, plan, assign_groups(votes, groups))
-        return self._estimate(design, moments, votes, evidence)
+        grouping = assign_groups(votes, groups)
+        moments = count(votes, plan, grouping)
+        return self._estimate(design, moments, votes, evidence, grouping)
 
     def partial_fit(self, votes: Votes, groups: Sequence[object] | None = None) -> Self:
         """Add the moments of more votes to those seen before, and estimate anew.
@@ -128,7 +129,7 @@ class LabelModel(Configured):
     def fit_moments(self, moments: Moments, votes: Votes) -> Self:
         """Estimate from moments that were counted elsewhere; `votes` only says what is voted on."""
         self._check_streamable(votes)
-        return self._estimate(self._design(votes), moments, votes, None, stream=True)
+        return self._estimate(self._design(votes), moments, votes, None, None)
 
     def _learns(self, votes: Votes) -> bool:
         """Whether something beside the tables is learned, or there are more classes than the closed forms handle."""
@@ -158,19 +159,33 @@ class LabelModel(Configured):
         return {name: np.asarray(table, dtype=np.float64) for name, table in (self.accuracies or {}).items()}
 
     def _estimate(
-        self, design: Design, moments: Moments, votes: Votes, evidence: Int8Array | None, *, stream: bool = False
+        self,
+        design: Design,
+        moments: Moments,
+        votes: Votes,
+        evidence: Int8Array | None,
+        grouping: Grouping | None,
     ) -> Self:
-        """Closed forms, then EM where it is asked for or labels are known."""
+        """Closed forms, then EM where it is asked for or labels are known; without a grouping from moments alone."""
         prior, chosen = self.prior, resolve_estimator(self.estimator)
         assert isinstance(prior, Prior)
-        identify(design, prior, moments.shapes, class_names=votes.class_names).check()
-        common = {"signs": self.signs, "accuracies": self._known(), "class_names": votes.class_names}
+        identify(design, prior, moments.shapes, moments=moments, class_names=votes.class_names).check()
+        known, names = self._known(), votes.class_names
         if isinstance(chosen, Paper):
-            fitted = fit_paper(design, moments, prior, **common)  # type: ignore[arg-type]
+            fitted = fit_paper(design, moments, prior, signs=self.signs, accuracies=known, class_names=names)
         else:
-            sample = None if stream else votes
-            fitted = fit_centred(design, moments, prior, votes=sample, n_threads=self.n_threads, **common)  # type: ignore[arg-type]
-        errors = jackknife(design, moments, fitted, signs=self.signs, accuracies=self._known())
+            fitted = fit_centred(
+                design,
+                moments,
+                prior,
+                votes=None if grouping is None else votes,
+                grouping=grouping,
+                signs=self.signs,
+                accuracies=known,
+                class_names=names,
+                n_threads=self.n_threads,
+            )
+        errors = jackknife(design, moments, fitted, signs=self.signs, accuracies=known)
         if isinstance(chosen, EM) or evidence is not None:
             settings = chosen if isinstance(chosen, EM) else EM(max_iter=_STEPS_WITH_GOLD)
             fitted, prior = refine(

@@ -7,7 +7,7 @@ The default ``"learn"`` settings are resolved before this stage.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from dugong.estimate.result import Estimate, Note
 from dugong.estimate.settings import Estimator, Paper
 from dugong.estimate.slopes import Slopes
 from dugong.infer.engine import expected_counts, posterior
-from dugong.moments import Moments, Plan
+from dugong.moments import Grouping, Moments, Plan
 from dugong.priors import Prior
 from dugong.priors.moments import sample_balance_variance
 from dugong.tasks import Element, Resolution
@@ -35,11 +35,18 @@ _SIGNS = np.array([-1.0, 1.0])
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Fitted:
-    """An estimate with what it was made from; there are slopes if it is the centred one."""
+    """An estimate with what it was made from.
+
+    Attributes
+    ----------
+    slopes : of the centred estimate, else None
+    balances : mean of y without each group, by resolution, where the sample's own class balance was used
+    """
 
     estimate: Estimate
     laws: Laws
     slopes: Slopes | None = None
+    balances: Mapping[Resolution, FloatArray] = field(default_factory=dict)
 
 
 def plan_for(design: Design, estimator: Estimator) -> Plan:
@@ -96,18 +103,26 @@ def fit_centred(
     prior: Prior,
     *,
     votes: Votes | None = None,
+    grouping: Grouping | None = None,
     signs: str = "group",
     accuracies: Mapping[str, FloatArray] | None = None,
     class_names: tuple[str, ...] | None = None,
     n_threads: int | None = None,
 ) -> Fitted:
-    """Estimate with the prior's class balance; then, where that is uncertain, once more with the sample's own."""
+    """Estimate with the prior's class balance; then, where that is uncertain, once more with the sample's own.
+
+    Parameters
+    ----------
+    grouping : how `moments` were divided into groups, so that the jackknife can leave a group's balance out as well
+    """
     laws = Laws(prior, moments.shapes, class_names)
     estimate, slopes = estimate_centred(design, moments, laws, signs=signs, accuracies=accuracies)
     first = Fitted(estimate=estimate, laws=laws, slopes=slopes)
     if votes is None or not balance_matters(prior, moments):
         return first
-    balance = sample_balance(votes, estimate, prior, n_threads)
+    found = sample_labels(votes, estimate, prior, n_threads)
+    balance = {resolution: float(labels.mean()) for resolution, labels in found.items()}
+    balances = {} if grouping is None else {r: _without_groups(votes, grouping, r, y) for r, y in found.items()}
     laws = laws.with_balance(balance)
     estimate, slopes = estimate_centred(design, moments, laws, signs=signs, accuracies=accuracies)
     note = Note(
@@ -116,7 +131,7 @@ def fit_centred(
         + ", ".join(f"{resolution.name} {mean:+.3f}" for resolution, mean in balance.items()),
     )
     diagnostics = replace(estimate.diagnostics, notes=(*estimate.diagnostics.notes, note))
-    return Fitted(estimate=replace(estimate, diagnostics=diagnostics), laws=laws, slopes=slopes)
+    return Fitted(estimate=replace(estimate, diagnostics=diagnostics), laws=laws, slopes=slopes, balances=balances)
 
 
 def balance_matters(prior: Prior, moments: Moments) -> bool:
@@ -127,14 +142,18 @@ def balance_matters(prior: Prior, moments: Moments) -> bool:
     return float(np.sqrt(variance)) / 2 > NEGLIGIBLE_BALANCE
 
 
-def sample_balance(
+def sample_labels(
     votes: Votes, estimate: Estimate, prior: Prior, n_threads: int | None = None
-) -> dict[Resolution, float]:
-    """Mean of y by resolution over this very sample: the posterior mean under a first estimate (one exact E-step)."""
+) -> dict[Resolution, FloatArray]:
+    """Posterior mean of y of every task by resolution, under a first estimate (one exact E-step)."""
     resolutions = tuple(dict.fromkeys([Element(), *(info.resolution for info in votes.sources)]))
     found = posterior(votes, estimate.parameters, prior, resolutions=resolutions, n_threads=n_threads)
-    return {
-        resolution: float((found.probabilities[resolution] @ _SIGNS).mean())
-        for resolution in resolutions
-        if len(found.probabilities[resolution])
-    }
+    return {r: found.probabilities[r] @ _SIGNS for r in resolutions if len(found.probabilities[r])}
+
+
+def _without_groups(votes: Votes, grouping: Grouping, resolution: Resolution, labels: FloatArray) -> FloatArray:
+    """Mean of y over all tasks but those of each group, shape (n_groups,)."""
+    groups = grouping.of_tasks(votes.layout(resolution))
+    sums = np.bincount(groups, labels, grouping.n_groups)
+    counts = np.bincount(groups, minlength=grouping.n_groups)
+    return np.asarray((sums.sum() - sums) / np.maximum(len(labels) - counts, 1))

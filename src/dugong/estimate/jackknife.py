@@ -7,7 +7,7 @@ size, so the weighted form is used (Busing, Meijer and van der Leeden 1999); gro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -49,21 +49,29 @@ def jackknife(
     known = accuracies or {}
     if len(groups) < 2:
         return _unknown(full, len(groups))
+    laws = [_without(fitted, int(group)) for group in groups]
     if fitted.slopes is not None:
         replicates = _Replicates(
             design=design,
             moments=moments,
-            laws=fitted.laws,
+            laws=laws,
             slopes=fitted.slopes,
             accuracies=known,
             groups=groups,
         ).tables()
     else:
         replicates = (
-            raw_tables(paper_tables(design, moments.without(int(g)), fitted.laws, signs=signs, accuracies=known))
-            for g in groups
+            raw_tables(paper_tables(design, moments.without(int(group)), law, signs=signs, accuracies=known))
+            for group, law in zip(groups, laws, strict=True)
         )
     return spread(full, list(replicates), sizes[groups] / sizes.sum())
+
+
+def _without(fitted: Fitted, group: int) -> Laws:
+    """Prior moments without one group: they change where the sample's own class balance was used."""
+    if not fitted.balances:
+        return fitted.laws
+    return fitted.laws.with_balance({where: float(means[group]) for where, means in fitted.balances.items()})
 
 
 def group_sizes(design: Design, moments: Moments) -> FloatArray:
@@ -129,7 +137,7 @@ class _Replicates:
 
     design: Design
     moments: Moments
-    laws: Laws
+    laws: Sequence[Laws]
     slopes: Slopes
     accuracies: Mapping[str, FloatArray]
     groups: IntArray
@@ -140,9 +148,9 @@ class _Replicates:
         beta = replicate_slopes(design, self.moments, self.laws, self.slopes, self.groups)
         free = [i.name for i in design.sources if design.levels[i.name] != "full" and i.name not in self.accuracies]
         single = {name: self._single(name, beta) for name in free}
-        for place, group in enumerate(self.groups):
+        for place in range(len(self.groups)):
             others = [info.name for info in design.sources if info.name not in single]
-            joint = self._joint(int(group), beta[place]) if others or design.graph.edges else None
+            joint = self._joint(place, beta[place]) if others or design.graph.edges else None
             accuracies = {name: tables[place] for name, tables in single.items()}
             if joint is None:
                 yield RawTables(accuracies=accuracies, correlations={})
@@ -152,11 +160,11 @@ class _Replicates:
                 correlations={edge: raw_correlation(joint, edge) for edge in design.graph.edges},
             )
 
-    def _joint(self, group: int, beta: FloatArray) -> CentredTables:
+    def _joint(self, place: int, beta: FloatArray) -> CentredTables:
         return CentredTables(
             design=self.design,
-            moments=self.moments.without(group),
-            laws=self.laws,
+            moments=self.moments.without(int(self.groups[place])),
+            laws=self.laws[place],
             slopes=replace(self.slopes, beta=beta),
             accuracies=self.accuracies,
         )
@@ -173,7 +181,8 @@ class _Replicates:
         slope = np.zeros_like(votes)
         slope[..., :N_INDICATORS] = own
         slope[..., N_INDICATORS] = -own.sum(axis=2)
-        mean = self.laws.mean(design.info(name).resolution, by_position=by_position)[: votes.shape[1]]
-        shift = np.array([-1.0, 1.0]) - mean[:, np.newaxis]
-        tables = votes[:, :, np.newaxis, :] + slope[:, :, np.newaxis, :] * shift[np.newaxis, :, :, np.newaxis]
+        where = design.info(name).resolution
+        mean = np.stack([law.mean(where, by_position=by_position)[: votes.shape[1]] for law in self.laws])
+        shift = np.array([-1.0, 1.0]) - mean[:, :, np.newaxis]
+        tables = votes[:, :, np.newaxis, :] + slope[:, :, np.newaxis, :] * shift[:, :, :, np.newaxis]
         return np.asarray(tables if by_position else tables[:, 0])

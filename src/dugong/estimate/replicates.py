@@ -6,13 +6,13 @@ change between them; unknowns, rows and signs are those of the full solution.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 import numpy as np
 
 from dugong.estimate.design import Design
-from dugong.estimate.equations import covariances, make_equations
+from dugong.estimate.equations import N_INDICATORS, covariances, make_equations
 from dugong.estimate.laws import Laws
 from dugong.estimate.slopes import Slopes, SolvedStage
 from dugong.estimate.solve import Equations
@@ -22,19 +22,28 @@ from dugong.types import FloatArray, IntArray
 _STEPS = 3
 
 
-def replicate_slopes(design: Design, moments: Moments, laws: Laws, slopes: Slopes, groups: IntArray) -> FloatArray:
-    """Slopes without each of the given groups, shape (n_groups, n_unknowns)."""
+def replicate_slopes(
+    design: Design, moments: Moments, laws: Sequence[Laws], slopes: Slopes, groups: IntArray
+) -> FloatArray:
+    """Slopes without each of the given groups, shape (n_groups, n_unknowns); `laws` are those without each group."""
     beta = np.tile(slopes.beta, (len(groups), 1))
     for stage in slopes.stages:
-        equations, origins = make_equations(design, moments, laws, slopes.unknowns, stage.rows)
+        equations, origins = make_equations(design, moments, laws[0], slopes.unknowns, stage.rows)
         values, variances = _replicated(moments, origins, groups)
+        scales = _scales(moments, laws, origins, equations)
         member = stage.solved | stage.known
         touched = stage.solved[equations.left] | stage.solved[equations.right]
         usable = touched & member[equations.left] & member[equations.right]
         usable &= (equations.scale != 0) & (equations.variance > 0)
-        chosen = equations.only(usable)
         for place in range(len(groups)):
-            beta[place] = _solve(chosen, values[place, usable], variances[place, usable], beta[place], stage)
+            chosen = Equations(
+                left=equations.left[usable],
+                right=equations.right[usable],
+                value=values[place, usable],
+                scale=scales[place, usable],
+                variance=variances[place, usable],
+            )
+            beta[place] = _solve(chosen, beta[place], stage)
     return beta
 
 
@@ -59,20 +68,31 @@ def _replicated(moments: Moments, origins: Iterable[Row], groups: IntArray) -> t
     return np.concatenate(values, axis=1), np.concatenate(variances, axis=1)
 
 
-def _solve(
-    equations: Equations, value: FloatArray, variance: FloatArray, beta: FloatArray, stage: SolvedStage
-) -> FloatArray:
+def _scales(moments: Moments, laws: Sequence[Laws], origins: list[Row], equations: Equations) -> FloatArray:
+    """Cov(y, y') of every equation under the laws of every replicate, (n_groups, n_equations)."""
+    if all(law is laws[0] for law in laws):
+        return np.broadcast_to(equations.scale, (len(laws), len(equations.scale)))
+    parts = []
+    for row, same in groupby(origins):
+        size = len(list(same)) // N_INDICATORS**2
+        where = [moments.resolution(name) for name in row.sources]
+        found = np.stack([law.pair(row, where[0], where[1]).covariance[:size] for law in laws])
+        parts.append(np.repeat(found, N_INDICATORS**2, axis=1))
+    return np.concatenate(parts, axis=1)
+
+
+def _solve(equations: Equations, beta: FloatArray, stage: SolvedStage) -> FloatArray:
     """A few Gauss-Newton steps on ``value = scale * beta[left] * beta[right]`` for the unknowns of a stage."""
     columns = np.flatnonzero(stage.solved)
     place = np.full(len(beta), len(columns))
     place[columns] = np.arange(len(columns))
-    weight = np.divide(1.0, variance, out=np.zeros_like(variance), where=variance > 0)
+    weight = np.divide(1.0, equations.variance, out=np.zeros_like(equations.variance), where=equations.variance > 0)
     left, right, size = place[equations.left], place[equations.right], len(columns) + 1
     beta = beta.copy()
     for _ in range(_STEPS):
         by_left = equations.scale * beta[equations.right]
         by_right = equations.scale * beta[equations.left]
-        residual = value - by_left * beta[equations.left]
+        residual = equations.value - by_left * beta[equations.left]
         gradient = np.bincount(left, weight * by_left * residual, size)
         gradient += np.bincount(right, weight * by_right * residual, size)
         cross = np.bincount(left * size + right, weight * by_left * by_right, size * size).reshape(size, size)

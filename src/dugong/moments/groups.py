@@ -16,6 +16,7 @@ import numpy as np
 
 from dugong.exceptions import VoteError
 from dugong.moments._kernels import hash_sequences, spread_duplicates
+from dugong.tasks import Layout
 from dugong.types import AnyArray, IntArray
 from dugong.votes import Votes
 
@@ -34,6 +35,12 @@ class Grouping:
     base: IntArray
     blocks: IntArray
     n_groups: int
+
+    def of_tasks(self, layout: Layout) -> IntArray:
+        """Group of every task of a resolution: that of its first element."""
+        owners = layout.owners()
+        lengths = np.maximum(layout.lengths[owners], 1)
+        return np.asarray(self.base[owners] + layout.bounds()[0] * self.blocks[owners] // lengths)
 
 
 def assign_groups(votes: Votes, groups: Sequence[object] | AnyArray | None = None) -> Grouping:
