@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ def random_spans(rng: np.random.Generator, lengths: list[int]) -> SpanTable:
     spans = []
     for length in lengths:
         cuts = np.flatnonzero(rng.random(length + 1) < 0.5).tolist()
-        pairs = list(zip(cuts[:-1], cuts[1:], strict=True))
+        pairs = list(pairwise(cuts))
         spans.append([pair for pair in pairs if rng.random() < 0.8])
     return SpanTable.from_lists(spans)
 

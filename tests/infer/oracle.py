@@ -31,7 +31,8 @@ def enumerate_patterns(votes, parameters, prior, sequence, resolutions, evidence
     given = {name: _columns(votes, name, sequence) for name in votes.source_names}
     known = [0] * length if evidence is None else evidence[votes.layout("element").rows(sequence)].tolist()
     found = []
-    for elements, free, weight in _prior_patterns(prior, length, votes):
+    for elements, free, prior_weight in _prior_patterns(prior, length, votes):
+        weight = prior_weight
         labels = {
             resolution: [_label(votes, resolution, elements, free, i, b) for i, b in enumerate(own)]
             for resolution, own in bounds.items()

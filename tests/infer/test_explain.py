@@ -77,8 +77,8 @@ def test_own_votes_are_log_likelihood_ratios() -> None:
     votes, parameters, chain = small()
     found = explain(votes, parameters, chain, 0, 0)
     assert found.prior == pytest.approx(np.log(0.25 / 0.75), abs=1e-12)
-    credits = {own.source: own.log_odds for own in found.own_votes}
-    assert credits == pytest.approx({"a": np.log(0.8 / 0.2), "b": np.log(0.6 / 0.2)}, abs=1e-12)
+    gained = {own.source: own.log_odds for own in found.own_votes}
+    assert gained == pytest.approx({"a": np.log(0.8 / 0.2), "b": np.log(0.6 / 0.2)}, abs=1e-12)
     assert found.target == 1
     assert found.resolution == Element()
 

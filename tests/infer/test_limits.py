@@ -142,7 +142,7 @@ def test_impossible_votes_name_the_sequence(rng) -> None:
     columns = (np.array([1, 1, 1, -1], dtype=np.int8),)
     votes = Votes(sources=(SourceInfo(name="a"),), columns=columns, lengths=np.array([2, 2]), ids=np.array(["x", "y"]))
     for question in (engine.posterior, engine.decode, engine.expected_counts):
-        with pytest.raises(PriorError, match="'y'.*probability zero"):
+        with pytest.raises(PriorError, match=r"'y'.*probability zero"):
             question(votes, same_table(votes, never), STAY)
     twice = Votes(sources=votes.sources * 1, columns=columns, lengths=np.array([2, 2]))
     contradiction = np.array([0, 0, -1, 0], dtype=np.int8)

@@ -20,8 +20,11 @@ _UP, _DOWN = 2.0**512, 2.0**-512
 _LN2 = 0.6931471805599453
 
 entry = njit(cache=True, nogil=True)
-# Called from other kernels only: no wrapper for Python, which would take longer to compile than the loop itself.
-inner = njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)
+# Called from other kernels only, and without allocating: no wrapper for Python, which takes longer to compile than
+# the loop itself, and no reference counting, which takes longer to run.
+inner = njit(  # type: ignore[call-overload]  # options that the type stubs of numba leave out
+    cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False
+)
 
 
 class Machine(NamedTuple):
@@ -137,7 +140,8 @@ def opening_first(block: Block, sequence: int, cursor: IntArray) -> int:
     """Bits of the coarse resolutions that have a task beginning at the first element; sets the cursor back."""
     for r in range(2, len(cursor)):
         cursor[r] = 0
-    return opening_at(block, sequence, cursor[0] * 0, cursor)
+    bits: int = opening_at(block, sequence, cursor[0] * 0, cursor)
+    return bits
 
 
 @inner
@@ -158,7 +162,7 @@ def walk(machine: Machine, block: Block, sequence: int, path: Path) -> int:
     if length == 0:
         return -1
     if cursor[0] < 0:
-        bits = opening_first(block, sequence, cursor)
+        bits: int = opening_first(block, sequence, cursor)
         if machine.start_layer[bits] < 0:
             return bits
         cursor[0] = 0
@@ -188,14 +192,14 @@ def walk(machine: Machine, block: Block, sequence: int, path: Path) -> int:
 @inner
 def container_of(block: Block, sequence: int, place: int, own: int, task: int) -> int:
     """Index, inside the sequence, of the task at `place` that holds the first element of a task; -1 if none."""
-    begin = task
+    begin: int = task
     if own > 0:
         begin = task * block.stride[own - 1]
         if block.size[own - 1] == 0:
             begin = block.span_starts[block.span_first[own - 1] + block.task_first[own, sequence] + task]
     r = place - 1
     if block.size[r] != 0:
-        return begin // block.stride[r]
+        return begin // int(block.stride[r])
     first = block.span_first[r] + block.task_first[place, sequence]
     low, high = first, block.span_first[r] + block.task_first[place, sequence + 1]
     while low < high:

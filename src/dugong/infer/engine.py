@@ -117,7 +117,7 @@ def decode(
         assert isinstance(law, LabelChain)
         _check_unifilar(law)
         places = chained.decode(chained.prepare(votes, factors, law, ()), n_threads)
-    return np.array(votes.classes, dtype=np.int8)[places]
+    return np.asarray(np.array(votes.classes, dtype=np.int8)[places])
 
 
 def sample(
@@ -138,7 +138,7 @@ def sample(
     else:
         assert isinstance(law, LabelChain)
         places = chained.draw(chained.prepare(votes, factors, law, ()), rng, n_draws, n_threads)
-    return np.array(votes.classes, dtype=np.int8)[places]
+    return np.asarray(np.array(votes.classes, dtype=np.int8)[places])
 
 
 def expected_counts(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -299,6 +300,6 @@ def add_counts(
     elements = shape.patterns.labels[Element()].T
     initial = law @ one_hot(elements[0], n_classes)
     pairs = np.zeros((n_classes, n_classes))
-    for before, after in zip(elements[:-1], elements[1:], strict=True):
+    for before, after in pairwise(elements):
         np.add.at(pairs, (before, after), law)
     return initial, pairs

@@ -21,8 +21,8 @@ import numpy as np
 from dugong.exceptions import TaskError
 from dugong.infer.engine import AnyPrior, posterior
 from dugong.infer.parameters import Parameters
-from dugong.tasks import Element, Resolution, describe, find_resolution
-from dugong.types import MISSING, FloatArray, Int8Array
+from dugong.tasks import Resolution, describe, find_resolution
+from dugong.types import MISSING, FloatArray
 from dugong.votes import Votes
 
 
@@ -114,7 +114,9 @@ def explain(
     _check_task(alone, wanted, sequence, task)
     own = _own_votes(alone, parameters, wanted, task)
     others = _other_votes(alone, wanted, task, n_candidates)
-    laws = _laws(alone, parameters, prior, wanted, task, own, others)
+    copies = _variants(alone, own, others)
+    found = posterior(copies, parameters, prior, resolutions=[wanted]).probabilities[wanted]
+    laws = found[task :: len(found) // copies.n_sequences]
     n_own = len(own)
     values = (-1, 1) if laws.shape[1] == 2 else alone.classes
     place = _target_place(values, target, laws[n_own + 1])
@@ -189,19 +191,8 @@ def _other_votes(votes: Votes, resolution: Resolution, task: int, n_candidates: 
     return found[:n_candidates]
 
 
-def _laws(
-    votes: Votes,
-    parameters: Parameters,
-    prior: AnyPrior,
-    resolution: Resolution,
-    task: int,
-    own: list[_Vote],
-    others: list[_Vote],
-) -> FloatArray:
-    """P(label of the task) with no vote, with one more own vote each, with all votes, and without each other vote.
-
-    All variants are copies of the sequence, labelled in one call.
-    """
+def _variants(votes: Votes, own: list[_Vote], others: list[_Vote]) -> Votes:
+    """Copies of the sequence: no vote, one more own vote each, all votes, all but each other vote."""
     n_copies = len(own) + 2 + len(others)
     columns = [np.repeat(column[None], n_copies, axis=0) for column in votes.columns]
     for column in columns:
@@ -210,16 +201,10 @@ def _laws(
         columns[vote.column][place + 1 : len(own) + 1, vote.row] = votes.columns[vote.column][vote.row]
     for place, vote in enumerate(others):
         columns[vote.column][len(own) + 2 + place, vote.row] = MISSING
-    copies = _copies(votes, n_copies, [column.reshape(-1) for column in columns])
-    found = posterior(copies, parameters, prior, resolutions=[resolution]).probabilities[resolution]
-    return found[task :: len(found) // n_copies]
-
-
-def _copies(votes: Votes, n_copies: int, columns: list[Int8Array]) -> Votes:
     repeated = np.zeros(n_copies, dtype=np.int64)
     return replace(
         votes,
-        columns=tuple(columns),
+        columns=tuple(column.reshape(-1) for column in columns),
         lengths=votes.lengths[repeated],
         ids=None,
         spans={name: table.select(repeated) for name, table in votes.spans.items()},

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dugong.infer.factors import FlatFactor
-from dugong.types import FloatArray, IntArray, read_only
+from dugong.types import AnyArray, FloatArray, read_only
 
 # Cells of one table: 64 KB of float64, so that two tables stay in the nearest caches.
 MOST_CELLS = 8192
@@ -25,7 +25,7 @@ class Group:
     ----------
     columns : places of the sources in the votes
     sizes : values of each column, "not asked" included
-    places : (n_columns, 256) value by unsigned byte, times the column's stride
+    places : (n_columns, 256) uint16, value by unsigned byte, times the column's stride
     members : places of the factors
     axes : for each member, which columns it reads; members count inside the factors given to `make_groups`
     table : (rows, K) product of the members' tables
@@ -33,7 +33,7 @@ class Group:
 
     columns: tuple[int, ...]
     sizes: tuple[int, ...]
-    places: IntArray
+    places: AnyArray
     members: tuple[int, ...]
     axes: tuple[tuple[int, ...], ...]
     table: FloatArray
@@ -92,7 +92,7 @@ def _group(factors: tuple[FlatFactor, ...], sizes: dict[int, int], members: list
     return Group(
         columns=columns,
         sizes=shape,
-        places=read_only(places),
+        places=read_only(places.astype(np.uint16)),
         members=tuple(members),
         axes=tuple(axes),
         table=read_only(table.reshape(-1, n_codes)),

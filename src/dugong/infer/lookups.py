@@ -14,17 +14,17 @@ from dugong.infer import _kernels as kernels
 from dugong.infer.factors import Channel, FlatFactor
 from dugong.infer.groups import Group, fits_table, make_groups, split_counts
 from dugong.tasks import Resolution
-from dugong.types import AnyArray, FloatArray, IntArray
+from dugong.types import AnyArray, FloatArray
 from dugong.votes import Votes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Slot:
-    """Votes of some sources at one resolution, packed: the sum of `places` (n_columns, 256) over `columns`."""
+    """Votes of some sources at one resolution, packed: the sum of `places` (n_columns, 256), uint16, over `columns`."""
 
     resolution: Resolution
     columns: tuple[int, ...]
-    places: IntArray
+    places: AnyArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -89,7 +89,9 @@ def _single(factors: tuple[FlatFactor, ...], place: int, slots: list[Slot]) -> L
         if reading.column >= 0:
             slot = len(slots)
             where = flat.channel.resolution if reading.container is None else reading.container
-            slots.append(Slot(resolution=where, columns=(reading.column,), places=reading.places[None]))
+            slots.append(
+                Slot(resolution=where, columns=(reading.column,), places=reading.places[None].astype(np.uint16))
+            )
         absent = (reading.size - 1) * cells
         pins.append(Pin(slot=slot, cells=cells, absent=absent, lag=reading.lag, container=reading.container))
     return Lookup(channel=flat.channel, table=flat.table, pins=tuple(pins), members=(place,))
@@ -99,7 +101,7 @@ def pack_slot(votes: Votes, slot: Slot, first: int, last: int) -> AnyArray:
     """The packed votes on tasks first..last, uint16."""
     rows = np.zeros(last - first, dtype=np.uint16)
     for column, places in zip(slot.columns, slot.places, strict=True):
-        kernels.pack(votes.columns[column][first:last], places.astype(np.uint16), rows)
+        kernels.pack(votes.columns[column][first:last], places, rows)
     return rows
 
 

@@ -102,7 +102,8 @@ class Temporal:
         if self.step.shape != (classes, classes, columns, columns):
             raise GraphError(
                 f"the step table of {self.source!r} must have the shape "
-                f"{(classes, classes, columns, columns)}, as its first table is {self.first.shape}; found {self.step.shape}."
+                f"{(classes, classes, columns, columns)}, as its first table is {self.first.shape}; "
+                f"found {self.step.shape}."
             )
 
     @property
@@ -191,7 +192,7 @@ class FullTable:
         _store_law(self, "table", 2)
         _check_weight(self.source, self.weight)
         for size, what in zip(self.table.shape, ("label", "vote"), strict=True):
-            base = round(size ** (1 / self.n_tasks)) if self.n_tasks > 0 else 0
+            base = _root(size, self.n_tasks)
             if base < 2 or base**self.n_tasks != size:
                 raise GraphError(
                     f"the full table of {self.source!r} must have (number of {what} values) "
@@ -201,12 +202,12 @@ class FullTable:
     @property
     def n_classes(self) -> int:
         """Classes of the tasks that the source votes on."""
-        return round(self.table.shape[0] ** (1 / self.n_tasks))
+        return _root(self.table.shape[0], self.n_tasks)
 
     @property
     def n_columns(self) -> int:
         """Different votes that the source can give."""
-        return round(self.table.shape[1] ** (1 / self.n_tasks))
+        return _root(self.table.shape[1], self.n_tasks)
 
 
 Factor = Conditional | Temporal | Crossed | FullTable
@@ -306,6 +307,11 @@ def _store_law(factor: Factor, field: str, n_axes: int) -> None:
             f"found a sum that is off by {off.max():.3g}."
         )
     object.__setattr__(factor, field, read_only(table))
+
+
+def _root(size: int, degree: int) -> int:
+    """The whole number whose power is nearest to a size; 0 if there is none."""
+    return round(float(size ** (1 / degree))) if degree > 0 else 0
 
 
 def _check_weight(source: str, weight: float) -> None:

@@ -6,6 +6,7 @@ Everything else goes through the product of automata. Memory: the output and one
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -17,7 +18,7 @@ from dugong.infer.groups import Group, fits_table, make_groups, split_counts
 from dugong.infer.packed import _kernels as kernels
 from dugong.priors.chain import LabelChain
 from dugong.tasks import Element, Resolution
-from dugong.types import FloatArray, IntArray
+from dugong.types import AnyArray, FloatArray, IntArray
 from dugong.votes import Votes
 
 MOST_CLASSES = 32
@@ -50,6 +51,32 @@ def _smallest_log(flat: FlatFactor) -> float:
     return float(np.log(flat.table.min(initial=1.0, where=flat.table > 0)))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Plan:
+    """What the kernels need: groups with all their tables in one array, the chain, where sequences begin."""
+
+    votes: Votes
+    offsets: IntArray
+    groups: tuple[Group, ...]
+    tables: FloatArray
+    firsts: IntArray
+    initial: FloatArray
+    transition: FloatArray
+
+
+def _plan(votes: Votes, factors: tuple[FlatFactor, ...], law: LabelChain) -> Plan:
+    groups = make_groups(factors)
+    return Plan(
+        votes=votes,
+        offsets=votes.layout("element").offsets,
+        groups=groups,
+        tables=np.concatenate([np.zeros(0), *(group.table.reshape(-1) for group in groups)]),
+        firsts=np.concatenate([[0], np.cumsum([group.table.size for group in groups])]).astype(np.int64),
+        initial=np.array(law.initial),
+        transition=np.array(law.transition),
+    )
+
+
 def smooth(
     votes: Votes,
     factors: tuple[FlatFactor, ...],
@@ -60,87 +87,71 @@ def smooth(
 ) -> tuple[FloatArray, Sums]:
     """Marginals of all elements, shape (n_elements, K), and the log-likelihood of every sequence."""
     marginals = np.empty((votes.n_elements, law.n_classes))
-    groups = make_groups(factors)
-    sums = _run(votes, groups, law, marginals, False, n_threads, progress)[1]
-    return marginals, sums
+    total = _no_sums(law.n_classes, 0, votes.n_sequences)
+    work = partial(_run_block, _plan(votes, factors, law), marginals, total)
+    for _ in on_threads(work, block_bounds(votes.lengths, _BLOCK), n_threads, progress):
+        pass
+    return marginals, total
 
 
 def count(
     votes: Votes, factors: tuple[FlatFactor, ...], law: LabelChain, *, n_threads: int | None = None
 ) -> tuple[list[FloatArray], Sums]:
     """Expected counts by cell of every factor's flat table, and of labels and pairs."""
-    groups = make_groups(factors)
-    tables, sums = _run(votes, groups, law, None, True, n_threads, None)
-    cells: dict[int, FloatArray] = {}
-    ends = np.cumsum([group.table.size for group in groups])[:-1]
-    for group, own in zip(groups, np.split(tables, ends), strict=True):
-        cells |= split_counts(group, own, factors)
-    return [cells[place] for place in range(len(factors))], sums
-
-
-def _run(
-    votes: Votes,
-    groups: tuple[Group, ...],
-    law: LabelChain,
-    marginals: FloatArray | None,
-    counting: bool,
-    n_threads: int | None,
-    progress: Progress | None,
-) -> tuple[FloatArray, Sums]:
-    n_classes = law.n_classes
-    total = Sums(
-        cells=np.zeros(sum(group.table.size for group in groups) if counting else 0),
-        initial=np.zeros(n_classes),
-        transitions=np.zeros((n_classes, n_classes)),
-        log_likelihood=np.zeros(votes.n_sequences),
-    )
-    offsets = votes.layout("element").offsets
-    work = partial(_run_block, votes, offsets, groups, law, marginals, total)
-    for part in on_threads(work, block_bounds(votes.lengths, _BLOCK), n_threads, progress):
+    plan = _plan(votes, factors, law)
+    total = _no_sums(law.n_classes, len(plan.tables), votes.n_sequences)
+    for part in on_threads(partial(_run_block, plan, None, total), block_bounds(votes.lengths, _BLOCK), n_threads):
         total.cells += part.cells
         total.initial += part.initial
         total.transitions += part.transitions
-    return total.cells, total
+    cells: dict[int, FloatArray] = {}
+    for group, own in zip(plan.groups, np.split(total.cells, plan.firsts[1:-1]), strict=True):
+        cells |= split_counts(group, own, factors)
+    return [cells[place] for place in range(len(factors))], total
 
 
-def _run_block(
-    votes: Votes,
-    all_offsets: IntArray,
-    groups: tuple[Group, ...],
-    law: LabelChain,
-    marginals: FloatArray | None,
-    total: Sums,
-    bounds: tuple[int, int],
-) -> Sums:
-    begin, end = bounds
-    offsets = all_offsets[begin : end + 1]
-    first, last = int(offsets[0]), int(offsets[-1])
-    rows = pack(votes, groups, first, last)
-    out = np.empty((last - first, law.n_classes)) if marginals is None else marginals[first:last]
-    sums = Sums(
-        cells=np.zeros(len(total.cells)),
-        initial=np.zeros(law.n_classes),
-        transitions=np.zeros((law.n_classes, law.n_classes)),
+def _no_sums(n_classes: int, n_cells: int, n_sequences: int) -> Sums:
+    return Sums(
+        cells=np.zeros(n_cells),
+        initial=np.zeros(n_classes),
+        transitions=np.zeros((n_classes, n_classes)),
+        log_likelihood=np.zeros(n_sequences),
     )
-    tables = np.concatenate([np.zeros(0), *(group.table.reshape(-1) for group in groups)])
-    firsts = np.concatenate([[0], np.cumsum([group.table.size for group in groups])]).astype(np.int64)
-    kernel = kernels.smooth_two if law.n_classes == 2 else kernels.smooth_many
-    likelihood = total.log_likelihood[begin:end]
-    local: IntArray = offsets - first
-    pairs = sums.transitions if len(sums.cells) else np.zeros((0, 0))
-    law_arrays = np.array(law.initial), np.array(law.transition)
-    failed = kernel(rows, tables, firsts, *law_arrays, local, out, likelihood, pairs)
+
+
+def _run_block(plan: Plan, marginals: FloatArray | None, total: Sums, bounds: tuple[int, int]) -> Sums:
+    """Label one block; without an array for the marginals, count."""
+    begin, end = bounds
+    offsets = plan.offsets[begin : end + 1]
+    first, last = int(offsets[0]), int(offsets[-1])
+    n_classes = len(plan.initial)
+    rows = pack(plan, first, last)
+    out = np.empty((last - first, n_classes)) if marginals is None else marginals[first:last]
+    sums = _no_sums(n_classes, len(total.cells), 0)
+    pairs = sums.transitions if marginals is None else np.zeros((0, 0))
+    kernel = kernels.smooth_two if n_classes == 2 else kernels.smooth_many
+    failed = kernel(
+        rows,
+        plan.tables,
+        plan.firsts,
+        plan.initial,
+        plan.transition,
+        offsets - first,
+        out,
+        total.log_likelihood[begin:end],
+        pairs,
+    )
     if failed >= 0:
-        report_impossible(votes, begin + failed)
-    if len(sums.cells):
-        kernels.count(rows, firsts, local, out, sums.cells, sums.initial)
+        report_impossible(plan.votes, begin + failed)
+    if marginals is None:
+        kernels.count(rows, plan.firsts, offsets - first, out, sums.cells, sums.initial)
     return sums
 
 
-def pack(votes: Votes, groups: tuple[Group, ...], first: int, last: int) -> IntArray:
+def pack(plan: Plan, first: int, last: int) -> AnyArray:
     """Table row of every element in every group, shape (n_groups, n), uint16."""
-    rows = np.zeros((len(groups), last - first), dtype=np.uint16)
-    for own, group in zip(rows, groups, strict=True):
+    rows = np.zeros((len(plan.groups), last - first), dtype=np.uint16)
+    for own, group in zip(rows, plan.groups, strict=True):
         for column, places in zip(group.columns, group.places, strict=True):
-            add_places(votes.columns[column][first:last], places.astype(np.uint16), own)
+            add_places(plan.votes.columns[column][first:last], places, own)
     return rows
