@@ -34,6 +34,7 @@ def test_all_keys(tmp_path: Path) -> None:
         'background = "no"\n'
     )
     project = read_project(write(tmp_path, text))
+    assert repr(project.read_prior()) == "Markov(positive=0.1, stay=0.9)"
     assert project.dependencies == (("a", "b"), dg.temporal("c"))
     assert project.gold == tmp_path / "gold.csv"
     assert project.classes == ("no", "yes")
@@ -65,7 +66,7 @@ def test_mistakes(tmp_path: Path, text: str, message: str) -> None:
 
 def test_a_wrong_prior_names_the_file(tmp_path: Path) -> None:
     with pytest.raises(PriorError, match=r"the prior of .*project\.toml does not describe"):
-        read_project(write(tmp_path, MINIMAL + 'prior = {kind = "markov", psitive = 0.1}'))
+        read_project(write(tmp_path, MINIMAL + 'prior = {kind = "markov", psitive = 0.1}')).read_prior()
 
 
 def test_no_file(tmp_path: Path) -> None:

@@ -28,13 +28,16 @@ class ProjectError(DugongError, ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """What a project.toml says; `None` where it says nothing."""
+    """What a project.toml says; `None` where it says nothing.
+
+    The prior is kept as it is written (`read_prior` makes it), so that trying a source need not load what priors need.
+    """
 
     folder: Path
     data: str
     sources: str
     output: Path
-    prior: Prior | str = LEARN
+    prior: Any = LEARN
     dependencies: tuple[Dependency, ...] | str | None = None
     gold: Path | None = None
     spans: dict[str, str] = field(default_factory=dict)
@@ -46,6 +49,10 @@ class Project:
     signs: str = "group"
     jobs: int = 1
     on_fault: str = "raise"
+
+    def read_prior(self) -> Prior | str:
+        """The prior that the project names."""
+        return prior_of(self.prior, f"the prior of {self.folder / DEFAULT}")
 
 
 _TYPES: dict[str, tuple[type, ...]] = {
@@ -86,11 +93,10 @@ def read_project(path: str | Path) -> Project:
 def _project(plain: dict[str, Any], place: Path) -> Project:
     folder = place.parent
     words: dict[str, Any] = {key: tuple(map(str, plain[key])) for key in ("classes", "resolutions") if key in plain}
-    same = ("data", "sources", "background", "sharing", "estimator", "signs", "jobs", "on_fault", "spans")
+    same = ("data", "sources", "prior", "background", "sharing", "estimator", "signs", "jobs", "on_fault", "spans")
     return Project(
         folder=folder,
         output=folder / plain.get("output", "output"),
-        prior=prior_of(plain.get("prior", LEARN), f"the prior of {place}"),
         dependencies=dependencies_of(plain["dependencies"]) if "dependencies" in plain else None,
         gold=folder / plain["gold"] if "gold" in plain else None,
         **words,

@@ -44,6 +44,7 @@ def command(*, project: Path, jobs: int | None, on_fault: str | None, as_json: b
     from dugong.cli.steps import Clock, apply_project, file_lines, project_model, sizes, time_table, write_labels
 
     found, clock = read_project(project), Clock()
+    prior = found.read_prior()  # before the sources run for hours
     found.output.mkdir(parents=True, exist_ok=True)
     files = {
         "votes": found.output / "votes.parquet",
@@ -54,7 +55,7 @@ def command(*, project: Path, jobs: int | None, on_fault: str | None, as_json: b
     votes = applied.votes
     votes.write(files["votes"])
     clock.done("apply", sizes(votes))
-    model = project_model(found, sources).fit(votes)
+    model = project_model(found, prior, sources).fit(votes)
     model.save(files["model"])
     clock.done("fit", f"prior {model.prior_!r}")
     n_rows = write_labels(model, votes, files["labels"], found.resolutions)

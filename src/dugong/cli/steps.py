@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dugong.graph import Dependency
     from dugong.metrics import Comparison
     from dugong.model import LabelModel
+    from dugong.priors import Prior
     from dugong.sources import Applied, ApplyReport, Source
     from dugong.types import Int8Array
     from dugong.votes import Votes
@@ -98,12 +99,12 @@ def declared(sources: Iterable[Source]) -> list[Dependency]:
     return [temporal(name, lag=lag) if lag else (name, other) for name, other, lag in declared_dependencies(sources)]
 
 
-def project_model(project: Project, sources: Iterable[Source]) -> LabelModel:
+def project_model(project: Project, prior: Prior | str, sources: Iterable[Source]) -> LabelModel:
     """The label model of a project, not fitted yet."""
     from dugong.model import LabelModel
 
     return LabelModel(
-        prior=project.prior,
+        prior=prior,
         dependencies=project_dependencies(project, sources),
         sharing=project.sharing,  # type: ignore[arg-type]
         estimator=project.estimator,
