@@ -3,7 +3,8 @@
 In: the product as tables (`Machine`), the factors as flat look-up tables (`Laws`), and a block of sequences
 with their votes (`Block`). Out: arrays. Probabilities are kept as a float and an integer power of 2 ** 512, so
 nothing underflows however long a sequence is and however certain its sources are; exact zeros stay exact.
-Single letters: t element, s layer, i and j states, v a value and x its exponent.
+Single letters: t element, s layer, i and j states, v a value and x its exponent. All in one file, because
+numba's disk cache notices changes only in the file of the kernel itself.
 """
 
 from __future__ import annotations

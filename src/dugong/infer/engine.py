@@ -17,7 +17,7 @@ from dugong.exceptions import LabelError, PriorError
 from dugong.infer import chain as chained
 from dugong.infer import enumerate as enumerated
 from dugong.infer import packed
-from dugong.infer.blocks import Progress, Sums, report_impossible
+from dugong.infer.blocks import Progress
 from dugong.infer.factors import FlatFactor, flatten, fold_counts
 from dugong.infer.parameters import Conditional, FullTable, Parameters
 from dugong.infer.results import ExpectedCounts, Posterior
@@ -75,7 +75,7 @@ def posterior(
     factors = flatten(votes, parameters)
     law = _law(votes, prior)
     if _must_enumerate(factors, law):
-        return _enumerated_posterior(votes, factors, law, wanted)
+        return enumerated.posterior(votes, factors, law, wanted)
     assert isinstance(law, LabelChain)
     if packed.fits(factors, law, wanted):
         marginals, sums = packed.smooth(votes, factors, law, n_threads=n_threads, progress=progress)
@@ -112,7 +112,7 @@ def decode(
     votes, parameters = with_evidence(votes, parameters, evidence)
     factors, law = flatten(votes, parameters), _law(votes, prior)
     if _must_enumerate(factors, law):
-        places = _enumerated_draws(votes, factors, law, None, 1)[0]
+        places = enumerated.draw(votes, factors, law, None, 1)[0]
     else:
         assert isinstance(law, LabelChain)
         _check_unifilar(law)
@@ -134,7 +134,7 @@ def sample(
     votes, parameters = with_evidence(votes, parameters, evidence)
     factors, law = flatten(votes, parameters), _law(votes, prior)
     if _must_enumerate(factors, law):
-        places = _enumerated_draws(votes, factors, law, rng, n_draws)
+        places = enumerated.draw(votes, factors, law, rng, n_draws)
     else:
         assert isinstance(law, LabelChain)
         places = chained.draw(chained.prepare(votes, factors, law, ()), rng, n_draws, n_threads)
@@ -234,7 +234,7 @@ def _check_unifilar(law: LabelChain) -> None:
 def _counts(votes: Votes, parameters: Parameters, law: Joint | LabelChain, n_threads: int | None) -> ExpectedCounts:
     factors = flatten(votes, parameters)
     if _must_enumerate(factors, law):
-        cells, sums = _enumerated_counts(votes, factors, law)
+        cells, sums = enumerated.count(votes, factors, law)
     elif isinstance(law, LabelChain) and packed.fits(factors, law, ()):
         cells, sums = packed.count(votes, factors, law, n_threads=n_threads)
     else:
@@ -265,75 +265,3 @@ def _stack(parts: list[ExpectedCounts]) -> ExpectedCounts:
         transitions=np.stack([part.transitions for part in parts]),
         log_likelihood=np.stack([part.log_likelihood for part in parts]),
     )
-
-
-# --- enumeration -----------------------------------------------------------------------------------------------
-def _checked(votes: Votes, shape: enumerated.Shape) -> enumerated.Shape:
-    impossible = ~np.isfinite(shape.log_likelihood[shape.inverse])
-    if impossible.any():
-        report_impossible(votes, int(shape.sequences[np.argmax(impossible)]))
-    return shape
-
-
-def _enumerated_posterior(
-    votes: Votes, factors: tuple[FlatFactor, ...], law: Joint | LabelChain, wanted: tuple[Resolution, ...]
-) -> Posterior:
-    layouts = {resolution: votes.layout(resolution) for resolution in wanted}
-    marginals = {
-        resolution: np.empty((layout.n_tasks, votes.n_classes if isinstance(resolution, Element) else 2))
-        for resolution, layout in layouts.items()
-    }
-    likelihood = np.zeros(votes.n_sequences)
-    for shape in enumerated.shapes(votes, factors, law, wanted):
-        _checked(votes, shape)
-        likelihood[shape.sequences] = shape.log_likelihood[shape.inverse]
-        for resolution, layout in layouts.items():
-            enumerated.write_marginals(shape, layout, marginals[resolution])
-    return Posterior(probabilities=marginals, log_likelihood=likelihood)
-
-
-def _enumerated_draws(
-    votes: Votes,
-    factors: tuple[FlatFactor, ...],
-    law: Joint | LabelChain,
-    rng: np.random.Generator | None,
-    n_draws: int,
-) -> Int8Array:
-    """Class indices of drawn labels; without a generator, of the most likely labels of the elements."""
-    offsets = votes.layout("element").offsets
-    places = np.zeros((n_draws, votes.n_elements), dtype=np.int8)
-    for shape in enumerated.shapes(votes, factors, law, ()):
-        _checked(votes, shape)
-        elements, which = np.unique(shape.patterns.labels[Element()], axis=0, return_inverse=True)
-        merged = shape.posterior @ enumerated.one_hot(which.reshape(-1), len(elements))
-        rows = offsets[shape.sequences][:, None] + np.arange(elements.shape[1])
-        for k in range(n_draws):
-            if rng is None:
-                chosen = merged.argmax(axis=1)[shape.inverse]
-            else:
-                levels = np.cumsum(merged, axis=1)[shape.inverse]
-                drawn = (rng.random(len(levels)) * levels[:, -1])[:, None]
-                chosen = np.minimum((levels <= drawn).sum(axis=1), len(elements) - 1)
-            places[k, rows] = elements[chosen]
-    return places
-
-
-def _enumerated_counts(
-    votes: Votes, factors: tuple[FlatFactor, ...], law: Joint | LabelChain
-) -> tuple[list[FloatArray], Sums]:
-    cells = [np.zeros(flat.table.shape) for flat in factors]
-    n_classes = votes.n_classes
-    sums = Sums(
-        cells=np.zeros(0),
-        initial=np.zeros(n_classes),
-        transitions=np.zeros((n_classes, n_classes)),
-        log_likelihood=np.zeros(votes.n_sequences),
-    )
-    for shape in enumerated.shapes(votes, factors, law, ()):
-        _checked(votes, shape)
-        multiplicity = np.bincount(shape.inverse, minlength=len(shape.posterior)).astype(np.float64)
-        initial, pairs = enumerated.add_counts(shape, multiplicity, factors, cells, n_classes)
-        sums.initial += initial
-        sums.transitions += pairs
-        sums.log_likelihood[shape.sequences] = shape.log_likelihood[shape.inverse]
-    return cells, sums

@@ -15,31 +15,19 @@ from itertools import pairwise
 import numpy as np
 
 from dugong.exceptions import TaskError
+from dugong.infer.blocks import Sums, report_impossible
 from dugong.infer.factors import FlatFactor
 from dugong.infer.parameters import FullTable
+from dugong.infer.patterns import Patterns, list_patterns
+from dugong.infer.results import Posterior
 from dugong.priors.chain import LabelChain
 from dugong.priors.joint import Joint
-from dugong.priors.labels import positive_class
-from dugong.tasks import Element, Layout, Resolution, describe
-from dugong.types import FloatArray, IntArray
+from dugong.tasks import Element, Layout, Resolution
+from dugong.types import FloatArray, Int8Array, IntArray
 from dugong.votes import Votes
 
-MOST_PATTERNS = 4096
+# Cells of one table (vote rows x patterns): 16 MB of float64.
 _BLOCK = 1 << 21
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Patterns:
-    """All label patterns of sequences of one shape.
-
-    Attributes
-    ----------
-    labels : mapping of resolution to (n_patterns, n_tasks) class indices
-    log_prior : (n_patterns,)
-    """
-
-    labels: dict[Resolution, IntArray]
-    log_prior: FloatArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -74,8 +62,10 @@ def shapes(
     needed = tuple(dict.fromkeys([Element(), *resolutions, *_used(factors)]))
     layouts = {resolution: votes.layout(resolution) for resolution in needed}
     for sequences in _same_shape(votes, layouts):
-        patterns = _patterns(votes, prior, layouts, int(sequences[0]))
-        yield _solve(votes, factors, layouts, sequences, patterns)
+        patterns = list_patterns(votes, prior, layouts, int(sequences[0]))
+        step = max(1, _BLOCK // len(patterns.log_prior))
+        for begin in range(0, len(sequences), step):
+            yield _solve(votes, factors, layouts, sequences[begin : begin + step], patterns)
 
 
 def _used(factors: tuple[FlatFactor, ...]) -> list[Resolution]:
@@ -97,78 +87,6 @@ def _same_shape(votes: Votes, layouts: dict[Resolution, Layout]) -> Iterator[Int
     return (np.array(members, dtype=np.int64) for members in groups.values())
 
 
-# --- patterns and their prior ------------------------------------------------------------------------------------
-def _patterns(votes: Votes, prior: Joint | LabelChain, layouts: dict[Resolution, Layout], sequence: int) -> Patterns:
-    length = int(votes.lengths[sequence])
-    if isinstance(prior, Joint):
-        prior.check_length(length)
-        shape: tuple[int, ...] = prior.shape
-    else:
-        shape = (prior.n_classes,) * length
-    n_patterns = float(np.prod(np.array(shape, dtype=np.float64)))
-    if n_patterns > MOST_PATTERNS:
-        raise TaskError(
-            f"a joint prior or a full table takes sequences with at most {MOST_PATTERNS} label patterns; found "
-            f"{n_patterns:.3g} for the {length} elements of sequence {votes.sequence_ids[sequence]!r}.\n"
-            '  Cut the sequences, or use a Markov or Patterns prior with sharing="tied".'
-        )
-    grid = np.indices(shape).reshape(len(shape), -1)
-    if isinstance(prior, Joint):
-        law = prior.table().reshape(-1)
-        elements = grid[[_axis(prior, Element(), place) for place in range(length)]]
-    else:
-        law, elements = _chain_law(prior, grid), grid
-    labels: dict[Resolution, IntArray] = {Element(): elements.T}
-    for resolution, layout in layouts.items():
-        if not isinstance(resolution, Element):
-            labels[resolution] = _coarse_labels(votes, prior, layout, sequence, elements, grid)
-    possible = law > 0
-    return Patterns(
-        labels={resolution: own[possible] for resolution, own in labels.items()}, log_prior=np.log(law[possible])
-    )
-
-
-def _axis(prior: Joint, resolution: Resolution, index: int) -> int:
-    axis = prior.place(resolution, index)
-    assert axis is not None
-    return axis
-
-
-def _chain_law(chain: LabelChain, elements: IntArray) -> FloatArray:
-    """Prior probability of every column of element labels."""
-    law = np.tile(chain.initial[:, None], (1, elements.shape[1]))
-    for place, labels in enumerate(elements):
-        law = chain.transition.T @ law if place else law
-        law = np.where(chain.labels[:, None] == labels[None], law, 0.0)
-    return np.asarray(law.sum(axis=0))
-
-
-def _coarse_labels(
-    votes: Votes, prior: Joint | LabelChain, layout: Layout, sequence: int, elements: IntArray, grid: IntArray
-) -> IntArray:
-    """Labels of the tasks of a coarse resolution, shape (n_patterns, n_tasks): by the table, or by the link."""
-    resolution = layout.resolution
-    assert not isinstance(resolution, Element)
-    positive = elements == positive_class(resolution, votes.n_classes, votes.class_names)
-    rows = layout.rows(sequence)
-    starts, stops = (bounds[rows] for bounds in layout.bounds())
-    columns = []
-    for place, (start, stop) in enumerate(zip(starts, stops, strict=True)):
-        axis = prior.place(resolution, place) if isinstance(prior, Joint) else None
-        if axis is not None:
-            columns.append(grid[axis])
-            continue
-        inside = positive[start:stop]
-        if resolution.link == "joint":
-            raise TaskError(
-                f"labels of {describe(resolution)} follow from no element: its link is joint, and the prior does "
-                f"not name task {place}.\n  Add the task to the priors.Joint table, or use another link."
-            )
-        rule = {"any": inside.any(axis=0), "all": inside.all(axis=0)}
-        columns.append(rule.get(resolution.link, 2 * inside.sum(axis=0) > len(inside)).astype(np.int64))
-    return np.stack(columns, axis=1) if columns else np.zeros((elements.shape[1], 0), dtype=np.int64)
-
-
 # --- votes ---------------------------------------------------------------------------------------------------------
 def _solve(
     votes: Votes,
@@ -186,11 +104,8 @@ def _solve(
     log_joint = np.tile(patterns.log_prior, (len(unique), 1))
     with np.errstate(divide="ignore"):
         logs = [np.log(flat.table.reshape(-1, flat.n_codes)) for flat in factors]
-    step = max(1, _BLOCK // log_joint.shape[1])
-    for begin in range(0, len(unique), step):
-        block = slice(begin, begin + step)
-        for (place, codes), site_rows in zip(sites, unique[block, 1:].T, strict=True):
-            log_joint[block] += logs[place][site_rows][:, codes]
+    for (place, codes), site_rows in zip(sites, unique[:, 1:].T, strict=True):
+        log_joint += logs[place][site_rows][:, codes]
     top = log_joint.max(axis=1)
     safe = np.where(np.isfinite(top), top, 0.0)
     weights = np.exp(log_joint - safe[:, None], out=log_joint)
@@ -303,3 +218,74 @@ def add_counts(
     for before, after in pairwise(elements):
         np.add.at(pairs, (before, after), law)
     return initial, pairs
+
+
+def _checked(votes: Votes, shape: Shape) -> Shape:
+    impossible = ~np.isfinite(shape.log_likelihood[shape.inverse])
+    if impossible.any():
+        report_impossible(votes, int(shape.sequences[np.argmax(impossible)]))
+    return shape
+
+
+def posterior(
+    votes: Votes, factors: tuple[FlatFactor, ...], law: Joint | LabelChain, wanted: tuple[Resolution, ...]
+) -> Posterior:
+    """Marginals of the wanted resolutions, and log-likelihoods."""
+    layouts = {resolution: votes.layout(resolution) for resolution in wanted}
+    marginals = {
+        resolution: np.empty((layout.n_tasks, votes.n_classes if isinstance(resolution, Element) else 2))
+        for resolution, layout in layouts.items()
+    }
+    likelihood = np.zeros(votes.n_sequences)
+    for shape in shapes(votes, factors, law, wanted):
+        _checked(votes, shape)
+        likelihood[shape.sequences] = shape.log_likelihood[shape.inverse]
+        for resolution, layout in layouts.items():
+            write_marginals(shape, layout, marginals[resolution])
+    return Posterior(probabilities=marginals, log_likelihood=likelihood)
+
+
+def draw(
+    votes: Votes,
+    factors: tuple[FlatFactor, ...],
+    law: Joint | LabelChain,
+    rng: np.random.Generator | None,
+    n_draws: int,
+) -> Int8Array:
+    """Class indices of drawn labels; without a generator, of the most likely labels of the elements."""
+    offsets = votes.layout("element").offsets
+    places = np.zeros((n_draws, votes.n_elements), dtype=np.int8)
+    for shape in shapes(votes, factors, law, ()):
+        _checked(votes, shape)
+        elements, which = np.unique(shape.patterns.labels[Element()], axis=0, return_inverse=True)
+        merged = shape.posterior @ one_hot(which.reshape(-1), len(elements))
+        rows = offsets[shape.sequences][:, None] + np.arange(elements.shape[1])
+        for k in range(n_draws):
+            if rng is None:
+                chosen = merged.argmax(axis=1)[shape.inverse]
+            else:
+                levels = np.cumsum(merged, axis=1)[shape.inverse]
+                drawn = (rng.random(len(levels)) * levels[:, -1])[:, None]
+                chosen = np.minimum((levels <= drawn).sum(axis=1), len(elements) - 1)
+            places[k, rows] = elements[chosen]
+    return places
+
+
+def count(votes: Votes, factors: tuple[FlatFactor, ...], law: Joint | LabelChain) -> tuple[list[FloatArray], Sums]:
+    """Expected counts by cell of every factor's flat table, and of labels and pairs."""
+    cells = [np.zeros(flat.table.shape) for flat in factors]
+    n_classes = votes.n_classes
+    sums = Sums(
+        cells=np.zeros(0),
+        initial=np.zeros(n_classes),
+        transitions=np.zeros((n_classes, n_classes)),
+        log_likelihood=np.zeros(votes.n_sequences),
+    )
+    for shape in shapes(votes, factors, law, ()):
+        _checked(votes, shape)
+        multiplicity = np.bincount(shape.inverse, minlength=len(shape.posterior)).astype(np.float64)
+        initial, pairs = add_counts(shape, multiplicity, factors, cells, n_classes)
+        sums.initial += initial
+        sums.transitions += pairs
+        sums.log_likelihood[shape.sequences] = shape.log_likelihood[shape.inverse]
+    return cells, sums

@@ -1,0 +1,109 @@
+"""All label patterns of short sequences of one shape, and their prior probability.
+
+In: a `Joint` table or a label chain, and where the tasks lie. Out: `Patterns`: one row per value of all labels that the
+prior leaves free; other tasks follow from their elements by the link.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dugong.exceptions import TaskError
+from dugong.priors.chain import LabelChain
+from dugong.priors.joint import Joint
+from dugong.priors.labels import positive_class
+from dugong.tasks import Element, Layout, Resolution, describe
+from dugong.types import FloatArray, IntArray
+from dugong.votes import Votes
+
+MOST_PATTERNS = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Patterns:
+    """All label patterns of sequences of one shape.
+
+    Attributes
+    ----------
+    labels : mapping of resolution to (n_patterns, n_tasks) class indices
+    log_prior : (n_patterns,)
+    """
+
+    labels: dict[Resolution, IntArray]
+    log_prior: FloatArray
+
+
+def list_patterns(
+    votes: Votes, prior: Joint | LabelChain, layouts: dict[Resolution, Layout], sequence: int
+) -> Patterns:
+    """All patterns of a sequence and of those that have the same shape; impossible ones are left out."""
+    length = int(votes.lengths[sequence])
+    if isinstance(prior, Joint):
+        prior.check_length(length)
+        shape: tuple[int, ...] = prior.shape
+    else:
+        shape = (prior.n_classes,) * length
+    n_patterns = float(np.prod(np.array(shape, dtype=np.float64)))
+    if n_patterns > MOST_PATTERNS:
+        raise TaskError(
+            f"a joint prior or a full table takes sequences with at most {MOST_PATTERNS} label patterns; found "
+            f"{n_patterns:.3g} for the {length} elements of sequence {votes.sequence_ids[sequence]!r}.\n"
+            '  Cut the sequences, or use a Markov or Patterns prior with sharing="tied".'
+        )
+    grid = np.indices(shape).reshape(len(shape), -1)
+    if isinstance(prior, Joint):
+        law = prior.table().reshape(-1)
+        elements = grid[[_axis(prior, Element(), place) for place in range(length)]]
+    else:
+        law, elements = _chain_law(prior, grid), grid
+    labels: dict[Resolution, IntArray] = {Element(): elements.T}
+    for resolution, layout in layouts.items():
+        if not isinstance(resolution, Element):
+            labels[resolution] = _coarse_labels(votes, prior, layout, sequence, elements, grid)
+    possible = law > 0
+    return Patterns(
+        labels={resolution: own[possible] for resolution, own in labels.items()}, log_prior=np.log(law[possible])
+    )
+
+
+def _axis(prior: Joint, resolution: Resolution, index: int) -> int:
+    axis = prior.place(resolution, index)
+    assert axis is not None
+    return axis
+
+
+def _chain_law(chain: LabelChain, elements: IntArray) -> FloatArray:
+    """Prior probability of every column of element labels."""
+    law = np.tile(chain.initial[:, None], (1, elements.shape[1]))
+    for place, labels in enumerate(elements):
+        law = chain.transition.T @ law if place else law
+        law = np.where(chain.labels[:, None] == labels[None], law, 0.0)
+    return np.asarray(law.sum(axis=0))
+
+
+def _coarse_labels(
+    votes: Votes, prior: Joint | LabelChain, layout: Layout, sequence: int, elements: IntArray, grid: IntArray
+) -> IntArray:
+    """Labels of the tasks of a coarse resolution, shape (n_patterns, n_tasks): by the table, or by the link."""
+    resolution = layout.resolution
+    assert not isinstance(resolution, Element)
+    positive = elements == positive_class(resolution, votes.n_classes, votes.class_names)
+    rows = layout.rows(sequence)
+    starts, stops = (bounds[rows] for bounds in layout.bounds())
+    columns = []
+    for place, (start, stop) in enumerate(zip(starts, stops, strict=True)):
+        axis = prior.place(resolution, place) if isinstance(prior, Joint) else None
+        if axis is not None:
+            columns.append(grid[axis])
+            continue
+        inside = positive[start:stop]
+        if resolution.link == "joint":
+            raise TaskError(
+                f"labels of {describe(resolution)} follow from no element: its link is joint, and the prior does "
+                f"not name task {place}.\n  Add the task to the priors.Joint table, or use another link."
+            )
+        rule = {"any": inside.any(axis=0), "all": inside.all(axis=0)}
+        columns.append(rule.get(resolution.link, 2 * inside.sum(axis=0) > len(inside)).astype(np.int64))
+    return np.stack(columns, axis=1) if columns else np.zeros((elements.shape[1], 0), dtype=np.int64)
