@@ -1,0 +1,6 @@
+"""The learned defaults: prior, dependencies and discounts from the votes alone."""
+
+from dugong.estimate.learned.learning import learn
+from dugong.estimate.learned.result import Learned, Robust
+
+__all__ = ["Learned", "Robust", "learn"]

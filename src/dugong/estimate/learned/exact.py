@@ -1,0 +1,121 @@
+"""Exact rounds: expectation through the engine, with every source at every resolution, then maximisation.
+
+In: votes, first factors and a first prior. Out: both after some rounds, and the expected counts of the last one, from
+which the tables for people are read. Each table leans on the one that it began with by a few pseudo-votes; rounds end
+when the likelihood gains next to nothing per vote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dugong.estimate.learned.settings import PSEUDO_PAIRS, PSEUDO_VOTES
+from dugong.estimate.learned.tables import smoothed
+from dugong.infer.engine import expected_counts
+from dugong.infer.parameters import Conditional, Crossed, Factor, Parameters, Temporal
+from dugong.infer.results import ExpectedCounts
+from dugong.priors import Markov, Prior
+from dugong.types import MISSING, FloatArray, Int8Array
+from dugong.votes import Votes
+
+_GAIN = 1e-7
+_FIRST_CLASSES = 5.0
+_STEPS = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Exact:
+    """Parameters and prior after the rounds, the counts they were made from, and the likelihood before each round."""
+
+    parameters: Parameters
+    prior: Prior
+    counts: ExpectedCounts
+    likelihoods: tuple[float, ...]
+
+
+def run_exact(
+    votes: Votes,
+    start: Parameters,
+    prior: Prior,
+    rounds: int,
+    *,
+    learn_prior: bool,
+    pinned: frozenset[str] = frozenset(),
+    evidence: Int8Array | None = None,
+    n_threads: int | None = None,
+) -> Exact:
+    """At least one and at most `rounds` rounds; sources in `pinned` keep their tables."""
+    n_votes = max(sum(int((column != MISSING).sum()) for column in votes.columns), 1)
+    parameters, law = start, prior
+    likelihoods: list[float] = []
+    for _ in range(max(rounds, 1)):
+        counts = expected_counts(votes, parameters, law, evidence=evidence, n_threads=n_threads)
+        likelihoods.append(float(counts.log_likelihood))
+        if learn_prior and isinstance(law, Markov) and isinstance(prior, Markov):
+            law = _next_prior(counts, prior)
+        parameters = _next_parameters(counts, parameters, start, pinned)
+        if len(likelihoods) > 1 and likelihoods[-1] - likelihoods[-2] < _GAIN * n_votes:
+            break
+    return Exact(parameters=parameters, prior=law, counts=counts, likelihoods=tuple(likelihoods))
+
+
+def _next_prior(counts: ExpectedCounts, anchor: Markov) -> Markov:
+    return Markov(
+        initial=_leaning(counts.initial, np.asarray(anchor.initial), _FIRST_CLASSES),
+        transition=_leaning(counts.transitions, np.asarray(anchor.transition), _STEPS),
+    )
+
+
+def _next_parameters(
+    counts: ExpectedCounts, parameters: Parameters, start: Parameters, pinned: frozenset[str]
+) -> Parameters:
+    anchors = {factor.source: factor for factor in start.factors}
+    factors = tuple(
+        factor
+        if factor.source in pinned or factor.source not in counts.factors
+        else _next_factor(factor, anchors[factor.source], counts.factors[factor.source])
+        for factor in parameters.factors
+    )
+    return Parameters(n_classes=parameters.n_classes, factors=factors)
+
+
+def _next_factor(factor: Factor, anchor: Factor, counts: Mapping[str, FloatArray]) -> Factor:
+    if isinstance(factor, Temporal) and isinstance(anchor, Temporal):
+        return replace(
+            factor,
+            first=_leaning(counts["first"], anchor.first, PSEUDO_VOTES),
+            step=_leaning(counts["step"], anchor.step, PSEUDO_PAIRS),
+        )
+    assert isinstance(factor, Conditional | Crossed)
+    assert isinstance(anchor, Conditional | Crossed)
+    if isinstance(factor, Conditional) and not factor.parents:
+        return replace(factor, table=_leaning(counts["table"], anchor.table, PSEUDO_VOTES))
+    marginal = smoothed(marginal_counts(factor, counts)[np.newaxis])[0]
+    return replace(factor, table=_leaning(counts["table"], anchor.table, PSEUDO_PAIRS), marginal=marginal)
+
+
+def _leaning(counts: FloatArray, anchor: FloatArray, weight: float) -> FloatArray:
+    total = counts + weight * anchor
+    return np.asarray(total / total.sum(axis=-1, keepdims=True))
+
+
+def marginal_counts(factor: Factor, counts: Mapping[str, FloatArray]) -> FloatArray:
+    """Expected votes of a source by its own label, (K, C)."""
+    if isinstance(factor, Temporal):
+        return np.asarray(counts["first"] + counts["step"].sum(axis=(0, 2)))
+    table = counts["table"]
+    inner = tuple(range(1, table.ndim - 1))
+    return np.asarray(table.sum(axis=inner) + counts["marginal"]) if inner else table
+
+
+def pair_counts(factor: Factor, parent: str, counts: Mapping[str, FloatArray]) -> FloatArray:
+    """Expected votes of a parent and of a source by label, (K, C_parent, C); crossed: (K, 2, C_parent, C)."""
+    if isinstance(factor, Crossed):
+        return counts["table"]
+    assert isinstance(factor, Conditional)
+    own = 1 + factor.parents.index(parent)
+    others = tuple(axis for axis in range(1, 1 + len(factor.parents)) if axis != own)
+    return np.asarray(counts["table"].sum(axis=others))

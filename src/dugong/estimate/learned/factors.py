@@ -1,0 +1,116 @@
+"""First factors of the exact model: what the rounds on elements found, in the form that the engine reads.
+
+In: tables of the sources on elements, who depends on whom. Out: one factor per source in an order with parents first.
+Sources on windows, spans and sequences begin with a table that says nothing: the first exact E-step then sees only the
+elements, and fills it. With a given graph every dependence begins as none and is filled in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from dugong.estimate.design import Design, crossed_edges
+from dugong.exceptions import GraphError
+from dugong.infer.parameters import Conditional, Crossed, Factor, Temporal
+from dugong.tasks import Element
+from dugong.types import FloatArray, IntArray
+from dugong.votes import SourceInfo, Votes, class_indices
+
+
+def forest_factors(
+    names: tuple[str, ...], parents: IntArray, repeats: FloatArray, single: FloatArray, edges: Mapping[int, FloatArray]
+) -> list[Factor]:
+    """Factors of sources on elements whose dependencies are a forest; `edges` by place of the child."""
+    factors: list[Factor] = []
+    done: set[int] = set()
+    while len(done) < len(names):
+        for place, name in enumerate(names):
+            above = int(parents[place])
+            if place in done or (above >= 0 and above not in done):
+                continue
+            done.add(place)
+            if above >= 0:
+                factors.append(
+                    Conditional(
+                        source=name,
+                        resolution=Element(),
+                        parents=(names[above],),
+                        table=edges[place],
+                        marginal=single[place],
+                    )
+                )
+            elif repeats[place] > 0:
+                factors.append(repeating(name, single[place], float(repeats[place])))
+            else:
+                factors.append(Conditional(source=name, resolution=Element(), table=single[place]))
+    return factors
+
+
+def repeating(name: str, table: FloatArray, repeat: float) -> Temporal:
+    """A source that gives its last vote again with a probability, as long as the label stays."""
+    n_classes, n_columns = table.shape
+    step = np.tile(table[np.newaxis, :, np.newaxis], (n_classes, 1, n_columns, 1))
+    for y in range(n_classes):
+        step[y, y] = (1 - repeat) * step[y, y] + repeat * np.eye(n_columns)
+    return Temporal(source=name, resolution=Element(), first=table, step=step)
+
+
+def flat_table(votes: Votes, info: SourceInfo) -> FloatArray:
+    """A table (2, 3) that says nothing: how often a source on coarser tasks gives each vote, whatever the label."""
+    codes = class_indices(votes, votes.column(info.name), 2)
+    counts = np.bincount(codes[codes >= 0], minlength=3) + 1.0
+    return np.tile(counts / counts.sum(), (2, 1))
+
+
+def coarse_factors(votes: Votes, sources: tuple[SourceInfo, ...], pinned: Mapping[str, FloatArray]) -> list[Factor]:
+    """Factors of sources on coarser tasks that depend on nothing."""
+    return [
+        Conditional(source=info.name, resolution=info.resolution, table=pinned.get(info.name, flat_table(votes, info)))
+        for info in sources
+        if not isinstance(info.resolution, Element)
+    ]
+
+
+def graph_factors(design: Design, tables: Mapping[str, FloatArray]) -> list[Factor]:
+    """Factors along the elimination of a given graph, each beginning without its dependence."""
+    follows = dict(crossed_edges(design.sources, design.graph))
+    factors: list[Factor] = []
+    for name in design.elimination.order:
+        info, table = design.info(name), tables[name]
+        parents = design.elimination.parents[name]
+        lag = design.graph.temporal.get(name)
+        if (lag is not None) + bool(parents) + (name in follows) > 1:
+            raise GraphError(
+                f"source {name!r} depends on itself in time, on another source, or on a coarser one, more than one of "
+                "these; only one can be modelled.\n  Declare the strongest."
+            )
+        n_classes, n_columns = table.shape
+        if lag is not None:
+            step = np.tile(table[np.newaxis, :, np.newaxis], (n_classes, 1, n_columns, 1))
+            factors.append(Temporal(source=name, resolution=info.resolution, first=table, step=step, lag=lag))
+        elif name in follows:
+            above = design.info(follows[name])
+            width = tables[above.name].shape[1]
+            factors.append(
+                Crossed(
+                    source=name,
+                    resolution=info.resolution,
+                    parent=above.name,
+                    parent_resolution=above.resolution,
+                    table=np.tile(table[:, np.newaxis, np.newaxis], (1, 2, width, 1)),
+                    marginal=table,
+                )
+            )
+        elif parents:
+            widths = [tables[parent].shape[1] for parent in parents]
+            wide = np.broadcast_to(
+                table.reshape(n_classes, *(1,) * len(parents), n_columns), (n_classes, *widths, n_columns)
+            )
+            factors.append(
+                Conditional(source=name, resolution=info.resolution, parents=parents, table=wide, marginal=table)
+            )
+        else:
+            factors.append(Conditional(source=name, resolution=info.resolution, table=table))
+    return sorted(factors, key=lambda factor: isinstance(factor, Crossed))

@@ -1,0 +1,99 @@
+"""Which pairs of sources depend on each other: a forest of the strongest residual correlations.
+
+In: residual correlations of all pairs. Out: the parent of every source. A forest needs only tables of pairs, and the
+strongest edges of a group explain most of the rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dugong.types import FloatArray, IntArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Forest:
+    """A forest over sources: parents (m,), -1 for roots, and components (m,)."""
+
+    parents: IntArray
+    components: IntArray
+
+    @property
+    def n_edges(self) -> int:
+        """Number of edges."""
+        return int((self.parents >= 0).sum())
+
+    def apart(self) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+        """(m, m) whether no path joins two sources."""
+        return np.asarray(self.components[:, np.newaxis] != self.components)
+
+
+def no_edges(n_sources: int) -> Forest:
+    """Every source alone."""
+    return Forest(parents=np.full(n_sources, -1, dtype=np.int64), components=np.arange(n_sources))
+
+
+def strongest_forest(strength: FloatArray, threshold: float, most: int | None = None) -> Forest:
+    """Maximum spanning forest over the pairs above a threshold, at most `most` edges."""
+    m = len(strength)
+    pairs = [(round(float(strength[j, k]), 9), j, k) for j in range(m) for k in range(j)]
+    components = np.arange(m)
+    near: list[list[int]] = [[] for _ in range(m)]
+    n_edges = 0
+    for value, j, k in sorted(pairs, reverse=True):
+        if value <= threshold or n_edges == most:
+            break
+        if components[j] != components[k]:
+            components = np.where(components == components[k], components[j], components)
+            near[j].append(k)
+            near[k].append(j)
+            n_edges += 1
+    return Forest(parents=_orient(near), components=components)
+
+
+def _orient(near: list[list[int]]) -> IntArray:
+    """Parents when the best connected source of each component is its root."""
+    parents = np.full(len(near), -1, dtype=np.int64)
+    seen: set[int] = set()
+    for root in sorted(range(len(near)), key=lambda j: -len(near[j])):
+        queue = [] if root in seen else [root]
+        seen.add(root)
+        while queue:
+            one = queue.pop(0)
+            for other in near[one]:
+                if other not in seen:
+                    parents[other] = one
+                    seen.add(other)
+                    queue.append(other)
+    return parents
+
+
+def reroot(forest: Forest, repeats: FloatArray, strength: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Parents and self-dependence such that no source has both: the stronger of the two stays.
+
+    A component is turned so that its most self-dependent source is the root, which needs no parent.
+    """
+    near: list[list[int]] = [[] for _ in repeats]
+    for child, parent in enumerate(forest.parents.tolist()):
+        if parent >= 0:
+            near[child].append(parent)
+            near[parent].append(child)
+    parents = np.full(len(near), -1, dtype=np.int64)
+    kept = repeats.copy()
+    seen: set[int] = set()
+    for root in sorted(range(len(near)), key=lambda j: (-repeats[j], -len(near[j]), j)):
+        queue = [] if root in seen else [root]
+        seen.add(root)
+        while queue:
+            one = queue.pop(0)
+            for other in near[one]:
+                if other in seen:
+                    continue
+                seen.add(other)
+                queue.append(other)
+                if kept[other] > strength[one, other]:
+                    continue
+                parents[other], kept[other] = one, 0.0
+    return parents, kept

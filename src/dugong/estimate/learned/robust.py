@@ -1,0 +1,173 @@
+"""The robust answer: what the votes say when their errors are shared, across sources and in time.
+
+In: a panel. Out: the average of three views of every element, each wrong in its own way: the smoothed vote share; the
+posterior of one re-estimation from the vote, its log-likelihoods divided by the design effect of correlated errors;
+and the same through a chain with learned transitions, where evidence counts half because errors persist. Over- and
+under-confidence cancel. Nothing here is iterated towards agreement, which drifts away on real votes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dugong.estimate.learned import _kernels as kernels
+from dugong.estimate.learned.bio import Possible
+from dugong.estimate.learned.copies import copy_weights, find_copies
+from dugong.estimate.learned.panel import Panel
+from dugong.estimate.learned.settings import PERSISTENCE, ROUNDS_STICKY, SHARE_PRIOR, SHARED_ERRORS
+from dugong.estimate.learned.tables import (
+    clamp,
+    class_balance,
+    make_tables,
+    softmax,
+    steps_to_transition,
+)
+from dugong.types import BoolArray, FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Law:
+    """A first-order law of labels: class balance (K,), first classes (K,) and transitions (K, K)."""
+
+    balance: FloatArray
+    initial: FloatArray
+    transition: FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Views:
+    """What the three views need to know.
+
+    Attributes
+    ----------
+    tables : (m, K, C) P(vote | label)
+    law : the law of the labels
+    similar : (m, m) near-copies
+    background : class index of elements about which nobody speaks, or None
+    """
+
+    tables: FloatArray
+    law: Law
+    similar: FloatArray
+    background: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Shares:
+    """Votes by class (n, K), their shares, and which elements say something (all, if there is a background)."""
+
+    counts: FloatArray
+    share: FloatArray
+    use: BoolArray
+
+
+def vote_shares(panel: Panel, similar: FloatArray, background: int | None) -> Shares:
+    """Votes of every element, near-copies counted down."""
+    n_classes = panel.coding.n_classes
+    counts = np.zeros((len(panel), n_classes))
+    kernels.count_shares(panel.codes, panel.coding.split, copy_weights(similar), counts)
+    total = counts.sum(axis=1, keepdims=True)
+    nobody = np.full(n_classes, 1 / n_classes) if background is None else np.eye(n_classes)[background]
+    share = np.where(total > 0, counts / np.where(total > 0, total, 1.0), nobody)
+    known = panel.known >= 0
+    share[known] = np.eye(n_classes)[panel.known[known]]
+    use = (total[:, 0] > 0) | known if background is None else np.ones(len(panel), dtype=np.bool_)
+    return Shares(counts=counts, share=share, use=use)
+
+
+def fit_views(
+    panel: Panel,
+    background: int | None,
+    *,
+    given: Law | None = None,
+    possible: Possible | None = None,
+    pinned: FloatArray | None = None,
+) -> tuple[Views, Shares]:
+    """Learn the tables from the vote, re-estimated once, and the transitions from the chain."""
+    similar = find_copies(panel)
+    shares = vote_shares(panel, similar, background)
+    undiscounted = vote_weights(panel, similar, 0.0)
+    tables = make_tables(panel, shares.share, shares.use, pinned=pinned).single
+    balance = class_balance(shares.share, shares.use) if given is None else given.balance
+    labels = softmax(evidence(panel, tables, undiscounted, shares.use) + np.log(balance))
+    labels = (labels + shares.share) / 2
+    tables = make_tables(panel, labels, shares.use, pinned=pinned).single
+    balance = class_balance(labels, shares.use)
+    law = given or _learn_law(panel, tables, undiscounted, shares.use, balance, possible)
+    return Views(tables=tables, law=law, similar=similar, background=background), shares
+
+
+def _learn_law(
+    panel: Panel,
+    tables: FloatArray,
+    weights: FloatArray,
+    use: BoolArray,
+    balance: FloatArray,
+    possible: Possible | None,
+) -> Law:
+    steps_allowed = None if possible is None else possible.steps
+    initial = first_classes(balance, possible)
+    n_classes = len(balance)
+    transition = steps_to_transition(np.eye(n_classes), balance, steps_allowed)
+    if panel.linked:
+        logs = evidence(panel, tables, in_time(panel, weights), use)
+        for _ in range(ROUNDS_STICKY):
+            _, steps = through_chain(panel, logs, Law(balance=balance, initial=initial, transition=transition))
+            transition = steps_to_transition(steps, balance, steps_allowed)
+    return Law(balance=balance, initial=initial, transition=transition)
+
+
+def first_classes(balance: FloatArray, possible: Possible | None) -> FloatArray:
+    """The law of first labels: the balance of the classes that a sequence can begin with."""
+    initial = balance if possible is None else np.where(possible.first, balance, 0.0)
+    return np.asarray(initial / initial.sum())
+
+
+def look(panel: Panel, views: Views) -> FloatArray:
+    """The robust answer for every element of a panel, (n, K)."""
+    shares = vote_shares(panel, views.similar, views.background)
+    discounted = vote_weights(panel, views.similar, SHARED_ERRORS)
+    logs = evidence(panel, views.tables, discounted, shares.use)
+    single = softmax(logs + np.log(np.maximum(views.law.balance, 1e-300)))
+    chain = single
+    if panel.linked:
+        if panel.lasting is not None:
+            logs = evidence(panel, views.tables, in_time(panel, discounted), shares.use)
+        chain, _ = through_chain(panel, np.where(panel.known[:, np.newaxis] >= 0, logs, PERSISTENCE * logs), views.law)
+    total = shares.counts.sum(axis=1, keepdims=True)
+    smooth = np.where(
+        total > 0,
+        (shares.counts + SHARE_PRIOR * views.law.balance) / (total + SHARE_PRIOR),
+        np.where(shares.use[:, np.newaxis], shares.share, single),
+    )
+    known = panel.known >= 0
+    smooth[known] = shares.share[known]
+    return np.asarray((smooth + single + chain) / 3)
+
+
+def vote_weights(panel: Panel, similar: FloatArray, shared: float) -> FloatArray:
+    """What every vote counts on its own element, (n, m)."""
+    weights = np.empty(panel.codes.shape)
+    kernels.find_weights(panel.codes, similar, panel.coding.silent, shared, weights)
+    return weights
+
+
+def in_time(panel: Panel, weights: FloatArray) -> FloatArray:
+    """The same in a chain: a vote that was spread over a task counts once in all its elements together."""
+    return weights if panel.lasting is None else weights * panel.lasting
+
+
+def evidence(panel: Panel, tables: FloatArray, weights: FloatArray, use: BoolArray) -> FloatArray:
+    """Weighted log-likelihood of the votes of every element, known labels clamped, (n, K)."""
+    logs = np.empty((len(panel), panel.coding.n_classes))
+    kernels.add_evidence(panel.codes, np.log(np.maximum(tables, 1e-300)), weights, use, logs)
+    return clamp(logs, panel)
+
+
+def through_chain(panel: Panel, logs: FloatArray, law: Law) -> tuple[FloatArray, FloatArray]:
+    """Marginals (n, K) and expected steps (K, K) of a chain with this evidence."""
+    labels, steps = np.empty(logs.shape), np.zeros(law.transition.shape)
+    kernels.smooth(logs, logs, panel.starts, law.initial, law.transition, labels, steps, np.zeros((0, logs.shape[1])))
+    return labels, steps

@@ -1,0 +1,51 @@
+"""The numbers behind the learned defaults: beliefs, thresholds and rounds, the same for every data set.
+
+They were chosen once, on votes whose truth is known and on simulated worlds together; none is tuned to a set. What
+each of them assumes is written in docs/explanation/learned-defaults.md.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# --- beliefs about sources that nobody can test with votes alone ---------------------------------------------------
+SHARED_ERRORS: Final = 0.5  # correlation of the errors of two different sources (design effect)
+PERSISTENCE: Final = 0.5  # what the evidence of one element counts inside the chain, as errors persist too
+SHARE_PRIOR: Final = 0.25  # votes' worth of class balance that is added to the vote share
+MOST_TRUST: Final = 0.98  # an error that all sources share is invisible: a little of the robust answer stays
+
+# --- near-copies ---------------------------------------------------------------------------------------------------
+NEAR: Final = 0.6  # two sources are near-copies below this multiple of the typical pairwise disagreement
+NEAR_ROUNDS: Final = 3
+
+# --- tables --------------------------------------------------------------------------------------------------------
+PSEUDO_VOTES: Final = 2.0  # per row of a table, spread like the source's own votes
+PSEUDO_PAIRS: Final = 5.0  # per row of the table of an edge, spread like the table without the edge
+
+# --- the search for edges ------------------------------------------------------------------------------------------
+STRONG_EDGE: Final = 0.3  # residual correlation that makes an edge at once
+WEAK_EDGE: Final = 0.08  # ... and after the first fit
+SELF_EDGE: Final = 0.1  # own-lag residual correlation that makes a source self-dependent
+SIGNIFICANT: Final = 2.5  # standard errors below which a residual is noise
+SELF_SIGNIFICANT: Final = 4.0  # ... and below which an own-lag residual is
+STEADY: Final = 10.0  # pseudo-observations that steady a residual correlation
+
+# --- how far the model is trusted ----------------------------------------------------------------------------------
+FITS: Final = 0.002  # misfit below which the model is trusted
+FAILS: Final = 0.01  # misfit above which it is not
+LASTING: Final = 0.2  # median own-lag correlation of errors above which no weak edges are looked for
+TESTABLE: Final = 500.0  # information on pairs of errors without which nothing can be tested
+FEWEST_SOURCES: Final = 3  # on elements, below which no model can be tested
+
+# --- rounds --------------------------------------------------------------------------------------------------------
+ROUNDS_ALONE: Final = 2  # E/M rounds without the chain
+ROUNDS_CHAIN: Final = 12  # ... with it
+ROUNDS_MORE: Final = 12  # ... more of them where the model is trusted
+ROUNDS_STICKY: Final = 4  # for the transitions of the robust answer
+ROUNDS_EXACT: Final = 30  # at most, through the exact engine, with every source at every resolution
+ROUNDS_LARGE: Final = 2  # ... where there are more votes than the search looked at
+
+# --- sizes ---------------------------------------------------------------------------------------------------------
+SAMPLE: Final = 1 << 18  # elements that the search looks at
+CHUNK: Final = 1 << 12  # longest piece of a sequence in a sample
+BLOCK: Final = 1 << 15  # elements that are labelled at a time

@@ -1,0 +1,98 @@
+"""From soft labels to tables: P(vote | label), P(vote | label, vote of the parent), class balance, transitions.
+
+All are counts with a few pseudo-votes: a table leans towards the source's own marginal (a source that was never heard
+on a class says nothing about it), the table of an edge towards the table without the edge.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dugong.estimate.learned import _kernels as kernels
+from dugong.estimate.learned.panel import Panel
+from dugong.estimate.learned.settings import PSEUDO_PAIRS, PSEUDO_VOTES
+from dugong.types import BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Tables:
+    """Tables of all sources.
+
+    Attributes
+    ----------
+    single : (m, K, C) P(vote | label)
+    edges : (n_edges, K, C, C) P(vote | label, vote of the parent)
+    slots : (m,) which of `edges` belongs to a source that has a parent
+    """
+
+    single: FloatArray
+    edges: FloatArray
+    slots: IntArray
+
+
+def count_tables(panel: Panel, labels: FloatArray, use: BoolArray) -> FloatArray:
+    """Expected votes by label, (m, K, C)."""
+    counts = np.zeros((panel.n_sources, panel.coding.n_classes, panel.coding.n_columns))
+    kernels.count_votes(panel.codes, labels, use, counts)
+    return counts
+
+
+def make_tables(
+    panel: Panel,
+    labels: FloatArray,
+    use: BoolArray,
+    parents: IntArray | None = None,
+    pinned: FloatArray | None = None,
+) -> Tables:
+    """Tables given soft labels; rows of `pinned` (m, K, C) that are not NaN are kept as they are."""
+    counts = count_tables(panel, labels, use)
+    single = smoothed(counts)
+    if pinned is not None:
+        single = np.where(np.isnan(pinned), single, pinned)
+    n_classes, n_columns = counts.shape[1:]
+    slots = np.zeros(panel.n_sources, dtype=np.int64)
+    children = np.flatnonzero(parents >= 0) if parents is not None else np.zeros(0, dtype=np.int64)
+    if parents is None or not len(children):
+        return Tables(single=single, edges=np.ones((1, n_classes, n_columns, n_columns)), slots=slots)
+    slots[children] = np.arange(len(children))
+    pairs = np.zeros((len(children), n_classes, n_columns, n_columns))
+    kernels.count_edges(panel.codes, labels, use, children, parents[children], pairs)
+    edges = pairs + PSEUDO_PAIRS * single[children][:, :, np.newaxis]
+    return Tables(single=single, edges=edges / edges.sum(axis=-1, keepdims=True), slots=slots)
+
+
+def smoothed(counts: FloatArray) -> FloatArray:
+    """P(vote | label) from counts (m, K, C), with pseudo-votes spread like the votes of the source."""
+    marginal = counts.sum(axis=1, keepdims=True) + 0.1 / counts.shape[-1]
+    marginal /= marginal.sum(axis=-1, keepdims=True)
+    total = counts + PSEUDO_VOTES * marginal
+    return np.asarray(total / total.sum(axis=-1, keepdims=True))
+
+
+def class_balance(labels: FloatArray, use: BoolArray) -> FloatArray:
+    """Share of every class, with one pseudo-element each."""
+    return np.asarray((labels[use].sum(axis=0) + 1) / (use.sum() + labels.shape[1]))
+
+
+def steps_to_transition(steps: FloatArray, balance: FloatArray, possible: BoolArray | None) -> FloatArray:
+    """P(next class | class) from expected steps, with one pseudo-step per row; impossible ones are zero."""
+    rows = steps + balance
+    if possible is not None:
+        rows = np.where(possible, rows, 0.0)
+    return np.asarray(rows / rows.sum(axis=1, keepdims=True))
+
+
+def softmax(logs: FloatArray) -> FloatArray:
+    """Probabilities from log-likelihoods, row by row."""
+    values = np.exp(logs - logs.max(axis=1, keepdims=True, initial=-np.inf))
+    return np.asarray(values / values.sum(axis=1, keepdims=True))
+
+
+def clamp(logs: FloatArray, panel: Panel) -> FloatArray:
+    """Log-likelihoods that leave known labels only one class (changed in place and returned)."""
+    rows = np.flatnonzero(panel.known >= 0)
+    logs[rows] = -1e30
+    logs[rows, panel.known[rows]] = 0.0
+    return logs

@@ -1,0 +1,125 @@
+"""What was learned, in words and numbers: the notes and the `learned` mapping of the diagnostics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dugong.estimate.learned.copies import copy_weights
+from dugong.estimate.learned.forest import reroot
+from dugong.estimate.learned.result import Robust
+from dugong.estimate.learned.search import Finding
+from dugong.estimate.learned.settings import FEWEST_SOURCES, TESTABLE
+from dugong.estimate.result import Diagnostics, Note
+from dugong.priors import Prior
+from dugong.votes import Votes
+
+
+def describe_learned(
+    votes: Votes, robust: Robust, finding: Finding | None, trust: float, names: tuple[str, ...], *, bio: bool
+) -> Diagnostics:
+    """Edges, discounts, prior, trust, misfit, near-copies and background."""
+    weights = dict(zip((s.name for s in robust.sources), copy_weights(robust.views.similar).tolist(), strict=True))
+    learned: dict[str, Any] = {
+        "trust": trust,
+        "edges": _edges(finding, names),
+        "self_dependent": _repeats(finding, names),
+        "misfit": _misfit(finding),
+        "discounts": {factor.source: float(factor.weight) for factor in robust.parameters.factors},
+        "copy_weights": weights,
+        "prior": robust.prior.to_dict(),
+        "background": _background(votes, robust),
+        "bio": bio,
+    }
+    notes = [_trust_note(finding, trust, len(names)), *_edge_notes(learned), *_copy_notes(weights)]
+    if learned["background"] is not None and votes.background is None:
+        text = f"no source votes for class {learned['background']!r}: it is taken as the background"
+        notes.append(Note(kind="background", text=f"{text} to which elements belong about which nobody speaks."))
+    if bio:
+        notes.append(
+            Note(kind="bio", text="the classes are BIO tags: steps into I-x from anything but x are impossible.")
+        )
+    return Diagnostics(notes=tuple(notes), learned=learned)
+
+
+def describe_given(votes: Votes, prior: Prior, *, learned_prior: bool) -> Diagnostics:
+    """A given graph is taken at its word."""
+    learned: dict[str, Any] = {"trust": 1.0, "prior": prior.to_dict(), "n_classes": votes.n_classes}
+    note = Note(kind="trust", text="the dependencies were given and are taken at their word: nothing is discounted.")
+    if not learned_prior:
+        del learned["prior"]
+    return Diagnostics(notes=(note,), learned=learned)
+
+
+def _edges(finding: Finding | None, names: tuple[str, ...]) -> list[list[Any]]:
+    if finding is None:
+        return []
+    parents, _ = reroot(finding.forest, finding.repeats, finding.strength)
+    return [
+        [names[parent], names[child], float(finding.strength[child, parent])]
+        for child, parent in enumerate(parents.tolist())
+        if parent >= 0
+    ]
+
+
+def _repeats(finding: Finding | None, names: tuple[str, ...]) -> dict[str, float]:
+    if finding is None:
+        return {}
+    _, repeats = reroot(finding.forest, finding.repeats, finding.strength)
+    return {name: float(value) for name, value in zip(names, repeats, strict=True) if value > 0}
+
+
+def _misfit(finding: Finding | None) -> dict[str, float]:
+    if finding is None:
+        return {}
+    parts = ("errors", "speaking", "lagged", "persistence", "information")
+    return {part: float(getattr(finding.misfit, part)) for part in parts}
+
+
+def _background(votes: Votes, robust: Robust) -> str | None:
+    place = robust.views.background
+    if place is None:
+        return None
+    return votes.class_names[place] if votes.class_names else str(votes.classes[place])
+
+
+def _trust_note(finding: Finding | None, trust: float, n_sources: int) -> Note:
+    if finding is None:
+        text = (
+            f"only {n_sources} sources vote on elements: a model cannot be tested against fewer than {FEWEST_SOURCES}, "
+            "so the labels are the robust answer (vote share, discounted posterior and chain, averaged)."
+        )
+    elif trust > 0:
+        text = (
+            f"the fitted model explains the votes: it makes up {trust:.0%} of the labels, the robust answer the rest."
+        )
+    elif finding.misfit.information < TESTABLE:
+        text = "there are too few votes to test a model: the labels are the robust answer."
+    else:
+        text = (
+            f"the fitted model leaves errors that go together ({finding.misfit.worst:.3f}) or last: the labels are the "
+            "robust answer, which discounts what it cannot explain."
+        )
+    return Note(kind="trust", text=text, size=trust)
+
+
+def _edge_notes(learned: dict[str, Any]) -> list[Note]:
+    notes = [
+        Note(kind="edge", where=f"{a}, {b}", size=value, text=f"{a!r} and {b!r} share errors ({value:+.2f}).")
+        for a, b, value in learned["edges"]
+    ]
+    notes += [
+        Note(kind="temporal", where=name, size=value, text=f"{name!r} repeats its errors ({value:+.2f}).")
+        for name, value in learned["self_dependent"].items()
+    ]
+    return notes
+
+
+def _copy_notes(weights: dict[str, float]) -> list[Note]:
+    copies = {name: weight for name, weight in weights.items() if weight < 0.5 + 1e-9}
+    if not copies:
+        return []
+    mean = float(np.mean([*copies.values()]))
+    text = f"{', '.join(map(repr, copies))} are near-copies of other sources and count less (x {mean:.2f})."
+    return [Note(kind="copies", text=text, size=float(len(copies)))]
