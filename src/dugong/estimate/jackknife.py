@@ -20,6 +20,7 @@ from dugong.estimate.fitting import Fitted
 from dugong.estimate.joints import CentredTables
 from dugong.estimate.laws import Laws
 from dugong.estimate.paper import paper_tables
+from dugong.estimate.replicate_pairs import PairReplicates
 from dugong.estimate.replicates import left_out, replicate_slopes
 from dugong.estimate.slopes import Slopes
 from dugong.moments import Moments, Row, Slot
@@ -143,22 +144,37 @@ class _Replicates:
     groups: IntArray
 
     def tables(self) -> Iterable[RawTables]:
-        """Tables of one replicate after the other; single sources are done for all replicates at once."""
+        """Tables of one replicate after the other; what can be is done for all replicates at once."""
         design = self.design
         beta = replicate_slopes(design, self.moments, self.laws, self.slopes, self.groups)
-        free = [i.name for i in design.sources if design.levels[i.name] != "full" and i.name not in self.accuracies]
-        single = {name: self._single(name, beta) for name in free}
+        single = {i.name: self._single(i.name, beta) for i in design.sources if design.levels[i.name] != "full"}
+        pairs = self._pairs(single)
+        full = [info.name for info in design.sources if design.levels[info.name] == "full"]
+        crossed = [edge for edge in design.graph.edges if edge not in pairs]
         for place in range(len(self.groups)):
-            others = [info.name for info in design.sources if info.name not in single]
-            joint = self._joint(place, beta[place]) if others or design.graph.edges else None
-            accuracies = {name: tables[place] for name, tables in single.items()}
-            if joint is None:
-                yield RawTables(accuracies=accuracies, correlations={})
-                continue
-            yield RawTables(
-                accuracies=accuracies | {name: raw_table(joint, name) for name in others},
-                correlations={edge: raw_correlation(joint, edge) for edge in design.graph.edges},
-            )
+            accuracies = {n: t[place] if design.levels[n] == "task" else t[place, 0] for n, t in single.items()}
+            correlations = {edge: tables[place] for edge, tables in pairs.items()}
+            if full or crossed:
+                joint = self._joint(place, beta[place])
+                accuracies |= {name: raw_table(joint, name) for name in full}
+                correlations |= {edge: raw_correlation(joint, edge) for edge in crossed}
+            yield RawTables(accuracies=accuracies, correlations=correlations)
+
+    def _pairs(self, single: Mapping[str, FloatArray]) -> dict[tuple[str, str], FloatArray]:
+        """Correlations of all pairs of sources of one resolution, by replicate."""
+        design = self.design
+        same = [e for e in design.graph.edges if design.info(e[0]).resolution == design.info(e[1]).resolution]
+        if not same:
+            return {}
+        full = CentredTables(
+            design=design,
+            moments=self.moments,
+            laws=self.laws[0],
+            slopes=self.slopes,
+            accuracies=self.accuracies,
+        )
+        replicates = PairReplicates(full=full, laws=self.laws, accuracies=single, groups=self.groups)
+        return {edge: replicates.correlation(edge) for edge in same}
 
     def _joint(self, place: int, beta: FloatArray) -> CentredTables:
         return CentredTables(
@@ -170,8 +186,12 @@ class _Replicates:
         )
 
     def _single(self, name: str, beta: FloatArray) -> FloatArray:
-        """P(vote | label) of one source in every replicate, (n_groups, 2, C) or (n_groups, positions, 2, C)."""
+        """P(vote | label) of one source in every replicate, (n_groups, positions or 1, 2, C)."""
         design, by_position = self.design, self.design.levels[name] == "task"
+        if name in self.accuracies:
+            known = np.asarray(self.accuracies[name], dtype=np.float64)
+            known = known if known.ndim == 3 else known[np.newaxis]
+            return np.broadcast_to(known, (len(self.groups), *known.shape))
         alike = [info.name for info in design.sources if design.key(info.name) == design.key(name)]
         rows = [Row(slots=(Slot(one),), by_position=by_position) for one in alike]
         counts = np.sum([left_out(self.moments, row, self.groups) for row in rows], axis=0)
@@ -184,5 +204,4 @@ class _Replicates:
         where = design.info(name).resolution
         mean = np.stack([law.mean(where, by_position=by_position)[: votes.shape[1]] for law in self.laws])
         shift = np.array([-1.0, 1.0]) - mean[:, :, np.newaxis]
-        tables = votes[:, :, np.newaxis, :] + slope[:, :, np.newaxis, :] * shift[:, :, :, np.newaxis]
-        return np.asarray(tables if by_position else tables[:, 0])
+        return np.asarray(votes[:, :, np.newaxis, :] + slope[:, :, np.newaxis, :] * shift[:, :, :, np.newaxis])
