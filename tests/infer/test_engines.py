@@ -29,7 +29,7 @@ def compare(case: Case, resolutions) -> None:
         np.testing.assert_allclose(found.probabilities[resolution], own, rtol=0, atol=1e-10)
 
 
-def element_case(seed: int, n_classes: int, n_sources: int) -> Case:
+def element_case(seed: int, n_classes: int, n_sources: int, kind: str = "markov") -> Case:
     """Element sources only, some of them correlated, as the packed engine wants it."""
     rng = np.random.default_rng(seed)
     names = [f"s{i}" for i in range(n_sources)]
@@ -40,7 +40,7 @@ def element_case(seed: int, n_classes: int, n_sources: int) -> Case:
     lengths = [int(rng.integers(1, 7)), 0, int(rng.integers(1, 5))]
     votes = random_votes(rng, dict.fromkeys(names, Element()), lengths, n_classes, {}, missing=0.1)
     parameters = Parameters(n_classes=n_classes, factors=tuple(factors))
-    return Case(votes=votes, parameters=parameters, prior=random_chain(rng, n_classes, "markov"))
+    return Case(votes=votes, parameters=parameters, prior=random_chain(rng, n_classes, kind))
 
 
 @given(seed=seeds, n_classes=st.sampled_from([2, 3]), n_sources=st.integers(1, 9))
@@ -48,6 +48,16 @@ def test_packed(seed, n_classes, n_sources) -> None:
     case = element_case(seed, n_classes, n_sources)
     assert packed_engine.fits(flatten(case.votes, case.parameters), case.prior, (Element(),))
     compare(case, [Element()])
+
+
+@given(seed=seeds, n_classes=st.sampled_from([2, 3]), n_sources=st.integers(6, 12))
+def test_many_sources_on_the_chain(seed, n_classes, n_sources) -> None:
+    """One label per sequence is not for the packed engine; many sources need several look-ups."""
+    case = element_case(seed, n_classes, n_sources, "stay")
+    assert not packed_engine.fits(flatten(case.votes, case.parameters), case.prior, (Element(),))
+    compare(case, [Element()])
+    check_counts(case)
+    check_cells(case)
 
 
 @given(seed=seeds, full=st.booleans())

@@ -106,7 +106,7 @@ def _vote_block(chained: Chained, begin: int, end: int) -> kernels.Block:
 
 def table_counts(chained: Chained, sums: Sums) -> list[FloatArray]:
     """Expected counts by cell of every factor's flat table."""
-    return split_cells(chained.lookups, sums.cells, chained.factors)
+    return split_cells(chained.lookups, sums.cells)
 
 
 def decode(chained: Chained, n_threads: int | None = None) -> Int8Array:

@@ -99,14 +99,13 @@ def _group(factors: tuple[FlatFactor, ...], sizes: dict[int, int], members: list
     )
 
 
-def split_counts(group: Group, counts: FloatArray, factors: tuple[FlatFactor, ...]) -> dict[int, FloatArray]:
-    """Expected counts by row of a group, as counts by cell of each member's own table."""
+def split_counts(group: Group, counts: FloatArray) -> list[FloatArray]:
+    """Expected counts by row of a group, as counts by cell of each member's flat table."""
     cells = counts.reshape(*group.sizes, -1)
-    found = {}
-    for member, own in zip(group.members, group.axes, strict=True):
+    found = []
+    for own in group.axes:
         others = tuple(axis for axis in range(len(group.sizes)) if axis not in own)
-        summed = cells.sum(axis=others)
         # The remaining axes are in the order of columns; the member reads them in its own order.
         order = np.argsort(np.argsort(own))
-        found[member] = summed.transpose(*order, len(own)).reshape(factors[member].table.shape)
+        found.append(cells.sum(axis=others).transpose(*order, len(own))[None])
     return found

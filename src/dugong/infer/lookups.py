@@ -105,15 +105,11 @@ def pack_slot(votes: Votes, slot: Slot, first: int, last: int) -> AnyArray:
     return rows
 
 
-def split_cells(lookups: tuple[Lookup, ...], cells: FloatArray, factors: tuple[FlatFactor, ...]) -> list[FloatArray]:
+def split_cells(lookups: tuple[Lookup, ...], cells: FloatArray) -> list[FloatArray]:
     """Expected counts by cell of all look-ups, as counts by cell of every factor's flat table."""
     found: dict[int, FloatArray] = {}
     ends = np.cumsum([lookup.table.size for lookup in lookups])[:-1]
     for lookup, own in zip(lookups, np.split(cells, ends), strict=True):
-        members = tuple(factors[member] for member in lookup.members)
-        if lookup.group is None:
-            found[lookup.members[0]] = own.reshape(members[0].table.shape)
-        else:
-            parts = split_counts(lookup.group, own, members)
-            found |= {lookup.members[place]: part for place, part in parts.items()}
-    return [found[place] for place in range(len(factors))]
+        parts = [own.reshape(lookup.table.shape)] if lookup.group is None else split_counts(lookup.group, own)
+        found |= dict(zip(lookup.members, parts, strict=True))
+    return [found[place] for place in range(len(found))]

@@ -106,7 +106,7 @@ def count(
         total.transitions += part.transitions
     cells: dict[int, FloatArray] = {}
     for group, own in zip(plan.groups, np.split(total.cells, plan.firsts[1:-1]), strict=True):
-        cells |= split_counts(group, own, factors)
+        cells |= dict(zip(group.members, split_counts(group, own), strict=True))
     return [cells[place] for place in range(len(factors))], total
 
 
