@@ -124,7 +124,7 @@ def _blocks(n_tasks: int) -> Iterator[IntArray]:
 
 
 def _count_same(reader: _Reader, resolution: Resolution, rows: list[Row], tables: dict[Row, IntArray]) -> None:
-    plain = [r for r in rows if len(r.slots) == 2 and r.span == 0 and not r.by_position]
+    plain = [r for r in rows if len(r.slots) == 2 and not r.by_position and not any(slot.offset for slot in r.slots)]
     general = [r for r in rows if r not in set(plain)]
     resolved = reader.resolved[resolution]
     pairs = _Pairs.of(plain, resolved.n_columns, reader.grouping.n_groups)
