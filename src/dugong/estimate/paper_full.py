@@ -34,7 +34,7 @@ def full_pair_rows(design: Design, name: str) -> list[Row]:
     rows = []
     for info in design.sources:
         other = info.name
-        if info.resolution != design.info(name).resolution or other in design.graph.temporal:
+        if info.resolution != design.info(name).resolution or other in design.independence.tangled:
             continue
         if not design.independence.apart(name, other):
             continue
