@@ -13,14 +13,17 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from dugong.contract import Configured
+from dugong.estimate.count_errors import count_errors
 from dugong.estimate.design import Design, Sharing, make_design
-from dugong.estimate.em import EM
+from dugong.estimate.em import EM, expectation_maximisation
 from dugong.estimate.fitting import fit_centred, fit_paper, plan_for, refine
 from dugong.estimate.identify import identify
 from dugong.estimate.jackknife import StandardErrors, jackknife
+from dugong.estimate.learned import Learned, learn
+from dugong.estimate.readout import read_accuracies, read_correlations
 from dugong.estimate.result import Estimate
 from dugong.estimate.settings import Paper, resolve_estimator
-from dugong.exceptions import GraphError, LabelError, PriorError, VoteError
+from dugong.exceptions import GraphError, LabelError, VoteError
 from dugong.graph import Dependency, SourceGraph
 from dugong.infer import engine
 from dugong.infer.explain import Explanation, explain
@@ -29,7 +32,7 @@ from dugong.infer.parameters import Parameters, Temporal
 from dugong.moments import Grouping, Moments, Shapes, assign_groups, count
 from dugong.priors import Prior
 from dugong.store import StoredModel, load_model, save_model
-from dugong.summary import ModelSummary, look, summarize_model
+from dugong.summary import ModelSummary, look, look_at, summarize_model
 from dugong.tasks import Element, Layout, Resolution, find_resolution
 from dugong.types import MISSING, AnyArray, FloatArray, Int8Array
 from dugong.votes import Votes
@@ -72,6 +75,8 @@ class LabelModel(Configured):
     prior_ : the prior that inference uses
     diagnostics_ : what was learned, repaired, or is weak
     """
+
+    learned_: Learned | None
 
     def __init__(
         self,
@@ -188,12 +193,50 @@ class LabelModel(Configured):
         errors = jackknife(design, moments, fitted, signs=self.signs, accuracies=known)
         if isinstance(chosen, EM) or evidence is not None:
             settings = chosen if isinstance(chosen, EM) else EM(max_iter=_STEPS_WITH_GOLD)
-            fitted, prior = refine(
-                fitted, votes, design, prior, settings, evidence=evidence, n_threads=self.n_threads
-            )
+            fitted, prior = refine(fitted, votes, design, prior, settings, evidence=evidence, n_threads=self.n_threads)
         self.moments_ = moments
         self._store(votes, prior, fitted.estimate, errors)
         self.seen_ = look(moments, prior, votes.class_names)
+        return self
+
+    def _learn(self, votes: Votes, evidence: Int8Array | None, groups: Sequence[object] | None) -> Self:
+        """Learn what was not given: prior, dependencies, and how far the model may be trusted."""
+        chosen = resolve_estimator(self.estimator)
+        if isinstance(chosen, Paper) or self.sharing != "tied" or self.signs != "group":
+            raise GraphError(
+                'learning the prior or the dependencies, and more than two classes, need estimator "centred" or "em", '
+                'sharing="tied" and signs="group".\n  Give a prior and dependencies to use other settings.'
+            )
+        learned = learn(
+            votes,
+            prior=self.prior if isinstance(self.prior, Prior) else None,
+            graph=None if isinstance(self.dependencies, str) else SourceGraph.of(votes.source_names, self.dependencies),
+            evidence=evidence,
+            accuracies=self._known(),
+            n_threads=self.n_threads,
+        )
+        if isinstance(chosen, EM) and learned.trust > 0:
+            learned = _raised(learned, votes, chosen, evidence, self.n_threads)
+        errors = count_errors(
+            votes,
+            learned.parameters,
+            learned.prior,
+            assign_groups(votes, groups),
+            learned.graph.edges,
+            evidence=evidence,
+            n_threads=self.n_threads,
+        )
+        estimate = Estimate(
+            parameters=learned.parameters,
+            accuracies=learned.accuracies,
+            correlations=learned.correlations,
+            raw=errors.raw,
+            raw_correlations=errors.raw_correlations,
+            diagnostics=learned.diagnostics,
+        )
+        self._store(votes, learned.prior, estimate, errors)
+        self.learned_ = learned
+        self.seen_ = look_at(votes, learned.prior)
         return self
 
     def _store(self, votes: Votes, prior: Prior, estimate: Estimate, errors: StandardErrors) -> None:
@@ -206,16 +249,22 @@ class LabelModel(Configured):
         self.correlations_ = Correlations(estimate.correlations)
         self.diagnostics_ = estimate.diagnostics
         self.standard_errors_ = errors
+        self.learned_ = None
 
     # --- labels ----------------------------------------------------------------------------------------------------
     def predict_proba(self, votes: Votes, resolution: str | Resolution = "element") -> FloatArray:
         """P(label | all votes of the sequence), shape (n_tasks, n_classes), columns as `classes_`."""
         votes = self._aligned(votes)
         found = self._resolution(votes, resolution)
-        result = engine.posterior(
-            votes, self.parameters_, self.prior_, resolutions=(found,), n_threads=self.n_threads
+        return self._probabilities(votes, (found,))[found]
+
+    def _probabilities(self, votes: Votes, resolutions: tuple[Resolution, ...]) -> Mapping[Resolution, FloatArray]:
+        if self.learned_ is not None:
+            return self.learned_.probabilities(votes, resolutions, n_threads=self.n_threads)
+        found = engine.posterior(
+            votes, self.parameters_, self.prior_, resolutions=resolutions, n_threads=self.n_threads
         )
-        return result.probabilities[found]
+        return found.probabilities
 
     def predict(self, votes: Votes, resolution: str | Resolution = "element", threshold: float = 0.5) -> Int8Array:
         """The likelier class; with two classes +1 where P(+1) exceeds `threshold`."""
@@ -240,11 +289,9 @@ class LabelModel(Configured):
     def labels(self, votes: Votes, resolutions: Iterable[str | Resolution] | None = None) -> pa.Table:
         """Tidy table of labels: sequence, start, end, resolution, one probability per class, seconds if known."""
         votes = self._aligned(votes)
-        wanted = [self._resolution(votes, one) for one in (resolutions or votes.resolutions)]
-        result = engine.posterior(
-            votes, self.parameters_, self.prior_, resolutions=tuple(wanted), n_threads=self.n_threads
-        )
-        return label_table(votes, {one: result.probabilities[one] for one in wanted})
+        wanted = tuple(self._resolution(votes, one) for one in (resolutions or votes.resolutions))
+        found = self._probabilities(votes, wanted)
+        return label_table(votes, {one: found[one] for one in wanted})
 
     def score(self, votes: Votes, gold: AnyArray) -> float:
         """Accuracy on the elements whose gold label is known (not 0)."""
@@ -258,7 +305,11 @@ class LabelModel(Configured):
     ) -> Explanation:
         """Why a label is what it is: log-odds by vote, neighbours and prior."""
         votes = self._aligned(votes)
-        return explain(votes, self.parameters_, self.prior_, sequence, task, self._resolution(votes, resolution))
+        wanted = self._resolution(votes, resolution)
+        explanation = explain(votes, self.parameters_, self.prior_, sequence, task, wanted)
+        if self.learned_ is None or self.learned_.robust is None:
+            return explanation
+        return _averaged(explanation, self._probabilities(votes[[sequence]], (wanted,))[wanted][task], self.classes_)
 
     # --- reading ---------------------------------------------------------------------------------------------------
     def identifiability(self, votes: Votes) -> Identifiability:
@@ -309,6 +360,7 @@ class LabelModel(Configured):
             errors=self.standard_errors_.to_dict(),
             diagnostics=self.diagnostics_,
             seen=self.seen_,
+            learned=None if self.learned_ is None else self.learned_.to_dict(),
         )
         save_model(stored, path)
 
@@ -327,6 +379,7 @@ class LabelModel(Configured):
         model.standard_errors_ = StandardErrors.from_dict(stored.errors)
         model.diagnostics_ = stored.diagnostics
         model.seen_ = stored.seen
+        model.learned_ = None if stored.learned is None else Learned.from_dict(stored.learned)
         return model
 
     def _aligned(self, votes: Votes) -> Votes:
@@ -369,6 +422,32 @@ class Correlations(dict[tuple[str, str], FloatArray]):
 def _repeating(parameters: Parameters) -> list[str]:
     """Sources that depend on their own earlier votes."""
     return [factor.source for factor in parameters.factors if isinstance(factor, Temporal)]
+
+
+def _raised(learned: Learned, votes: Votes, settings: EM, evidence: Int8Array | None, n_threads: int | None) -> Learned:
+    """The exact part of a learned model after EM."""
+    result = expectation_maximisation(
+        votes, learned.parameters, learned.prior, settings, evidence=evidence, n_threads=n_threads
+    )
+    counts = engine.expected_counts(votes, result.parameters, result.prior, evidence=evidence, n_threads=n_threads)
+    return replace(
+        learned,
+        parameters=result.parameters,
+        prior=result.prior,
+        accuracies=read_accuracies(result.parameters, counts),
+        correlations=read_correlations(result.parameters, counts, learned.graph.edges),
+    )
+
+
+def _averaged(explanation: Explanation, shown: FloatArray, classes: AnyArray) -> Explanation:
+    """The explanation of the exact model, completed to the label that is shown."""
+    place = 1 if len(shown) == 2 else int(np.flatnonzero(classes == explanation.target)[0])
+    place = 1 - place if len(shown) == 2 and explanation.target == -1 else place
+    chance = float(np.clip(shown[place], 1e-300, 1 - 1e-16))
+    log_odds = float(np.log(chance) - np.log1p(-chance))
+    return replace(
+        explanation, log_odds=log_odds, probability=float(shown[place]), averaging=log_odds - explanation.log_odds
+    )
 
 
 def _tasks_per_sequence(votes: Votes) -> dict[str, int]:

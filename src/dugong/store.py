@@ -52,6 +52,7 @@ class StoredModel:
     errors : standard errors, as plain data
     diagnostics : Diagnostics
     seen : what the model was fitted on
+    learned : the learned defaults, as plain data; None where prior and dependencies were given
     """
 
     settings: Mapping[str, Any]
@@ -65,6 +66,7 @@ class StoredModel:
     errors: Mapping[str, Any]
     diagnostics: Diagnostics
     seen: Seen
+    learned: Mapping[str, Any] | None = None
 
 
 def save_model(model: StoredModel, path: str | PathLike[str]) -> None:
@@ -123,6 +125,7 @@ def _pack(model: StoredModel) -> dict[str, Any]:
         "errors": tree(model.errors),
         "diagnostics": _pack_diagnostics(model.diagnostics),
         "seen": tree(model.seen.to_dict()),
+        "learned": None if model.learned is None else tree(model.learned),
     }
 
 
@@ -142,6 +145,7 @@ def _unpack(plain: Mapping[str, Any]) -> StoredModel:
         errors=plain["errors"],
         diagnostics=_unpack_diagnostics(plain["diagnostics"]),
         seen=Seen.from_dict(plain["seen"]),
+        learned=plain.get("learned"),
     )
 
 

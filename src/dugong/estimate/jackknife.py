@@ -49,7 +49,7 @@ def jackknife(
     groups = 1 + np.flatnonzero(sizes[1:])  # group 0 is what no group was drawn for
     known = accuracies or {}
     if len(groups) < 2:
-        return _unknown(full, len(groups))
+        return unknown_errors(full, len(groups))
     laws = [_without(fitted, int(group)) for group in groups]
     if fitted.slopes is not None:
         replicates = _Replicates(
@@ -122,7 +122,7 @@ def weighted_error(full: FloatArray, without: FloatArray, shares: FloatArray) ->
     return np.asarray(np.sqrt(variance))
 
 
-def _unknown(full: RawTables, n_groups: int) -> StandardErrors:
+def unknown_errors(full: RawTables, n_groups: int) -> StandardErrors:
     return StandardErrors(
         accuracies={name: np.full_like(table, np.inf) for name, table in full.accuracies.items()},
         correlations={edge: np.full_like(table, np.inf) for edge, table in full.correlations.items()},

@@ -47,7 +47,7 @@ class Explanation:
     target : int
         The class whose log-odds (against all others) are explained.
     log_odds : float
-        Given all votes; equals ``prior + sum(own votes) + neighbours``.
+        Given all votes; equals ``prior + sum(own votes) + neighbours + averaging``.
     probability : float
     prior : float
         Log-odds without any vote.
@@ -60,6 +60,8 @@ class Explanation:
         These do not sum to `neighbours`.
     n_candidates : int
         Votes, the nearest ones, whose influence was worked out.
+    averaging : float
+        What averaging the exact model with a more cautious answer adds (learned defaults only).
     """
 
     resolution: Resolution
@@ -73,6 +75,7 @@ class Explanation:
     neighbours: float
     influences: tuple[Contribution, ...]
     n_candidates: int
+    averaging: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,73 @@
+"""Standard errors of tables that come from expected counts (EM, learned defaults).
+
+The counts of one exact E-step are kept apart by group of sequences; leaving each group out in turn gives the spread.
+The soft labels themselves are held fixed, so these errors leave out what the labels owe to the tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from dugong.estimate.assemble import RawTables
+from dugong.estimate.errors import StandardErrors
+from dugong.estimate.jackknife import spread, unknown_errors
+from dugong.estimate.readout import read_accuracies, read_correlations
+from dugong.infer.engine import expected_counts
+from dugong.infer.parameters import Parameters
+from dugong.infer.results import ExpectedCounts
+from dugong.moments import Grouping
+from dugong.moments.groups import FEW
+from dugong.priors import Prior
+from dugong.types import FloatArray, Int8Array
+from dugong.votes import Votes
+
+
+def count_errors(
+    votes: Votes,
+    parameters: Parameters,
+    prior: Prior,
+    grouping: Grouping,
+    edges: Iterable[tuple[str, str]] = (),
+    *,
+    evidence: Int8Array | None = None,
+    n_threads: int | None = None,
+) -> StandardErrors:
+    """Delete-one-group standard errors of accuracies and correlations."""
+    few = votes.n_sequences < FEW
+    labels = np.arange(votes.n_sequences) if few else grouping.base
+    groups, members = np.unique(labels, return_inverse=True)
+    counts = expected_counts(votes, parameters, prior, groups=members, evidence=evidence, n_threads=n_threads)
+    total = _without(counts, None)
+    full = _tables(parameters, total, edges)
+    left_out = [place for place, group in enumerate(groups) if few or group > 0]
+    if len(left_out) < 2:
+        return unknown_errors(full, len(left_out))
+    sizes = np.bincount(members, weights=votes.lengths.astype(np.float64))
+    replicates = [_tables(parameters, _without(counts, place), edges) for place in left_out]
+    return spread(full, replicates, sizes[left_out] / max(sizes.sum(), 1.0))
+
+
+def _tables(parameters: Parameters, counts: ExpectedCounts, edges: Iterable[tuple[str, str]]) -> RawTables:
+    return RawTables(
+        accuracies=read_accuracies(parameters, counts), correlations=read_correlations(parameters, counts, edges)
+    )
+
+
+def _without(counts: ExpectedCounts, group: int | None) -> ExpectedCounts:
+    """Counts of all groups but one, or of all."""
+
+    def rest(array: FloatArray) -> FloatArray:
+        total = array.sum(axis=0)
+        return np.asarray(total if group is None else total - array[group])
+
+    return ExpectedCounts(
+        factors={
+            source: {name: np.maximum(rest(table), 0.0) for name, table in tables.items()}
+            for source, tables in counts.factors.items()
+        },
+        initial=rest(counts.initial),
+        transitions=rest(counts.transitions),
+        log_likelihood=rest(counts.log_likelihood),
+    )
