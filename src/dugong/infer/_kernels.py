@@ -23,9 +23,10 @@ _LN2 = 0.6931471805599453
 entry = njit(cache=True, nogil=True)
 # Called from other kernels only, and without allocating: no wrapper for Python, which takes longer to compile than
 # the loop itself, and no reference counting, which takes longer to run.
-inner = njit(  # type: ignore[call-overload]  # options that the type stubs of numba leave out
-    cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False
-)
+_BARE = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
+inner = njit(cache=True, nogil=True, **_BARE)  # type: ignore[call-overload]  # numba's type stubs lack these options
+# Called for every element: inlined, because handing over the tables costs more than reading them.
+hot = njit(cache=True, nogil=True, forceinline=True, **_BARE)  # type: ignore[call-overload]
 
 
 class Machine(NamedTuple):
@@ -213,7 +214,7 @@ def container_of(block: Block, sequence: int, place: int, own: int, task: int) -
     return low - first if inside and block.span_starts[low] <= begin else -1
 
 
-@inner
+@hot
 def emit(
     laws: Laws,
     block: Block,
@@ -256,7 +257,7 @@ def emit(
             part[first + d] = v
 
 
-@inner
+@hot
 def scale(v: float, x: int, reference: int) -> float:
     """The value of (v, x) in units of the exponent `reference`, which it does not exceed by much."""
     if x == reference:
@@ -268,7 +269,7 @@ def scale(v: float, x: int, reference: int) -> float:
     return 0.0
 
 
-@inner
+@hot
 def add_to(values: FloatArray, exponents: IntArray, j: int, v: float, x: int) -> None:
     """Add (v, x) to entry j."""
     if v < _LOW:
@@ -287,7 +288,7 @@ def add_to(values: FloatArray, exponents: IntArray, j: int, v: float, x: int) ->
         exponents[j] = x
 
 
-@inner
+@hot
 def weigh(
     machine: Machine,
     laws: Laws,
@@ -357,7 +358,7 @@ def forward(
             weigh(machine, laws, place, s, part, part_power, alpha, power, at)
 
 
-@inner
+@hot
 def push(machine: Machine, s: int, step: int, values: FloatArray, exponents: IntArray, at: int, to: int) -> None:
     """One step of the chain, from the states stored at `at` to those stored at `to`."""
     first = machine.step_first[step]
@@ -479,7 +480,7 @@ def smooth(
     return -1
 
 
-@inner
+@hot
 def posterior_of(
     alpha: FloatArray,
     power: IntArray,
@@ -499,7 +500,7 @@ def posterior_of(
         gamma[i] /= total
 
 
-@inner
+@hot
 def collect(machine: Machine, laws: Laws, place: int, s: int, gamma: FloatArray, mass: FloatArray) -> None:
     """Sum the posterior of states by the codes that the channels of a place see."""
     first = machine.firsts[s]
@@ -552,7 +553,7 @@ def pair(
             transitions[a, b] += scale(v, power[at + i] + beta_power[j], reference) / total
 
 
-@inner
+@hot
 def pull(
     machine: Machine,
     before: int,
