@@ -22,6 +22,7 @@ from dugong.infer.parameters import Conditional, Crossed, Factor, FullTable, Tem
 from dugong.types import FloatArray
 
 FEWEST_FIRST_VOTES = 200
+MOST_SOFTENED = 0.01
 
 
 class JointTables(Protocol):
@@ -115,6 +116,24 @@ def pattern_law(tables: JointTables, name: str, size: int) -> FloatArray:
     return tables.laws.prior.joint_law([(resolution, index) for index in range(size)], length)
 
 
+def soften(table: FloatArray, votes: FloatArray, axes: int, share: float) -> FloatArray:
+    """Mix a table with one in which votes say nothing about labels, so that votes that were seen stay possible.
+
+    Projection leaves zeros, which noise alone may have made. Votes that never occur stay impossible.
+
+    Parameters
+    ----------
+    table : a law over its last `axes` axes
+    votes : P(votes) as it was observed, with axes of size one for labels
+    """
+    over = tuple(range(table.ndim - axes, table.ndim))
+    seen = np.maximum(votes, 0)
+    seen = seen / np.maximum(seen.sum(axis=over, keepdims=True), 1e-300)
+    labels = tuple(axis for axis in over if votes.shape[axis] == 1 and table.shape[axis] > 1)
+    rest = tuple(axis for axis in over if axis not in labels)
+    return np.asarray((1 - share) * table + share * table.sum(axis=rest, keepdims=True) * seen)
+
+
 class Assembly:
     """Collects one factor per source, and what had to be repaired on the way."""
 
@@ -160,7 +179,7 @@ class Assembly:
 
     def _add(self, name: str) -> None:
         level, raw = self.design.levels[name], self.raw[name]
-        self.accuracies[name] = self._project(name, raw)
+        self.accuracies[name] = self._single(name, raw)
         table = self.accuracies[name]
         if level == "full":
             self._add_full(name, table)
@@ -171,18 +190,30 @@ class Assembly:
         else:
             self._add_conditional(name, table if level == "task" else table[np.newaxis])
 
-    def _project(self, name: str, table: FloatArray, axes: int = 1) -> FloatArray:
+    def _project(self, name: str, table: FloatArray, votes: FloatArray, axes: int = 1) -> FloatArray:
+        """The nearest valid table, with the votes that were seen possible, and a record of how far it moved."""
         valid, moved = project(table, axes=axes)
         if moved > 0:
             self.projections[name] = max(moved, self.projections.get(name, 0.0))
+            valid = soften(valid, votes, axes, min(moved, MOST_SOFTENED))
         return valid
+
+    def _single(self, name: str, raw: FloatArray) -> FloatArray:
+        """P(vote | label) of one source as a valid table."""
+        if self.design.levels[name] == "full":
+            labels = pattern_law(self.tables, name, self.design.n_tasks[name]).reshape(-1)
+            return self._project(name, raw, (labels @ raw)[np.newaxis])
+        by_position = raw if raw.ndim == 3 else raw[np.newaxis]
+        chance = label_chance(self.tables, name, len(by_position))
+        votes = np.einsum("pw,pwz->pz", chance, by_position)[:, np.newaxis]
+        return self._project(name, by_position, votes).reshape(raw.shape)
 
     def _add_conditional(self, name: str, table: FloatArray) -> None:
         parents = self.design.elimination.parents[name]
         marginal = table
         if parents:
             joint = self.tables.clique((*parents, name))
-            joint = self._project(name, joint, axes=joint.ndim - 1)
+            joint = self._project(name, joint, joint.sum(axis=1, keepdims=True), axes=joint.ndim - 1)
             marginal = np.broadcast_to(table, (max(len(joint), len(table)), *table.shape[1:]))
             shape = (*marginal.shape[:2], *(1,) * len(parents), marginal.shape[-1])
             table = conditional(joint, marginal.reshape(shape))
@@ -207,17 +238,19 @@ class Assembly:
             )
         lag = self.design.graph.temporal[name]
         joint = self.tables.temporal(name, lag)
-        joint = self._project(name, joint, axes=joint.ndim)
+        joint = self._project(name, joint, joint.sum(axis=(0, 1), keepdims=True), axes=joint.ndim)
         first, support = self.tables.first(name)
         if support < FEWEST_FIRST_VOTES:
             first = table
             text = f"only {support:.0f} first votes of {name!r}: they are given the table of all its votes"
             self.notes.append(Note(kind="fallback", where=name, size=support, text=text))
+        mean = float(self.tables.laws.mean(self.design.info(name).resolution, by_position=True)[0])
+        votes = (1 - mean) / 2 * first[:1] + (1 + mean) / 2 * first[1:]
         self.factors.append(
             Temporal(
                 source=name,
                 resolution=self.design.info(name).resolution,
-                first=self._project(name, first),
+                first=self._project(name, first, votes),
                 step=conditional(joint, table[np.newaxis, :, np.newaxis, :]),
                 lag=lag,
             )
@@ -225,7 +258,7 @@ class Assembly:
 
     def _add_crossed(self, name: str, coarse: str, table: FloatArray) -> None:
         joint = self.tables.crossed(name, coarse)
-        joint = self._project(name, joint, axes=joint.ndim)
+        joint = self._project(name, joint, joint.sum(axis=(0, 1), keepdims=True), axes=joint.ndim)
         self.factors.append(
             Crossed(
                 source=name,
