@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from importlib import metadata
 from math import isfinite
 from os import PathLike
@@ -202,8 +202,9 @@ def _pack_setting(value: Any) -> Any:
         return [_pack_setting(one) for one in value]
     if value is None or isinstance(value, str | int | float):
         return value
-    if hasattr(value, "get_params"):
-        return {"estimator": type(value).__name__, "settings": _pack_setting(value.get_params())}
+    if is_dataclass(value):
+        options = {field.name: getattr(value, field.name) for field in fields(value)}
+        return {"estimator": type(value).__name__, "settings": _pack_setting(options)}
     raise ModelFileError(f"a model with the setting {value!r} cannot be saved: files hold plain data only.")
 
 

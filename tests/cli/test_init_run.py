@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
@@ -129,13 +130,15 @@ def test_faults_are_counted_when_sources_abstain_instead(cli: Command, small_pro
     assert faults["three"] > 0
 
 
-def test_without_a_prior_the_error_says_what_to_give(cli: Command, small_project: Path) -> None:
-    lines = [line for line in small_project.read_text().splitlines() if not line.startswith("prior")]
+def test_what_the_project_does_not_say_is_learned(cli: Command, small_project: Path) -> None:
+    lines = [line for line in small_project.read_text().splitlines() if not line.startswith(("prior", "dependencies"))]
     small_project.write_text("\n".join(lines))
-    outcome = cli("run", small_project)
-    if outcome.code:  # until priors are learned
-        assert outcome.code == 1
-        assert "priors.Markov(positive=" in outcome.err
+    outcome = cli("run", small_project, "--json")
+    assert outcome.code == 0, outcome.err
+    votes = dg.Votes.read(small_project.parent / "out" / "votes.parquet")
+    expected = dg.LabelModel().fit(votes).predict_proba(votes)
+    labels = pq.read_table(small_project.parent / "out" / "labels.parquet")
+    np.testing.assert_array_equal(labels.column("p_1").to_numpy(), expected[:, 1])
 
 
 def test_a_write_that_fails_leaves_the_old_file(

@@ -66,6 +66,20 @@ def test_known_accuracies_and_an_estimator_with_options_come_back(tmp_path: Path
     assert repr(again.estimator) == repr(model.estimator)
 
 
+def test_a_learned_model_of_several_classes_comes_back(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    gold = np.repeat(rng.integers(0, 3, size=400), 5)
+    flat = np.stack([np.where(rng.random(2000) < 0.8, gold, rng.integers(0, 3, size=2000)) for _ in range(4)], axis=1)
+    votes = dg.Votes.from_classes(flat, n_classes=3, lengths=[50] * 40, classes=["wake", "light", "deep"])
+    model = dg.LabelModel().fit(votes)
+    model.save(tmp_path / "model.json")
+    again = dg.LabelModel.load(tmp_path / "model.json")
+    np.testing.assert_array_equal(again.predict_proba(votes), model.predict_proba(votes))
+    assert again.class_names_ == ("wake", "light", "deep")
+    assert str(again.summary()) == str(model.summary())
+    assert "P(deep | deep)" in str(again.summary())
+
+
 def test_a_setting_that_is_code_cannot_be_saved(tmp_path: Path) -> None:
     model, _ = fitted(STANDARD["lopsided"]())
     model.set_params(seed=object())
