@@ -1,0 +1,13 @@
+"""See it: a fitted model as a page that people can read, share and check.
+
+`summarize` makes a plain value (`Report`); `render_html`, `render_text` and `Report.to_dict` show it, and
+`write_report` puts it into a file.
+"""
+
+from dugong.report.html.page import render_html
+from dugong.report.summarize import summarize
+from dugong.report.text import render_text
+from dugong.report.values import Report
+from dugong.report.writing import write_report
+
+__all__ = ["Report", "render_html", "render_text", "summarize", "write_report"]

@@ -1,0 +1,158 @@
+"""Diagnostics in words: what was seen, how serious it is, and what to do about it.
+
+In: `Material` and the other sections. Out: findings, the most serious first. Levels: "warning" (labels may be wrong
+because of this), "note" (good to know), "fine" (checked, and all right).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dugong.report.material import Material
+from dugong.report.values import Agreement, EdgeRow, Finding, Scores, SourceRow, Versus
+from dugong.votes.problems import Problem
+
+WIDE = 0.3
+EXCESS = 0.05
+STANDARD_ERRORS = 4.0
+MISCALIBRATED = 0.1
+_MOST_PAIRS = 5
+
+_TODO_NOTES = {
+    "projection": "If the source is important, look at its intervals and at the votes behind it; more sequences help.",
+    "fallback": "Add a source that votes on the same tasks, or give this one an accuracy.",
+    "flip": "Look at a few of its votes: a source that is worse than random may have its classes swapped.",
+    "undetermined": "Remove a dependency, add a source, or give an accuracy.",
+    "balance": "Compare the share of positives with what you expect, and give the prior if you know it better.",
+}
+_TODO_PROBLEMS = {
+    "never-votes": "Leave it out, or find out why it never votes.",
+    "always-same": "Leave it out, or let it abstain where it does not know.",
+    "copy": "Leave one of the two out, or declare the pair as dependent.",
+    "faults": "Look at the faults of the votes, and repair the source.",
+    "empty": "Nothing has to be done; they have no labels.",
+    "silent": "Look at some of these elements: a source that speaks there helps most.",
+}
+_LEVELS = {"warning": 0, "note": 1, "fine": 2}
+
+
+def make_findings(
+    material: Material,
+    *,
+    sources: tuple[SourceRow, ...],
+    edges: tuple[EdgeRow, ...],
+    agreement: Agreement,
+    scores: Scores,
+    versus: Versus,
+    problems: tuple[Problem, ...],
+) -> tuple[Finding, ...]:
+    """Everything that a reader should know before trusting the labels."""
+    found = [
+        *_about_gold(material, versus, scores),
+        *(one for row in sources for one in _about_source(row)),
+        *_about_intervals(sources),
+        *_about_pairs(agreement, edges),
+        *(_about_problem(one) for one in problems),
+        *_about_fit(material),
+        *_about_doubt(scores),
+    ]
+    if not any(one.level == "warning" for one in found):
+        found.append(Finding(level="fine", where="", text="None of the checks gives a warning.", todo=""))
+    return tuple(sorted(dict.fromkeys(found), key=lambda one: _LEVELS[one.level]))
+
+
+def _about_gold(material: Material, versus: Versus, scores: Scores) -> list[Finding]:
+    if material.gold is None or not material.gold.any():
+        text = "No known labels were given: accuracies and probabilities are estimates that nothing here has checked."
+        todo = "Label the first few sequences of the list below by hand, and make the report again with them."
+        return [Finding(level="note", where="", text=text, todo=todo)]
+    found = []
+    if versus.better is not True:
+        level = "note" if versus.better is None else "warning"
+        todo = "Majority vote is simpler. Use it, or look at the sources and dependencies below for what is wrong."
+        found.append(Finding(level=level, where="", text=versus.sentence, todo=todo))
+    if scores.ece is not None and scores.ece > MISCALIBRATED:
+        text = (
+            f"Probabilities are off by {scores.ece:.2f} on average (expected calibration error): the model promises "
+            f"{scores.expected_accuracy:.1%} right labels."
+        )
+        todo = 'Take labels rather than probabilities at their word, or fit with dependencies="learn".'
+        found.append(Finding(level="warning", where="", text=text, todo=todo))
+    return found
+
+
+def _about_source(row: SourceRow) -> list[Finding]:
+    found = []
+    if _no_better_than_chance(row):
+        text = f"{row.name} seems to be no better than chance: it votes right {_percent(row.accuracy)} of the time."
+        todo = "Look at some of its votes. Repair it, turn it round, or leave it out."
+        found.append(Finding(level="warning", where=row.name, text=text, todo=todo))
+    return found
+
+
+def _about_intervals(rows: tuple[SourceRow, ...]) -> list[Finding]:
+    widths = {
+        row.name: max((part.interval[1] - part.interval[0] for part in row.classes if part.interval), default=0.0)
+        for row in rows
+    }
+    wide = {name: width for name, width in sorted(widths.items(), key=lambda one: -one[1]) if width > WIDE}
+    if not wide:
+        return []
+    listed = ", ".join(f"{name} ({width:.2f} wide)" for name, width in wide.items())
+    text = f"Some accuracies are poorly known, by their intervals: {listed}."
+    todo = "More sequences, or a source that votes on the same tasks, make the intervals narrower."
+    return [Finding(level="note", where=next(iter(wide)), text=text, todo=todo)]
+
+
+def _no_better_than_chance(row: SourceRow) -> bool:
+    rates = [part.right_if_votes for part in row.classes if part.right_if_votes is not None]
+    one_sided = any(part.right < 1e-3 for part in row.classes)  # a source that never votes for a class
+    return bool(rates) and not one_sided and float(np.mean(rates)) <= 1 / len(row.classes)
+
+
+def _about_pairs(agreement: Agreement, edges: tuple[EdgeRow, ...]) -> list[Finding]:
+    known = {frozenset((edge.first, edge.second)) for edge in edges}
+    found = []
+    for i, j in zip(*np.triu_indices(len(agreement.names), k=1), strict=True):
+        excess, size = agreement.excess[i, j], abs(agreement.standardised[i, j])
+        pair = frozenset((agreement.names[i], agreement.names[j]))
+        if pair not in known and excess > EXCESS and (np.isnan(size) or size > STANDARD_ERRORS):
+            found.append((float(excess), agreement.names[i], agreement.names[j]))
+    found.sort(reverse=True)
+    return [
+        Finding(
+            level="note",
+            where=first,
+            text=f"{first} and {second} agree {100 * excess:.0f} points more often than the model expects.",
+            todo=f"If they look at the same thing, declare the dependency ({first!r}, {second!r}).",
+        )
+        for excess, first, second in found[:_MOST_PAIRS]
+    ]
+
+
+def _about_problem(problem: Problem) -> Finding:
+    text = problem.text[0].upper() + problem.text[1:]
+    level = "note" if problem.kind in ("silent", "empty", "never-votes") else "warning"
+    return Finding(level=level, where=problem.source or "", text=text, todo=_TODO_PROBLEMS.get(problem.kind, ""))
+
+
+def _about_fit(material: Material) -> list[Finding]:
+    found = []
+    for note in material.model.diagnostics_.notes:
+        text = f"{note.where}: {note.text}" if note.where and note.where not in note.text else note.text
+        level = "warning" if note.kind in ("flip", "undetermined") else "note"
+        text = text[:1].upper() + text[1:] if not note.where else text
+        found.append(Finding(level=level, where=note.where, text=text, todo=_TODO_NOTES.get(note.kind, "")))
+    return found
+
+
+def _about_doubt(scores: Scores) -> list[Finding]:
+    if scores.doubtful <= 0.1:
+        return []
+    text = f"The model is in doubt about {scores.doubtful:.0%} of the elements (no class reaches 0.75)."
+    todo = "Sort the sequences by uncertainty and see what a further source could look at."
+    return [Finding(level="note", where="", text=text, todo=todo)]
+
+
+def _percent(value: float | None) -> str:
+    return "an unknown share" if value is None else f"{value:.0%}"

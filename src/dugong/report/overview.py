@@ -1,0 +1,75 @@
+"""What was labelled: counts, lengths, resolutions, and how often each label is expected."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dugong.report.material import Material, label_names
+from dugong.report.values import Overview, ResolutionRow
+from dugong.tasks import Element, Resolution, describe
+from dugong.types import ABSTAIN, MISSING
+from dugong.votes import Votes
+
+_BINS = 20
+
+
+def make_overview(material: Material, n_silent: int) -> Overview:
+    """Count what the report is about."""
+    votes = material.votes
+    lengths = votes.lengths
+    counts, edges = np.histogram(lengths, bins=_bins(votes))
+    spread = (lengths.min(), np.median(lengths), lengths.mean(), lengths.max()) if len(lengths) else (0, 0, 0, 0)
+    return Overview(
+        n_sequences=votes.n_sequences,
+        n_elements=votes.n_elements,
+        n_sources=votes.n_sources,
+        n_votes=sum(_n_spoken(votes, place) for place in range(votes.n_sources)),
+        lengths=(float(spread[0]), float(spread[1]), float(spread[2]), float(spread[3])),
+        histogram_counts=tuple(counts.tolist()),
+        histogram_edges=tuple(edges.tolist()),
+        classes=material.names,
+        resolutions=tuple(_row(material, resolution) for resolution in material.probabilities),
+        n_silent=n_silent,
+        n_known=None if material.gold is None else int(np.count_nonzero(material.gold)),
+        clock=_clock(votes),
+    )
+
+
+def seconds_per_element(votes: Votes) -> float | None:
+    """Seconds per element, if all sequences share one rate."""
+    if votes.time is None or votes.time.rate is None or not len(votes.time.rate):
+        return None
+    rates = np.unique(votes.time.rate)
+    return float(1 / rates[0]) if len(rates) == 1 else None
+
+
+def _bins(votes: Votes) -> int:
+    return int(min(_BINS, max(1, len(np.unique(votes.lengths)))))
+
+
+def _n_spoken(votes: Votes, place: int) -> int:
+    column = votes.columns[place]
+    return int(np.count_nonzero((column != ABSTAIN) & (column != MISSING)))
+
+
+def _row(material: Material, resolution: Resolution) -> ResolutionRow:
+    votes, probabilities = material.votes, material.probabilities[resolution]
+    shares = probabilities.mean(axis=0) if len(probabilities) else np.zeros(probabilities.shape[1])
+    return ResolutionRow(
+        name=resolution.name,
+        words="every single element" if isinstance(resolution, Element) else describe(resolution),
+        n_tasks=len(probabilities),
+        n_sources=sum(source.resolution == resolution for source in votes.sources),
+        labels=label_names(votes, resolution),
+        shares=tuple(shares.tolist()),
+    )
+
+
+def _clock(votes: Votes) -> str | None:
+    if votes.time is None:
+        return None
+    if votes.time.rate is None:
+        return "every element has a timestamp"
+    rates = np.unique(votes.time.rate)
+    span = f"{rates[0]:g}" if len(rates) == 1 else f"{rates[0]:g} to {rates[-1]:g}"
+    return f"{span} elements per second"

@@ -1,0 +1,113 @@
+"""Where a report comes from: hashes, versions, settings, and a paragraph for a methods section."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from datetime import UTC, datetime
+from importlib import metadata
+
+import numpy as np
+
+from dugong.report.material import Material
+from dugong.report.plain import to_plain
+from dugong.report.values import EdgeRow, Provenance
+from dugong.tasks import describe
+from dugong.types import AnyArray
+from dugong.votes import Votes
+from dugong.votes.header import pack
+
+_PACKAGES = ("dugong-ws", "numpy", "scipy", "numba", "pyarrow")
+_BUFFER = 1 << 22
+
+
+def make_provenance(material: Material, edges: tuple[EdgeRow, ...], *, made: datetime | None = None) -> Provenance:
+    """Fingerprint everything that went in.
+
+    Parameters
+    ----------
+    made : date and time, now by default
+    """
+    votes, model = material.votes, material.model
+    settings = {name: _words(value) for name, value in model.get_params().items()}
+    versions = {"python": platform.python_version(), **{name: metadata.version(name) for name in _PACKAGES}}
+    parts = {"parameters": model.parameters_.to_dict(), "prior": model.prior_.to_dict()}
+    model_hash = _hash_text(json.dumps(to_plain(parts), sort_keys=True))
+    votes_hash = hash_votes(votes)
+    return Provenance(
+        made=(made or datetime.now(UTC)).strftime("%Y-%m-%d %H:%M UTC"),
+        votes_hash=votes_hash,
+        model_hash=model_hash,
+        gold_hash=None if material.gold is None else _hash_arrays(material.gold),
+        source_hashes={s.name: _hash_arrays(c) for s, c in zip(votes.sources, votes.columns, strict=True)},
+        versions=versions,
+        settings=settings,
+        methods=_methods(material, edges, settings, versions, votes_hash),
+    )
+
+
+def hash_votes(votes: Votes) -> str:
+    """SHA-256 of all that is in votes: what the codes mean, and every array. The same from any file format."""
+    stored = pack(votes)
+    digest = hashlib.sha256(json.dumps(to_plain(stored.header), sort_keys=True).encode())
+    for name in sorted(stored.arrays):
+        digest.update(name.encode("utf-8", "replace"))
+        digest.update(_bytes(stored.arrays[name]))
+    return digest.hexdigest()
+
+
+def _hash_arrays(*arrays: AnyArray) -> str:
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(_bytes(array))
+    return digest.hexdigest()
+
+
+def _bytes(array: AnyArray) -> bytes:
+    if array.dtype.kind in "OU":
+        return json.dumps([str(one) for one in array.tolist()]).encode()
+    return np.ascontiguousarray(array).tobytes()
+
+
+def _hash_text(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _words(value: object) -> str:
+    text = repr(value.tolist() if isinstance(value, np.ndarray) else value)
+    return text if len(text) <= 2000 else f"{text[:2000]} ..."
+
+
+def _methods(
+    material: Material,
+    edges: tuple[EdgeRow, ...],
+    settings: dict[str, str],
+    versions: dict[str, str],
+    votes_hash: str,
+) -> str:
+    votes, model = material.votes, material.model
+    where = _listing([describe(resolution) for resolution in votes.resolutions])
+    prior = "learned from the votes" if isinstance(model.prior, str) else "given"
+    learned = "learned from the votes" if isinstance(model.dependencies, str) else "given"
+    gold = "no known labels were used"
+    if material.gold is not None:
+        gold = f"{int(np.count_nonzero(material.gold)):,} elements with known labels were used for evaluation"
+    return (
+        f"{votes.n_sources} sources voted on {votes.n_sequences:,} sequences ({votes.n_elements:,} elements; "
+        f"{votes.n_classes} classes) at these resolutions: {where}. A label model was fitted with Dugong "
+        f"{versions['dugong-ws']} (estimator {settings['estimator']}, sharing {settings['sharing']}, signs "
+        f"{settings['signs']}, seed {settings['seed']}); the prior over label sequences, {_brief(model.prior_)}, was "
+        f"{prior}, and {len(edges)} dependencies between sources were {learned}. Labels are posterior probabilities "
+        f"given all votes of a sequence; events are runs of {material.how_decoded}. For this report {gold}. SHA-256 of "
+        f"the votes: {votes_hash}."
+    )
+
+
+def _brief(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 300 else f"a {type(value).__name__} prior (listed in the report)"
+
+
+def _listing(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

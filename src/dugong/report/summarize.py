@@ -1,0 +1,90 @@
+"""From a fitted model and votes to a report: a value, which text, JSON and HTML render.
+
+In: a `LabelModel`, votes and, if there are any, known labels. Out: `Report`. Each section is a file of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from dugong.exceptions import VoteError
+from dugong.report.agreement import make_agreement
+from dugong.report.beliefs import make_prior
+from dugong.report.dependencies import make_edges
+from dugong.report.findings import make_findings
+from dugong.report.happenings import make_events
+from dugong.report.material import gather
+from dugong.report.overview import make_overview
+from dugong.report.provenance import make_provenance
+from dugong.report.scoring import compare_on_gold, make_scores, make_versus
+from dugong.report.sources import make_sources
+from dugong.report.tracks import BUDGET, make_sequences
+from dugong.report.values import Report
+from dugong.votes import Votes
+from dugong.votes.overlaps import count_overlaps
+
+if TYPE_CHECKING:
+    from dugong.model import LabelModel
+
+
+def summarize(
+    model: LabelModel,
+    votes: Votes,
+    gold: Any = None,
+    *,
+    title: str = "Label report",
+    n_sequences: int | None = None,
+    sequences: Iterable[object] = (),
+    budget: int | None = BUDGET,
+    made: datetime | None = None,
+) -> Report:
+    """Put what a fitted model says about some votes into one plain value.
+
+    Parameters
+    ----------
+    model : LabelModel, fitted
+    votes : Votes
+    gold : (n_elements,) known labels, 0 = unknown, or a mapping by resolution, as in `Votes.summary`; optional
+    title : str
+    n_sequences : int, optional
+        Sequences to show in full, most informative first: 100 by default, and as many as the budget allows.
+    sequences : ids of sequences to show in any case, before all others
+    budget : int or None
+        Characters that the sequences may take in a page, 3 million by default; None for no limit.
+    made : datetime, optional
+        What to write as the date; now by default.
+    """
+    if not votes.n_elements:
+        raise VoteError("a report needs at least one element; these votes have none.")
+    material = gather(model, votes, gold)
+    met = count_overlaps(votes)
+    seen = votes.summary(gold)
+    learned = model.summary(votes, gold) if gold is not None else model.summary()
+    comparison = compare_on_gold(material)
+    sources, edges = make_sources(material, seen, learned), make_edges(material)
+    agreement, scores = make_agreement(material), make_scores(material, comparison)
+    versus = make_versus(material, comparison)
+    return Report(
+        title=title,
+        overview=make_overview(material, met.n_silent),
+        sources=sources,
+        edges=edges,
+        prior=make_prior(material),
+        agreement=agreement,
+        scores=scores,
+        events=make_events(material, comparison),
+        versus=versus,
+        findings=make_findings(
+            material,
+            sources=sources,
+            edges=edges,
+            agreement=agreement,
+            scores=scores,
+            versus=versus,
+            problems=seen.problems,
+        ),
+        provenance=make_provenance(material, edges, made=made),
+        sequences=make_sequences(material, n_sequences=n_sequences, wanted=sequences, budget=budget),
+    )

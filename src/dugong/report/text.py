@@ -1,0 +1,187 @@
+"""A report as plain text: the same value, for terminals, logs and mails."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dugong.report.values import Report
+
+_MOST = 20
+
+
+def render_text(report: Report) -> str:
+    """The report as text, section by section."""
+    parts = [
+        _overview(report),
+        _sequences(report),
+        _sources(report),
+        _dependencies(report),
+        _prior(report),
+        _agreement(report),
+        _scores(report),
+        _events(report),
+        _versus(report),
+        _findings(report),
+        _provenance(report),
+    ]
+    title = _line(report.title)
+    return "\n\n".join([f"{title}\n{'=' * len(title)}", *parts]) + "\n"
+
+
+def _overview(report: Report) -> str:
+    seen = report.overview
+    low, middle, _, high = seen.lengths
+    lines = [
+        f"{seen.n_sequences:,} sequences, {seen.n_elements:,} elements ({low:,.0f} to {high:,.0f} per sequence, median "
+        f"{middle:,.0f}), {seen.n_sources} sources, {seen.n_votes:,} votes.",
+        f"No source speaks about {seen.n_silent:,} elements.",
+    ]
+    lines += [] if seen.n_known is None else [f"{seen.n_known:,} elements have a known label."]
+    lines += [] if seen.clock is None else [f"Time: {seen.clock}."]
+    rows = [
+        (one.name, f"{one.n_tasks:,}", str(one.n_sources),
+         ", ".join(f"{label} {part:.1%}" for label, part in zip(one.labels, one.shares, strict=True)))
+        for one in seen.resolutions
+    ]  # fmt: skip
+    grid = _table(("resolution", "labels", "sources", "expected shares"), rows, words=(0, 3))
+    return _section("What was labelled", *lines, "", grid)
+
+
+def _sequences(report: Report) -> str:
+    found = report.sequences
+    rows = [
+        (one.name, f"{one.length:,}", _share(one.uncertainty), _share(one.disagreement), _share(one.difference))
+        for one in found.tracks[:_MOST]
+    ]
+    head = ("sequence", "elements", "uncertainty", "disagreement", "difference")
+    return _section("Sequences worth a look", found.how, "", _table(head, rows))
+
+
+def _sources(report: Report) -> str:
+    gold = report.overview.n_known is not None
+    head = ["source", "resolution", "coverage", "overlaps", "conflicts", "accuracy", *(["measured"] if gold else [])]
+    rows, classes = [], []
+    for row in report.sources:
+        cells = [row.name, row.resolution, _share(row.coverage), _share(row.overlaps), _share(row.conflicts)]
+        rows.append([*cells, _share(row.accuracy), *([_share(row.empirical)] if gold else [])])
+        for part in row.classes:
+            interval = "-" if part.interval is None else f"{part.interval[0]:.3f} to {part.interval[1]:.3f}"
+            measured = [_number(part.empirical)] if gold else []
+            classes.append([row.name, part.label, _number(part.right), interval, _share(part.abstains), *measured])
+    by_class = ["source", "label", "P(vote | label)", "95 % interval", "abstains", *(["measured"] if gold else [])]
+    return _section("Sources", _table(head, rows, words=(0, 1)), "", _table(by_class, classes, words=(0, 1)))
+
+
+def _dependencies(report: Report) -> str:
+    lines = [f"- {edge.words}" for edge in report.edges] or ["None: sources are independent given the labels."]
+    return _section("Dependencies between sources", *lines)
+
+
+def _prior(report: Report) -> str:
+    row = report.prior
+    lines = [f"{row.words}, {'learned' if row.learned else 'given'}"]
+    if row.transition is not None:
+        head = ("label", "share", "mean run", *(f"then {label}" for label in row.classes))
+        rows = [
+            (label, _share(row.share[i]), _number(row.bouts[i], 1), *(_number(float(p)) for p in row.transition[i]))
+            for i, label in enumerate(row.classes)
+        ]
+        lines += ["", _table(head, rows)]
+    return _section("Prior", *lines)
+
+
+def _agreement(report: Report) -> str:
+    found = report.agreement
+    pairs = [(i, j) for i in range(len(found.names)) for j in range(i) if found.n_pairs[i, j]]
+    pairs.sort(key=lambda pair: -abs(np.nan_to_num(found.excess[pair])))
+    rows = [
+        (found.names[j], found.names[i], _share(float(found.observed[i, j])), f"{100 * found.excess[i, j]:+.1f}")
+        for i, j in pairs[:_MOST]
+    ]
+    if not rows:
+        return _section("Agreement", "No two sources vote on the same tasks.")
+    return _section("Agreement", _table(("source", "other", "agree", "above expectation, points"), rows, words=(0, 1)))
+
+
+def _scores(report: Report) -> str:
+    found = report.scores
+    lines = [
+        f"The model promises {found.expected_accuracy:.1%} right labels; {found.doubtful:.1%} of the elements are in "
+        "doubt."
+    ]
+    if found.ece is not None:
+        lines.append(f"Calibration error on known labels: {found.ece:.3f}.")
+    return _section("How sure the model is", *lines)
+
+
+def _events(report: Report) -> str:
+    found = report.events
+    rows = [
+        (row.name, f"{row.n_events:,}", _share(row.share), _number(row.mean, 1), _number(row.median, 1),
+         "-" if row.gold_events is None else f"{row.gold_events:,}", _number(row.gold_mean, 1))
+        for row in found.rows
+    ]  # fmt: skip
+    head = ("class", "events", "share", "mean length", "median", "in gold", "mean in gold")
+    return _section("Events", f"Runs of {found.how}.", "", _table(head, rows))
+
+
+def _versus(report: Report) -> str:
+    found = report.versus
+    rows = [
+        (one.name, _number(one.majority), _number(one.model), _number(one.difference), one.finding)
+        for one in found.scores
+    ]
+    grid = ["", _table(("score", "majority vote", "label model", "difference", "the model is"), rows)] if rows else []
+    return _section("Comparison with majority vote", found.sentence, *grid)
+
+
+def _findings(report: Report) -> str:
+    lines = []
+    for one in report.findings:
+        lines.append(f"- {one.level}: {_line(one.text)}")
+        lines += [f"  {_line(one.todo)}"] if one.todo else []
+    return _section("Diagnostics", *lines)
+
+
+def _provenance(report: Report) -> str:
+    found = report.provenance
+    lines = [
+        f"made      {found.made}",
+        f"votes     {found.votes_hash}",
+        f"model     {found.model_hash}",
+        f"versions  {', '.join(f'{key} {value}' for key, value in found.versions.items())}",
+        "",
+        found.methods,
+    ]
+    return _section("Provenance", *lines)
+
+
+def _section(title: str, *lines: str) -> str:
+    return "\n".join([title, "-" * len(title), *lines])
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[int] = (0,)) -> str:
+    cells = [[_line(cell) for cell in row] for row in [head, *rows]]
+    widths = [max(len(row[place]) for row in cells) for place in range(len(head))]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if place in words else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in cells
+    )
+
+
+def _line(text: str) -> str:
+    """Text on one line, without signs that a terminal would obey."""
+    return "".join(sign if sign.isprintable() else " " for sign in text)
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}"
+
+
+def _number(value: float | None, digits: int = 3) -> str:
+    return "-" if value is None or np.isnan(value) else f"{value:.{digits}f}"

@@ -1,0 +1,115 @@
+"""The sequences that a report shows in full: probabilities, labels and votes over time, and why they are shown.
+
+A `Track` is one sequence (or a part of a very long one) with everything that its timeline and its explanations need.
+What all tracks share (resolutions, the vote tables of sources) stands once in `Sequences`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dugong.types import FloatArray, Int8Array, IntArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LaneInfo:
+    """A resolution whose tasks are drawn: its name, and the names of its labels."""
+
+    name: str
+    kind: str
+    words: str
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class VoterInfo:
+    """A source as explanations read it.
+
+    Attributes
+    ----------
+    lane : place of its resolution among the lanes
+    codes : names of its votes in the order of table columns; the last is "not asked"
+    classes : label (place) that each code stands for, -1 for abstain and everything that names no single label
+    evidence : (positions, codes of the parents ..., codes, labels) log P(vote | label, votes of the parents); None if
+        a vote of this source cannot be told apart from those on other tasks
+    parents : places of the sources whose votes on the same task the table reads
+    """
+
+    name: str
+    lane: int
+    codes: tuple[str, ...]
+    classes: tuple[int, ...]
+    evidence: FloatArray | None
+    parents: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Lane:
+    """The tasks of one resolution in one track.
+
+    Attributes
+    ----------
+    first : number of the first task inside its sequence (above 0 in an excerpt)
+    starts, stops : (n,) elements, counted inside the sequence
+    log_probability : (n, K) log P(label | all votes)
+    log_prior : (n, K) log P(label) before any vote
+    """
+
+    first: int
+    starts: IntArray
+    stops: IntArray
+    log_probability: FloatArray
+    log_prior: FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Track:
+    """One sequence over time.
+
+    Attributes
+    ----------
+    place, name : its number among all sequences, and its id
+    length : elements of the whole sequence
+    begin, end : the part that is shown
+    uncertainty, disagreement, difference, wrong : what it is sorted by; None where it does not apply
+    lanes : one per resolution, elements first
+    votes : one array of codes per source, over the tasks of its lane
+    decoded, majority, gold : (end - begin,) labels as places, -1 where unknown; gold is None without any
+    seconds : (2,) seconds of the first element and per element; None if that is not known
+    """
+
+    place: int
+    name: str
+    length: int
+    begin: int
+    end: int
+    uncertainty: float
+    disagreement: float | None
+    difference: float
+    wrong: float | None
+    lanes: tuple[Lane, ...]
+    votes: tuple[Int8Array, ...]
+    decoded: Int8Array
+    majority: Int8Array
+    gold: Int8Array | None
+    seconds: tuple[float, float] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sequences:
+    """The tracks of a report, and how they were chosen.
+
+    Attributes
+    ----------
+    n_all : sequences that the report is about
+    how : a sentence that says which of them are here
+    order : places of the voters in the order in which their votes are credited: parents first
+    """
+
+    n_all: int
+    how: str
+    classes: tuple[str, ...]
+    lanes: tuple[LaneInfo, ...]
+    voters: tuple[VoterInfo, ...]
+    order: tuple[int, ...]
+    tracks: tuple[Track, ...]

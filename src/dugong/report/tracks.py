@@ -1,0 +1,227 @@
+"""From chosen sequences to tracks: everything that a timeline shows, cut out of the flat arrays.
+
+A report has a *budget* in characters. Sequences are taken in order of interest until the next one would not fit; if
+the very first is too long, its most uncertain part is taken. What a sequence costs is known from its number of tasks
+(`pack` says how many characters a value takes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dugong.infer.engine import posterior
+from dugong.report.choose import Interest, element_entropy, find_sequences, measure, take_in_turn
+from dugong.report.evidence import code_places, make_voters, order_of_credit
+from dugong.report.material import Material, label_names
+from dugong.report.pack import LOG_CHARS, chars_per_code
+from dugong.report.track import Lane, LaneInfo, Sequences, Track, VoterInfo
+from dugong.tasks import Element, Resolution, describe
+from dugong.types import MISSING, FloatArray, Int8Array, IntArray, read_only
+from dugong.votes import Votes
+
+MOST = 100
+BUDGET = 3_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A sequence, or a part of it, that will be shown."""
+
+    place: int
+    begin: int
+    end: int
+
+
+def make_sequences(
+    material: Material,
+    *,
+    n_sequences: int | None = None,
+    wanted: Iterable[object] = (),
+    budget: int | None = BUDGET,
+) -> Sequences:
+    """Choose sequences and cut them out.
+
+    Parameters
+    ----------
+    n_sequences : at most this many; by default 100, and as many as the budget allows
+    wanted : ids of sequences that come first
+    budget : characters for all tracks together; None for no limit
+    """
+    interest, voters = measure(material), make_voters(material)
+    first = find_sequences(material, wanted)
+    order = take_in_turn(interest, first=first)
+    order = order[material.votes.lengths[order] > 0]
+    most = MOST if n_sequences is None else n_sequences
+    parts = choose_parts(material, order[: max(most, len(first))], voters, budget)
+    return Sequences(
+        n_all=material.votes.n_sequences,
+        how=_how(material.votes, parts),
+        classes=material.names,
+        lanes=tuple(_lane_info(material.votes, one) for one in material.probabilities),
+        voters=voters,
+        order=order_of_credit(material),
+        tracks=_cut(material, parts, voters, interest),
+    )
+
+
+# --- choosing ------------------------------------------------------------------------------------------------------
+def choose_parts(material: Material, order: IntArray, voters: tuple[VoterInfo, ...], budget: int | None) -> list[Part]:
+    """As many of the sequences as the budget allows; a part of the first if even that is too long."""
+    costs = _costs(material, voters)
+    left = np.inf if budget is None else float(budget)
+    parts: list[Part] = []
+    for place in order.tolist():
+        length = int(material.votes.lengths[place])
+        if costs[place] <= left:
+            parts.append(Part(place=place, begin=0, end=length))
+            left -= costs[place]
+        elif not parts:
+            share = left / costs[place]
+            return [_doubtful_part(material, place, max(1, int(length * share)))]
+    return parts
+
+
+def _costs(material: Material, voters: tuple[VoterInfo, ...]) -> FloatArray:
+    """Characters that every sequence takes, (n_sequences,)."""
+    votes = material.votes
+    costs = np.full(votes.n_sequences, 400.0)
+    codes = chars_per_code(votes.n_classes + 1)
+    for place, resolution in enumerate(material.probabilities):
+        per_task = float(LOG_CHARS) * (1 if len(label_names(votes, resolution)) == 2 else votes.n_classes)
+        per_task += 3 * codes if isinstance(resolution, Element) else LOG_CHARS
+        per_task += sum(chars_per_code(len(voter.codes)) for voter in voters if voter.lane == place)
+        costs += per_task * np.diff(votes.layout(resolution).offsets)
+    return costs
+
+
+def _doubtful_part(material: Material, place: int, size: int) -> Part:
+    """The stretch of `size` elements with the largest uncertainty."""
+    rows = material.votes.layout("element").rows(place)
+    total = np.concatenate([[0.0], np.cumsum(element_entropy(material.elements[rows]))])
+    begin = int(np.argmax(total[size:] - total[:-size]))
+    return Part(place=place, begin=begin, end=begin + size)
+
+
+def _how(votes: Votes, parts: list[Part]) -> str:
+    n_shown, n_all = len(parts), votes.n_sequences
+    excerpt = any(part.end - part.begin < votes.lengths[part.place] for part in parts)
+    if excerpt:
+        part = parts[0]
+        return (
+            f"This file holds a part of one of {n_all:,} sequences: elements {part.begin:,} to {part.end:,} of "
+            f"{votes.lengths[part.place]:,}, where the labels are least certain. The numbers in all other sections are "
+            "about all sequences."
+        )
+    if n_shown == n_all:
+        return "This file holds all sequences." if n_all > 1 else "This file holds the one sequence."
+    return (
+        f"This file holds {n_shown:,} of {n_all:,} sequences, to keep it small: those that are most uncertain, in "
+        "which resolutions disagree most, and that differ most from majority vote, taken in turn. The numbers in all "
+        "other sections are about all sequences."
+    )
+
+
+# --- cutting -------------------------------------------------------------------------------------------------------
+def _lane_info(votes: Votes, resolution: Resolution) -> LaneInfo:
+    words = "elements" if isinstance(resolution, Element) else describe(resolution)
+    return LaneInfo(name=resolution.name, kind=resolution.kind, words=words, labels=label_names(votes, resolution))
+
+
+def _cut(material: Material, parts: list[Part], voters: tuple[VoterInfo, ...], interest: Interest) -> tuple[Track, ...]:
+    votes = material.votes
+    priors = _priors(material, [part.place for part in parts])
+    codes = [code_places(votes, place, len(voter.codes)) for place, voter in enumerate(voters)]
+    bounds = {resolution: votes.layout(resolution).bounds() for resolution in material.probabilities}
+    tracks = []
+    for number, part in enumerate(parts):
+        lanes, rows = [], []
+        for resolution, law in material.probabilities.items():
+            layout = votes.layout(resolution)
+            inside = _inside(layout.rows(part.place), bounds[resolution], part)
+            shift = inside.start - int(layout.offsets[part.place])
+            prior = priors[resolution][number][shift : shift + inside.stop - inside.start]
+            starts, stops = (one[inside] for one in bounds[resolution])
+            lanes.append(
+                Lane(
+                    first=shift,
+                    starts=read_only(starts),
+                    stops=read_only(stops),
+                    log_probability=read_only(_log(law[inside])),
+                    log_prior=read_only(_log(prior)),
+                )
+            )
+            rows.append(inside)
+        own = tuple(read_only(codes[place][rows[voter.lane]]) for place, voter in enumerate(voters))
+        tracks.append(_track(material, part, tuple(lanes), own, rows[0], interest))
+    return tuple(tracks)
+
+
+def _inside(rows: slice, bounds: tuple[IntArray, IntArray], part: Part) -> slice:
+    """Tasks of a sequence that share an element with the part that is shown."""
+    starts, stops = (one[rows] for one in bounds)
+    first = int(np.searchsorted(stops, part.begin, side="right"))
+    last = int(np.searchsorted(starts, part.end, side="left"))
+    return slice(rows.start + first, rows.start + max(first, last))
+
+
+def _track(
+    material: Material,
+    part: Part,
+    lanes: tuple[Lane, ...],
+    own: tuple[Int8Array, ...],
+    rows: slice,
+    interest: Interest,
+) -> Track:
+    votes, place = material.votes, part.place
+    gold = material.gold_places()
+    return Track(
+        place=place,
+        name=str(votes.sequence_ids[place]),
+        length=int(votes.lengths[place]),
+        begin=part.begin,
+        end=part.end,
+        uncertainty=float(interest.uncertainty[place]),
+        disagreement=_known(interest.disagreement[place]),
+        difference=float(interest.difference[place]),
+        wrong=_known(interest.wrong[place]),
+        lanes=lanes,
+        votes=own,
+        decoded=material.decoded[rows].astype(np.int8),
+        majority=material.majority[rows].astype(np.int8),
+        gold=None if gold is None else gold[rows].astype(np.int8),
+        seconds=_seconds(votes, place),
+    )
+
+
+def _seconds(votes: Votes, place: int) -> tuple[float, float] | None:
+    if votes.time is None or votes.time.rate is None:
+        return None
+    return float(votes.time.start[place]), float(1 / votes.time.rate[place])
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def _priors(material: Material, places: list[int]) -> dict[Resolution, list[FloatArray]]:
+    """P(label) before any vote, by resolution and shown sequence: inference on a copy in which nobody was asked."""
+    if not places:
+        return {resolution: [] for resolution in material.probabilities}
+    chosen = material.votes[places]
+    silent = replace(chosen, columns=tuple(np.full(len(c), MISSING, dtype=np.int8) for c in chosen.columns), faults=())
+    model = material.model
+    wanted = list(material.probabilities)
+    laws = posterior(silent, model.parameters_, model.prior_, resolutions=wanted, n_threads=model.n_threads)
+    found = {}
+    for resolution in wanted:
+        offsets = silent.layout(resolution).offsets
+        found[resolution] = np.split(laws.probabilities[resolution], offsets[1:-1])
+    return found
+
+
+def _log(law: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(law))
