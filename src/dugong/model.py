@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from dugong.contract import Configured
+from dugong.estimate.balance import LabelSums
 from dugong.estimate.count_errors import count_errors
 from dugong.estimate.design import Design, Sharing, make_design
 from dugong.estimate.em import EM, expectation_maximisation
@@ -29,7 +30,7 @@ from dugong.infer import engine
 from dugong.infer.explain import Explanation, explain
 from dugong.infer.labels import label_table
 from dugong.infer.parameters import Parameters, Temporal
-from dugong.moments import Grouping, Moments, Shapes, assign_groups, count
+from dugong.moments import Grouping, Moments, Plan, Shapes, assign_groups, count
 from dugong.priors import Prior
 from dugong.store import StoredModel, load_model, save_model
 from dugong.summary import ModelSummary, look, look_at, summarize_model
@@ -131,10 +132,24 @@ class LabelModel(Configured):
             moments = self.moments_ + moments
         return self.fit_moments(moments, votes)
 
-    def fit_moments(self, moments: Moments, votes: Votes) -> Self:
-        """Estimate from moments that were counted elsewhere; `votes` only says what is voted on."""
+    def fit_moments(
+        self, moments: Moments, votes: Votes, measure: Callable[[Estimate], LabelSums] | None = None
+    ) -> Self:
+        """Estimate from moments that were counted elsewhere; `votes` only says what is voted on.
+
+        `measure` finds the class balance of the votes under a first estimate, in one more pass over them; without it,
+        the balance is the prior's.
+        """
         self._check_streamable(votes)
-        return self._estimate(self._design(votes), moments, votes, None, None)
+        return self._estimate(self._design(votes), moments, votes, None, None, measure)
+
+    def plan(self, votes: Votes) -> Plan:
+        """What has to be counted for `fit_moments`."""
+        return plan_for(self._design(votes), resolve_estimator(self.estimator))
+
+    def streamable(self, votes: Votes) -> bool:
+        """Whether sums over the votes are all that fitting needs."""
+        return not (self._learns(votes) or isinstance(resolve_estimator(self.estimator), EM))
 
     def _learns(self, votes: Votes) -> bool:
         """Whether something beside the tables is learned, or there are more classes than the closed forms handle."""
@@ -144,7 +159,7 @@ class LabelModel(Configured):
         return isinstance(self.prior, str) or isinstance(self.dependencies, str) or votes.n_classes > 2
 
     def _check_streamable(self, votes: Votes) -> None:
-        if self._learns(votes) or isinstance(resolve_estimator(self.estimator), EM):
+        if not self.streamable(votes):
             raise GraphError(
                 "adding up moments needs two classes, a given prior, given dependencies and a closed-form estimator.\n"
                 '  Fit on a sample first, then pass prior=model.prior_ and dependencies=(...), estimator="centred".'
@@ -170,6 +185,7 @@ class LabelModel(Configured):
         votes: Votes,
         evidence: Int8Array | None,
         grouping: Grouping | None,
+        measure: Callable[[Estimate], LabelSums] | None = None,
     ) -> Self:
         """Closed forms, then EM where it is asked for or labels are known; without a grouping from moments alone."""
         prior, chosen = self.prior, resolve_estimator(self.estimator)
@@ -189,6 +205,7 @@ class LabelModel(Configured):
                 accuracies=known,
                 class_names=names,
                 n_threads=self.n_threads,
+                measure=measure,
             )
         errors = jackknife(design, moments, fitted, signs=self.signs, accuracies=known)
         if isinstance(chosen, EM) or evidence is not None:

@@ -6,11 +6,12 @@ The default ``"learn"`` settings are resolved before this stage.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from dugong.estimate.balance import LabelSums
 from dugong.estimate.centred import estimate_centred
 from dugong.estimate.design import Design
 from dugong.estimate.em import EM, expectation_maximisation
@@ -108,21 +109,28 @@ def fit_centred(
     accuracies: Mapping[str, FloatArray] | None = None,
     class_names: tuple[str, ...] | None = None,
     n_threads: int | None = None,
+    measure: Callable[[Estimate], LabelSums] | None = None,
 ) -> Fitted:
     """Estimate with the prior's class balance; then, where that is uncertain, once more with the sample's own.
 
     Parameters
     ----------
     grouping : how `moments` were divided into groups, so that the jackknife can leave a group's balance out as well
+    measure : finds the sample's own balance under a first estimate, where the votes are not in one piece
     """
     laws = Laws(prior, moments.shapes, class_names)
     estimate, slopes = estimate_centred(design, moments, laws, signs=signs, accuracies=accuracies)
     first = Fitted(estimate=estimate, laws=laws, slopes=slopes)
-    if votes is None or not balance_matters(prior, moments):
+    if (votes is None and measure is None) or not balance_matters(prior, moments):
         return first
-    found = sample_labels(votes, estimate, prior, n_threads)
-    balance = {resolution: float(labels.mean()) for resolution, labels in found.items()}
-    balances = {} if grouping is None else {r: _without_groups(votes, grouping, r, y) for r, y in found.items()}
+    if votes is None:
+        assert measure is not None
+        sums = measure(estimate)
+        balance, balances = sums.means(), sums.without_groups()
+    else:
+        found = sample_labels(votes, estimate, prior, n_threads)
+        balance = {resolution: float(labels.mean()) for resolution, labels in found.items()}
+        balances = {} if grouping is None else {r: _without_groups(votes, grouping, r, y) for r, y in found.items()}
     laws = laws.with_balance(balance)
     estimate, slopes = estimate_centred(design, moments, laws, signs=signs, accuracies=accuracies)
     note = Note(

@@ -43,23 +43,28 @@ class Grouping:
         return np.asarray(self.base[owners] + layout.bounds()[0] * self.blocks[owners] // lengths)
 
 
-def assign_groups(votes: Votes, groups: Sequence[object] | AnyArray | None = None) -> Grouping:
-    """Divide sequences into groups; `groups` (one label per sequence: patient, video) takes precedence."""
+def assign_groups(
+    votes: Votes, groups: Sequence[object] | AnyArray | None = None, *, n_elements: int | None = None
+) -> Grouping:
+    """Divide sequences into groups; `groups` (one label per sequence: patient, video) takes precedence.
+
+    `n_elements` is that of all shards where these votes are one of several: groups then do not depend on the shard.
+    """
     n_sequences = votes.n_sequences
     if groups is not None:
         if len(groups) != n_sequences:
             raise VoteError(f"groups must name one group per sequence ({n_sequences}); found {len(groups)}.")
         return _whole(1 + _hash_labels(groups, N_NAMED_GROUPS), N_NAMED_GROUPS)
-    if n_sequences < FEW:
+    if n_sequences < FEW and n_elements is None:
         return _blocks(votes)
     # Hashing into more places than there are groups leaves the surplus to the rest.
-    places = N_GROUPS * max(1, votes.n_elements // SAMPLE)
+    places = N_GROUPS * max(1, (n_elements or votes.n_elements) // SAMPLE)
     hashed = _hash_content(votes, places) if votes.ids is None else _hash_labels(votes.ids, places)
     return _whole(np.where(hashed < N_GROUPS, 1 + hashed, 0), N_GROUPS)
 
 
 def _whole(base: IntArray, n_groups: int) -> Grouping:
-    return Grouping(base=base, blocks=np.ones(len(base), dtype=np.int64), n_groups=n_groups + 1)
+    return Grouping(base=base, blocks=np.ones(len(base), dtype=np.int32), n_groups=n_groups + 1)
 
 
 def _hash_labels(labels: Iterable[object], places: int) -> IntArray:
@@ -71,10 +76,11 @@ def _hash_labels(labels: Iterable[object], places: int) -> IntArray:
 
 def _hash_content(votes: Votes, places: int) -> IntArray:
     hashes = np.zeros(votes.n_sequences, dtype=np.uint64)
+    chosen = np.argsort(np.array(votes.source_names))[:_HASHED_SOURCES]
+    offsets = {where: votes.layout(where).offsets for where in {votes.sources[place].resolution for place in chosen}}
     # By name, so that the order of the sources does not matter; equal hashes are told apart by their number.
-    for place in np.argsort(np.array(votes.source_names))[:_HASHED_SOURCES]:
-        offsets = votes.layout(votes.sources[place].resolution).offsets
-        hash_sequences(votes.columns[place], offsets, hashes)
+    for place in chosen:
+        hash_sequences(votes.columns[place], offsets[votes.sources[place].resolution], hashes)
     return spread_duplicates(hashes, places)
 
 

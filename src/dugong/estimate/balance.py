@@ -1,0 +1,66 @@
+"""The class balance of a sample as sums that merge: posterior means of y, by resolution and group of sequences.
+
+In: votes and a first estimate. Out: `LabelSums`, one exact E-step (the posterior under that estimate), summed. Sums of
+shards add with ``+``, so the balance of any number of votes is found without holding them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from dugong.infer.engine import posterior
+from dugong.infer.parameters import Parameters
+from dugong.moments import Grouping
+from dugong.priors import Prior
+from dugong.tasks import Resolution
+from dugong.types import FloatArray, IntArray
+from dugong.votes import Votes
+
+_SIGNS = np.array([-1.0, 1.0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LabelSums:
+    """Sum of E[y] and number of tasks by resolution, each of shape (n_groups,)."""
+
+    sums: Mapping[Resolution, FloatArray]
+    counts: Mapping[Resolution, IntArray]
+
+    def __add__(self, other: LabelSums) -> LabelSums:
+        return LabelSums(
+            sums={where: sums + other.sums[where] for where, sums in self.sums.items()},
+            counts={where: counts + other.counts[where] for where, counts in self.counts.items()},
+        )
+
+    def means(self) -> dict[Resolution, float]:
+        """Mean of y where there are tasks."""
+        return {
+            where: float(sums.sum() / self.counts[where].sum())
+            for where, sums in self.sums.items()
+            if self.counts[where].sum()
+        }
+
+    def without_groups(self) -> dict[Resolution, FloatArray]:
+        """Mean of y over all tasks but those of each group, shape (n_groups,)."""
+        found = {}
+        for where in self.means():
+            sums, counts = self.sums[where], self.counts[where]
+            found[where] = np.asarray((sums.sum() - sums) / np.maximum(counts.sum() - counts, 1))
+        return found
+
+
+def sum_labels(
+    votes: Votes, parameters: Parameters, prior: Prior, grouping: Grouping, n_threads: int | None = None
+) -> LabelSums:
+    """One exact E-step over votes with two classes."""
+    wanted = votes.resolutions
+    found = posterior(votes, parameters, prior, resolutions=wanted, n_threads=n_threads).probabilities
+    sums, counts = {}, {}
+    for where in wanted:
+        groups = grouping.of_tasks(votes.layout(where))
+        sums[where] = np.bincount(groups, found[where] @ _SIGNS, grouping.n_groups)
+        counts[where] = np.bincount(groups, minlength=grouping.n_groups)
+    return LabelSums(sums=sums, counts=counts)
