@@ -29,6 +29,42 @@ def count_votes(codes: Int8Array, labels: FloatArray, use: BoolArray, counts: Fl
 
 
 @kernel
+def count_fresh(
+    codes: Int8Array,
+    labels: FloatArray,
+    kept: FloatArray,
+    starts: BoolArray,
+    single: FloatArray,
+    repeats: FloatArray,
+    counts: FloatArray,
+    again: FloatArray,
+) -> None:
+    """Votes of repeating sources that were not repetitions, by ``[source, label, vote]``; and how many were.
+
+    `again` holds, for labels that stayed and for those that changed, repetitions and chances to repeat, (2, m, 2).
+    """
+    for i in range(codes.shape[0]):
+        for j in range(codes.shape[1]):
+            z = codes[i, j]
+            if z < 0 or repeats[0, j] <= 0.0:
+                continue
+            before = codes[i - 1, j] if not starts[i] else -1
+            for y in range(labels.shape[1]):
+                if before < 0:
+                    counts[j, y, z] += labels[i, y]
+                    continue
+                for b in range(2):
+                    weight = kept[i, y] if b == 0 else max(labels[i, y] - kept[i, y], 0.0)
+                    fresh = 1.0
+                    if before == z:
+                        fresh = (1.0 - repeats[b, j]) * single[j, y, z]
+                        fresh /= max(fresh + repeats[b, j], 1e-300)
+                    counts[j, y, z] += weight * fresh
+                    again[b, j, 0] += weight * (1.0 - fresh)
+                    again[b, j, 1] += weight
+
+
+@kernel
 def count_edges(
     codes: Int8Array, labels: FloatArray, use: BoolArray, children: IntArray, parents: IntArray, counts: FloatArray
 ) -> None:
@@ -69,7 +105,11 @@ def add_model(
     moved: FloatArray,
     stayed: FloatArray,
 ) -> None:
-    """Log-likelihood of the votes by label, if the label changed (`moved`) and if it is the one before (`stayed`)."""
+    """Log-likelihood of the votes by label, if the label changed (`moved`) and if it is the one before (`stayed`).
+
+    A source repeats its last vote with probability ``repeats[0, source]`` if the label stayed, ``repeats[1, source]``
+    if it changed.
+    """
     for i in range(codes.shape[0]):
         for y in range(moved.shape[1]):
             moved[i, y] = 0.0
@@ -82,12 +122,14 @@ def add_model(
             before = codes[i - 1, j] if not starts[i] else -1
             for y in range(moved.shape[1]):
                 value = edge_logs[slots[j], y, above, z] if above >= 0 else logs[j, y, z]
-                moved[i, y] += value
-                if repeats[j] > 0.0 and before >= 0:
-                    mixed = (1.0 - repeats[j]) * np.exp(value) + (repeats[j] if before == z else 0.0)
-                    stayed[i, y] += np.log(max(mixed, 1e-300))
+                if repeats[0, j] > 0.0 and before >= 0:
+                    fresh = np.exp(value)
+                    again = 1.0 if before == z else 0.0
+                    stayed[i, y] += np.log(max((1.0 - repeats[0, j]) * fresh + repeats[0, j] * again, 1e-300))
+                    moved[i, y] += np.log(max((1.0 - repeats[1, j]) * fresh + repeats[1, j] * again, 1e-300))
                 else:
                     stayed[i, y] += value
+                    moved[i, y] += value
 
 
 @kernel

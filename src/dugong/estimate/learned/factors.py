@@ -12,6 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from dugong.estimate.design import Design, crossed_edges
+from dugong.estimate.learned.repeats import Repeats
 from dugong.exceptions import GraphError
 from dugong.infer.parameters import Conditional, Crossed, Factor, Temporal
 from dugong.tasks import Element
@@ -20,7 +21,7 @@ from dugong.votes import SourceInfo, Votes, class_indices
 
 
 def forest_factors(
-    names: tuple[str, ...], parents: IntArray, repeats: FloatArray, single: FloatArray, edges: Mapping[int, FloatArray]
+    names: tuple[str, ...], parents: IntArray, repeats: Repeats, single: FloatArray, edges: Mapping[int, FloatArray]
 ) -> list[Factor]:
     """Factors of sources on elements whose dependencies are a forest; `edges` by place of the child."""
     factors: list[Factor] = []
@@ -41,19 +42,19 @@ def forest_factors(
                         marginal=single[place],
                     )
                 )
-            elif repeats[place] > 0:
-                factors.append(repeating(name, single[place], float(repeats[place])))
+            elif repeats.sources[place]:
+                factors.append(repeating(name, single[place], repeats.rates[:, place]))
             else:
                 factors.append(Conditional(source=name, resolution=Element(), table=single[place]))
     return factors
 
 
-def repeating(name: str, table: FloatArray, repeat: float) -> Temporal:
-    """A source that gives its last vote again with a probability, as long as the label stays."""
+def repeating(name: str, table: FloatArray, rates: FloatArray) -> Temporal:
+    """A source that gives its last vote again with one probability if the label stays, another if it changes."""
     n_classes, n_columns = table.shape
     step = np.tile(table[np.newaxis, :, np.newaxis], (n_classes, 1, n_columns, 1))
-    for y in range(n_classes):
-        step[y, y] = (1 - repeat) * step[y, y] + repeat * np.eye(n_columns)
+    repeat = np.where(np.eye(n_classes, dtype=np.bool_), rates[0], rates[1])[:, :, np.newaxis, np.newaxis]
+    step = (1 - repeat) * step + repeat * np.eye(n_columns)
     return Temporal(source=name, resolution=Element(), first=table, step=step)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dugong.types import FloatArray, IntArray
+from dugong.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -25,7 +25,7 @@ class Forest:
         """Number of edges."""
         return int((self.parents >= 0).sum())
 
-    def apart(self) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    def apart(self) -> BoolArray:
         """(m, m) whether no path joins two sources."""
         return np.asarray(self.components[:, np.newaxis] != self.components)
 
@@ -70,8 +70,8 @@ def _orient(near: list[list[int]]) -> IntArray:
     return parents
 
 
-def reroot(forest: Forest, repeats: FloatArray, strength: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Parents and self-dependence such that no source has both: the stronger of the two stays.
+def reroot(forest: Forest, repeats: FloatArray, strength: FloatArray) -> tuple[IntArray, BoolArray]:
+    """Parents, and who still repeats itself, such that no source does both: the stronger of the two stays.
 
     A component is turned so that its most self-dependent source is the root, which needs no parent.
     """
@@ -81,7 +81,7 @@ def reroot(forest: Forest, repeats: FloatArray, strength: FloatArray) -> tuple[I
             near[child].append(parent)
             near[parent].append(child)
     parents = np.full(len(near), -1, dtype=np.int64)
-    kept = repeats.copy()
+    kept = repeats > 0
     seen: set[int] = set()
     for root in sorted(range(len(near)), key=lambda j: (-repeats[j], -len(near[j]), j)):
         queue = [] if root in seen else [root]
@@ -93,7 +93,6 @@ def reroot(forest: Forest, repeats: FloatArray, strength: FloatArray) -> tuple[I
                     continue
                 seen.add(other)
                 queue.append(other)
-                if kept[other] > strength[one, other]:
-                    continue
-                parents[other], kept[other] = one, 0.0
+                if repeats[other] <= max(float(strength[one, other]), 0.0) or not kept[other]:
+                    parents[other], kept[other] = one, False
     return parents, kept

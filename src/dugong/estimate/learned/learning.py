@@ -8,7 +8,7 @@ rounds with every source at every resolution. A given graph or prior takes the p
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,12 +18,13 @@ from dugong.estimate.learned.coarse import discounted_parameters
 from dugong.estimate.learned.copies import content_order
 from dugong.estimate.learned.exact import Exact, run_exact
 from dugong.estimate.learned.factors import coarse_factors, flat_table, forest_factors, graph_factors
-from dugong.estimate.learned.forest import no_edges, reroot, strongest_forest
+from dugong.estimate.learned.forest import no_edges, strongest_forest
 from dugong.estimate.learned.panel import Coding, Panel, Reader
 from dugong.estimate.learned.reading import graph_of, read_accuracies, read_correlations, strengths_of
+from dugong.estimate.learned.repeats import Repeats
 from dugong.estimate.learned.result import Learned, Robust, as_markov
 from dugong.estimate.learned.robust import Law, Shares, Views, fit_views, look, vote_shares
-from dugong.estimate.learned.rounds import Setting, State, first_law, run_rounds
+from dugong.estimate.learned.rounds import Setting, State, first_state, run_rounds, tables_of
 from dugong.estimate.learned.sample import read_sample
 from dugong.estimate.learned.search import Finding, search
 from dugong.estimate.learned.settings import (
@@ -254,15 +255,14 @@ def _found_graph(case: Case, finding: Finding | None) -> tuple[SourceGraph, dict
     everything = case.votes.source_names
     if finding is None:
         return SourceGraph(names=everything), {}
-    parents, repeats = reroot(finding.forest, finding.repeats, finding.strength)
+    parents, repeats = finding.structure()
     graph = graph_of(everything, case.element_names, parents, repeats)
     return graph, strengths_of(graph, case.element_names, finding.strength, repeats)
 
 
 def _exact(case: Case, setting: Setting, finding: Finding) -> Exact:
-    parents, repeats = reroot(finding.forest, finding.repeats, finding.strength)
-    labels = finding.state.labels
-    tables = make_tables(setting.panel, labels, setting.everywhere(), parents, setting.pinned)
+    parents, repeats = finding.structure()
+    tables, _ = tables_of(setting, replace(finding.state, repeats=repeats), setting.everywhere(), parents)
     edges = {place: tables.edges[tables.slots[place]] for place in np.flatnonzero(parents >= 0).tolist()}
     factors = forest_factors(case.element_names, parents, repeats, tables.single, edges)
     factors += coarse_factors(case.votes, case.sources, case.pinned)
@@ -343,10 +343,10 @@ def _graph_rounds(case: Case, setting: Setting, graph: SourceGraph) -> State:
             strength[j, k] = strength[k, j] = 1.0
     forest = strongest_forest(strength, 0.5) if len(names) else no_edges(0)
     shares = vote_shares(setting.panel, np.zeros(strength.shape), case.background)
-    state = State(labels=shares.share, law=first_law(setting, shares.share, shares.use))
+    state = first_state(setting, shares.share, shares.use)
     state = run_rounds(setting, state, shares.use, ROUNDS_ALONE, parents=forest.parents, chain=False)
     everywhere = setting.everywhere()
-    state = State(labels=state.labels, law=first_law(setting, state.labels, everywhere))
-    repeats = np.array([0.3 if name in graph.temporal else 0.0 for name in names])
+    again = np.array([0.3 if name in graph.temporal else 0.0 for name in names])
+    state = replace(first_state(setting, state.labels, everywhere), repeats=Repeats.about(again))
     rounds = ROUNDS_CHAIN + ROUNDS_MORE
-    return run_rounds(setting, state, everywhere, rounds, parents=forest.parents, repeats=repeats, chain=True)
+    return run_rounds(setting, state, everywhere, rounds, parents=forest.parents, chain=True)

@@ -7,27 +7,26 @@ from collections.abc import Mapping
 import numpy as np
 
 from dugong.estimate.learned.exact import Exact, marginal_counts, pair_counts
+from dugong.estimate.learned.repeats import Repeats
 from dugong.estimate.learned.tables import smoothed
 from dugong.graph import SourceGraph, temporal
 from dugong.infer.parameters import Conditional, Crossed
 from dugong.types import FloatArray, IntArray
 
 
-def graph_of(
-    names: tuple[str, ...], on_elements: tuple[str, ...], parents: IntArray, repeats: FloatArray
-) -> SourceGraph:
+def graph_of(names: tuple[str, ...], on_elements: tuple[str, ...], parents: IntArray, repeats: Repeats) -> SourceGraph:
     """Learned edges and self-dependence as a source graph."""
     edges = [(on_elements[parent], on_elements[child]) for child, parent in enumerate(parents.tolist()) if parent >= 0]
-    lags = [temporal(name) for name, repeat in zip(on_elements, repeats, strict=True) if repeat > 0]
+    lags = [temporal(name) for name, again in zip(on_elements, repeats.sources, strict=True) if again]
     return SourceGraph.of(names, [*edges, *lags])
 
 
 def strengths_of(
-    graph: SourceGraph, names: tuple[str, ...], strength: FloatArray, repeats: FloatArray
+    graph: SourceGraph, names: tuple[str, ...], strength: FloatArray, repeats: Repeats
 ) -> dict[tuple[str, str], float]:
     """Residual correlation of every learned edge, and of a source with itself."""
     found = {(a, b): float(strength[names.index(a), names.index(b)]) for a, b in graph.edges}
-    return found | {(name, name): float(repeats[names.index(name)]) for name in graph.temporal}
+    return found | {(name, name): float(repeats.rates[0, names.index(name)]) for name in graph.temporal}
 
 
 def read_accuracies(exact: Exact, pinned: Mapping[str, FloatArray]) -> dict[str, FloatArray]:

@@ -2,7 +2,8 @@
 
 In: a panel, soft labels of a model. Out: residual correlations of errors, of having spoken at all, and of errors one
 element apart, with their standard errors. Under the model all of them are zero; their size beyond noise is the misfit
-that decides how far the model is trusted. (The residuals of METHOD (1), weighted by the posterior.)
+that decides how far the model is trusted. The residual of a source that repeats itself is taken against what its own
+last vote leads one to expect.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from dugong.estimate.learned.panel import Panel
+from dugong.estimate.learned.repeats import Repeats
+from dugong.estimate.learned.rounds import State
 from dugong.estimate.learned.settings import SELF_SIGNIFICANT, SIGNIFICANT, STEADY
 from dugong.estimate.learned.tables import count_tables
-from dugong.types import BoolArray, FloatArray, IntArray
+from dugong.types import BoolArray, FloatArray, Int8Array, IntArray
 
 _BLOCK = 1 << 14
 
@@ -91,13 +94,18 @@ class _Rates:
     is_wrong: BoolArray
 
 
-def find_misfit(panel: Panel, labels: FloatArray, kept: FloatArray | None, use: BoolArray, apart: BoolArray) -> Misfit:
-    """Compare a fitted model with the votes; `kept` is P(label before = label) by element, if there is a chain."""
-    rates = _rates(panel, labels)
-    errors, speaking = _same_element(panel, labels, rates, use)
+def find_misfit(panel: Panel, state: State, apart: BoolArray) -> Misfit:
+    """Compare a fitted model with the votes; `apart` says which pairs of sources have no edge between them."""
+    everything = count_tables(panel, state.labels, np.ones(len(panel), dtype=np.bool_))
+    rates = _rates(panel, everything)
+    fresh = rates
+    if state.repeats and state.single is not None:
+        counts = state.single * everything.sum(axis=2, keepdims=True)
+        fresh = _rates(panel, np.where(state.repeats.sources[:, np.newaxis, np.newaxis], counts, everything))
+    errors, speaking = _same_element(panel, state, fresh)
     lagged, own, persistence = 0.0, np.zeros(panel.n_sources), 0.0
-    if kept is not None:
-        later = _next_element(panel, kept, rates)
+    if state.kept is not None:
+        later = _next_element(panel, state.kept, state.repeats, rates, fresh)
         lagged = later.excess(apart, symmetric=False)
         total, scale, square = (np.diag(table) for table in (later.total, later.scale, later.square))
         own = np.where(total > SELF_SIGNIFICANT * np.sqrt(square), total / (scale + STEADY), 0.0)
@@ -113,8 +121,7 @@ def find_misfit(panel: Panel, labels: FloatArray, kept: FloatArray | None, use: 
     )
 
 
-def _rates(panel: Panel, labels: FloatArray) -> _Rates:
-    counts = count_tables(panel, labels, np.ones(len(panel), dtype=np.bool_))
+def _rates(panel: Panel, counts: FloatArray) -> _Rates:
     asked = counts.sum(axis=2)
     spoken = asked - counts[:, :, panel.coding.silent]
     allowed = panel.coding.split > 0
@@ -128,43 +135,69 @@ def _rates(panel: Panel, labels: FloatArray) -> _Rates:
     )
 
 
+def _expected(
+    panel: Panel, rates: _Rates, y: int, past: Int8Array, repeat: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """P(wrong | spoke) and P(spoke) of every source, by what a repeating one said before; (m,) or (n, m)."""
+    wrong, speaks = rates.wrong[:, y], rates.speaks[:, y]
+    if not repeat.any():
+        return wrong, speaks
+    again = np.where(past >= 0, repeat, 0.0)
+    spoke = (past >= 0) & (past != panel.coding.silent)
+    speaking = (1 - again) * speaks + again * spoke
+    joint = (1 - again) * speaks * wrong + again * (spoke & rates.is_wrong[past, y])
+    return np.clip(joint / np.maximum(speaking, 1e-12), 1e-3, 1 - 1e-3), speaking
+
+
 def _deviation(rate: FloatArray) -> FloatArray:
-    return np.asarray(np.sqrt(rate * (1 - rate)))
+    return np.asarray(np.sqrt(np.maximum(rate * (1 - rate), 0.0)))
 
 
 def _blocks(rows: IntArray) -> list[IntArray]:
     return [rows[start : start + _BLOCK] for start in range(0, len(rows), _BLOCK)]
 
 
-def _same_element(panel: Panel, labels: FloatArray, rates: _Rates, use: BoolArray) -> tuple[Products, Products]:
+def _past(panel: Panel, rows: IntArray) -> Int8Array:
+    """Votes one element earlier; -1 where a sequence begins."""
+    return np.where(panel.starts[rows][:, np.newaxis], np.int8(-1), panel.codes[rows - 1])
+
+
+def _same_element(panel: Panel, state: State, rates: _Rates) -> tuple[Products, Products]:
     errors, speaking = Products.zero(panel.n_sources), Products.zero(panel.n_sources)
-    for rows in _blocks(np.flatnonzero(use)):
-        codes = panel.codes[rows]
+    for rows in _blocks(np.arange(len(panel))):
+        codes, past = panel.codes[rows], _past(panel, rows)
         asked = (codes >= 0).astype(np.float64)
         spoken = asked * (codes != panel.coding.silent)
-        for y in range(labels.shape[1]):
-            weight = labels[rows, y][:, np.newaxis]
-            wrong = spoken * (rates.is_wrong[codes, y] - rates.wrong[:, y])
-            spread = spoken * _deviation(rates.wrong[:, y])
-            errors.add(wrong, wrong, weight, spread, spread)
-            silent = asked * (spoken - rates.speaks[:, y])
-            spread = asked * _deviation(rates.speaks[:, y])
-            speaking.add(silent, silent, weight, spread, spread)
+        for y in range(state.labels.shape[1]):
+            is_wrong = rates.is_wrong[codes, y]
+            for weight, repeat in _branches(state, rows, y):
+                wrong, speaks = _expected(panel, rates, y, past, repeat)
+                left, spread = spoken * (is_wrong - wrong), spoken * _deviation(wrong)
+                errors.add(left, left, weight, spread, spread)
+                left, spread = asked * (spoken - speaks), asked * _deviation(speaks)
+                speaking.add(left, left, weight, spread, spread)
     return errors, speaking
 
 
-def _next_element(panel: Panel, kept: FloatArray, rates: _Rates) -> Products:
+def _branches(state: State, rows: IntArray, y: int) -> list[tuple[FloatArray, FloatArray]]:
+    """Weights of a label and what sources repeat: one branch, or one for labels that stayed and one for changes."""
+    every, rates = state.labels[rows, y][:, np.newaxis], state.repeats.rates
+    if not state.repeats or state.kept is None:
+        return [(every, np.zeros(rates.shape[1]))]
+    stayed = state.kept[rows, y][:, np.newaxis]
+    return [(stayed, rates[0]), (np.maximum(every - stayed, 0.0), rates[1])]
+
+
+def _next_element(panel: Panel, kept: FloatArray, repeats: Repeats, rates: _Rates, fresh: _Rates) -> Products:
     """Errors of a source (row) and of another one element earlier (column), where the label stayed."""
     found = Products.zero(panel.n_sources)
     for rows in _blocks(np.flatnonzero(~panel.starts)):
         here, past = panel.codes[rows], panel.codes[rows - 1]
-        speaks_here, spoke_before = (
-            ((codes >= 0) & (codes != panel.coding.silent)).astype(np.float64) for codes in (here, past)
-        )
+        speaks, spoke = (((codes >= 0) & (codes != panel.coding.silent)).astype(np.float64) for codes in (here, past))
         for y in range(kept.shape[1]):
             weight = kept[rows, y][:, np.newaxis]
-            now = speaks_here * (rates.is_wrong[here, y] - rates.wrong[:, y])
-            before = spoke_before * (rates.is_wrong[past, y] - rates.wrong[:, y])
-            deviation = _deviation(rates.wrong[:, y])
-            found.add(now, before, weight, speaks_here * deviation, spoke_before * deviation)
+            wrong, _ = _expected(panel, fresh, y, past, repeats.rates[0])
+            now = speaks * (rates.is_wrong[here, y] - wrong)
+            before = spoke * (rates.is_wrong[past, y] - rates.wrong[:, y])
+            found.add(now, before, weight, speaks * _deviation(wrong), spoke * _deviation(rates.wrong[:, y]))
     return found

@@ -1,7 +1,7 @@
 """Rounds of expectation and maximisation for sources on elements: a hidden chain with a forest of edges.
 
-In: a panel, soft labels, who depends on whom. Out: soft labels and the law of the labels after some rounds. A source
-may repeat itself: while the label stays it gives its last vote again with a probability of its own.
+In: a panel, soft labels, who depends on whom. Out: soft labels, the law of the labels and the tables after some rounds.
+A source may repeat itself (`repeats`); one that also has a parent keeps all its votes in its table.
 """
 
 from __future__ import annotations
@@ -13,8 +13,17 @@ import numpy as np
 from dugong.estimate.learned import _kernels as kernels
 from dugong.estimate.learned.bio import Possible
 from dugong.estimate.learned.panel import Panel
+from dugong.estimate.learned.repeats import Repeats, fresh_votes
 from dugong.estimate.learned.robust import Law, first_classes
-from dugong.estimate.learned.tables import clamp, class_balance, make_tables, softmax, steps_to_transition
+from dugong.estimate.learned.tables import (
+    Tables,
+    clamp,
+    class_balance,
+    count_tables,
+    make_tables,
+    softmax,
+    steps_to_transition,
+)
 from dugong.types import BoolArray, FloatArray, IntArray
 
 
@@ -34,46 +43,47 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class State:
-    """Soft labels (n, K), their law, and P(label before = label), (n, K) (None as long as there is no chain)."""
+    """Where the rounds are.
+
+    Attributes
+    ----------
+    labels : (n, K) soft labels
+    law : their law
+    repeats : who repeats itself
+    kept : (n, K) P(label before = label), None as long as there is no chain
+    single : (m, K, C) tables that the labels were made with, None before the first round
+    """
 
     labels: FloatArray
     law: Law
+    repeats: Repeats
     kept: FloatArray | None = None
+    single: FloatArray | None = None
 
 
-def first_law(setting: Setting, labels: FloatArray, use: BoolArray) -> Law:
-    """The balance of soft labels and transitions half-way between staying and redrawing; or the given law."""
-    if setting.given is not None:
-        return setting.given
-    balance = class_balance(labels, use)
-    steps = None if setting.possible is None else setting.possible.steps
-    return Law(
-        balance=balance,
-        initial=first_classes(balance, setting.possible),
-        transition=steps_to_transition(np.eye(len(balance)), balance, steps),
-    )
+def first_state(setting: Setting, labels: FloatArray, use: BoolArray) -> State:
+    """Before the first round: soft labels, their balance, and transitions half-way between staying and redrawing."""
+    law = setting.given
+    if law is None:
+        balance = class_balance(labels, use)
+        steps = None if setting.possible is None else setting.possible.steps
+        law = Law(
+            balance=balance,
+            initial=first_classes(balance, setting.possible),
+            transition=steps_to_transition(np.eye(len(balance)), balance, steps),
+        )
+    return State(labels=labels, law=law, repeats=Repeats.none(setting.panel.n_sources))
 
 
-def run_rounds(
-    setting: Setting,
-    start: State,
-    use: BoolArray,
-    rounds: int,
-    *,
-    parents: IntArray,
-    repeats: FloatArray | None = None,
-    chain: bool,
-) -> State:
+def run_rounds(setting: Setting, state: State, use: BoolArray, rounds: int, *, parents: IntArray, chain: bool) -> State:
     """Some rounds from soft labels; `use` says which elements the first tables are made from.
 
     Without `chain` every element stands alone: only the class balance is learned.
     """
-    panel, state = setting.panel, start
-    moved, stayed = np.empty(start.labels.shape), np.empty(start.labels.shape)
-    repeats = np.zeros(panel.n_sources) if repeats is None else repeats
-    linked = chain and panel.linked
+    panel = setting.panel
+    moved, stayed = np.empty(state.labels.shape), np.empty(state.labels.shape)
     for _ in range(rounds):
-        tables = make_tables(panel, state.labels, use, parents, setting.pinned)
+        tables, repeats = tables_of(setting, state, use, parents)
         law = _with_balance(setting, state, use)
         use = setting.everywhere()
         kernels.add_model(
@@ -82,15 +92,29 @@ def run_rounds(
             np.log(np.maximum(tables.edges, 1e-300)),
             tables.slots,
             parents,
-            repeats,
+            repeats.rates,
             panel.starts,
             moved,
             stayed,
         )
         clamp(moved, panel)
         clamp(stayed, panel)
-        state = _one_round(setting, law, moved, stayed) if linked else _alone(law, moved)
+        through = _through_chain if chain and panel.linked else _alone
+        labels, law, kept = through(setting, law, moved, stayed)
+        state = State(labels=labels, law=law, repeats=repeats, kept=kept, single=tables.single)
     return state
+
+
+def tables_of(setting: Setting, state: State, use: BoolArray, parents: IntArray) -> tuple[Tables, Repeats]:
+    """Tables and repetitions from the soft labels of a state."""
+    panel, repeats = setting.panel, state.repeats
+    counts = count_tables(panel, state.labels, use)
+    if repeats and state.kept is not None and state.single is not None:
+        fresh, again = fresh_votes(panel, counts, state.labels, state.kept, state.single, repeats)
+        roots = parents < 0
+        counts = np.where(roots[:, np.newaxis, np.newaxis], fresh, counts)
+        repeats = Repeats(rates=np.where(roots, again.rates, repeats.rates))
+    return make_tables(panel, state.labels, use, parents, setting.pinned, counts), repeats
 
 
 def _with_balance(setting: Setting, state: State, use: BoolArray) -> Law:
@@ -100,16 +124,22 @@ def _with_balance(setting: Setting, state: State, use: BoolArray) -> Law:
     return Law(balance=balance, initial=first_classes(balance, setting.possible), transition=state.law.transition)
 
 
-def _alone(law: Law, logs: FloatArray) -> State:
-    return State(labels=softmax(logs + np.log(np.maximum(law.balance, 1e-300))), law=law)
+def _alone(
+    setting: Setting,  # noqa: ARG001  (the same signature as the chain)
+    law: Law,
+    moved: FloatArray,
+    stayed: FloatArray,  # noqa: ARG001
+) -> tuple[FloatArray, Law, FloatArray | None]:
+    return softmax(moved + np.log(np.maximum(law.balance, 1e-300))), law, None
 
 
-def _one_round(setting: Setting, law: Law, moved: FloatArray, stayed: FloatArray) -> State:
+def _through_chain(
+    setting: Setting, law: Law, moved: FloatArray, stayed: FloatArray
+) -> tuple[FloatArray, Law, FloatArray | None]:
     labels, kept, steps = np.empty(moved.shape), np.empty(moved.shape), np.zeros(law.transition.shape)
-    starts = setting.panel.starts
-    kernels.smooth(moved, stayed, starts, law.initial, law.transition, labels, steps, kept)
+    kernels.smooth(moved, stayed, setting.panel.starts, law.initial, law.transition, labels, steps, kept)
     if setting.given is None:
         allowed = None if setting.possible is None else setting.possible.steps
         transition = steps_to_transition(steps, law.balance, allowed)
         law = Law(balance=law.balance, initial=law.initial, transition=transition)
-    return State(labels=labels, law=law, kept=kept)
+    return labels, law, kept

@@ -11,12 +11,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dugong.estimate.learned.forest import Forest, no_edges, strongest_forest
+from dugong.estimate.learned.forest import Forest, no_edges, reroot, strongest_forest
+from dugong.estimate.learned.repeats import Repeats
 from dugong.estimate.learned.residuals import Misfit, find_misfit
 from dugong.estimate.learned.robust import Shares
-from dugong.estimate.learned.rounds import Setting, State, first_law, run_rounds
+from dugong.estimate.learned.rounds import Setting, State, first_state, run_rounds
 from dugong.estimate.learned.settings import (
     FAILS,
+    FEWEST_SOURCES,
     FITS,
     LASTING,
     ROUNDS_ALONE,
@@ -27,7 +29,7 @@ from dugong.estimate.learned.settings import (
     TESTABLE,
     WEAK_EDGE,
 )
-from dugong.types import FloatArray
+from dugong.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -37,28 +39,31 @@ class Finding:
     Attributes
     ----------
     forest : dependent pairs
-    repeats : (m,) probability that a source repeats its vote while the label stays; 0 if it does not
     strength : (m, m) residual correlation of errors under independence, or under the first fit where that found it
-    state : the fitted labels and their law
+    state : the fitted labels, their law, and who repeats itself
     misfit : what is left unexplained
     trust : 1 if nothing, 0 if too much or nothing can be tested
     closed : no further edges are worth a search
     """
 
     forest: Forest
-    repeats: FloatArray
     strength: FloatArray
     state: State
     misfit: Misfit
     trust: float
     closed: bool
 
+    def structure(self) -> tuple[IntArray, Repeats]:
+        """Parents and self-dependence of every source, at most one of the two for each."""
+        parents, chosen = reroot(self.forest, self.state.repeats.rates[0], self.strength)
+        return parents, self.state.repeats.only(chosen)
+
 
 def search(setting: Setting, shares: Shares) -> Finding:
     """Find edges and self-dependence, and fit the model."""
     panel = setting.panel
-    alone = _independent(setting, shares)
-    first = find_misfit(panel, alone.labels, None, shares.use, no_edges(panel.n_sources).apart()).correlation
+    nothing = no_edges(panel.n_sources)
+    first = find_misfit(panel, _independent(setting, shares, nothing), nothing.apart()).correlation
     found = _attempt(setting, shares, strongest_forest(first, STRONG_EDGE), first)
     if found.trust < 1 and not found.closed and panel.n_sources > 3:
         joined = ~found.forest.apart()
@@ -68,43 +73,38 @@ def search(setting: Setting, shares: Shares) -> Finding:
         again = _attempt(setting, shares, forest, strength)
         found = again if again.trust > found.trust else found
     if found.trust > 0:
-        found = replace(found, state=_rounds(setting, found.state, ROUNDS_MORE, found.forest, found.repeats))
+        found = replace(found, state=_rounds(setting, found.state, ROUNDS_MORE, found.forest))
     return found
 
 
-def _independent(setting: Setting, shares: Shares, forest: Forest | None = None) -> State:
+def _independent(setting: Setting, shares: Shares, forest: Forest) -> State:
     """A few rounds without edges in time, from the vote."""
-    start = State(labels=shares.share, law=first_law(setting, shares.share, shares.use))
-    parents = (forest or no_edges(setting.panel.n_sources)).parents
-    return run_rounds(setting, start, shares.use, ROUNDS_ALONE, parents=parents, chain=False)
+    start = first_state(setting, shares.share, shares.use)
+    return run_rounds(setting, start, shares.use, ROUNDS_ALONE, parents=forest.parents, chain=False)
 
 
-def _rounds(setting: Setting, state: State, rounds: int, forest: Forest, repeats: FloatArray) -> State:
-    everywhere = setting.everywhere()
-    return run_rounds(setting, state, everywhere, rounds, parents=forest.parents, repeats=repeats, chain=True)
+def _rounds(setting: Setting, state: State, rounds: int, forest: Forest) -> State:
+    return run_rounds(setting, state, setting.everywhere(), rounds, parents=forest.parents, chain=True)
 
 
 def _attempt(setting: Setting, shares: Shares, forest: Forest, strength: FloatArray) -> Finding:
     """Fit the model on one set of edges; stop half-way where the residuals already rule it out."""
-    panel = setting.panel
-    apart, zero = forest.apart(), np.zeros(panel.n_sources)
-    state = _independent(setting, shares, forest)
-    state = replace(state, law=first_law(setting, state.labels, setting.everywhere()))
-    state = _rounds(setting, state, ROUNDS_CHAIN // 2, forest, zero)
-    misfit = find_misfit(panel, state.labels, state.kept, shares.use, apart)
-    repeats = np.where(misfit.own > SELF_EDGE, np.clip(misfit.own, 0, 0.95), 0.0)
+    panel, apart = setting.panel, forest.apart()
+    state = first_state(setting, _independent(setting, shares, forest).labels, setting.everywhere())
+    state = _rounds(setting, state, ROUNDS_CHAIN // 2, forest)
+    misfit = find_misfit(panel, state, apart)
     lasting = misfit.persistence > LASTING
-    few = panel.n_sources < 4
+    few = panel.n_sources <= FEWEST_SOURCES
     hopeless = misfit.worst > 4 * FAILS or misfit.information < TESTABLE or (lasting and few)
+    state = replace(state, repeats=Repeats.about(np.where(misfit.own > SELF_EDGE, misfit.own, 0.0)))
     if not hopeless:
-        state = _rounds(setting, state, ROUNDS_CHAIN // 2, forest, repeats)
-        misfit = find_misfit(panel, state.labels, state.kept, shares.use, apart)
+        state = _rounds(setting, state, ROUNDS_CHAIN // 2, forest)
+        misfit = find_misfit(panel, state, apart)
         if 0 < trust_in(misfit) < 1:
-            state = _rounds(setting, state, ROUNDS_MORE, forest, repeats)
-            misfit = find_misfit(panel, state.labels, state.kept, shares.use, apart)
+            state = _rounds(setting, state, ROUNDS_MORE, forest)
+            misfit = find_misfit(panel, state, apart)
     return Finding(
         forest=forest,
-        repeats=repeats,
         strength=strength,
         state=state,
         misfit=misfit,

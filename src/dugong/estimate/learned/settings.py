@@ -26,6 +26,7 @@ PSEUDO_PAIRS: Final = 5.0  # per row of the table of an edge, spread like the ta
 STRONG_EDGE: Final = 0.3  # residual correlation that makes an edge at once
 WEAK_EDGE: Final = 0.08  # ... and after the first fit
 SELF_EDGE: Final = 0.1  # own-lag residual correlation that makes a source self-dependent
+MOST_REPEATS: Final = 0.95  # probability that a source repeats itself, at most
 SIGNIFICANT: Final = 2.5  # standard errors below which a residual is noise
 SELF_SIGNIFICANT: Final = 4.0  # ... and below which an own-lag residual is
 STEADY: Final = 10.0  # pseudo-observations that steady a residual correlation

@@ -45,9 +45,13 @@ def make_tables(
     use: BoolArray,
     parents: IntArray | None = None,
     pinned: FloatArray | None = None,
+    counts: FloatArray | None = None,
 ) -> Tables:
-    """Tables given soft labels; rows of `pinned` (m, K, C) that are not NaN are kept as they are."""
-    counts = count_tables(panel, labels, use)
+    """Tables given soft labels; rows of `pinned` (m, K, C) that are not NaN are kept as they are.
+
+    `counts` replace those of single sources, where some votes do not count.
+    """
+    counts = count_tables(panel, labels, use) if counts is None else counts
     single = smoothed(counts)
     if pinned is not None:
         single = np.where(np.isnan(pinned), single, pinned)

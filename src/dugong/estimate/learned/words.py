@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from dugong.estimate.learned.copies import copy_weights
-from dugong.estimate.learned.forest import reroot
 from dugong.estimate.learned.result import Robust
 from dugong.estimate.learned.search import Finding
 from dugong.estimate.learned.settings import FEWEST_SOURCES, TESTABLE
@@ -55,7 +54,7 @@ def describe_given(votes: Votes, prior: Prior, *, learned_prior: bool) -> Diagno
 def _edges(finding: Finding | None, names: tuple[str, ...]) -> list[list[Any]]:
     if finding is None:
         return []
-    parents, _ = reroot(finding.forest, finding.repeats, finding.strength)
+    parents, _ = finding.structure()
     return [
         [names[parent], names[child], float(finding.strength[child, parent])]
         for child, parent in enumerate(parents.tolist())
@@ -66,8 +65,8 @@ def _edges(finding: Finding | None, names: tuple[str, ...]) -> list[list[Any]]:
 def _repeats(finding: Finding | None, names: tuple[str, ...]) -> dict[str, float]:
     if finding is None:
         return {}
-    _, repeats = reroot(finding.forest, finding.repeats, finding.strength)
-    return {name: float(value) for name, value in zip(names, repeats, strict=True) if value > 0}
+    _, repeats = finding.structure()
+    return {name: float(value) for name, value in zip(names, repeats.rates[0], strict=True) if value > 0}
 
 
 def _misfit(finding: Finding | None) -> dict[str, float]:

@@ -1,0 +1,57 @@
+"""Sources that repeat themselves: how often, and which of their votes were fresh.
+
+A repeating source gives its last vote again with one probability while the label stays and another when it changes, and
+else votes afresh by its table. In: soft labels and the law so far. Out: counts of fresh votes, and both probabilities.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dugong.estimate.learned import _kernels as kernels
+from dugong.estimate.learned.panel import Panel
+from dugong.estimate.learned.settings import MOST_REPEATS
+from dugong.types import BoolArray, FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Repeats:
+    """Probabilities of giving the last vote again: ``rates[0]`` if the label stayed, ``rates[1]`` if not; (2, m)."""
+
+    rates: FloatArray
+
+    @classmethod
+    def none(cls, n_sources: int) -> Repeats:
+        """No source repeats itself."""
+        return cls(rates=np.zeros((2, n_sources)))
+
+    @classmethod
+    def about(cls, rates: FloatArray) -> Repeats:
+        """A first guess from own-lag correlations (m,): half as often when the label changes."""
+        stay = np.clip(rates, 0.0, MOST_REPEATS)
+        return cls(rates=np.stack([stay, stay / 2]))
+
+    @property
+    def sources(self) -> BoolArray:
+        """(m,) which sources repeat themselves."""
+        return np.asarray(self.rates[0] > 0)
+
+    def __bool__(self) -> bool:
+        return bool(self.sources.any())
+
+    def only(self, chosen: BoolArray) -> Repeats:
+        """The same for some sources."""
+        return Repeats(rates=np.where(chosen, self.rates, 0.0))
+
+
+def fresh_votes(
+    panel: Panel, counts: FloatArray, labels: FloatArray, kept: FloatArray, single: FloatArray, repeats: Repeats
+) -> tuple[FloatArray, Repeats]:
+    """Counts (m, K, C) without repetitions, and the probabilities of repeating anew."""
+    fresh = np.where(repeats.sources[:, np.newaxis, np.newaxis], 0.0, counts)
+    again = np.zeros((2, panel.n_sources, 2))
+    kernels.count_fresh(panel.codes, labels, kept, panel.starts, single, repeats.rates, fresh, again)
+    rates = (again[..., 0] + 2 * repeats.rates) / (again[..., 1] + 2)
+    return fresh, Repeats(rates=np.where(repeats.sources, np.clip(rates, 1e-6, MOST_REPEATS), 0.0))
