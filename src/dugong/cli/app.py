@@ -27,6 +27,7 @@ VERBS = {
     "check": "Say what is in votes, and what is wrong with them.",
     "fit": "Estimate a label model from votes.",
     "label": "Turn votes into probabilities of labels.",
+    "report": "Show a model and its labels as one page.",
     "simulate": "Draw votes and their true labels from a known world.",
     "plan": "Say how many sequences are needed, by simulation.",
     "info": "Show versions, and what is in files of votes, models and labels.",

@@ -105,11 +105,11 @@ def _comparison(votes: Votes, gold: Int8Array | None, model: LabelModel) -> tupl
         plain = {"majority": alone.to_dict(), "model_error": str(error)}
         return plain, f"Majority vote:\n{alone}\n\nThe label model cannot be fitted: {error}"
     summary = fitted.summary(votes, gold)
-    text = f"{summary}\n\n{comparison}\n\n{_events(comparison)}"
+    text = f"{summary}\n\n{_scores(comparison)}\n\n{comparison}"
     return {"model": summary.to_dict(), "comparison": comparison.to_dict()}, text
 
 
-def _events(comparison: Any) -> str:
+def _scores(comparison: Any) -> str:
     """Scores of both methods with their intervals."""
     from dugong.metrics.tables import columns, figure, range_of
 

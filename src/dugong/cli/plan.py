@@ -12,9 +12,9 @@ from dugong.cli.output import emit, example, json_option, say, seconds, table
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dugong.cli.planning import SamplePlan
     from dugong.model import LabelModel
     from dugong.worlds import World
+    from dugong.worlds.planner import SamplePlan
 
 
 @click.command(
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     help="Wanted half-width of 95 % intervals.",
 )
 @click.option(
-    "--sequences", type=click.IntRange(min=2), help="How many to simulate; default: as many as were fitted, or 1000."
+    "--sequences", type=click.IntRange(min=2), help="How many to simulate; default: sizes until simulation agrees."
 )
 @click.option("--repeats", type=click.IntRange(min=3), default=10, show_default=True, help="How often.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same plan.")
@@ -47,15 +47,16 @@ def command(
 
     from dugong.cli.planning import make_plan
 
-    world, model, n_default = _configuration(what, votes)
+    world, model = _configuration(what, votes)
     begin = perf_counter()
-    plan = make_plan(world, model, n_sequences=sequences or n_default, width=width, repeats=repeats, seed=seed)
-    say(f"simulated {plan.repeats} times in {seconds(perf_counter() - begin)}")
+    plan = make_plan(world, model, n_sequences=sequences, width=width, repeats=repeats, seed=seed)
+    sizes = ", ".join(f"{step.n_sequences:,}" for step in plan.steps)
+    say(f"simulated {sizes} sequences {plan.repeats} times in {seconds(perf_counter() - begin)}")
     emit(plan.to_dict(), _text(plan), as_json=as_json)
 
 
-def _configuration(what: str, votes: Path | None) -> tuple[World, LabelModel, int]:
-    """What is simulated, how it is estimated, and how many sequences by default."""
+def _configuration(what: str, votes: Path | None) -> tuple[World, LabelModel]:
+    """What is simulated, and how it is estimated."""
     from dugong.cli.planning import settings_of, world_of
     from dugong.model import LabelModel
     from dugong.votes import Votes
@@ -63,14 +64,14 @@ def _configuration(what: str, votes: Path | None) -> tuple[World, LabelModel, in
 
     if what in STANDARD:
         world = cast("Callable[[], World]", STANDARD[what])()
-        return world, LabelModel(prior=world.prior, dependencies=world.dependencies), 1000
+        return world, LabelModel(prior=world.prior, dependencies=world.dependencies)
     if not what.endswith(".json"):
         known = ", ".join(STANDARD)
         raise click.BadParameter(f"give a model.json or one of the worlds {known}; found {what!r}.", param_hint="MODEL")
     fitted = LabelModel.load(what)
     seen = fitted.seen_
     lengths = round(seen.n_elements / max(seen.n_sequences, 1)) if votes is None else Votes.read(votes).lengths
-    return world_of(fitted, lengths), settings_of(fitted), seen.n_sequences
+    return world_of(fitted, lengths), settings_of(fitted)
 
 
 def _text(plan: SamplePlan) -> str:
@@ -79,6 +80,6 @@ def _text(plan: SamplePlan) -> str:
     bound = "does not apply here" if plan.bound is None else f"asks for {plan.bound:,}"
     return (
         f"{table(head, rows, words=(0, 1))}\n\n"
-        f"{plan.needed:,} sequences for all of them (by {plan.repeats} simulations of {plan.n_sequences:,} sequences "
-        f"with {plan.n_elements:,} elements).\nTheorem 1 of the paper, a worst case, {bound}."
+        f"{plan.needed:,} sequences for all of them (by {plan.repeats} simulations of up to {plan.n_sequences:,} "
+        f"sequences with {plan.n_elements:,} elements{', extrapolated' if plan.extrapolated else ''}).\nTheorem 1 of the paper, a worst case, {bound}."
     )

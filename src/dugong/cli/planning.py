@@ -1,133 +1,37 @@
-"""How many sequences are needed: simulate a configuration again and again, and see how much the estimates scatter.
+"""What `dugong plan` simulates: the world in which a fitted model is true, estimated with the model's own settings.
 
-In: a fitted model (or a world), a number of sequences, a wanted half-width. Out: a `SamplePlan`. The spread of every
-table entry over the repeats falls as one over the square root of the number of sequences, which gives the number that
-is needed; Theorem 1 of the paper, a worst case, stands beside it.
+In: a fitted model, a wanted half-width. Out: a `SamplePlan` of `dugong.worlds.planner`.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from math import ceil
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 
-from dugong.exceptions import GraphError, TaskError
+from dugong.exceptions import TaskError
 from dugong.graph import Dependency, TemporalDependency
-from dugong.graph.theory import tied_sequences_needed
 from dugong.infer.parameters import Conditional, Crossed, FullTable, Parameters, Temporal
 from dugong.model import LabelModel
 from dugong.tasks import Spans
 from dugong.types import FloatArray, IntArray
+from dugong.votes import Votes
 from dugong.worlds import Block, CrossedBlock, FullBlock, TemporalBlock, World
 from dugong.worlds.blocks import AnyBlock
-
-INTERVAL = 1.96  # half-width of a 95 % interval, in standard deviations
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourcePlan:
-    """One source: half-width of its widest 95 % interval at the simulated size, and sequences for the wanted one."""
-
-    name: str
-    resolution: str
-    half_width: float
-    needed: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SamplePlan:
-    """How many sequences are needed.
-
-    Attributes
-    ----------
-    width : float
-        The wanted half-width of 95 % intervals.
-    n_sequences, n_elements, repeats : int
-        What was simulated: sequences, elements of all of them on average, how often.
-    sources : tuple of SourcePlan
-    needed : int
-        Sequences for all sources.
-    bound : int or None
-        Sequences from which on Theorem 1 promises the width; None where it does not apply.
-    """
-
-    width: float
-    n_sequences: int
-    n_elements: int
-    repeats: int
-    sources: tuple[SourcePlan, ...]
-    needed: int
-    bound: int | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return asdict(self)
+from dugong.worlds.planner import SamplePlan, plan
 
 
 def make_plan(
-    world: World, model: LabelModel, *, n_sequences: int, width: float, repeats: int, seed: int
+    world: World, model: LabelModel, *, n_sequences: int | None, width: float, repeats: int, seed: int
 ) -> SamplePlan:
-    """Simulate a world and estimate it anew, `repeats` times.
+    """Simulate a world and estimate it anew with the settings of a model, which is not changed."""
 
-    Parameters
-    ----------
-    model : settings with which every sample is fitted; it is not changed
-    """
-    tables: dict[str, list[FloatArray]] = {name: [] for name in world.source_names}
-    generator, n_elements = np.random.default_rng(seed), 0
-    for _ in range(repeats):
-        votes, _ = world.sample(n_sequences, rng=generator)
-        fitted = LabelModel(**model.get_params()).fit(votes)
-        n_elements += votes.n_elements
-        for name, found in tables.items():
-            found.append(fitted.standard_errors_.raw[name])
-    rows = []
-    for info in world.sources:
-        spread = float(np.std(np.stack(tables[info.name]), axis=0, ddof=1).max())
-        needed = max(1, ceil(n_sequences * (INTERVAL * spread / width) ** 2))
-        rows.append(
-            SourcePlan(name=info.name, resolution=info.resolution.name, half_width=INTERVAL * spread, needed=needed)
-        )
-    return SamplePlan(
-        width=width,
-        n_sequences=n_sequences,
-        n_elements=round(n_elements / repeats),
-        repeats=repeats,
-        sources=tuple(rows),
-        needed=max(row.needed for row in rows),
-        bound=theorem_bound(world, width, round(n_elements / repeats / n_sequences)),
-    )
+    def fit(votes: Votes) -> Mapping[str, FloatArray]:
+        return LabelModel(**model.get_params()).fit(votes).standard_errors_.raw
 
-
-def theorem_bound(world: World, width: float, n_elements: int) -> int | None:
-    """Sequences that Theorem 1 asks for; None where it does not apply (K > 2, too few or useless sources)."""
-    if world.n_classes != 2 or len(world.sources) < 3:
-        return None
-    agreements, chances = [], []
-    for info in world.sources:
-        positive = (1 + world.prior.mean((info.resolution, 0), max(n_elements, 1))) / 2
-        table = _mean_table(world.block(info.name), info.name)
-        means = table[:, 1] - table[:, 0]
-        agreements.append(abs(positive * means[1] - (1 - positive) * means[0]))
-        chances.append(min(positive, 1 - positive))
-    if min(agreements) <= 0 or min(chances) <= 0:
-        return None
-    return tied_sequences_needed(
-        width, len(world.sources), max(n_elements, 1), smallest_prior=min(chances), smallest_agreement=min(agreements)
-    )
-
-
-def _mean_table(block: AnyBlock, name: str) -> FloatArray:
-    """P(vote | label) of one source, (K, C), as far as its own task says."""
-    if isinstance(block, Block):
-        return np.asarray(block.marginal((name,)).mean(axis=0))
-    if isinstance(block, TemporalBlock):
-        return block.first
-    if isinstance(block, CrossedBlock):
-        return np.asarray(block.table.mean(axis=(1, 2)))
-    raise GraphError(f"source {name!r} has a table over whole patterns, which no bound is for.")
+    return plan(world, width=width, n_sequences=n_sequences, repeats=repeats, fit=fit, seed=seed)
 
 
 # --- from a fitted model to a world --------------------------------------------------------------------------------
