@@ -81,5 +81,6 @@ def _text(plan: SamplePlan) -> str:
     return (
         f"{table(head, rows, words=(0, 1))}\n\n"
         f"{plan.needed:,} sequences for all of them (by {plan.repeats} simulations of up to {plan.n_sequences:,} "
-        f"sequences with {plan.n_elements:,} elements{', extrapolated' if plan.extrapolated else ''}).\nTheorem 1 of the paper, a worst case, {bound}."
+        f"sequences with {plan.n_elements:,} elements{', extrapolated' if plan.extrapolated else ''}).\n"
+        f"Theorem 1 of the paper, a worst case, {bound}."
     )
