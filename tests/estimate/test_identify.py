@@ -12,10 +12,11 @@ from dugong.estimate.identify import identify
 from dugong.exceptions import NotIdentifiableError
 from dugong.graph import SourceGraph, temporal
 from dugong.graph.theory import GeneralMinimum
-from dugong.moments import Shapes
+from dugong.moments import Shapes, count
 from dugong.priors import Markov, Uniform
 from dugong.tasks import Sequence, Window
-from dugong.votes import SourceInfo
+from dugong.types import MISSING
+from dugong.votes import SourceInfo, Votes
 from population import each_task, population
 
 STICKY = Markov(positive=0.3, stay=0.8)
@@ -187,6 +188,29 @@ def test_constant_and_silent_sources_are_no_partners():
     assert identify(design, STILL, moments.shapes).identifiable
     found = identify(design, STILL, moments.shapes, moments=moments)
     assert "cannot tell 'a' and 'b' apart" in message(found)
+
+
+def test_more_than_two_classes_are_looked_at_class_by_class():
+    stay = np.full((3, 3), 0.1) + 0.7 * np.eye(3)
+    prior = Markov(initial=[0.2, 0.3, 0.5], transition=stay)
+    assert ask("abc", prior=prior).identifiable
+    assert ask("ab", prior=prior).identifiable  # through time
+    assert not ask("ab", prior=Uniform(n_classes=3)).identifiable
+
+
+def test_sources_that_are_never_asked_together_are_no_partners(rng):
+    """Two of three sources vote on different sequences: the rows form a path."""
+    columns = {name: rng.choice([-1, 1], size=60).astype(np.int8) for name in "abc"}
+    columns["a"][:30] = MISSING
+    columns["b"][30:] = MISSING
+    votes = Votes(
+        sources=tuple(SourceInfo(name=name) for name in "abc"),
+        columns=tuple(columns.values()),
+        lengths=np.ones(60, int),
+    )
+    design = make_design(votes.sources, SourceGraph.of("abc"))
+    moments = count(votes, design.plan)
+    assert "cannot tell 'a', 'b' and 'c' apart" in message(identify(design, STILL, moments.shapes, moments=moments))
 
 
 def test_the_minimum_numbers_of_the_paper_come_along():

@@ -8,6 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from dugong import worlds
 from dugong.estimate.design import make_design
 from dugong.estimate.laws import Laws
 from dugong.estimate.paper import estimate_paper, plan_paper
@@ -15,6 +16,7 @@ from dugong.estimate.paper_agreements import find_agreements
 from dugong.estimate.walsh import joint_from_products
 from dugong.exceptions import GraphError, NotIdentifiableError, TaskError
 from dugong.graph import SourceGraph, temporal
+from dugong.moments import count
 from dugong.priors import Markov, Uniform
 from dugong.tasks import Sequence, Window
 from dugong.votes import SourceInfo
@@ -383,3 +385,32 @@ def test_more_than_two_classes_are_refused():
 def test_unknown_sign_rules_are_refused():
     with pytest.raises(GraphError, match='signs must be "group" or "positive"; found'):
         fit(plain_groups(), signs="majority")
+
+
+# --- against the library's own worlds --------------------------------------------------------------------------------
+
+
+def test_an_ising_world_is_recovered_from_its_exact_sums_and_from_samples():
+    """Dependent triple, abstains, imbalance: exact from the population, and the error falls with the sample."""
+    names = ("p", "q", "r")
+    triple = worlds.ising(np.array([0.5, 0.4, 0.3]), {(0, 1): 0.6, (1, 2): -0.4})
+    blocks = (
+        worlds.Block(names=names, table=triple, edges=(("p", "q"), ("q", "r"))),
+        *(worlds.Block(names=(n,), table=symmetric(*AGREEMENTS[n])) for n in "abcde"),
+    )
+    world = worlds.World(prior=PRIOR, blocks=blocks, lengths=4)
+    design = make_design(world.sources, SourceGraph.of(world.source_names, world.dependencies))
+    truth = world.accuracies()
+    exact = world.population(plan_paper(design))
+    found = estimate_paper(design, exact, Laws(PRIOR, exact.shapes))
+    for name, table in truth.items():
+        np.testing.assert_allclose(found.raw[name], table, **EXACT)
+    errors = []
+    for n_sequences in (500, 8000):
+        runs = []
+        for seed in range(10):
+            moments = count(world.sample(n_sequences, rng=seed)[0], plan_paper(design))
+            raw = estimate_paper(design, moments, Laws(PRIOR, moments.shapes)).raw
+            runs.append(np.mean([np.abs(raw[name] - table).mean() for name, table in truth.items()]))
+        errors.append(np.mean(runs))
+    assert 3.3 < errors[0] / errors[1] < 4.8
