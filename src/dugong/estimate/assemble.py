@@ -23,6 +23,7 @@ from dugong.types import FloatArray
 
 FEWEST_FIRST_VOTES = 200
 MOST_SOFTENED = 0.01
+ROUNDING = 1e-10
 
 
 class JointTables(Protocol):
@@ -193,7 +194,7 @@ class Assembly:
     def _project(self, name: str, table: FloatArray, votes: FloatArray, axes: int = 1) -> FloatArray:
         """The nearest valid table, with the votes that were seen possible, and a record of how far it moved."""
         valid, moved = project(table, axes=axes)
-        if moved > 0:
+        if moved > ROUNDING:
             self.projections[name] = max(moved, self.projections.get(name, 0.0))
             valid = soften(valid, votes, axes, min(moved, MOST_SOFTENED))
         return valid

@@ -92,4 +92,4 @@ def _pool(design: Design, edge: tuple[str, str], joint: FloatArray, counts: Floa
         return joint
     weights = counts.sum(axis=(2, 3, 4))
     share = weights / np.maximum(weights.sum(axis=1, keepdims=True), 1.0)
-    return np.einsum("gp,gpyab->gyab", share, joint)[:, np.newaxis]
+    return np.asarray(np.einsum("gp,gpyab->gyab", share, joint)[:, np.newaxis])
