@@ -8,22 +8,36 @@ from __future__ import annotations
 
 import numpy as np
 
+from dugong.estimate.result import Note
 from dugong.report.material import Material
-from dugong.report.values import Agreement, EdgeRow, Finding, Scores, SourceRow, Versus
+from dugong.report.values import Agreement, Dependencies, Finding, Scores, SourceRow, Versus
 from dugong.votes.problems import Problem
 
 WIDE = 0.3
 EXCESS = 0.05
 STANDARD_ERRORS = 4.0
 MISCALIBRATED = 0.1
-_MOST_PAIRS = 5
+_MOST = 5
 
 _TODO_NOTES = {
     "projection": "If the source is important, look at its intervals and at the votes behind it; more sequences help.",
     "fallback": "Add a source that votes on the same tasks, or give this one an accuracy.",
     "flip": "Look at a few of its votes: a source that is worse than random may have its classes swapped.",
     "undetermined": "Remove a dependency, add a source, or give an accuracy.",
+    "trust": "See the weights of the sources above, and the comparison with majority vote.",
+    "copies": "Fewer near-copies say the same; sources that look at something else would add more.",
+    "background": "If that is wrong, name the background class when you make the votes.",
     "balance": "Compare the share of positives with what you expect, and give the prior if you know it better.",
+}
+_GROUPED = {
+    "edge": (
+        "Pairs of sources share errors (correlation)",
+        "Nothing has to be done: this was learned and is part of the model. See the dependencies above.",
+    ),
+    "temporal": (
+        "Sources repeat their own errors from task to task (correlation)",
+        "Nothing has to be done: this was learned, and long runs of equal votes count less for it.",
+    ),
 }
 _TODO_PROBLEMS = {
     "never-votes": "Leave it out, or find out why it never votes.",
@@ -40,7 +54,7 @@ def make_findings(
     material: Material,
     *,
     sources: tuple[SourceRow, ...],
-    edges: tuple[EdgeRow, ...],
+    dependencies: Dependencies,
     agreement: Agreement,
     scores: Scores,
     versus: Versus,
@@ -51,7 +65,7 @@ def make_findings(
         *_about_gold(material, versus, scores),
         *(one for row in sources for one in _about_source(row)),
         *_about_intervals(sources),
-        *_about_pairs(agreement, edges),
+        *_about_pairs(agreement, dependencies),
         *(_about_problem(one) for one in problems),
         *_about_fit(material),
         *_about_doubt(scores),
@@ -69,7 +83,9 @@ def _about_gold(material: Material, versus: Versus, scores: Scores) -> list[Find
     found = []
     if versus.better is not True:
         level = "note" if versus.better is None else "warning"
-        todo = "Majority vote is simpler. Use it, or look at the sources and dependencies below for what is wrong."
+        todo = "Majority vote is simpler. Use it, or look at the sources and dependencies above for what is wrong."
+        if versus.better is None:
+            todo = "Give known labels of more sequences: intervals come from how sequences differ."
         found.append(Finding(level=level, where="", text=versus.sentence, todo=todo))
     if scores.ece is not None and scores.ece > MISCALIBRATED:
         text = (
@@ -110,24 +126,24 @@ def _no_better_than_chance(row: SourceRow) -> bool:
     return bool(rates) and not one_sided and float(np.mean(rates)) <= 1 / len(row.classes)
 
 
-def _about_pairs(agreement: Agreement, edges: tuple[EdgeRow, ...]) -> list[Finding]:
-    known = {frozenset((edge.first, edge.second)) for edge in edges}
+def _about_pairs(agreement: Agreement, dependencies: Dependencies) -> list[Finding]:
+    known = {frozenset((edge.first, edge.second)) for edge in dependencies.edges}
     found = []
     for i, j in zip(*np.triu_indices(len(agreement.names), k=1), strict=True):
-        excess, size = agreement.excess[i, j], abs(agreement.standardised[i, j])
-        pair = frozenset((agreement.names[i], agreement.names[j]))
-        if pair not in known and excess > EXCESS and (np.isnan(size) or size > STANDARD_ERRORS):
-            found.append((float(excess), agreement.names[i], agreement.names[j]))
+        excess, size = float(agreement.excess[i, j]), abs(agreement.standardised[i, j])
+        pair = (agreement.names[i], agreement.names[j])
+        if frozenset(pair) not in known and excess > EXCESS and (np.isnan(size) or size > STANDARD_ERRORS):
+            found.append((excess, *pair))
+    if not found:
+        return []
     found.sort(reverse=True)
-    return [
-        Finding(
-            level="note",
-            where=first,
-            text=f"{first} and {second} agree {100 * excess:.0f} points more often than the model expects.",
-            todo=f"If they look at the same thing, declare the dependency ({first!r}, {second!r}).",
-        )
-        for excess, first, second in found[:_MOST_PAIRS]
-    ]
+    listed = "; ".join(f"{first} and {second} by {100 * excess:.0f} points" for excess, first, second in found[:_MOST])
+    more = f"; and {len(found) - _MOST} more pairs" if len(found) > _MOST else ""
+    todo = f"If they look at the same thing, declare dependencies such as ({found[0][1]!r}, {found[0][2]!r})."
+    if dependencies.learned:
+        todo = "Sources that repeat each other are discounted already; fewer near-copies make the labels surer."
+    text = f"Some sources agree more often than the model expects: {listed}{more}."
+    return [Finding(level="note", where=found[0][1], text=text, todo=todo)]
 
 
 def _about_problem(problem: Problem) -> Finding:
@@ -137,13 +153,21 @@ def _about_problem(problem: Problem) -> Finding:
 
 
 def _about_fit(material: Material) -> list[Finding]:
-    found = []
-    for note in material.model.diagnostics_.notes:
-        text = f"{note.where}: {note.text}" if note.where and note.where not in note.text else note.text
-        level = "warning" if note.kind in ("flip", "undetermined") else "note"
-        text = text[:1].upper() + text[1:] if not note.where else text
-        found.append(Finding(level=level, where=note.where, text=text, todo=_TODO_NOTES.get(note.kind, "")))
+    notes = material.model.diagnostics_.notes
+    found = [_one_note(note) for note in notes if note.kind not in _GROUPED]
+    for kind, (words, todo) in _GROUPED.items():
+        mine = sorted((note for note in notes if note.kind == kind), key=lambda note: -abs(note.size))
+        if mine:
+            listed = "; ".join(f"{note.where} ({note.size:+.2f})" for note in mine)
+            found.append(Finding(level="note", where=mine[0].where, text=f"{words}: {listed}.", todo=todo))
     return found
+
+
+def _one_note(note: Note) -> Finding:
+    named = not note.where or note.where in note.text
+    text = note.text[:1].upper() + note.text[1:] if named else f"{note.where}: {note.text}"
+    level = "warning" if note.kind in ("flip", "undetermined") else "note"
+    return Finding(level=level, where=note.where, text=text, todo=_TODO_NOTES.get(note.kind, ""))
 
 
 def _about_doubt(scores: Scores) -> list[Finding]:

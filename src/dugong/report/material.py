@@ -13,7 +13,6 @@ import numpy as np
 
 from dugong.baselines import MajorityVote
 from dugong.exceptions import PriorError, TaskError
-from dugong.infer.engine import posterior
 from dugong.tasks import Element, Resolution
 from dugong.types import FloatArray, Int8Array, IntArray
 from dugong.votes import Votes, class_indices, gold_at
@@ -33,7 +32,7 @@ class Material:
     ----------
     probabilities : (n_tasks, K) by resolution, elements first
     shares : (n_elements, K) vote shares of the majority vote
-    chosen, majority, decoded : (n_elements,) places of classes: the likelier class, majority vote, Viterbi
+    chosen, majority, decoded : (n_elements,) places of classes: the likelier class, majority vote, whole sequences
     how_decoded : what `decoded` is, in words
     gold : (n_elements,) class values, 0 = unknown; None without
     gold_given : what the caller gave, which may name further resolutions
@@ -67,7 +66,7 @@ class Material:
 
 def gather(model: LabelModel, votes: Votes, gold: Any = None) -> Material:
     """Label the votes at all their resolutions, with the model and with majority vote."""
-    found = posterior(votes, model.parameters_, model.prior_, n_threads=model.n_threads).probabilities
+    found = label_all(model, votes)
     elements = found[Element()]
     voting = MajorityVote().fit(votes)
     shares = voting.predict_proba(votes)
@@ -84,6 +83,18 @@ def gather(model: LabelModel, votes: Votes, gold: Any = None) -> Material:
         gold=None if gold is None else gold_at(votes, gold, Element()),
         gold_given=gold,
     )
+
+
+def label_all(model: LabelModel, votes: Votes) -> Mapping[Resolution, FloatArray]:
+    """P(label) of all tasks of all resolutions, as `LabelModel.predict_proba` gives them, in one go."""
+    aligned = model._aligned(votes)  # noqa: SLF001  (our own)
+    return model._probabilities(aligned, votes.resolutions)  # noqa: SLF001  (our own)
+
+
+def is_averaged(model: LabelModel) -> bool:
+    """Whether labels are an average of the exact model and a more cautious answer."""
+    learned = model.learned_
+    return learned is not None and learned.robust is not None and learned.trust < 1
 
 
 def label_names(votes: Votes, resolution: Resolution) -> tuple[str, ...]:
@@ -114,6 +125,9 @@ def _first_best(shares: FloatArray) -> IntArray:
 
 
 def _decode(model: LabelModel, votes: Votes, elements: FloatArray) -> tuple[IntArray, str]:
+    """Viterbi where the exact model stands behind the labels; else the labels themselves."""
+    if model.learned_ is not None and model.learned_.trust < 0.5:
+        return elements.argmax(axis=1), SINGLE
     try:
         return places_of(model.decode(votes), votes), WHOLE
     except (PriorError, TaskError):

@@ -12,7 +12,7 @@ import numpy as np
 
 from dugong.report.material import Material
 from dugong.report.plain import to_plain
-from dugong.report.values import EdgeRow, Provenance
+from dugong.report.values import Provenance
 from dugong.tasks import describe
 from dugong.types import AnyArray
 from dugong.votes import Votes
@@ -22,11 +22,12 @@ _PACKAGES = ("dugong-ws", "numpy", "scipy", "numba", "pyarrow")
 _BUFFER = 1 << 22
 
 
-def make_provenance(material: Material, edges: tuple[EdgeRow, ...], *, made: datetime | None = None) -> Provenance:
+def make_provenance(material: Material, n_edges: int, *, made: datetime | None = None) -> Provenance:
     """Fingerprint everything that went in.
 
     Parameters
     ----------
+    n_edges : dependencies between sources
     made : date and time, now by default
     """
     votes, model = material.votes, material.model
@@ -43,7 +44,7 @@ def make_provenance(material: Material, edges: tuple[EdgeRow, ...], *, made: dat
         source_hashes={s.name: _hash_arrays(c) for s, c in zip(votes.sources, votes.columns, strict=True)},
         versions=versions,
         settings=settings,
-        methods=_methods(material, edges, settings, versions, votes_hash),
+        methods=_methods(material, n_edges, settings, versions, votes_hash),
     )
 
 
@@ -81,7 +82,7 @@ def _words(value: object) -> str:
 
 def _methods(
     material: Material,
-    edges: tuple[EdgeRow, ...],
+    n_edges: int,
     settings: dict[str, str],
     versions: dict[str, str],
     votes_hash: str,
@@ -98,7 +99,7 @@ def _methods(
         f"{votes.n_classes} classes) at these resolutions: {where}. A label model was fitted with Dugong "
         f"{versions['dugong-ws']} (estimator {settings['estimator']}, sharing {settings['sharing']}, signs "
         f"{settings['signs']}, seed {settings['seed']}); the prior over label sequences, {_brief(model.prior_)}, was "
-        f"{prior}, and {len(edges)} dependencies between sources were {learned}. Labels are posterior probabilities "
+        f"{prior}, and {n_edges} dependencies between sources were {learned}. Labels are posterior probabilities "
         f"given all votes of a sequence; events are runs of {material.how_decoded}. For this report {gold}. SHA-256 of "
         f"the votes: {votes_hash}."
     )

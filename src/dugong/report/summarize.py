@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dugong.exceptions import VoteError
 from dugong.report.agreement import make_agreement
 from dugong.report.beliefs import make_prior
-from dugong.report.dependencies import make_edges
+from dugong.report.dependencies import make_dependencies
 from dugong.report.findings import make_findings
 from dugong.report.happenings import make_events
 from dugong.report.material import gather
@@ -63,14 +63,14 @@ def summarize(
     seen = votes.summary(gold)
     learned = model.summary(votes, gold) if gold is not None else model.summary()
     comparison = compare_on_gold(material)
-    sources, edges = make_sources(material, seen, learned), make_edges(material)
+    sources, depending = make_sources(material, seen, learned), make_dependencies(material)
     agreement, scores = make_agreement(material), make_scores(material, comparison)
     versus = make_versus(material, comparison)
     return Report(
         title=title,
         overview=make_overview(material, met.n_silent),
         sources=sources,
-        edges=edges,
+        dependencies=depending,
         prior=make_prior(material),
         agreement=agreement,
         scores=scores,
@@ -79,12 +79,12 @@ def summarize(
         findings=make_findings(
             material,
             sources=sources,
-            edges=edges,
+            dependencies=depending,
             agreement=agreement,
             scores=scores,
             versus=versus,
             problems=seen.problems,
         ),
-        provenance=make_provenance(material, edges, made=made),
+        provenance=make_provenance(material, len(depending.edges), made=made),
         sequences=make_sequences(material, n_sequences=n_sequences, wanted=sequences, budget=budget),
     )

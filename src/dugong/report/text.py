@@ -75,7 +75,9 @@ def _sources(report: Report) -> str:
 
 
 def _dependencies(report: Report) -> str:
-    lines = [f"- {edge.words}" for edge in report.edges] or ["None: sources are independent given the labels."]
+    lines = [f"- {edge.words}" for edge in report.dependencies.edges] or [
+        "None: sources are independent given the labels."
+    ]
     return _section("Dependencies between sources", *lines)
 
 

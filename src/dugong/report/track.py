@@ -53,6 +53,8 @@ class Lane:
     starts, stops : (n,) elements, counted inside the sequence
     log_probability : (n, K) log P(label | all votes)
     log_prior : (n, K) log P(label) before any vote
+    log_exact : (n, K) log P(label | all votes) of the exact model, where labels are an average of it and a more
+        cautious answer; None where they are not
     """
 
     first: int
@@ -60,6 +62,7 @@ class Lane:
     stops: IntArray
     log_probability: FloatArray
     log_prior: FloatArray
+    log_exact: FloatArray | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -15,7 +15,7 @@ import numpy as np
 from dugong.infer.engine import posterior
 from dugong.report.choose import Interest, element_entropy, find_sequences, measure, take_in_turn
 from dugong.report.evidence import code_places, make_voters, order_of_credit
-from dugong.report.material import Material, label_names
+from dugong.report.material import Material, is_averaged, label_names, places_of
 from dugong.report.pack import LOG_CHARS, chars_per_code
 from dugong.report.track import Lane, LaneInfo, Sequences, Track, VoterInfo
 from dugong.tasks import Element, Resolution, describe
@@ -90,7 +90,8 @@ def _costs(material: Material, voters: tuple[VoterInfo, ...]) -> FloatArray:
     costs = np.full(votes.n_sequences, 400.0)
     codes = chars_per_code(votes.n_classes + 1)
     for place, resolution in enumerate(material.probabilities):
-        per_task = float(LOG_CHARS) * (1 if len(label_names(votes, resolution)) == 2 else votes.n_classes)
+        n_logs = 1 if len(label_names(votes, resolution)) == 2 else votes.n_classes
+        per_task = float(LOG_CHARS) * n_logs * (2 if is_averaged(material.model) else 1)
         per_task += 3 * codes if isinstance(resolution, Element) else LOG_CHARS
         per_task += sum(chars_per_code(len(voter.codes)) for voter in voters if voter.lane == place)
         costs += per_task * np.diff(votes.layout(resolution).offsets)
@@ -132,7 +133,9 @@ def _lane_info(votes: Votes, resolution: Resolution) -> LaneInfo:
 
 def _cut(material: Material, parts: list[Part], voters: tuple[VoterInfo, ...], interest: Interest) -> tuple[Track, ...]:
     votes = material.votes
-    priors = _priors(material, [part.place for part in parts])
+    places = [part.place for part in parts]
+    priors = _inferred(material, places, silent=True)
+    exact = _inferred(material, places, silent=False) if is_averaged(material.model) else None
     codes = [code_places(votes, place, len(voter.codes)) for place, voter in enumerate(voters)]
     bounds = {resolution: votes.layout(resolution).bounds() for resolution in material.probabilities}
     tracks = []
@@ -142,7 +145,7 @@ def _cut(material: Material, parts: list[Part], voters: tuple[VoterInfo, ...], i
             layout = votes.layout(resolution)
             inside = _inside(layout.rows(part.place), bounds[resolution], part)
             shift = inside.start - int(layout.offsets[part.place])
-            prior = priors[resolution][number][shift : shift + inside.stop - inside.start]
+            shown = slice(shift, shift + inside.stop - inside.start)
             starts, stops = (one[inside] for one in bounds[resolution])
             lanes.append(
                 Lane(
@@ -150,7 +153,8 @@ def _cut(material: Material, parts: list[Part], voters: tuple[VoterInfo, ...], i
                     starts=read_only(starts),
                     stops=read_only(stops),
                     log_probability=read_only(_log(law[inside])),
-                    log_prior=read_only(_log(prior)),
+                    log_prior=read_only(_log(priors[resolution][number][shown])),
+                    log_exact=None if exact is None else read_only(_log(exact[resolution][number][shown])),
                 )
             )
             rows.append(inside)
@@ -176,7 +180,7 @@ def _track(
     interest: Interest,
 ) -> Track:
     votes, place = material.votes, part.place
-    gold = material.gold_places()
+    gold = None if material.gold is None else places_of(material.gold[rows], votes)
     return Track(
         place=place,
         name=str(votes.sequence_ids[place]),
@@ -191,7 +195,7 @@ def _track(
         votes=own,
         decoded=material.decoded[rows].astype(np.int8),
         majority=material.majority[rows].astype(np.int8),
-        gold=None if gold is None else gold[rows].astype(np.int8),
+        gold=None if gold is None else gold.astype(np.int8),
         seconds=_seconds(votes, place),
     )
 
@@ -206,20 +210,20 @@ def _known(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
-def _priors(material: Material, places: list[int]) -> dict[Resolution, list[FloatArray]]:
-    """P(label) before any vote, by resolution and shown sequence: inference on a copy in which nobody was asked."""
+def _inferred(material: Material, places: list[int], *, silent: bool) -> dict[Resolution, list[FloatArray]]:
+    """P(label) by the exact model, by resolution and shown sequence; `silent`: if nobody had been asked."""
+    wanted, model = list(material.probabilities), material.model
     if not places:
-        return {resolution: [] for resolution in material.probabilities}
+        return {resolution: [] for resolution in wanted}
     chosen = material.votes[places]
-    silent = replace(chosen, columns=tuple(np.full(len(c), MISSING, dtype=np.int8) for c in chosen.columns), faults=())
-    model = material.model
-    wanted = list(material.probabilities)
-    laws = posterior(silent, model.parameters_, model.prior_, resolutions=wanted, n_threads=model.n_threads)
-    found = {}
-    for resolution in wanted:
-        offsets = silent.layout(resolution).offsets
-        found[resolution] = np.split(laws.probabilities[resolution], offsets[1:-1])
-    return found
+    if silent:
+        columns = tuple(np.full(len(column), MISSING, dtype=np.int8) for column in chosen.columns)
+        chosen = replace(chosen, columns=columns, faults=())
+    laws = posterior(chosen, model.parameters_, model.prior_, resolutions=wanted, n_threads=model.n_threads)
+    return {
+        resolution: np.split(laws.probabilities[resolution], chosen.layout(resolution).offsets[1:-1])
+        for resolution in wanted
+    }
 
 
 def _log(law: FloatArray) -> FloatArray:

@@ -114,13 +114,13 @@ class SourceRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EdgeRow:
-    """A dependency between sources that the model uses.
+    """A dependency between two sources, or of a source on its own earlier votes.
 
     Attributes
     ----------
     kind : "pair", "repeats itself" or "follows"
-    strength : share of vote pairs that independence given the label would misplace, 0 to 1
-    words : a sentence
+    strength : 0 is independence; what else it means stands in `Dependencies.measure`
+    words : what depends on what
     """
 
     first: str
@@ -128,6 +128,22 @@ class EdgeRow:
     kind: str
     strength: float
     words: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Dependencies:
+    """What sources share beside the label.
+
+    Attributes
+    ----------
+    edges : strongest first
+    measure : what strength means here, a sentence
+    learned : whether the dependencies came from the votes
+    """
+
+    edges: tuple[EdgeRow, ...]
+    measure: str
+    learned: bool
 
 
 # --- prior, agreement, scores --------------------------------------------------------------------------------------
@@ -315,7 +331,7 @@ class Report:
     title: str
     overview: Overview
     sources: tuple[SourceRow, ...]
-    edges: tuple[EdgeRow, ...]
+    dependencies: Dependencies
     prior: PriorRow
     agreement: Agreement
     scores: Scores

@@ -42,7 +42,7 @@ def overview(report: Report) -> Html:
     ]  # fmt: skip
     head = ("Resolution", "What it is", "Labels", "Sources", "Expected shares")
     lengths = None
-    if len(seen.histogram_counts) > 1:
+    if len(seen.histogram_counts) > 4:
         lengths = figure(
             columns(
                 seen.histogram_edges,
@@ -125,20 +125,22 @@ def _dot(row: SourceRow, part: ClassRow, place: int) -> Html:
 
 def dependencies(report: Report) -> Html:
     """The graph."""
-    if not report.edges:
-        text = "The model takes all sources as independent given the labels: no dependency was given or found."
+    found = report.dependencies
+    if not found.edges:
+        text = "All sources count as independent given the labels: no dependency was declared or found."
         return section("dependencies", "Dependencies between sources", tag("p", text))
     rows = [
         (name(edge.first), name("itself, earlier" if edge.kind == "repeats itself" else edge.second),
          edge.kind, number(edge.strength, 2))
-        for edge in report.edges
+        for edge in found.edges
     ]  # fmt: skip
-    picture = scroll(graph(report.sources, report.edges), "Picture of the dependencies")
+    came = "learned from the votes" if found.learned else "as declared"
+    picture = scroll(graph(report.sources, found.edges), "Picture of the dependencies")
     return section(
         "dependencies",
         "Dependencies between sources",
         picture,
         table(("Source", "Other", "Kind", "Strength"), rows, caption="Dependencies, strongest first", words=(0, 1, 2)),
-        intro="Sources that share more than the label. Lines are as thick as the dependency is strong: the share of "
-        "vote pairs that independence would misplace, from 0 (independent) upwards.",
+        intro=f"Sources that share more than the label, {came}. Lines are as thick as the dependency is strong; a ring "
+        f"is a source that repeats itself. Strength: {found.measure}.",
     )

@@ -55,7 +55,7 @@ def graph(sources: tuple[SourceRow, ...], edges: tuple[EdgeRow, ...]) -> Html:
     names = [row.name for row in sources]
     joined = [name for name in names if any(name in (edge.first, edge.second) for edge in edges)]
     radius = max(70.0, 9.0 * len(joined))
-    side = 130.0
+    side = 172.0
     places = {
         name: 2 * pi * place / len(joined) - pi / 2 + 0.5 * (2 * pi / len(joined)) for place, name in enumerate(joined)
     }

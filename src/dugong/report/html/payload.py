@@ -100,6 +100,7 @@ def _lane(lane: Lane, length: int) -> dict[str, Any]:
         **_geometry(lane, length),
         "post": _logs(lane.log_probability),
         "prior": _logs(lane.log_prior),
+        "exact": None if lane.log_exact is None else _logs(lane.log_exact),
     }
 
 

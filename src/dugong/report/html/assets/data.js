@@ -51,7 +51,8 @@ function openLane(stored, track) {
     starts[i] = stored.starts ? stored.starts[i] : stored.start + stored.stride * i;
     stops[i] = stored.stops ? stored.stops[i] : Math.min(starts[i] + stored.size, track.length);
   }
-  return { n, first: stored.first, starts, stops, post: logLaws(stored.post, n), prior: logLaws(stored.prior, n) };
+  return { n, first: stored.first, starts, stops, post: logLaws(stored.post, n), prior: logLaws(stored.prior, n),
+    exact: stored.exact === null ? null : logLaws(stored.exact, n) };
 }
 
 // A track with all its arrays, made when it is first looked at.

@@ -24,6 +24,7 @@ function explain(data, track, laneIndex, task, target) {
   const lane = track.lanes[laneIndex], n = lane.post.length;
   const law = lane.prior.map((one) => one[task]), prior = logOdds(law, target);
   const total = logOdds(lane.post.map((one) => one[task]), target);
+  const exact = lane.exact === null ? total : logOdds(lane.exact.map((one) => one[task]), target);
   const own = [], unsplit = [];
   let before = prior;
   for (const place of data.order) {
@@ -39,7 +40,7 @@ function explain(data, track, laneIndex, task, target) {
     own.push({ voter, code, value: difference(after, before) });
     before = after;
   }
-  return { prior, own, unsplit, neighbours: difference(total, before), total, task, laneIndex, target };
+  return { prior, own, unsplit, neighbours: difference(exact, before), averaging: lane.exact === null ? null : difference(total, exact), total, task, laneIndex, target };
 }
 
 // Votes on larger pieces that hold the task: part of what the neighbours say.

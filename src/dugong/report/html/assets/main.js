@@ -118,10 +118,11 @@ function showExplanation(state, picked) {
   const heading = make("h4", panel, {}, ...where, ": P(", bdi(labels[found.target]), `) = ${chance.toFixed(3)}, log-odds ${beyond(found.total)}`);
   heading.dataset.total = found.total.toFixed(6);
   const body = explanationTable(panel, found, labels);
-  const most = Math.max(1e-9, ...[found.prior, found.neighbours, found.total, ...found.own.map((one) => one.value)].map(Math.abs).filter(isFinite));
+  const most = Math.max(1e-9, ...[found.prior, found.neighbours, found.averaging || 0, found.total, ...found.own.map((one) => one.value)].map(Math.abs).filter(isFinite));
   explanationRow(body, "prior", "prior: before any vote", "", found.prior, most);
   for (const one of found.own) explanationRow(body, "own", bdi(one.voter.name), bdi(one.voter.codes[one.code]), one.value, most);
   explanationRow(body, "neighbours", "neighbours: votes on other tasks", "", found.neighbours, most);
+  if (found.averaging !== null) explanationRow(body, "averaging", "averaging with a more cautious answer", "", found.averaging, most);
   explanationRow(body, "sum", "log-odds", "", found.total, most);
   const unsplit = found.unsplit.map((one) => one.voter.name);
   if (unsplit.length) make("p", panel, { class: "small" }, "Counted among the neighbours, because they are modelled over the whole sequence: ", bdi(unsplit.join(", ")), ".");

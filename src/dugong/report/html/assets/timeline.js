@@ -72,7 +72,7 @@ class Timeline {
       const named = row.kind !== "head" && row.kind !== "axis";
       if (narrow && named) y += 17;
       row.y = y;
-      const label = make("span", this.names, { class: `row-name${row.kind === "head" ? " head" : ""}`, title: row.name }, bdi(row.name));
+      const label = make("span", this.names, { class: `row-name${row.kind === "head" ? " head" : ""}`, title: row.name }, bdi(this.fit(row.name, narrow ? width - 24 : NAME_WIDTH - 14)));
       label.style.top = `${narrow && named ? y - 17 : y + (row.kind === "curve" || row.kind === "stack" ? 2 : row.kind === "head" ? 5 : 1)}px`;
       label.style.maxWidth = narrow ? "95%" : `${NAME_WIDTH - 14}px`;
       if (narrow && row.kind === "axis") label.remove();
@@ -83,6 +83,18 @@ class Timeline {
     this.canvas.width = Math.round(width * this.unit); this.canvas.height = Math.round(this.height * this.unit);
     this.canvas.style.width = `${width}px`; this.canvas.style.height = `${this.height}px`;
     this.draw(print);
+  }
+
+  // A name that fits: its beginning and, as names often begin alike, more of its end.
+  fit(name, width) {
+    const pen = this.pen, letters = Array.from(name);
+    pen.font = `12.8px ${getComputedStyle(this.box).fontFamily}`;
+    if (pen.measureText(name).width <= width) return name;
+    for (let keep = Math.min(letters.length - 1, 120); keep > 4; keep--) {
+      const tail = Math.ceil(keep * 0.55), text = `${letters.slice(0, keep - tail).join("")}…${letters.slice(-tail).join("")}`;
+      if (pen.measureText(text).width <= width) return text;
+    }
+    return "…";
   }
 
   draw(print) {
