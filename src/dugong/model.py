@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from dugong.estimate.identify import Identifiability
+    from dugong.report import Report
 
 
 # With known labels a closed-form estimate is followed by a few exact E/M steps that use them.
@@ -360,6 +361,41 @@ class LabelModel(Configured):
             votes=votes,
             gold=gold,
         )
+
+    def report(
+        self,
+        votes: Votes,
+        path: str | PathLike[str] | None = None,
+        gold: Any = None,
+        *,
+        n_sequences: int | None = None,
+        sequences: Iterable[object] = (),
+        title: str = "Label report",
+    ) -> Report:
+        """See what was learned: a value that renders as one self-contained page, as text and as JSON.
+
+        Parameters
+        ----------
+        path : file, optional
+            Where to write it: ``.html``, ``.txt`` or ``.json``.
+        gold : known labels as in `summary`, optional
+        n_sequences : int, optional
+            Sequences to show in full, the most informative first; 100 by default, and as many as fit below 5 MB.
+        sequences : ids of sequences to show in any case
+        title : str
+        """
+        from dugong.report import summarize, write_report
+
+        self._check_fitted()
+        found = summarize(self, votes, gold, title=title, n_sequences=n_sequences, sequences=sequences)
+        if path is not None:
+            write_report(found, path)
+        return found
+
+    def _repr_html_(self) -> str:
+        from dugong.report.notebook import model_html
+
+        return model_html(self)
 
     # --- files -----------------------------------------------------------------------------------------------------
     def save(self, path: str | PathLike[str]) -> None:

@@ -22,6 +22,7 @@ from dugong.votes.constructors import NamedConstructors
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from matplotlib.axes import Axes
 
     from dugong.tasks import TimeAxis
     from dugong.votes.faults import Fault
@@ -249,6 +250,24 @@ class Votes(NamedConstructors):
         from dugong.votes.same import same_votes
 
         return same_votes(self, other)
+
+    def plot(self, sequence: int = 0, *, gold: Any = None, ax: Axes | None = None) -> Axes:
+        """Draw the votes on one sequence, one ribbon per source at its own resolution (needs the extra ``plot``).
+
+        Parameters
+        ----------
+        sequence : place of the sequence
+        gold : (n_elements,) known labels, 0 = unknown, as a further ribbon; optional
+        ax : matplotlib axes to draw on; new ones by default
+        """
+        from dugong.report.charts import plot_votes
+
+        return plot_votes(self, sequence, gold=gold, ax=ax)
+
+    def _repr_html_(self) -> str:
+        from dugong.report.notebook import votes_html
+
+        return votes_html(self)
 
     def __repr__(self) -> str:
         from dugong.votes.describe import describe_votes
