@@ -179,7 +179,9 @@ def test_copies_of_a_sequence_are_spread_over_groups():
     sources = (SourceInfo(name="a"),)
     votes = Votes(sources=sources, columns=(np.tile(np.array([1, -1, 0], np.int8), 320),), lengths=np.full(320, 3))
     sizes = np.bincount(assign_groups(votes).base, minlength=33)[1:]
-    assert sizes.tolist() == [10] * 32
+    assert sizes.sum() == 320
+    # As independent draws would be: a chi-square of 31 degrees of freedom. Equal sizes would make errors vanish.
+    assert 12 < ((sizes - 10) ** 2 / 10).sum() < 60
 
 
 def test_a_users_groups_stay_together(rng):

@@ -15,7 +15,7 @@ from dugong.moments import Row, Shapes
 from dugong.moments.rows import Relation
 from dugong.priors import Prior
 from dugong.priors.pairs import pair_laws_by_position, pair_sums
-from dugong.tasks import Resolution
+from dugong.tasks import Element, Resolution
 from dugong.types import FloatArray
 
 _SIGNS = np.array([-1.0, 1.0])
@@ -50,6 +50,8 @@ class Laws:
     ) -> FloatArray:
         """Mean joint law of two labels, (K_a, K_b), or (positions, K_a, K_b)."""
         key = (kind, first, second, lag, by_position)
+        if key not in self._cache and kind == "same" and lag == 0 and isinstance(first, Element) and not by_position:
+            self._cache[key] = self._marginal()
         if key not in self._cache:
             compute = pair_laws_by_position if by_position else pair_sums
             sums = compute(
@@ -65,6 +67,13 @@ class Laws:
             )
             self._cache[key] = sums.means()
         return self._cache[key]
+
+    def _marginal(self) -> FloatArray:
+        """An element with itself: the mean over elements of P(class), on the diagonal."""
+        lengths, places = np.unique(self.shapes.lengths, return_inverse=True)
+        expected = self.prior.count_moments(lengths)[0]
+        sums = np.bincount(places, self.shapes.counts, len(lengths)) @ expected
+        return np.diag(sums / max(float(sums.sum()), 1e-300))
 
     def pair(self, row: Row, first: Resolution, second: Resolution) -> PairMoments:
         """Moments of the two tasks of a pair row, binary labels -1 and +1."""

@@ -16,33 +16,42 @@ from dugong.types import AnyArray, Int8Array, IntArray
 
 @njit(cache=True, nogil=True)
 def hash_sequences(column: Int8Array, offsets: IntArray, hashes: AnyArray) -> None:
-    """Fold the votes of one source into the running hash of every sequence (FNV-1a)."""
-    prime = np.uint64(0x100000001B3)
+    """Fold the votes of one source into the running hash of every sequence."""
     for i in range(len(offsets) - 1):
-        value = hashes[i] ^ np.uint64(0xCBF29CE484222325)
+        value = np.uint64(offsets[i + 1] - offsets[i])
         for t in range(offsets[i], offsets[i + 1]):
-            value = (value ^ np.uint64(column[t] & 0xFF)) * prime
+            value = (value << np.uint64(5)) - value + np.uint64(column[t] & 0xFF)
+        value = (value ^ hashes[i]) * np.uint64(0x9E3779B97F4A7C15)
         hashes[i] = value ^ (value >> np.uint64(29))
 
 
 @njit(cache=True, nogil=True)
-def spread_duplicates(hashes: AnyArray, n_groups: int) -> IntArray:
-    """Group of every sequence; copies of the same content go to successive groups, whatever their order."""
+def spread_duplicates(hashes: AnyArray, n_places: int, n_groups: int) -> AnyArray:
+    """Group of every sequence, drawn by its content and its number among the copies of that content.
+
+    The copies of a content go to groups as independent draws would, whichever of them comes first. Of the places that
+    are drawn from, the first are groups 1, 2, ...; all others are group 0.
+    """
+    # A slot of the table holds the upper 36 bits of a hash and how many copies were seen.
     size = 16
     while size < 2 * len(hashes):
         size *= 2
-    mask = np.uint64(size - 1)
-    keys = np.zeros(size, dtype=np.uint64)
-    seen = np.zeros(size, dtype=np.int64)
-    groups = np.empty(len(hashes), dtype=np.int64)
+    mask, shift = np.uint64(size - 1), np.uint64(28)
+    slots = np.zeros(size, dtype=np.uint64)
+    groups = np.empty(len(hashes), dtype=np.int32)
     for i in range(len(hashes)):
-        value = hashes[i] * np.uint64(0x9E3779B97F4A7C15)
+        value = hashes[i] * np.uint64(0xD6E8FEB86659FD93)
+        value ^= value >> np.uint64(32)
         place = value & mask
-        while seen[place] > 0 and keys[place] != value:
+        while slots[place] != 0 and slots[place] >> shift != value >> shift:
             place = (place + np.uint64(1)) & mask
-        keys[place] = value
-        groups[i] = np.int64(((value >> np.uint64(33)) + np.uint64(seen[place])) % np.uint64(n_groups))
-        seen[place] += 1
+        if slots[place] == 0:
+            slots[place] = (value >> shift) << shift
+        number = slots[place] & np.uint64(0xFFFFFFF)
+        slots[place] += np.uint64(1)
+        drawn = (value ^ (number * np.uint64(0x9E3779B97F4A7C15))) * np.uint64(0xD6E8FEB86659FD93)
+        group = np.int32(((drawn >> np.uint64(32)) * np.uint64(n_places)) >> np.uint64(32))
+        groups[i] = group + 1 if group < n_groups else 0
     return groups
 
 
@@ -93,58 +102,80 @@ def count_cells(codes: Int8Array, strides: IntArray, cells: IntArray, counts: In
 
 
 def _count_bits(typing_context: Any, word: Any) -> Any:  # noqa: ARG001  the signature is Numba's
-    """Number of set bits of a 64-bit word, as one machine instruction."""
+    """Number of set bits of a 64-bit word, a signed number, as one machine instruction."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
         return builder.ctpop(arguments[0])
 
-    return types.uint64(types.uint64), generate
+    return types.int64(types.uint64), generate
 
 
 _popcount: Any = intrinsic(_count_bits)
 
 
 @njit(cache=True, nogil=True)
-def pack_votes(votes: AnyArray, planes: AnyArray) -> None:
-    """Bit planes of binary votes: planes[0] votes -1, planes[1] votes +1, planes[2] asked.
+def pack_votes(votes: AnyArray, planes: AnyArray) -> bool:
+    """Bit planes of binary votes: planes[0] votes -1, planes[1] votes +1, planes[2] asked; returns "all asked".
 
     `votes` are int8 codes read as 64-bit words, eight votes each, in multiples of eight words. The codes are
     0xFF, 0x00, 0x01 and 0x80 for -1, 0, +1 and not asked, so two bits of each byte tell them apart; the product
     gathers the lowest bits of eight bytes into one byte.
     """
     ones, gather = np.uint64(0x0101010101010101), np.uint64(0x0102040810204080)
+    last = np.uint64(56)
+    anywhere = np.uint64(0)
     for word in range(len(votes) // 8):
-        negative, positive, asked = np.uint64(0), np.uint64(0), np.uint64(0)
+        negative, positive, silent = np.uint64(0), np.uint64(0), np.uint64(0)
         for part in range(8):
             eight = votes[word * 8 + part]
             high = eight >> np.uint64(1)
             shift = np.uint64(8 * part)
-            negative |= (((high & ones) * gather) >> np.uint64(56)) << shift
-            positive |= (((eight & ~high & ones) * gather) >> np.uint64(56)) << shift
-            silent = (eight >> np.uint64(7)) & ~eight & ones
-            asked |= (((silent ^ ones) * gather) >> np.uint64(56)) << shift
-        planes[0, word], planes[1, word], planes[2, word] = negative, positive, asked
+            negative |= (((high & ones) * gather) >> last) << shift
+            positive |= (((eight & ~high & ones) * gather) >> last) << shift
+            unasked = (eight >> np.uint64(7)) & ~eight & ones
+            if unasked != 0:
+                silent |= ((unasked * gather) >> last) << shift
+        anywhere |= silent
+        planes[0, word], planes[1, word], planes[2, word] = negative, positive, ~silent
+    return bool(anywhere == 0)
 
 
 @njit(cache=True, nogil=True)
-def count_packed_pairs(planes: AnyArray, n_words: int, first: IntArray, second: IntArray, counts: IntArray) -> None:
-    """Add the 3 x 3 contingency of every pair of sources to ``counts[pair]``, all cells from bit planes."""
+def count_packed_pairs(
+    planes: AnyArray, asked: AnyArray, begin: int, end: int, first: IntArray, second: IntArray, counts: IntArray
+) -> None:
+    """Add the 3 x 3 contingency of every pair of sources to ``counts[pair]``, all cells from bit planes.
+
+    Words from `begin` to `end` are looked at; `asked` says of each source whether all tasks of the planes were asked.
+    """
+    totals = np.zeros((len(planes), 2), dtype=np.int64)
+    for source in range(len(planes)):
+        for sign in range(2):
+            plane, total = planes[source, sign], 0
+            for word in range(begin, end):
+                total += _popcount(plane[word])
+            totals[source, sign] = total
     for p in range(len(first)):
-        left, right = planes[first[p]], planes[second[p]]
-        nn, np_, pn, pp = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0)
-        n_left, p_left, n_right, p_right, both = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0)
-        for word in range(n_words):
-            a_n, a_p, a_k = left[0, word], left[1, word], left[2, word]
-            b_n, b_p, b_k = right[0, word], right[1, word], right[2, word]
+        a, b = first[p], second[p]
+        left, right = planes[a], planes[b]
+        nn, np_, pn, pp = 0, 0, 0, 0
+        for word in range(begin, end):
+            a_n, a_p, b_n, b_p = left[0, word], left[1, word], right[0, word], right[1, word]
             nn += _popcount(a_n & b_n)
             np_ += _popcount(a_n & b_p)
             pn += _popcount(a_p & b_n)
             pp += _popcount(a_p & b_p)
-            n_left += _popcount(a_n & b_k)
-            p_left += _popcount(a_p & b_k)
-            n_right += _popcount(a_k & b_n)
-            p_right += _popcount(a_k & b_p)
-            both += _popcount(a_k & b_k)
+        n_left, p_left, n_right, p_right = totals[a, 0], totals[a, 1], totals[b, 0], totals[b, 1]
+        both = 64 * (end - begin)
+        if not (asked[a] and asked[b]):
+            n_left, p_left, n_right, p_right, both = 0, 0, 0, 0, 0
+            for word in range(begin, end):
+                a_k, b_k = left[2, word], right[2, word]
+                n_left += _popcount(left[0, word] & b_k)
+                p_left += _popcount(left[1, word] & b_k)
+                n_right += _popcount(a_k & right[0, word])
+                p_right += _popcount(a_k & right[1, word])
+                both += _popcount(a_k & b_k)
         cell = counts[p]
         cell[0, 0] += nn
         cell[0, 1] += np_
@@ -155,3 +186,12 @@ def count_packed_pairs(planes: AnyArray, n_words: int, first: IntArray, second: 
         cell[2, 0] += n_right - nn - pn
         cell[2, 1] += p_right - np_ - pp
         cell[2, 2] += both + nn + np_ + pn + pp - n_left - p_left - n_right - p_right
+
+
+@njit(cache=True, nogil=True)
+def gather_runs(column: Int8Array, starts: IntArray, stops: IntArray, targets: IntArray, gathered: Int8Array) -> None:
+    """Copy the votes of some runs of tasks, each to its target place."""
+    for i in range(len(starts)):
+        shift = targets[i] - starts[i]
+        for t in range(starts[i], stops[i]):
+            gathered[shift + t] = column[t]

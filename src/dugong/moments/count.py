@@ -1,7 +1,8 @@
 """One pass over the votes: from a plan to its sums.
 
-The pass goes block by block, so that memory does not grow with the data, and fills integer tables by group. Pairs on
-the same task share one kernel; rows with lags, several slots, positions or two resolutions go through a general one.
+The pass goes block by block, so that memory does not grow with the data, and fills integer tables by group. Singles
+and pairs on the same task go through `pairs`; rows with lags, more slots, positions or two resolutions through a
+general kernel.
 """
 
 from __future__ import annotations
@@ -12,20 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from dugong.exceptions import VoteError
-from dugong.moments._kernels import (
-    count_cells,
-    count_packed_pairs,
-    count_pairs,
-    find_groups,
-    find_owners,
-    pack_votes,
-)
+from dugong.moments._kernels import count_cells, find_groups, find_owners
 from dugong.moments.groups import Grouping, assign_groups
+from dugong.moments.pairs import PairCounter, Runs
 from dugong.moments.rows import Plan, Row
 from dugong.moments.sums import Moments, Shapes
 from dugong.tasks import Element, Layout, Resolution, describe
 from dugong.tasks.layout import ranges
-from dugong.types import MISSING, AnyArray, Int8Array, IntArray
+from dugong.types import AnyArray, Int8Array, IntArray
 from dugong.votes import Votes, class_indices
 
 _BLOCK = 1 << 16
@@ -46,6 +41,7 @@ class _Reader:
     def __init__(self, votes: Votes, grouping: Grouping) -> None:
         self.votes, self.grouping = votes, grouping
         self.blocked = bool((grouping.blocks > 1).any())
+        self.has_rest = bool((grouping.base == 0).any())
         self.element_offsets = votes.layout("element").offsets
         self.resolved = {resolution: self._resolve(resolution) for resolution in votes.resolutions}
 
@@ -85,14 +81,30 @@ class _Reader:
         find_groups(places, owners, self.votes.lengths, grouping.base, grouping.blocks, groups)
         return groups
 
+    def runs(self, resolution: Resolution) -> Runs:
+        """Runs of tasks of every group but the rest: whole sequences, or blocks inside them."""
+        layout = self.resolved[resolution].layout
+        if not self.blocked:
+            chosen = np.flatnonzero(self.grouping.base)
+            return Runs(
+                starts=layout.offsets[chosen], stops=layout.offsets[chosen + 1], groups=self.grouping.base[chosen]
+            )
+        parts = []
+        for tasks in _blocks(layout.n_tasks):
+            groups = self.groups(resolution, tasks, self.owners(resolution, tasks))
+            edges = np.concatenate([[0], 1 + np.flatnonzero(np.diff(groups)), [len(tasks)]])
+            parts.append((tasks[0] + edges[:-1], tasks[0] + edges[1:], groups[edges[:-1]]))
+        starts, stops, found = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return Runs(starts=starts, stops=stops, groups=found)
 
-def count(votes: Votes, plan: Plan, groups: Grouping | None = None) -> Moments:
-    """Count all rows of a plan over the votes."""
+
+def count(votes: Votes, plan: Plan, groups: Grouping | None = None, *, n_threads: int | None = None) -> Moments:
+    """Count all rows of a plan over the votes, on as many threads as numba would use by default."""
     reader = _Reader(votes, assign_groups(votes) if groups is None else groups)
     tables = {row: _empty(reader, row) for row in plan.rows}
     for resolution in votes.resolutions:
         rows = [r for r in plan.rows if r.relation == "same" and reader.resolution(r.sources[0]) == resolution]
-        _count_same(reader, resolution, rows, tables)
+        _count_same(reader, resolution, rows, tables, n_threads)
     for row in plan.rows:
         if row.relation == "inside":
             _count_inside(reader, row, tables[row])
@@ -123,70 +135,29 @@ def _blocks(n_tasks: int) -> Iterator[IntArray]:
         yield np.arange(start, min(start + _BLOCK, n_tasks), dtype=np.int64)
 
 
-def _count_same(reader: _Reader, resolution: Resolution, rows: list[Row], tables: dict[Row, IntArray]) -> None:
-    plain = [r for r in rows if len(r.slots) == 2 and not r.by_position and not any(slot.offset for slot in r.slots)]
+def _count_same(
+    reader: _Reader, resolution: Resolution, rows: list[Row], tables: dict[Row, IntArray], n_threads: int | None
+) -> None:
+    plain = [r for r in rows if len(r.slots) <= 2 and not r.by_position and not any(slot.offset for slot in r.slots)]
     general = [r for r in rows if r not in set(plain)]
     resolved = reader.resolved[resolution]
-    pairs = _Pairs.of(plain, resolved.n_columns, reader.grouping.n_groups)
-    packed = resolved.n_columns == 3 and bool((reader.grouping.base == 0).any())
-    for tasks in _blocks(resolved.layout.n_tasks if rows else 0):
+    pairs = PairCounter(plain, resolved.n_columns, reader.grouping.n_groups)
+    packed = resolved.n_columns == 3
+    if plain and packed:
+        columns = [reader.votes.column(name) for name in pairs.names]
+        counts = pairs.packed(columns, reader.runs(resolution), rest=reader.has_rest, n_threads=n_threads)
+    else:
+        counts = np.zeros((pairs.n_groups, len(plain), *(resolved.n_columns,) * 2), dtype=np.int64)
+    for tasks in _blocks(resolved.layout.n_tasks if general or (plain and not packed) else 0):
         owners = reader.owners(resolution, tasks)
         groups = reader.groups(resolution, tasks, owners)
-        if plain and packed:
-            pairs.add_packed(reader, slice(int(tasks[0]), int(tasks[-1]) + 1))
-            pairs.add(reader, tasks[groups > 0], groups[groups > 0])
-        elif plain:
-            pairs.add(reader, slice(int(tasks[0]), int(tasks[-1]) + 1), groups)
+        if plain and not packed:
+            block = slice(int(tasks[0]), int(tasks[-1]) + 1)
+            pairs.by_cells([reader.codes(name, block) for name in pairs.names], groups, counts)
         for row in general:
             _count_general(reader, row, tasks, owners, groups, tables[row])
-    if packed:
-        pairs.counts[0] = pairs.total - pairs.counts[1:].sum(axis=0)
-    for place, row in enumerate(plain):
-        tables[row] += pairs.counts[:, place]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Pairs:
-    """Pairs of sources on the same task, all counted together."""
-
-    names: tuple[str, ...]
-    first: IntArray
-    second: IntArray
-    counts: IntArray
-    total: IntArray
-    planes: AnyArray
-
-    @classmethod
-    def of(cls, rows: list[Row], n_columns: int, n_groups: int) -> _Pairs:
-        names = tuple(dict.fromkeys(name for row in rows for name in row.sources))
-        return cls(
-            names=names,
-            first=np.array([names.index(row.sources[0]) for row in rows], dtype=np.int64),
-            second=np.array([names.index(row.sources[1]) for row in rows], dtype=np.int64),
-            counts=np.zeros((n_groups, len(rows), n_columns, n_columns), dtype=np.int64),
-            total=np.zeros((len(rows), n_columns, n_columns), dtype=np.int64),
-            planes=np.zeros((len(names), 3, _BLOCK // 64), dtype=np.uint64),
-        )
-
-    def add(self, reader: _Reader, tasks: IntArray | slice, groups: IntArray) -> None:
-        """Count by group."""
-        codes = np.stack([reader.codes(name, tasks) for name in self.names])
-        count_pairs(codes, groups, self.first, self.second, self.counts)
-
-    def add_packed(self, reader: _Reader, tasks: slice) -> None:
-        """Count in total, through bit planes."""
-        for place, name in enumerate(self.names):
-            pack_votes(_words(reader.votes.column(name)[tasks]), self.planes[place])
-        count_packed_pairs(self.planes, -(-(tasks.stop - tasks.start) // 64), self.first, self.second, self.total)
-
-
-def _words(votes: Int8Array) -> AnyArray:
-    """Votes as 64-bit words, filled up with "not asked" to a multiple of 64 votes."""
-    if len(votes) % 64 == 0 and votes.ctypes.data % 8 == 0:
-        return votes.view(np.uint64)
-    padded = np.full(-(-len(votes) // 64) * 64, MISSING, dtype=np.int8)
-    padded[: len(votes)] = votes
-    return padded.view(np.uint64)
+    for row, table in pairs.tables(counts).items():
+        tables[row] += table
 
 
 def _count_general(

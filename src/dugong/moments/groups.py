@@ -59,7 +59,9 @@ def assign_groups(
         return _blocks(votes)
     # Hashing into more places than there are groups leaves the surplus to the rest.
     places = N_GROUPS * max(1, (n_elements or votes.n_elements) // SAMPLE)
-    hashed = _hash_content(votes, places) if votes.ids is None else _hash_labels(votes.ids, places)
+    if votes.ids is None:
+        return _whole(_hash_content(votes, places), N_GROUPS)
+    hashed = _hash_labels(votes.ids, places)
     return _whole(np.where(hashed < N_GROUPS, 1 + hashed, 0), N_GROUPS)
 
 
@@ -81,7 +83,7 @@ def _hash_content(votes: Votes, places: int) -> IntArray:
     # By name, so that the order of the sources does not matter; equal hashes are told apart by their number.
     for place in chosen:
         hash_sequences(votes.columns[place], offsets[votes.sources[place].resolution], hashes)
-    return spread_duplicates(hashes, places)
+    return spread_duplicates(hashes, places, N_GROUPS)
 
 
 def _blocks(votes: Votes) -> Grouping:

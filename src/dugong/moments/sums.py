@@ -22,6 +22,7 @@ from dugong.types import AnyArray, FloatArray, IntArray, read_only
 from dugong.votes import SourceInfo
 
 _VERSION = 1
+_SHORT = 1 << 20  # lengths below this are tallied without sorting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -37,6 +38,10 @@ class Shapes:
         """Summarise sequences; with spans every sequence is a shape of its own."""
         if spans:
             return cls(lengths=lengths, counts=np.ones(len(lengths), dtype=np.int64), spans=spans)
+        if int(lengths.max(initial=0)) < _SHORT:
+            tally = np.bincount(lengths)
+            distinct = np.flatnonzero(tally)
+            return cls(lengths=distinct, counts=tally[distinct])
         distinct, counts = np.unique(lengths, return_counts=True)
         return cls(lengths=distinct, counts=counts.astype(np.int64))
 

@@ -36,7 +36,8 @@ def sample_states(
 @njit(cache=True)
 def spread(law: FloatArray, heads: IntArray, targets: IntArray, weights: FloatArray, out: FloatArray) -> None:
     """One step of the chain: out = law @ transition."""
-    out[:] = 0.0
+    for state in range(len(out)):
+        out[state] = 0.0
     for state in range(len(law)):
         if law[state] != 0.0:
             for edge in range(heads[state], heads[state + 1]):
@@ -55,16 +56,22 @@ def state_marginals(
     """Law of the state by position, cut where it no longer moves by more than `tolerance`."""
     capacity = min(length, 1024)
     laws = np.empty((capacity, len(initial)))
-    laws[0] = initial
+    for state in range(len(initial)):
+        laws[0, state] = initial[state]
     used = 1
     while used < length:
         if used == len(laws):
             larger = np.empty((min(length, 2 * len(laws)), len(initial)))
-            larger[:used] = laws
+            for place in range(used):
+                for state in range(len(initial)):
+                    larger[place, state] = laws[place, state]
             laws = larger
         spread(laws[used - 1], heads, targets, weights, laws[used])
         used += 1
-        if np.abs(laws[used - 1] - laws[used - 2]).max() <= tolerance:
+        moved = 0.0
+        for state in range(len(initial)):
+            moved = max(moved, abs(laws[used - 1, state] - laws[used - 2, state]))
+        if moved <= tolerance:
             break
     return laws[:used]
 
@@ -93,9 +100,12 @@ def class_count_moments(
     length = lengths[-1] if len(lengths) else 0
     for t in range(length):
         if t == 0:
-            now[:, 0] = initial
+            for state in range(n_states):
+                now[state, 0] = initial[state]
         else:
-            later[:] = 0.0
+            for state in range(n_states):
+                for column in range(width):
+                    later[state, column] = 0.0
             for state in range(n_states):
                 for edge in range(heads[state], heads[state + 1]):
                     for column in range(width):
@@ -117,6 +127,15 @@ def class_count_moments(
                         second[place, c, d] += now[state, 1 + K + c * K + d]
             place += 1
     return first, second
+
+
+@njit(cache=True)
+def _clear(array: FloatArray, n_rows: int, n_columns: int) -> None:
+    # Loops, because assigning to a slice makes the compiler bring in broadcasting and its messages: seconds.
+    for place in range(len(array)):
+        for row in range(n_rows):
+            for column in range(n_columns):
+                array[place, row, column] = 0.0
 
 
 @njit(cache=True)
@@ -157,10 +176,11 @@ def pair_laws(
     for n in range(n_questions):
         a0, a1, b0, b1 = bounds[n, 0], bounds[n, 1], bounds[n, 2], bounds[n, 3]
         high_a, high_b = 0, 0
-        now[:, 0, 0] = starts[n]
+        for state in range(n_states):
+            now[state, 0, 0] = starts[n, state]
         for t in range(max(a1, b1)):
             if t > 0:
-                later[:, : high_a + 1, : high_b + 1] = 0.0
+                _clear(later, high_a + 1, high_b + 1)
                 for state in range(n_states):
                     for edge in range(heads[state], heads[state + 1]):
                         target, weight = targets[edge], weights[edge]
@@ -172,7 +192,7 @@ def pair_laws(
             if in_a or in_b:
                 next_a = _reach(following_a, high_a) if in_a else high_a
                 next_b = _reach(following_b, high_b) if in_b else high_b
-                later[:, : next_a + 1, : next_b + 1] = 0.0
+                _clear(later, next_a + 1, next_b + 1)
                 for state in range(n_states):
                     c = labels[state]
                     for i in range(high_a + 1):
@@ -183,7 +203,7 @@ def pair_laws(
                 now, later = later, now
                 high_a, high_b = next_a, next_b
             if t + 1 == a1 and in_a:
-                later[:, :n_a, : high_b + 1] = 0.0
+                _clear(later, n_a, high_b + 1)
                 for state in range(n_states):
                     for i in range(high_a + 1):
                         for j in range(high_b + 1):
@@ -191,7 +211,7 @@ def pair_laws(
                 now, later = later, now
                 high_a = n_a - 1
             if t + 1 == b1 and in_b:
-                later[:, : high_a + 1, :n_b] = 0.0
+                _clear(later, high_a + 1, n_b)
                 for state in range(n_states):
                     for i in range(high_a + 1):
                         for j in range(high_b + 1):
@@ -248,7 +268,7 @@ def part_sums(
     length = lengths[-1] if len(lengths) else 0
     for t in range(length):
         reach = _reach(following_b, high)
-        later[:, :, : reach + 1] = 0.0
+        _clear(later, n_states, reach + 1)
         for layer in range(n_layers):
             slot = (layer - 1 - n_a) // Q_a if layer > n_a else -1
             if (slot >= 0 and owner[slot] < 0) or (t == 0 and layer > 0):
@@ -274,7 +294,7 @@ def part_sums(
                 slot += 1
             owner[slot] = part
             base = 1 + n_a + slot * Q_a
-            now[base : base + Q_a, :, : high + 1] = 0.0
+            _clear(now[base : base + Q_a], n_states, high + 1)
             for state in range(n_states):
                 to_layer = base + following_a[0, labels[state]]
                 for j in range(high + 1):
