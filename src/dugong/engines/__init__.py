@@ -3,6 +3,7 @@
 from dugong.engines.local import Processes, Serial, local_engine
 from dugong.engines.marks import mark
 from dugong.engines.protocol import Engine, ShippingError, WorkerLostError
+from dugong.engines.reduce import reduce_sums
 from dugong.engines.shipping import importable, ship
 
 __all__ = [
@@ -14,5 +15,6 @@ __all__ = [
     "importable",
     "local_engine",
     "mark",
+    "reduce_sums",
     "ship",
 ]

@@ -61,6 +61,6 @@ def sum_labels(
     sums, counts = {}, {}
     for where in wanted:
         groups = grouping.of_tasks(votes.layout(where))
-        sums[where] = np.bincount(groups, found[where] @ _SIGNS, grouping.n_groups)
+        sums[where] = np.bincount(groups, found[where] @ _SIGNS, grouping.n_groups).astype(np.float64)
         counts[where] = np.bincount(groups, minlength=grouping.n_groups)
     return LabelSums(sums=sums, counts=counts)

@@ -1,0 +1,282 @@
+"""Sources meet sequences, shard by shard: what is finished stays finished, whatever happens.
+
+In: sources, sequences, a folder. Out: the folder of votes. Every `shard_size` sequences are one shard, written when
+all of them are done. The stamp of a shard holds a digest of the code of every source, so that the same call continues
+after a crash, runs a source again whose code has changed, and runs only the new one when a source is added.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from itertools import groupby, islice
+from os import PathLike
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from dugong.engines import Engine, local_engine
+from dugong.exceptions import SourceError
+from dugong.shards.code import digest_code, digest_source
+from dugong.shards.folder import VoteShards, file_name
+from dugong.shards.reports import add_reports
+from dugong.shards.stamps import State, digest_of, drop_others, settle, unfinished, write_stamped
+from dugong.shards.stored import StoredShard, merge
+from dugong.sources.applying import vote
+from dugong.sources.checking import Meaning, check_run, check_size, read_meaning, read_sources
+from dugong.sources.collecting import ApplyReport, Collector
+from dugong.sources.decorator import Source
+from dugong.sources.inputs import pairs_of
+from dugong.sources.items import Item, items_of, split_spans
+from dugong.sources.progress import Progress, ProgressCallback, progress_callback
+from dugong.sources.voting import Job, OnFault, SequenceVotes
+from dugong.votes.header import pack
+from dugong.votes.parquet import write_parquet
+
+SHARD_SIZE = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AppliedShards:
+    """Votes in a folder, and what the run did.
+
+    Attributes
+    ----------
+    shards : VoteShards
+    report : ApplyReport
+        Tasks, votes and faults of all shards; seconds of this run alone.
+    ran : mapping of source name to the number of sequences that it ran on now
+    n_written, n_kept : shards that were written now, and that were there already
+    """
+
+    shards: VoteShards
+    report: ApplyReport
+    ran: Mapping[str, int]
+    n_written: int
+    n_kept: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Todo:
+    """One sequence: where it belongs, what is stored, which sources must run."""
+
+    shard: int
+    item: Item
+    stored: StoredShard | None
+    needed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Work:
+    """What is the same for all shards."""
+
+    folder: Path
+    every: tuple[Source, ...]
+    chosen: frozenset[str]
+    digests: Mapping[str, str]
+    meaning: Meaning
+    settings: str
+    makers: Mapping[str, Any]
+    on_fault: OnFault
+    engine: Engine
+    shard_size: int
+    restart: bool
+
+    # --- what there is to do ----------------------------------------------------------------------------------------
+    def todos(self, items: Iterable[Item]) -> Iterator[_Todo]:
+        stored = None
+        for place, item in enumerate(items):
+            if place % self.shard_size == 0 and not self.restart:
+                stored = StoredShard.read(self.folder / file_name(place // self.shard_size), self.settings)
+            needed = tuple(one.name for one in self.every if one.name in self.chosen and self._stale(one, item, stored))
+            yield _Todo(shard=place // self.shard_size, item=item, stored=stored, needed=needed)
+
+    def _stale(self, source: Source, item: Item, stored: StoredShard | None) -> bool:
+        if stored is None or stored.digest(source.name, item.id) != self.digests[source.name]:
+            return True
+        faulty = any(fault.source == source.name for fault in stored.faults.get(item.id, ()))
+        return faulty and self.on_fault == "raise"
+
+    # --- doing it ---------------------------------------------------------------------------------------------------
+    def run(self, items: Iterable[Item]) -> Iterator[tuple[_Todo, SequenceVotes]]:
+        """All sequences in order, with the votes of all sources."""
+        infos = tuple(source.info for source in self.every)
+        for needed, group in groupby(self.todos(items), key=lambda todo: todo.needed):
+            for todo, fresh in self._vote(needed, group):
+                yield todo, merge(infos, needed, fresh, todo.stored, todo.item.id)
+
+    def _vote(self, needed: tuple[str, ...], group: Iterable[_Todo]) -> Iterator[tuple[_Todo, SequenceVotes | None]]:
+        if not needed:
+            yield from ((todo, None) for todo in group)
+            return
+        sources = tuple(source for source in self.every if source.name in needed)
+        codings = self.meaning.codings(sources)
+        job = Job(sources=sources, codings=codings, on_fault=self.on_fault, span_makers=self.makers)
+        waiting: deque[_Todo] = deque()
+        # Closed explicitly: an exception between two results must not leave workers to the garbage collector.
+        with closing(vote(job, _noted(group, waiting), self.engine)) as results:
+            for fresh in results:
+                yield waiting.popleft(), fresh
+
+    def finish(self, number: int, collector: Collector, todos: list[_Todo]) -> bool:
+        """Write a shard if something about it is new; returns whether it was written."""
+        path, stored = self.folder / file_name(number), todos[0].stored
+        state: State = {
+            "settings": self.settings,
+            "data": digest_of([todo.item.id for todo in todos]),
+            "sources": {source.name: self._digest(source.name, todos) for source in self.every},
+        }
+        names = tuple(source.name for source in self.every)
+        if stored is not None and stored.keeps(state, names) and not any(todo.needed for todo in todos):
+            settle(path, state)
+            return False
+        meaning = self.meaning
+        votes = collector.votes(
+            n_classes=meaning.n_classes, class_names=meaning.class_names, background=meaning.background
+        )
+        content = pack(votes)
+        write_stamped(path, lambda handle: write_parquet(content, handle), state)
+        return True
+
+    def _digest(self, source: str, todos: list[_Todo]) -> str | None:
+        """The code that made all votes of a source in a shard; None if it was not the same code for all."""
+        found = {
+            self.digests[source]
+            if source in todo.needed
+            else None
+            if todo.stored is None
+            else todo.stored.digest(source, todo.item.id)
+            for todo in todos
+        }
+        return found.pop() if len(found) == 1 else None
+
+
+def _noted(group: Iterable[_Todo], waiting: deque[_Todo]) -> Iterator[Item]:
+    for todo in group:
+        waiting.append(todo)
+        yield todo.item
+
+
+@dataclass(slots=True, kw_only=True)
+class _Writer:
+    """Cuts the stream of sequences into shards."""
+
+    work: _Work
+    report: ApplyReport | None = None
+    ran: Counter[str] = field(default_factory=Counter)
+    n_written: int = 0
+    n_sequences: int = 0
+    n_elements: int = 0
+    n_faults: int = 0
+    files: list[str] = field(default_factory=list)
+    _todos: list[_Todo] = field(default_factory=list)
+    _collector: Collector | None = None
+
+    def add(self, todo: _Todo, votes: SequenceVotes) -> None:
+        if self._todos and self._todos[0].shard != todo.shard:
+            self.flush()
+        if self._collector is None:
+            self._collector = Collector(sources=tuple(source.info for source in self.work.every))
+        self._collector.add(votes)
+        self._todos.append(todo)
+        self.ran.update(todo.needed)
+        self.n_sequences += 1
+        self.n_elements += votes.length
+        self.n_faults += len(votes.faults)
+
+    def flush(self) -> None:
+        if self._collector is None:
+            return
+        number = self._todos[0].shard
+        self.n_written += self.work.finish(number, self._collector, self._todos)
+        self.files.append(file_name(number))
+        done = self._collector.report(0.0)
+        self.report = done if self.report is None else add_reports(self.report, done)
+        self._collector, self._todos = None, []
+
+
+def apply_shards(  # noqa: PLR0913 (the options of `apply`, and three more)
+    sources: Any,
+    sequences: Any,
+    folder: str | PathLike[str],
+    *,
+    shard_size: int = SHARD_SIZE,
+    n_jobs: int = 1,
+    progress: bool | ProgressCallback = True,
+    on_fault: OnFault = "raise",
+    n_classes: int | None = None,
+    classes: Iterable[str] | None = None,
+    background: str | int | None = None,
+    spans: Mapping[str, Any] | None = None,
+    limit: int | None = None,
+    only: str | Iterable[str] | None = None,
+    engine: Engine | None = None,
+    restart: bool = False,
+) -> AppliedShards:
+    """Let every source vote on every sequence, and keep what is done in a folder.
+
+    Parameters
+    ----------
+    folder : where the votes go
+    shard_size : int
+        Sequences per file. A crash costs at most the shards that were under way, and memory holds one of them.
+    only : str or list of str, optional
+        Run these sources alone; votes of the others stay as they are stored, and where there are none, they were not
+        asked.
+    restart : bool
+        Run everything anew. Needed when sequences change under the same id, which no digest of code can see.
+    sources, sequences, n_jobs, progress, on_fault, n_classes, classes, background, spans, limit, engine : as in `apply`
+    """
+    begin = perf_counter()
+    every, meaning = read_sources(sources, None), read_meaning(n_classes, classes, background)
+    makers, given = split_spans(spans)
+    check_run(every, meaning, spans or {}, on_fault)
+    check_size(n_jobs, limit)
+    if shard_size < 1:
+        raise SourceError(f"shard_size= must be at least 1 sequence; found {shard_size!r}.")
+    about = [meaning.n_classes, meaning.class_names, meaning.background, shard_size, spans or {}]
+    work = _Work(
+        folder=Path(folder),
+        every=every,
+        chosen=frozenset(source.name for source in read_sources(sources, only)),
+        digests={source.name: digest_source(source) for source in every},
+        meaning=meaning,
+        settings=digest_code(about),
+        makers=makers,
+        on_fault=on_fault,
+        engine=engine or local_engine(n_jobs),
+        shard_size=shard_size,
+        restart=restart,
+    )
+    pairs, total = pairs_of(sequences)
+    total = total if total is None or limit is None else min(total, limit)
+    writer = _Writer(work=work)
+    stream = work.run(items_of(islice(pairs, limit), given))
+    with unfinished(work.folder), progress_callback(progress) as show, closing(stream):  # type: ignore[type-var]
+        for todo, votes in stream:
+            writer.add(todo, votes)
+            show(_progress(writer, todo, total, perf_counter() - begin))
+        writer.flush()
+        if writer.report is None:
+            raise SourceError("there are no sequences to apply the sources to; check the loader, or limit=.")
+        drop_others(work.folder, set(writer.files))
+    return AppliedShards(
+        shards=VoteShards.open(work.folder),
+        report=add_reports(writer.report, None, seconds=perf_counter() - begin),
+        ran={source.name: writer.ran[source.name] for source in every},
+        n_written=writer.n_written,
+        n_kept=len(writer.files) - writer.n_written,
+    )
+
+
+def _progress(writer: _Writer, todo: _Todo, total: int | None, seconds: float) -> Progress:
+    return Progress(
+        done=writer.n_sequences,
+        total=total,
+        sequence=todo.item.id,
+        elements=writer.n_elements,
+        faults=writer.n_faults,
+        seconds=seconds,
+    )

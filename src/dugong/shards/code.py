@@ -1,0 +1,179 @@
+"""What a source computes, as a digest: it changes when the code changes, and only then.
+
+In: a source. Out: a digest of its bytecode, its defaults, what it closes over, and the globals that it names,
+followed through the user's own functions, classes and modules. Comments, line numbers and places in a file do not
+count. Installed packages count by name and version. An object whose content cannot be read counts by its type alone:
+after a change there, use ``restart``.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import sys
+import sysconfig
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from dugong.sources import Source
+from dugong.tasks import resolution_to_dict
+
+_PLAIN = (str, bytes, int, float, complex, bool, type(None), type(...))
+
+
+def digest_source(source: Source) -> str:
+    """A digest of all that decides about the votes of a source."""
+    parts = [source.function, source.pre, source.vectorized, source.wants_tasks, resolution_to_dict(source.resolution)]
+    return digest_code(parts)
+
+
+def digest_code(value: Any) -> str:
+    """A digest of functions and plain data."""
+    return _Reader().digest(value)
+
+
+class _Reader:
+    """Walks through values; what is met again counts by the number it had, so that cycles end."""
+
+    def __init__(self) -> None:
+        self._seen: dict[int, int] = {}
+        self._alive: list[Any] = []  # ids stay unique only while their objects live
+
+    def digest(self, value: Any) -> str:
+        state = hashlib.blake2b(digest_size=16)
+        for piece in self.pieces(value):
+            state.update(str(len(piece)).encode() + b":" + piece)
+        return state.hexdigest()
+
+    def pieces(self, value: Any) -> Iterator[bytes]:
+        if isinstance(value, _PLAIN):
+            yield f"{type(value).__name__} {value!r}".encode("utf-8", errors="surrogateescape")
+            return
+        if id(value) in self._seen:
+            yield f"seen {self._seen[id(value)]}".encode()
+            return
+        self._seen[id(value)] = len(self._seen)
+        self._alive.append(value)
+        yield type(value).__name__.encode()
+        yield from self._inside(value)
+
+    def _inside(self, value: Any) -> Iterator[bytes]:
+        if isinstance(value, Mapping):
+            for key in sorted(value, key=repr):
+                yield from self.pieces(key)
+                yield from self.pieces(value[key])
+        elif isinstance(value, set | frozenset):
+            for one in sorted(value, key=repr):
+                yield from self.pieces(one)
+        elif isinstance(value, list | tuple):
+            for one in value:
+                yield from self.pieces(one)
+        elif isinstance(value, np.ndarray | np.generic):
+            array = np.asarray(value)
+            yield f"{array.dtype} {array.shape}".encode()
+            yield repr(array.tolist()).encode() if array.dtype == object else np.ascontiguousarray(array).tobytes()
+        elif isinstance(value, CodeType):
+            yield from self._code(value)
+        elif isinstance(value, ModuleType):
+            yield from self._module(value)
+        else:
+            yield from self._object(value)
+
+    def _code(self, code: CodeType) -> Iterator[bytes]:
+        yield code.co_code
+        names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
+        yield repr((code.co_argcount, code.co_kwonlyargcount, code.co_flags, *names)).encode()
+        for constant in code.co_consts:
+            yield from self.pieces(constant)
+
+    def _module(self, module: ModuleType) -> Iterator[bytes]:
+        yield module.__name__.encode()
+        file = getattr(module, "__file__", None)
+        if _is_users(module) and file is not None:
+            yield Path(file).read_bytes()
+        else:
+            yield _version(module.__name__).encode()
+
+    def _object(self, value: Any) -> Iterator[bytes]:
+        if isinstance(value, FunctionType):
+            yield from self._function(value)
+        elif isinstance(value, MethodType):
+            yield from self.pieces(value.__func__)
+            yield from self.pieces(value.__self__)
+        elif isinstance(value, functools.partial):
+            yield from self.pieces([value.func, value.args, value.keywords])
+        elif isinstance(value, Source):
+            yield digest_source(value).encode()
+        elif isinstance(value, BuiltinFunctionType):
+            yield f"{value.__module__}.{value.__qualname__}".encode()
+        elif isinstance(value, type):
+            yield from self._class(value)
+        else:
+            yield from self._class(type(value))
+            if hasattr(value, "pattern") and hasattr(value, "flags"):  # a compiled regular expression
+                yield repr((value.pattern, value.flags)).encode()
+            yield from self.pieces(dict(getattr(value, "__dict__", {})))
+
+    def _function(self, function: FunctionType) -> Iterator[bytes]:
+        yield function.__qualname__.encode()
+        module = sys.modules.get(function.__module__ or "")
+        if module is not None and not _is_users(module):
+            yield f"{function.__module__} {_version(function.__module__)}".encode()
+            return
+        yield from self.pieces(function.__code__)
+        yield from self.pieces([function.__defaults__, function.__kwdefaults__])
+        for cell in function.__closure__ or ():
+            yield from self.pieces(_content(cell))
+        for name in sorted(_names(function.__code__) & function.__globals__.keys()):
+            yield name.encode()
+            yield from self.pieces(function.__globals__[name])
+
+    def _class(self, kind: type) -> Iterator[bytes]:
+        yield f"{kind.__module__}.{kind.__qualname__}".encode()
+        if not _is_users(sys.modules.get(kind.__module__)):
+            yield _version(kind.__module__).encode()
+            return
+        for base in kind.__bases__:
+            yield from self.pieces(base)
+        for name, member in sorted(vars(kind).items()):
+            if name not in ("__dict__", "__weakref__", "__doc__", "__module__", "__firstlineno__"):
+                yield name.encode()
+                yield from self.pieces(getattr(member, "__func__", getattr(member, "fget", member)))
+
+
+def _names(code: CodeType) -> set[str]:
+    """Global names of a function and of the functions inside it."""
+    inner = [_names(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
+    return set(code.co_names).union(*inner)
+
+
+def _content(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not filled yet
+        return None
+
+
+def _is_users(module: ModuleType | None) -> bool:
+    """Whether a module is the user's own: a file that is neither installed nor part of Python."""
+    if module is None:
+        return False
+    if module.__name__ == "__main__":
+        return True
+    file, known = getattr(module, "__file__", None), sys.stdlib_module_names | {"builtins"}
+    if file is None:  # made by hand: a notebook, a document
+        return module.__name__ not in known
+    if not str(file).endswith(".py"):
+        return Path(file).suffix not in (".so", ".pyd", ".pyc") and module.__name__ not in known
+    installed = (sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+    top = module.__name__.partition(".")[0]
+    return top != "dugong" and not any(Path(file).is_relative_to(place) for place in installed)
+
+
+def _version(module: str) -> str:
+    top = module.partition(".")[0]
+    return f"{top} {getattr(sys.modules.get(top), '__version__', '')}"

@@ -1,0 +1,164 @@
+"""Votes as a folder of Parquet files: a data set that need not fit into memory.
+
+In: a folder of files that `Votes.write` wrote, with the same sources and classes. Out: `VoteShards`, which knows the
+sizes of all shards from their headers and reads one shard at a time. Shards are in the order of their names.
+Sequences without ids are called by shard and place (``part-00003/17``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dugong.exceptions import VoteError
+from dugong.shards.stamps import check_finished, drop_others, unfinished
+from dugong.types import IntArray
+from dugong.votes import Votes
+from dugong.votes.concat import concat
+from dugong.votes.header import DamagedError, decode_header
+
+_MEANING = ("n_classes", "class_names", "background", "partial", "sources")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shard:
+    """One file of votes, and its sizes; travels to workers in place of the votes."""
+
+    path: Path
+    n_sequences: int
+    n_elements: int
+    shortest: int
+    longest: int
+
+    @property
+    def name(self) -> str:
+        """The name of the file without its suffix."""
+        return self.path.stem
+
+    def read(self) -> Votes:
+        """Read the votes; every sequence has an id."""
+        votes = Votes.read(self.path)
+        if votes.ids is not None:
+            return votes
+        return replace(votes, ids=np.array([f"{self.name}/{place}" for place in range(votes.n_sequences)]))
+
+    def __str__(self) -> str:
+        return f"shard {self.path.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class VoteShards:
+    """A folder of votes; iterate over it for one `Votes` after the other.
+
+    Attributes
+    ----------
+    folder : Path
+    shards : tuple of Shard
+    """
+
+    folder: Path
+    shards: tuple[Shard, ...]
+
+    @classmethod
+    def open(cls, folder: str | PathLike[str]) -> VoteShards:
+        """Read the headers of all shards of a complete folder; no votes are read."""
+        place = Path(folder)
+        if not place.is_dir():
+            raise VoteError(f"there is no folder {place}.")
+        check_finished(place)
+        files = sorted(file for file in place.glob("*.parquet") if not file.name.startswith("."))
+        if not files:
+            raise VoteError(f"{place} holds no votes: there are no .parquet files in it.")
+        found = [_read_head(file) for file in files]
+        for (shard, meaning), (first, wanted) in zip(found, found[:1] * len(found), strict=True):
+            different = [name for name in _MEANING if meaning[name] != wanted[name]]
+            if different:
+                raise VoteError(
+                    f"all shards must have the same {different[0]}; {shard.path.name} differs from {first.path.name}.\n"
+                    "  Write it again, or keep it in a folder of its own."
+                )
+        return cls(folder=place, shards=tuple(shard for shard, _ in found))
+
+    @classmethod
+    def write(cls, parts: Iterable[Votes], folder: str | PathLike[str]) -> VoteShards:
+        """Write votes that come one part at a time; the folder counts as complete when all are written."""
+        place = Path(folder)
+        with unfinished(place):
+            kept = set()
+            for number, votes in enumerate(parts):
+                kept.add(file_name(number))
+                votes.write(place / file_name(number))
+            drop_others(place, kept)
+        return cls.open(place)
+
+    @property
+    def n_sequences(self) -> int:
+        """Number of sequences."""
+        return sum(shard.n_sequences for shard in self.shards)
+
+    @property
+    def n_elements(self) -> int:
+        """Number of elements."""
+        return sum(shard.n_elements for shard in self.shards)
+
+    def __len__(self) -> int:
+        return len(self.shards)
+
+    def __iter__(self) -> Iterator[Votes]:
+        return (shard.read() for shard in self.shards)
+
+    def __repr__(self) -> str:
+        return f"VoteShards({len(self)} shards, {self.n_sequences:,} sequences, {self.n_elements:,} elements)"
+
+    def specimen(self) -> Votes:
+        """The shortest and the longest sequence: what is voted on, without the votes."""
+        ends = [
+            min(self.shards, key=lambda shard: shard.shortest),
+            max(self.shards, key=lambda shard: shard.longest),
+        ]
+        chosen = [pick(shard.read().lengths) for shard, pick in zip(ends, (np.argmin, np.argmax), strict=True)]
+        same = ends[0] == ends[1] and chosen[0] == chosen[1]
+        parts = [shard.read()[[place]] for shard, place in zip(ends, chosen, strict=True)]
+        return parts[0] if same else concat(parts, keys=["shortest", "longest"])
+
+
+def file_name(number: int, suffix: str = ".parquet") -> str:
+    """Name of the file of a shard."""
+    return f"part-{number:05d}{suffix}"
+
+
+def _read_head(path: Path) -> tuple[Shard, dict[str, Any]]:
+    try:
+        with pq.ParquetFile(path) as file:
+            metadata = file.schema_arrow.metadata or {}
+            if b"dugong" not in metadata:
+                raise VoteError(f"{path} cannot be read: it holds no votes written by Dugong.")
+            header = decode_header(metadata[b"dugong"])
+            lengths = _read_lengths(file, header["arrays"]["lengths"]["length"])
+    except (pa.ArrowException, OSError, DamagedError, KeyError) as error:
+        raise VoteError(f"{path} cannot be read: {error}.\n  It is damaged: write it again.") from error
+    shard = Shard(
+        path=path,
+        n_sequences=len(lengths),
+        n_elements=int(lengths.sum()),
+        shortest=int(lengths.min(initial=0) if not len(lengths) else lengths.min()),
+        longest=int(lengths.max(initial=0)),
+    )
+    return shard, {name: header[name] for name in _MEANING}
+
+
+def _read_lengths(file: pq.ParquetFile, count: int) -> IntArray:
+    pieces, found = [np.zeros(0, dtype=np.int64)], 0
+    for group in range(file.num_row_groups):
+        if found < count:
+            column = file.read_row_group(group, columns=["lengths"], use_threads=False).column("lengths")
+            pieces.append(column.slice(0, count - found).to_numpy())
+            found += len(pieces[-1])
+    return np.concatenate(pieces)

@@ -1,0 +1,132 @@
+"""Labels shard by shard: one file of labels for every file of votes, each whole or not there.
+
+In: a fitted model and a folder of votes. Out: a folder of labels with the same file names. A shard whose labels are
+there already, from the same model and the same votes, is left as it is: after a crash the same call continues.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import BinaryIO
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from dugong.engines import Engine, Serial
+from dugong.exceptions import LabelError
+from dugong.model import LabelModel
+from dugong.shards.folder import Shard, VoteShards
+from dugong.shards.stamps import State, digest_file, drop_others, read_state, settle, unfinished, write_stamped
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledShard:
+    """One file of labels: its rows, and whether it was there already."""
+
+    path: Path
+    n_rows: int
+    kept: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledShards:
+    """A folder of labels: rows, shards that were labelled now, shards that were there already."""
+
+    folder: Path
+    n_rows: int
+    n_done: int
+    n_kept: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Label:
+    """From a shard to its file of labels."""
+
+    model: LabelModel
+    digest: str
+    folder: Path
+    resolutions: tuple[str, ...] | None
+    suffix: str
+    restart: bool
+
+    def __call__(self, shard: Shard) -> LabelledShard:
+        path = self.folder / f"{shard.name}{self.suffix}"
+        wanted: State = {
+            "model": self.digest,
+            "votes": digest_file(shard.path),
+            "resolutions": None if self.resolutions is None else list(self.resolutions),
+        }
+        state = None if self.restart else read_state(path)
+        if state is not None and {name: state.get(name) for name in wanted} == wanted:
+            settle(path, state)
+            return LabelledShard(path=path, n_rows=state["rows"], kept=True)
+        table = self.model.labels(shard.read(), self.resolutions)
+        write_stamped(path, _writer(table, self.suffix), {**wanted, "rows": table.num_rows})
+        return LabelledShard(path=path, n_rows=table.num_rows, kept=False)
+
+
+def label_shards(
+    model: LabelModel,
+    shards: VoteShards,
+    folder: str | PathLike[str],
+    *,
+    resolutions: Iterable[str] | None = None,
+    engine: Engine | None = None,
+    suffix: str = ".parquet",
+    restart: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> LabelledShards:
+    """Write the labels of every shard.
+
+    Parameters
+    ----------
+    model, shards : a fitted model and votes
+    folder : where the labels go; one file per shard, under the same name
+    resolutions : names, optional
+        All resolutions of the votes by default.
+    engine : Engine, optional
+        Where shards are labelled; this process by default. Workers write into `folder` themselves.
+    suffix : ".parquet" or ".csv"
+    restart : bool
+        Label all shards anew.
+    progress : function of (shards done, shards in all), optional
+    """
+    if suffix not in (".parquet", ".csv"):
+        raise LabelError(f"labels are written as .parquet or .csv; found {suffix!r}.")
+    place = Path(folder).absolute()
+    step = _Label(
+        model=model,
+        digest=digest_model(model),
+        folder=place,
+        resolutions=None if resolutions is None else tuple(resolutions),
+        suffix=suffix,
+        restart=restart,
+    )
+    n_rows = n_kept = 0
+    with unfinished(place):
+        for number, done in enumerate((engine or Serial()).map(step, shards.shards, describe=str), start=1):
+            n_rows += done.n_rows
+            n_kept += done.kept
+            if progress is not None:
+                progress(number, len(shards))
+        drop_others(place, {f"{shard.name}{suffix}" for shard in shards.shards})
+    return LabelledShards(folder=Path(folder), n_rows=n_rows, n_done=len(shards) - n_kept, n_kept=n_kept)
+
+
+def digest_model(model: LabelModel) -> str:
+    """A digest of all that a model file holds."""
+    with tempfile.TemporaryDirectory(prefix="dugong-") as folder:
+        file = Path(folder) / "model.json"
+        model.save(file)
+        return digest_file(file)
+
+
+def _writer(table: pa.Table, suffix: str) -> Callable[[BinaryIO], object]:
+    if suffix == ".csv":
+        return lambda handle: pyarrow.csv.write_csv(table, handle)
+    return lambda handle: pyarrow.parquet.write_table(table, handle)

@@ -1,0 +1,113 @@
+"""Files that say how they came about, and folders that say whether they are complete.
+
+In: a file and what it was made from (plain data). Out: the file, and beside it a small ``.json`` with the same stem:
+the *stamp*. A stamp names states by the digest of the file's bytes. It is written before its file is replaced, with
+the old and the new state, so that at every moment, whatever crashes, the bytes that are there have their own state or
+none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from dugong.exceptions import VoteError
+from dugong.votes.io import write_atomically
+
+UNFINISHED = "UNFINISHED"
+State = dict[str, Any]
+
+
+def digest_file(path: Path) -> str:
+    """A digest of the bytes of a file."""
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "blake2b").hexdigest()[:32]
+
+
+def digest_of(plain: Any) -> str:
+    """A digest of plain data."""
+    text = json.dumps(plain, sort_keys=True, ensure_ascii=True).encode()
+    return hashlib.blake2b(text, digest_size=16).hexdigest()
+
+
+def stamp_of(path: Path) -> Path:
+    """Where the stamp of a file is."""
+    return path.with_suffix(".json")
+
+
+def read_state(path: Path) -> State | None:
+    """What the file that is there was made from; None if there is no file, or nothing is known of its bytes."""
+    states = _read_states(path)
+    return states.get(digest_file(path)) if states and path.is_file() else None
+
+
+def write_stamped(path: Path, write: Callable[[BinaryIO], object], state: Mapping[str, Any]) -> None:
+    """Replace a file and its state."""
+    new = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        with new.open("xb") as handle:
+            write(handle)
+            handle.flush()
+            os.fsync(handle.fileno())
+        digest, states = digest_file(new), _read_states(path)
+        _write_states(path, {**states, digest: dict(state)})
+        new.replace(path)
+        if states:
+            _write_states(path, {digest: dict(state)})
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def settle(path: Path, state: Mapping[str, Any]) -> None:
+    """Forget states of bytes that are gone, which a crash may have left in the stamp."""
+    if len(_read_states(path)) > 1:
+        _write_states(path, {digest_file(path): dict(state)})
+
+
+def _read_states(path: Path) -> dict[str, State]:
+    try:
+        found = json.loads(stamp_of(path).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _write_states(path: Path, states: Mapping[str, State]) -> None:
+    text = json.dumps(states, sort_keys=True, indent=1).encode()
+    write_atomically(stamp_of(path), lambda handle: handle.write(text))
+
+
+# --- folders -------------------------------------------------------------------------------------------------------
+@contextlib.contextmanager
+def unfinished(folder: Path) -> Iterator[None]:
+    """Mark a folder as not complete until the block ends well."""
+    folder.mkdir(parents=True, exist_ok=True)
+    marker = folder / UNFINISHED
+    write_atomically(marker, lambda handle: handle.write(b"Run the same command again to complete this folder.\n"))
+    for left in folder.glob(".*.part"):
+        left.unlink()
+    yield
+    marker.unlink()
+
+
+def check_finished(folder: Path) -> None:
+    """Refuse a folder that is being written, or whose writer has died."""
+    if (folder / UNFINISHED).exists():
+        raise VoteError(
+            f"{folder} is not complete: the run that writes it is still going, or was interrupted.\n"
+            "  Run the same command again: it continues where it stopped."
+        )
+
+
+def drop_others(folder: Path, kept: set[str]) -> None:
+    """Remove shards of an earlier run, with their stamps, whose names are not among the kept ones."""
+    for file in folder.glob("part-*"):
+        if file.suffix in (".parquet", ".csv") and file.name not in kept:
+            stamp_of(file).unlink(missing_ok=True)
+            file.unlink()

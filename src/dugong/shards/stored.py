@@ -1,0 +1,134 @@
+"""What an earlier run left of one shard: votes that need not be made again.
+
+In: the file of a shard. Out: for every sequence and source, the stored votes if the code of the source is still the
+same. A file without a stamp, with one of other bytes, or with other settings is as good as none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from dugong.exceptions import SourceError
+from dugong.shards.stamps import State, read_state
+from dugong.sources.items import SequenceId
+from dugong.sources.voting import SequenceVotes
+from dugong.tasks import Layout
+from dugong.types import MISSING, Int8Array, IntArray
+from dugong.votes import Fault, SourceInfo, Votes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StoredShard:
+    """The votes of an earlier run, by sequence id."""
+
+    votes: Votes
+    state: State
+    places: Mapping[SequenceId, int]
+    offsets: Mapping[str, IntArray]
+    faults: Mapping[SequenceId, tuple[Fault, ...]]
+
+    @classmethod
+    def read(cls, path: Path, settings: str) -> StoredShard | None:
+        """Read a shard that was finished under the same settings."""
+        state = read_state(path)
+        if state is None or state.get("settings") != settings:
+            return None
+        votes = Votes.read(path)
+        faults: dict[SequenceId, tuple[Fault, ...]] = {}
+        for fault in votes.faults:
+            faults[fault.sequence] = (*faults.get(fault.sequence, ()), fault)
+        return cls(
+            votes=votes,
+            state=state,
+            places={one: place for place, one in enumerate(votes.sequence_ids.tolist())},
+            offsets={info.name: votes.layout(info.resolution).offsets for info in votes.sources},
+            faults=faults,
+        )
+
+    def keeps(self, state: State, sources: tuple[str, ...]) -> bool:
+        """Whether the file is what would be written now."""
+        return self.state == state and self.votes.source_names == sources
+
+    def digest(self, source: str, sequence: SequenceId) -> str | None:
+        """The code that made these votes; None if there are none."""
+        found: str | None = self.state["sources"].get(source) if sequence in self.places else None
+        return found
+
+    def column(self, source: str, sequence: SequenceId) -> Int8Array:
+        """The votes of a source on a sequence."""
+        place, offsets = self.places[sequence], self.offsets[source]
+        return self.votes.column(source)[int(offsets[place]) : int(offsets[place + 1])]
+
+    def sequence(self, sequence: SequenceId) -> SequenceVotes:
+        """A sequence without any votes: its length, spans and clock."""
+        place, time = self.places[sequence], self.votes.time
+        clock = None
+        if time is not None and time.start is not None and time.rate is not None:
+            clock = float(time.start[place]), float(time.rate[place])
+        return SequenceVotes(
+            id=sequence,
+            length=int(self.votes.lengths[place]),
+            votes=(),
+            spans={name: table.select(np.array([place])) for name, table in self.votes.spans.items()},
+            clock=clock,
+            faults=(),
+            seconds=(),
+            pre_seconds={},
+        )
+
+
+def merge(
+    every: tuple[SourceInfo, ...],
+    ran: tuple[str, ...],
+    fresh: SequenceVotes | None,
+    stored: StoredShard | None,
+    sequence: SequenceId,
+) -> SequenceVotes:
+    """The votes of all sources on one sequence: those that just ran, then stored ones, else "was not asked"."""
+    base = fresh
+    if base is None:
+        assert stored is not None
+        base = stored.sequence(sequence)
+    elif stored is not None and sequence in stored.places:
+        _check_length(base, stored.sequence(sequence).length)
+    columns, seconds = [], []
+    for info in every:
+        if fresh is not None and info.name in ran:
+            place = ran.index(info.name)
+            columns.append(fresh.votes[place])
+            seconds.append(fresh.seconds[place])
+            continue
+        seconds.append(0.0)
+        if stored is not None and stored.digest(info.name, sequence) is not None:
+            columns.append(stored.column(info.name, sequence))
+        else:
+            columns.append(_not_asked(info, base))
+    old = stored.faults.get(sequence, ()) if stored is not None else ()
+    names = {info.name for info in every}
+    return SequenceVotes(
+        id=sequence,
+        length=base.length,
+        votes=tuple(columns),
+        spans=base.spans,
+        clock=base.clock,
+        faults=(*base.faults, *(fault for fault in old if fault.source not in ran and fault.source in names)),
+        seconds=tuple(seconds),
+        pre_seconds=base.pre_seconds,
+    )
+
+
+def _check_length(now: SequenceVotes, before: int) -> None:
+    if now.length != before:
+        raise SourceError(
+            f"sequence {now.id!r} must be what it was in an earlier run; it has {now.length:,} elements now, and had "
+            f"{before:,}.\n  The data have changed under the same id: start anew with --restart (restart=True)."
+        )
+
+
+def _not_asked(info: SourceInfo, sequence: SequenceVotes) -> Int8Array:
+    layout = Layout.of(info.resolution, np.array([sequence.length]), sequence.spans)
+    return np.full(layout.n_tasks, MISSING, dtype=np.int8)
