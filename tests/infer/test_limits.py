@@ -164,11 +164,11 @@ def test_joint_link_needs_a_table(rng) -> None:
 
 
 def test_full_tables_need_short_sequences(rng) -> None:
-    votes = make_votes(rng, {"a": Element(), "b": Element()}, [13])
+    votes = make_votes(rng, {"a": Element(), "b": Element()}, [17])
     full = FullTable(source="a", resolution=Element(), n_tasks=2, table=np.full((4, 9), 1 / 9))
     other = Conditional(source="b", resolution=Element(), table=PLAIN)
     parameters = Parameters(n_classes=2, factors=(full, other))
-    with pytest.raises(TaskError, match="at most 4096 label patterns"):
+    with pytest.raises(TaskError, match="at most 65536 label patterns"):
         engine.posterior(votes, parameters, CHAIN)
     short = make_votes(rng, {"a": Element(), "b": Element()}, [3])
     with pytest.raises(TaskError, match="2 tasks; found 3"):

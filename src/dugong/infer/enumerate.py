@@ -104,8 +104,15 @@ def _solve(
     log_joint = np.tile(patterns.log_prior, (len(unique), 1))
     with np.errstate(divide="ignore"):
         logs = [np.log(flat.table.reshape(-1, flat.n_codes)) for flat in factors]
+    # Votes that look at the same labels are added up first: one look-up over all patterns per task, not per vote.
+    by_labels: dict[tuple[bytes, int], tuple[IntArray, FloatArray]] = {}
     for (place, codes), site_rows in zip(sites, unique[:, 1:].T, strict=True):
-        log_joint += logs[place][site_rows][:, codes]
+        own = logs[place][site_rows]
+        key = (codes.tobytes(), own.shape[1])
+        before = by_labels.get(key)
+        by_labels[key] = (codes, own if before is None else before[1] + own)
+    for codes, summed in by_labels.values():
+        log_joint += summed[:, codes]
     top = log_joint.max(axis=1)
     safe = np.where(np.isfinite(top), top, 0.0)
     weights = np.exp(log_joint - safe[:, None], out=log_joint)

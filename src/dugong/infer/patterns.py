@@ -18,7 +18,7 @@ from dugong.tasks import Element, Layout, Resolution, describe
 from dugong.types import FloatArray, IntArray
 from dugong.votes import Votes
 
-MOST_PATTERNS = 4096
+MOST_PATTERNS = 1 << 16  # sixteen tasks of two classes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
