@@ -30,6 +30,7 @@ from dugong.infer import engine
 from dugong.infer.explain import Explanation, explain
 from dugong.infer.labels import label_table
 from dugong.infer.parameters import Parameters, Temporal
+from dugong.infer.unseen import allow_unseen
 from dugong.moments import Grouping, Moments, Plan, Shapes, assign_groups, count
 from dugong.priors import Prior
 from dugong.store import StoredModel, load_model, save_model
@@ -262,7 +263,7 @@ class LabelModel(Configured):
         self.class_names_ = votes.class_names
         self.sources_ = votes.sources
         self.prior_ = prior
-        self.parameters_ = estimate.parameters
+        self.parameters_ = allow_unseen(estimate.parameters)
         self.accuracies_ = dict(estimate.accuracies)
         self.correlations_ = Correlations(estimate.correlations)
         self.diagnostics_ = estimate.diagnostics
