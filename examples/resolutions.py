@@ -11,19 +11,20 @@ mpl.use("svg")
 import matplotlib.pyplot as plt
 import numpy as np
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[1] / "docs"
 
 
 def main() -> None:
     """Execute the page, then plot what it computed."""
     text = (ROOT / "explanation" / "resolutions.md").read_text(encoding="utf-8")
     page: dict[str, np.ndarray] = {}
-    exec("\n".join(re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)), page)  # noqa: S102  our own page
+    exec("\n".join(re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)), page)
     frames = np.arange(12)
     mpl.rcParams["svg.hashsalt"] = "dugong"
     figure, axes = plt.subplots(figsize=(7.5, 3.2), layout="constrained")
     axes.step(frames, page["with_caption"], where="mid", color="#0b6e99", label="frames, all votes")
-    axes.step(frames, page["without_caption"], where="mid", color="#888888", linestyle="--", label="frames, no caption vote")
+    before_style = {"color": "#888888", "linestyle": "--", "label": "frames, no caption vote"}
+    axes.step(frames, page["without_caption"], where="mid", **before_style)
     for window, (now, before) in enumerate(zip(page["windows"], page["from_frames"], strict=True)):
         span = (4 * window - 0.4, 4 * window + 3.4)
         axes.hlines(now, *span, color="#d1495b", linewidth=3, label="windows, all votes" if window == 0 else None)
