@@ -1,5 +1,6 @@
 """Where it runs: one promise (map items, in order), one short file per engine."""
 
+from dugong.engines.choose import EngineError, named_engine
 from dugong.engines.local import Processes, Serial, local_engine
 from dugong.engines.marks import mark
 from dugong.engines.protocol import Engine, ShippingError, WorkerLostError
@@ -8,6 +9,7 @@ from dugong.engines.shipping import importable, ship
 
 __all__ = [
     "Engine",
+    "EngineError",
     "Processes",
     "Serial",
     "ShippingError",
@@ -15,6 +17,7 @@ __all__ = [
     "importable",
     "local_engine",
     "mark",
+    "named_engine",
     "reduce_sums",
     "ship",
 ]

@@ -27,13 +27,16 @@ _PLAIN = (str, bytes, int, float, complex, bool, type(None), type(...))
 
 def digest_source(source: Source) -> str:
     """A digest of all that decides about the votes of a source."""
-    parts = [source.function, source.pre, source.vectorized, source.wants_tasks, resolution_to_dict(source.resolution)]
-    return digest_code(parts)
+    return digest_code(_parts(source))
 
 
 def digest_code(value: Any) -> str:
     """A digest of functions and plain data."""
     return _Reader().digest(value)
+
+
+def _parts(source: Source) -> list[Any]:
+    return [source.function, source.pre, source.vectorized, source.wants_tasks, resolution_to_dict(source.resolution)]
 
 
 class _Reader:
@@ -107,7 +110,7 @@ class _Reader:
         elif isinstance(value, functools.partial):
             yield from self.pieces([value.func, value.args, value.keywords])
         elif isinstance(value, Source):
-            yield digest_source(value).encode()
+            yield from self.pieces(_parts(value))
         elif isinstance(value, BuiltinFunctionType):
             yield f"{value.__module__}.{value.__qualname__}".encode()
         elif isinstance(value, type):
@@ -134,7 +137,8 @@ class _Reader:
 
     def _class(self, kind: type) -> Iterator[bytes]:
         yield f"{kind.__module__}.{kind.__qualname__}".encode()
-        if not _is_users(sys.modules.get(kind.__module__)):
+        module = sys.modules.get(kind.__module__)
+        if module is not None and not _is_users(module):
             yield _version(kind.__module__).encode()
             return
         for base in kind.__bases__:
@@ -158,10 +162,8 @@ def _content(cell: Any) -> Any:
         return None
 
 
-def _is_users(module: ModuleType | None) -> bool:
+def _is_users(module: ModuleType) -> bool:
     """Whether a module is the user's own: a file that is neither installed nor part of Python."""
-    if module is None:
-        return False
     if module.__name__ == "__main__":
         return True
     file, known = getattr(module, "__file__", None), sys.stdlib_module_names | {"builtins"}

@@ -1,0 +1,38 @@
+"""Engines by name, as ``engine=`` and ``--engine`` take them.
+
+``"local"`` runs processes on this machine. ``"dask"``, ``"ray"`` and ``"spark"`` start a small cluster here, or use
+the one whose address follows a colon: ``"dask:tcp://head:8786"``, ``"ray:auto"``, ``"spark:spark://head:7077"``.
+"""
+
+from __future__ import annotations
+
+from dugong.engines.local import local_engine
+from dugong.engines.protocol import Engine
+from dugong.exceptions import DugongError
+
+NAMES = ("local", "dask", "ray", "spark")
+
+
+class EngineError(DugongError, ValueError):
+    """An engine that is not known."""
+
+
+def named_engine(name: str = "local", *, n_jobs: int = 1) -> Engine:
+    """The engine of that name with so many workers, where they are ours to start."""
+    kind, _, address = name.partition(":")
+    if kind == "local" and not address:
+        return local_engine(n_jobs)
+    if kind == "dask":
+        from dugong.engines.dask import Dask
+
+        return Dask(address=address or None, n_jobs=n_jobs)
+    if kind == "ray":
+        from dugong.engines.ray import Ray
+
+        return Ray(address=address or None, n_jobs=n_jobs)
+    if kind == "spark":
+        from dugong.engines.spark import Spark
+
+        return Spark(master=address or None, n_jobs=n_jobs)
+    known = ", ".join(NAMES)
+    raise EngineError(f"the engine must be one of {known}, with an address after a colon if need be; found {name!r}.")

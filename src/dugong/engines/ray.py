@@ -1,0 +1,86 @@
+"""Ray as an engine: a cluster by address, the one that is connected already, or workers on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from dugong.engines.protocol import ItemT, ResultT, WorkerLostError
+from dugong.engines.remote import call, windowed
+from dugong.engines.shipping import ship, strangers_by_value
+from dugong.exceptions import MissingExtraError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ray:
+    """Workers of a Ray cluster.
+
+    Parameters
+    ----------
+    address : str, optional
+        Such as ``"auto"`` or ``"ray://head:10001"``; by default workers are started here and stopped in the end.
+    n_jobs : int
+        Workers that are started here; -1 for one per core.
+    ahead : int
+        Calls under way per worker.
+    retries : int
+        How often a call is tried again when its worker dies.
+    """
+
+    address: str | None = None
+    n_jobs: int = 1
+    ahead: int = 3
+    retries: int = 1
+
+    def map(
+        self,
+        function: Callable[[ItemT], ResultT],
+        items: Iterable[ItemT],
+        *,
+        describe: Callable[[ItemT], str] = repr,
+    ) -> Iterator[ResultT]:
+        """Yield ``function(item)`` for all items, in order."""
+        try:
+            import ray
+        except ImportError:
+            raise MissingExtraError("ray", "ray", "the engine Ray") from None
+        ours = not ray.is_initialized()
+        if ours:
+            ray.init(address=self.address, log_to_driver=False, logging_level="error", **self._local())
+        try:
+            with strangers_by_value():
+                yield from self._map(ray, function, items, describe)
+        finally:
+            if ours:
+                ray.shutdown()
+
+    def _local(self) -> dict[str, Any]:
+        if self.address is not None:
+            return {}
+        cores = {} if self.n_jobs == -1 else {"num_cpus": self.n_jobs}
+        return {**cores, "include_dashboard": False}
+
+    def _map(
+        self,
+        ray: Any,
+        function: Callable[[ItemT], ResultT],
+        items: Iterable[ItemT],
+        describe: Callable[[ItemT], str],
+    ) -> Iterator[ResultT]:
+        remote = ray.remote(max_retries=self.retries)(call)
+        shipped = ray.put(ship(function))
+
+        def wait(reference: Any, name: str) -> bytes:
+            try:
+                answer: bytes = ray.get(reference)
+            except ray.exceptions.RayError as error:
+                ending = f"the death of its Ray worker ({type(error).__name__})"
+                raise WorkerLostError(item=name, step="", ending=ending) from error
+            return answer
+
+        def cancel(reference: Any) -> None:
+            ray.cancel(reference, force=True)
+
+        size = self.ahead * max(1, int(ray.cluster_resources().get("CPU", 1)))
+        yield from windowed(lambda item: remote.remote(shipped, item), wait, cancel, items, describe, size)

@@ -1,0 +1,88 @@
+"""Spark as an engine: a master by address, the session that is there already, or local mode.
+
+Spark has no single calls, so items run in jobs of a few per core; results come back in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from dugong.engines.protocol import ItemT, ResultT, WorkerLostError
+from dugong.engines.remote import call, open_outcome, ship_item
+from dugong.engines.shipping import ship, strangers_by_value
+from dugong.exceptions import MissingExtraError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spark:
+    """Executors of a Spark cluster.
+
+    Parameters
+    ----------
+    master : str, optional
+        Such as ``"spark://head:7077"``; by default the session that is active, else local mode, stopped in the end.
+    n_jobs : int
+        Cores of local mode; -1 for all.
+    ahead : int
+        Calls per core in one job.
+    """
+
+    master: str | None = None
+    n_jobs: int = 1
+    ahead: int = 4
+
+    def map(
+        self,
+        function: Callable[[ItemT], ResultT],
+        items: Iterable[ItemT],
+        *,
+        describe: Callable[[ItemT], str] = repr,
+    ) -> Iterator[ResultT]:
+        """Yield ``function(item)`` for all items, in order."""
+        try:
+            from pyspark.sql import SparkSession
+        except ImportError:
+            raise MissingExtraError("pyspark", "spark", "the engine Spark") from None
+        active = SparkSession.getActiveSession()
+        session = active or self._start(SparkSession.builder)
+        try:
+            with strangers_by_value():
+                yield from self._map(session.sparkContext, function, items, describe)
+        finally:
+            if active is None:
+                session.stop()
+
+    def _start(self, builder: Any) -> Any:
+        cores = "*" if self.n_jobs == -1 else str(self.n_jobs)
+        builder = builder.master(self.master or f"local[{cores}]").appName("dugong")
+        for key, value in {"spark.ui.enabled": "false", "spark.log.level": "OFF"}.items():
+            builder = builder.config(key, value)
+        return builder.getOrCreate()
+
+    def _map(
+        self,
+        context: Any,
+        function: Callable[[ItemT], ResultT],
+        items: Iterable[ItemT],
+        describe: Callable[[ItemT], str],
+    ) -> Iterator[ResultT]:
+        from py4j.protocol import Py4JJavaError
+
+        shipped, stream = context.broadcast(ship(function)), iter(items)
+        size = self.ahead * max(1, context.defaultParallelism)
+        while job := list(islice(stream, size)):
+            payloads = [ship_item(item, describe(item)) for item in job]
+            try:
+                answers = (
+                    context.parallelize(payloads, len(payloads)).map(lambda one: call(shipped.value, one)).collect()
+                )
+            except Py4JJavaError as error:
+                reason = str(error.java_exception).splitlines()[0][:200]
+                names = " or ".join(map(describe, job))
+                raise WorkerLostError(
+                    item=names, step="", ending=f"the death of its Spark worker ({reason})"
+                ) from error
+            yield from map(open_outcome, answers)

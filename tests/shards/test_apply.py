@@ -1,0 +1,204 @@
+"""Applying in shards: continues after anything, runs what is new, never leaves half a file under its name."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dugong as dg
+from dugong.shards import VoteShards, apply_shards
+from dugong.shards.stamps import UNFINISHED
+
+DATA = {f"v{n:02d}": list(np.random.default_rng(n).normal(size=6 + n % 4)) for n in range(23)}
+
+
+@dg.source
+def high(x):
+    return 1 if x > 0.3 else -1
+
+
+@dg.source(resolution=dg.Window(size=3))
+def mean(window):
+    return 1 if sum(window) > 0 else 0
+
+
+@dg.source(name="high")
+def other_high(x):
+    return 1 if x > 0.4 else -1
+
+
+@dg.source
+def low(x):
+    return -1 if x < -0.2 else 0
+
+
+@dg.source
+def breaks(x):
+    raise KeyError("no model")
+
+
+def run(sources, folder: Path, data=DATA, **options):
+    return apply_shards(sources, data, folder, shard_size=5, progress=False, **options)
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in sorted(folder.iterdir())}
+
+
+def test_shards_hold_what_apply_returns(tmp_path: Path) -> None:
+    done = run([high, mean], tmp_path / "votes")
+    assert dg.Votes.concat(done.shards).equals(dg.apply([high, mean], DATA, progress=False))
+    assert (len(done.shards), done.n_written, done.n_kept) == (5, 5, 0)
+    assert done.report.n_sequences == 23
+    assert [one.votes for one in done.report.sources] == [sum(map(len, DATA.values())), done.report.sources[1].votes]
+
+
+def test_the_same_call_again_runs_nothing(tmp_path: Path) -> None:
+    run([high, mean], tmp_path)
+    before = files_of(tmp_path)
+    again = run([high, mean], tmp_path)
+    assert again.ran == {"high": 0, "mean": 0}
+    assert (again.n_written, again.n_kept) == (0, 5)
+    assert files_of(tmp_path) == before
+    assert run([high, mean], tmp_path, restart=True).ran == {"high": 23, "mean": 23}
+    assert files_of(tmp_path) == before
+
+
+def test_a_new_source_runs_alone_and_a_changed_one_again(tmp_path: Path) -> None:
+    run([high, mean], tmp_path / "a")
+    assert run([high, mean, low], tmp_path / "a").ran == {"high": 0, "mean": 0, "low": 23}
+    assert run([other_high, mean, low], tmp_path / "a").ran == {"high": 23, "mean": 0, "low": 0}
+    assert run([low, other_high], tmp_path / "a").ran == {"low": 0, "high": 0}
+    run([low, other_high], tmp_path / "b")
+    assert files_of(tmp_path / "a") == files_of(tmp_path / "b")
+
+
+def test_new_sequences_run_alone(tmp_path: Path) -> None:
+    run([high, mean], tmp_path / "a", dict(list(DATA.items())[:13]))
+    assert run([high, mean], tmp_path / "a").ran == {"high": 10, "mean": 10}
+    run([high, mean], tmp_path / "b")
+    assert files_of(tmp_path / "a") == files_of(tmp_path / "b")
+    run([high, mean], tmp_path / "a", dict(list(DATA.items())[:7]))
+    assert VoteShards.open(tmp_path / "a").n_sequences == 7
+
+
+def test_only_one_source(tmp_path: Path) -> None:
+    run([high, mean], tmp_path / "a")
+    assert run([other_high, mean, low], tmp_path / "a", only="low").ran == {"high": 0, "mean": 0, "low": 23}
+    assert run([other_high, mean, low], tmp_path / "a").ran == {"high": 23, "mean": 0, "low": 0}
+    alone = dg.Votes.concat(run([high, low], tmp_path / "b", only="low").shards)
+    assert (alone.column("high") == dg.MISSING).all()
+    assert run([high, low], tmp_path / "b").ran == {"high": 23, "low": 0}
+
+
+def test_faults_are_kept_and_stop_a_run_that_does_not_want_them(tmp_path: Path) -> None:
+    run([high, breaks], tmp_path, on_fault="abstain")
+    again = run([high, breaks], tmp_path, on_fault="abstain")
+    assert again.ran == {"high": 0, "breaks": 0}
+    assert again.report.n_faults == sum(map(len, DATA.values())) == again.report.sources[1].faults
+    with pytest.raises(dg.SourceError, match="'breaks' raised KeyError"):
+        run([high, breaks], tmp_path)
+    with pytest.raises(dg.VoteError, match="not complete"):
+        VoteShards.open(tmp_path)
+
+
+def test_damaged_and_foreign_files_are_made_again(tmp_path: Path) -> None:
+    run([high, mean], tmp_path)
+    before = files_of(tmp_path)
+    (tmp_path / "part-00001.parquet").write_bytes(before["part-00001.parquet"][:500])
+    (tmp_path / "part-00003.json").write_text('{"half')
+    (tmp_path / ".part-00004.parquet.0a0a.part").write_bytes(b"half")
+    assert run([high, mean], tmp_path).ran == {"high": 10, "mean": 10}
+    assert files_of(tmp_path) == before
+
+
+def test_other_settings_run_anew(tmp_path: Path) -> None:
+    run([high], tmp_path)
+    assert run([high], tmp_path, background=-1).ran == {"high": 23}
+
+
+def test_data_that_change_under_their_id(tmp_path: Path) -> None:
+    run([high], tmp_path)
+    longer = DATA | {"v03": [1.0] * 99}
+    with pytest.raises(dg.SourceError, match=r"'v03' must be what it was.*99 elements now, and had 9(.|\n)*--restart"):
+        run([high, low], tmp_path, longer)
+    assert run([high, low], tmp_path, longer, restart=True).ran == {"high": 23, "low": 23}
+
+
+def test_a_source_that_ends_the_interpreter_names_its_sequence_and_the_rest_resumes(tmp_path: Path) -> None:
+    flag = tmp_path / "flag"
+
+    @dg.source
+    def deadly(x, flag=str(flag)):
+        return os._exit(9) if x == DATA["v12"][0] and not Path(flag).exists() else 1
+
+    with pytest.raises(dg.SourceError, match=r"exit code 9 while it worked on sequence 'v12' \(source 'deadly'\)"):
+        run([high, deadly], tmp_path / "a", n_jobs=2)
+    flag.touch()
+    again = run([high, deadly], tmp_path / "a", n_jobs=2)
+    assert 0 < again.n_kept < 5
+    run([high, deadly], tmp_path / "b")
+    assert files_of(tmp_path / "a") == files_of(tmp_path / "b")
+
+
+SCRIPT = """
+import sys, time
+import dugong as dg
+from dugong.shards import apply_shards, fit_shards, label_shards
+
+@dg.source
+def a(x):
+    time.sleep(0.0005)
+    return 1 if x[0] > 0 else -1
+
+@dg.source
+def b(x):
+    return 1 if x[1] > 0 else -1
+
+@dg.source
+def c(x):
+    return 1 if x[2] > 0 else 0
+
+def data():
+    for n in range(60):
+        yield f"v{n}", [[((n * 7 + t * k) % 11) - 5 for k in (1, 2, 3)] for t in range(12)]
+
+done = apply_shards([a, b, c], data(), sys.argv[1] + "/votes", shard_size=3, progress=False)
+model = fit_shards(dg.LabelModel(prior=dg.priors.Markov(positive=0.5, stay=0.6), dependencies=()), done.shards)
+model.save(sys.argv[1] + "/model.json")
+label_shards(model, done.shards, sys.argv[1] + "/labels")
+print("done")
+"""
+
+
+def test_kill_9_at_random_moments(tmp_path: Path) -> None:
+    """The undisturbed run and one that is killed again and again leave the same bytes."""
+    command = [sys.executable, "-c", SCRIPT]
+    undisturbed, killed = tmp_path / "one", tmp_path / "two"
+    undisturbed.mkdir()
+    killed.mkdir()
+    begin = time.perf_counter()
+    subprocess.run([*command, str(undisturbed)], check=True, capture_output=True)
+    duration, chance, finished = time.perf_counter() - begin, random.Random(5), False
+    for moment in [0.5, 0.7, 0.8, 0.9]:
+        with subprocess.Popen([*command, str(killed)], stdout=subprocess.PIPE) as process:
+            time.sleep(duration * (moment + chance.uniform(-0.1, 0.1)))
+            process.send_signal(signal.SIGKILL)
+            finished = b"done" in process.communicate()[0]
+        if (killed / "votes" / UNFINISHED).exists():
+            with pytest.raises(dg.VoteError, match="not complete"):
+                VoteShards.open(killed / "votes")
+        if finished:
+            break
+    subprocess.run([*command, str(killed)], check=True, capture_output=True)
+    for part in ("votes", "labels"):
+        assert files_of(undisturbed / part) == files_of(killed / part)
+    assert (undisturbed / "model.json").read_bytes() == (killed / "model.json").read_bytes()
