@@ -9,23 +9,43 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dugong.types import BoolArray, FloatArray, Int8Array, IntArray
+from dugong.types import AnyArray, BoolArray, FloatArray, Int8Array, IntArray
 
 _FLOOR = 1e-280
+_NEGLIGIBLE = 1e-9
 
 kernel = njit(cache=True, nogil=True)
 
 
 @kernel
+def add_hashes(column: Int8Array, borders: IntArray, salt: np.uint64, hashes: AnyArray) -> None:
+    """Add a hash of what one source voted on every piece to the hash of the piece (FNV-1a, then mixed)."""
+    for p in range(len(borders) - 1):
+        value = np.uint64(0xCBF29CE484222325) ^ salt
+        for i in range(borders[p], borders[p + 1]):
+            value = (value ^ np.uint64(column[i] & 0xFF)) * np.uint64(0x100000001B3)
+        value = (value ^ (value >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
+        value = (value ^ (value >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
+        hashes[p] += value ^ (value >> np.uint64(33))
+
+
+@kernel
+def fill_codes(column: Int8Array, lookup: Int8Array, place: int, codes: Int8Array) -> None:
+    """Write the codes of one source, by the unsigned byte of its votes."""
+    for i in range(len(column)):
+        codes[i, place] = lookup[np.uint8(column[i])]
+
+
+@kernel
 def count_votes(codes: Int8Array, labels: FloatArray, use: BoolArray, counts: FloatArray) -> None:
-    """Add the soft labels of every vote to ``counts[source, label, vote]``."""
+    """Add the soft labels of every vote to ``counts[source, vote, label]``."""
     for i in range(codes.shape[0]):
         if use[i]:
             for j in range(codes.shape[1]):
                 z = codes[i, j]
                 if z >= 0:
                     for y in range(labels.shape[1]):
-                        counts[j, y, z] += labels[i, y]
+                        counts[j, z, y] += labels[i, y]
 
 
 @kernel
@@ -80,7 +100,7 @@ def count_edges(
 
 @kernel
 def add_evidence(codes: Int8Array, logs: FloatArray, weights: FloatArray, use: BoolArray, out: FloatArray) -> None:
-    """Discounted log-likelihood of the votes on every element, by label; zero where `use` is off."""
+    """Discounted log-likelihood of the votes on every element, by label; zero where `use` is off. Logs (m, C, K)."""
     for i in range(codes.shape[0]):
         for y in range(out.shape[1]):
             out[i, y] = 0.0
@@ -90,7 +110,7 @@ def add_evidence(codes: Int8Array, logs: FloatArray, weights: FloatArray, use: B
                 if z >= 0:
                     w = weights[i, j]
                     for y in range(out.shape[1]):
-                        out[i, y] += w * logs[j, y, z]
+                        out[i, y] += w * logs[j, z, y]
 
 
 @kernel
@@ -107,29 +127,42 @@ def add_model(
 ) -> None:
     """Log-likelihood of the votes by label, if the label changed (`moved`) and if it is the one before (`stayed`).
 
-    A source repeats its last vote with probability ``repeats[0, source]`` if the label stayed, ``repeats[1, source]``
-    if it changed.
+    Logs are (m, C, K) and (n_edges, C, C, K). A source repeats its last vote with probability ``repeats[0, source]``
+    if the label stayed, ``repeats[1, source]`` if it changed. Where none does, `stayed` is empty: it is the same.
     """
+    K = moved.shape[1]
+    value = np.empty(K)
+    apart = len(stayed) > 0
     for i in range(codes.shape[0]):
-        for y in range(moved.shape[1]):
+        for y in range(K):
             moved[i, y] = 0.0
-            stayed[i, y] = 0.0
+        if apart:
+            for y in range(K):
+                stayed[i, y] = 0.0
         for j in range(codes.shape[1]):
             z = codes[i, j]
             if z < 0:
                 continue
             above = codes[i, parents[j]] if parents[j] >= 0 else -1
-            before = codes[i - 1, j] if not starts[i] else -1
-            for y in range(moved.shape[1]):
-                value = edge_logs[slots[j], y, above, z] if above >= 0 else logs[j, y, z]
-                if repeats[0, j] > 0.0 and before >= 0:
-                    fresh = np.exp(value)
-                    again = 1.0 if before == z else 0.0
-                    stayed[i, y] += np.log(max((1.0 - repeats[0, j]) * fresh + repeats[0, j] * again, 1e-300))
-                    moved[i, y] += np.log(max((1.0 - repeats[1, j]) * fresh + repeats[1, j] * again, 1e-300))
-                else:
-                    stayed[i, y] += value
-                    moved[i, y] += value
+            if above >= 0:
+                for y in range(K):
+                    value[y] = edge_logs[slots[j], above, z, y]
+            else:
+                for y in range(K):
+                    value[y] = logs[j, z, y]
+            before = codes[i - 1, j] if apart and not starts[i] else -1
+            if before < 0 or repeats[0, j] <= 0.0:
+                for y in range(K):
+                    moved[i, y] += value[y]
+                if apart:
+                    for y in range(K):
+                        stayed[i, y] += value[y]
+                continue
+            again = 1.0 if before == z else 0.0
+            for y in range(K):
+                fresh = np.exp(value[y])
+                stayed[i, y] += np.log(max((1.0 - repeats[0, j]) * fresh + repeats[0, j] * again, 1e-300))
+                moved[i, y] += np.log(max((1.0 - repeats[1, j]) * fresh + repeats[1, j] * again, 1e-300))
 
 
 @kernel
@@ -145,21 +178,27 @@ def smooth(
 ) -> None:
     """Forward and backward: marginals `labels`, expected `steps`, and P(label before = label) as `kept`.
 
-    `kept` may be empty. Messages are scaled at every element and floored, so that contradictory evidence is shared.
+    `kept` may be empty, and so may `stayed` if it is the same as `moved`. Messages are scaled at every element and
+    floored, so that contradictory evidence is shared.
     """
     n, K = moved.shape
+    apart = len(stayed) > 0
     forward = np.empty((n, K))
     scale = np.empty(n)
     jump = np.empty((n, K))
-    hold = np.empty((n, K))
+    hold = np.empty((n, K)) if apart else jump
     for t in range(n):
         most = -np.inf
         for y in range(K):
-            most = max(most, moved[t, y], stayed[t, y])
-        total = 0.0
+            most = max(most, moved[t, y])
+            if apart:
+                most = max(most, stayed[t, y])
         for y in range(K):
             jump[t, y] = np.exp(moved[t, y] - most)
-            hold[t, y] = np.exp(stayed[t, y] - most)
+            if apart:
+                hold[t, y] = np.exp(stayed[t, y] - most)
+        total = 0.0
+        for y in range(K):
             if starts[t]:
                 value = initial[y] * jump[t, y]
             else:
@@ -200,22 +239,32 @@ def smooth(
 
 
 @kernel
-def find_weights(codes: Int8Array, similar: FloatArray, silent: int, shared: float, weights: FloatArray) -> None:
-    """Weight of every vote: 1 / (1 + near-copies that spoke), and the design effect of the votes that remain."""
+def weigh(
+    codes: Int8Array, i: int, similar: FloatArray, copied: BoolArray, silent: int, shared: float, weights: FloatArray
+) -> None:
+    """Weights of the votes on one element: 1 / (1 + near-copies that spoke), and the design effect of what remains."""
     m = codes.shape[1]
-    for i in range(codes.shape[0]):
-        effective = 0.0
-        for j in range(m):
-            size = 1.0
+    effective = 0.0
+    for j in range(m):
+        size = 1.0
+        if copied[j]:
             for k in range(m):
                 if k != j and codes[i, k] >= 0 and codes[i, k] != silent:
                     size += similar[j, k]
-            weights[i, j] = 1.0 / size
-            if codes[i, j] >= 0 and codes[i, j] != silent:
-                effective += 1.0 / size
-        effect = 1.0 / (1.0 + max(effective - 1.0, 0.0) * shared)
-        for j in range(m):
-            weights[i, j] *= effect
+        weights[j] = 1.0 / size
+        if codes[i, j] >= 0 and codes[i, j] != silent:
+            effective += 1.0 / size
+    effect = 1.0 / (1.0 + max(effective - 1.0, 0.0) * shared)
+    for j in range(m):
+        weights[j] *= effect
+
+
+@kernel
+def find_weights(codes: Int8Array, similar: FloatArray, silent: int, shared: float, weights: FloatArray) -> None:
+    """Weights of the votes on all elements, (n, m)."""
+    copied = np.array([row.max() > 0.0 for row in similar])
+    for i in range(codes.shape[0]):
+        weigh(codes, i, similar, copied, silent, shared, weights[i])
 
 
 @kernel
@@ -244,3 +293,208 @@ def count_shares(codes: Int8Array, split: FloatArray, weights: FloatArray, count
             if z >= 0:
                 for y in range(counts.shape[1]):
                     counts[i, y] += weights[j] * split[z, y]
+
+
+@kernel
+def expect(
+    past: int, again: float, silent: int, wrong: float, speaks: float, past_wrong: np.bool_
+) -> tuple[float, float]:
+    """P(wrong | speaks) and P(speaks) of a source that repeats its vote `past` with probability `again`."""
+    if past < 0 or again <= 0.0:
+        return wrong, speaks
+    spoke = 1.0 if past != silent else 0.0
+    speaking = (1.0 - again) * speaks + again * spoke
+    joint = (1.0 - again) * speaks * wrong + (again if spoke > 0.0 and past_wrong else 0.0)
+    return min(max(joint / max(speaking, 1e-12), 1e-3), 1 - 1e-3), speaking
+
+
+@kernel
+def add_pairs(weight: float, n: int, who: IntArray, left: FloatArray, spread: FloatArray, sums: FloatArray) -> None:
+    """Add all pairs of the first `n` residuals to sums of products, of scales and of squares (lower triangle)."""
+    for a in range(n):
+        one = weight * left[a]
+        scale = weight * spread[a]
+        square = one * left[a]
+        for b in range(a + 1):
+            sums[0, who[a], who[b]] += one * left[b]
+            sums[1, who[a], who[b]] += scale * spread[b]
+            sums[2, who[a], who[b]] += square * left[b] * left[b]
+
+
+@kernel
+def add_residuals(
+    codes: Int8Array,
+    starts: BoolArray,
+    labels: FloatArray,
+    kept: FloatArray,
+    rates: FloatArray,
+    is_wrong: BoolArray,
+    silent: int,
+    repeats: FloatArray,
+    errors: FloatArray,
+    speaking: FloatArray,
+) -> None:
+    """Products of the residuals of two sources on one element: of being wrong, and of speaking at all.
+
+    `rates` are P(wrong | speaks, label) and P(speaks | label), (2, m, K). With `kept`, labels that stayed and labels
+    that changed count apart, because a repeating source repeats itself differently.
+    """
+    m = codes.shape[1]
+    who, whose = np.empty(m, dtype=np.int64), np.empty(m, dtype=np.int64)
+    left, spread, lefts, spreads = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
+    spreads_of = np.sqrt(rates * (1.0 - rates))
+    branches = 2 if len(kept) > 0 else 1
+    for i in range(codes.shape[0]):
+        for y in range(labels.shape[1]):
+            for b in range(branches):
+                weight = labels[i, y]
+                if branches == 2:
+                    weight = kept[i, y] if b == 0 else labels[i, y] - kept[i, y]
+                if weight < _NEGLIGIBLE:
+                    continue
+                n, asked = 0, 0
+                for j in range(m):
+                    z = codes[i, j]
+                    if z < 0:
+                        continue
+                    past = codes[i - 1, j] if not starts[i] else -1
+                    wrong, speaks = expect(
+                        past, repeats[b, j], silent, rates[0, j, y], rates[1, j, y], is_wrong[max(past, 0), y]
+                    )
+                    usual = past < 0 or repeats[b, j] <= 0.0
+                    if z != silent:
+                        who[n] = j
+                        left[n] = (1.0 if is_wrong[z, y] else 0.0) - wrong
+                        spread[n] = spreads_of[0, j, y] if usual else np.sqrt(wrong * (1.0 - wrong))
+                        n += 1
+                    if speaks < 1.0:
+                        whose[asked] = j
+                        lefts[asked] = (0.0 if z == silent else 1.0) - speaks
+                        spreads[asked] = spreads_of[1, j, y] if usual else np.sqrt(speaks * (1.0 - speaks))
+                        asked += 1
+                add_pairs(weight, n, who, left, spread, errors)
+                add_pairs(weight, asked, whose, lefts, spreads, speaking)
+
+
+@kernel
+def add_lagged(
+    codes: Int8Array,
+    starts: BoolArray,
+    kept: FloatArray,
+    rates: FloatArray,
+    marginal: FloatArray,
+    is_wrong: BoolArray,
+    silent: int,
+    repeats: FloatArray,
+    sums: FloatArray,
+) -> None:
+    """Products of the residual error of a source (row) and of another one element earlier, where the label stayed."""
+    m = codes.shape[1]
+    spreads = np.sqrt(marginal * (1.0 - marginal))
+    for i in range(codes.shape[0]):
+        if starts[i]:
+            continue
+        for y in range(kept.shape[1]):
+            weight = kept[i, y]
+            if weight < _NEGLIGIBLE:
+                continue
+            for j in range(m):
+                z, own = codes[i, j], codes[i - 1, j]
+                if z < 0 or z == silent:
+                    continue
+                wrong, _ = expect(own, repeats[0, j], silent, rates[0, j, y], rates[1, j, y], is_wrong[max(own, 0), y])
+                one = weight * ((1.0 if is_wrong[z, y] else 0.0) - wrong)
+                scale = weight * np.sqrt(wrong * (1.0 - wrong))
+                square = one * one / weight
+                for k in range(m):
+                    past = codes[i - 1, k]
+                    if past < 0 or past == silent:
+                        continue
+                    before = (1.0 if is_wrong[past, y] else 0.0) - marginal[k, y]
+                    sums[0, j, k] += one * before
+                    sums[1, j, k] += scale * spreads[k, y]
+                    sums[2, j, k] += square * before * before
+
+
+@kernel
+def look_alone(
+    codes: Int8Array,
+    known: Int8Array,
+    lasting: FloatArray,
+    similar: FloatArray,
+    shared: float,
+    logs: FloatArray,
+    split: FloatArray,
+    balance: FloatArray,
+    background: int,
+    share_prior: float,
+    persistence: float,
+    views: FloatArray,
+    chained: FloatArray,
+) -> None:
+    """Smoothed vote share plus discounted posterior of every element, and the evidence that it brings into a chain.
+
+    Logs are (m, C, K); `lasting` says what of a vote counts in time (may be empty: all of it).
+    """
+    n, m = codes.shape
+    K = len(balance)
+    silent = K
+    weights = np.ones(m)
+    copied = np.array([row.max() > 0.0 for row in similar])
+    plain = not copied.any() and len(lasting) == 0
+    copy_weights = np.array([1.0 / (1.0 + row.sum()) for row in similar])
+    alone, counts, log_balance = np.empty(K), np.empty(K), np.log(np.maximum(balance, 1e-300))
+    for i in range(n):
+        if known[i] >= 0:
+            for y in range(K):
+                chained[i, y] = -1e30
+                views[i, y] = 0.0
+            chained[i, known[i]] = 0.0
+            views[i, known[i]] = 2.0
+            continue
+        total, effect, spoken = 0.0, 1.0, 0
+        for y in range(K):
+            alone[y], counts[y], chained[i, y] = 0.0, 0.0, 0.0
+        if not plain:
+            weigh(codes, i, similar, copied, silent, shared, weights)
+        for j in range(m):
+            z = codes[i, j]
+            if z < 0:
+                continue
+            w = weights[j]
+            for y in range(K):
+                alone[y] += w * logs[j, z, y]
+            if len(lasting) > 0:
+                for y in range(K):
+                    chained[i, y] += w * lasting[i, j] * logs[j, z, y]
+            if z < silent:
+                spoken += 1
+                counts[z] += copy_weights[j]
+                total += copy_weights[j]
+            elif z > silent:
+                spoken += 1
+                total += copy_weights[j]
+                for y in range(K):
+                    counts[y] += copy_weights[j] * split[z, y]
+        if plain:
+            effect = 1.0 / (1.0 + max(spoken - 1.0, 0.0) * shared)
+        for y in range(K):
+            alone[y] *= effect
+            chained[i, y] = persistence * (chained[i, y] if len(lasting) > 0 else alone[y])
+        speaks = total > 0.0
+        if not speaks and background < 0:
+            for y in range(K):
+                alone[y], chained[i, y] = 0.0, 0.0
+        most, norm = -np.inf, 0.0
+        for y in range(K):
+            alone[y] += log_balance[y]
+            most = max(most, alone[y])
+        for y in range(K):
+            alone[y] = np.exp(alone[y] - most)
+            norm += alone[y]
+        for y in range(K):
+            single = alone[y] / norm
+            share = (counts[y] + share_prior * balance[y]) / (total + share_prior)
+            if not speaks:
+                share = single if background < 0 else (1.0 if y == background else 0.0)
+            views[i, y] = single + share

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dugong.estimate.learned import _kernels as kernels
 from dugong.tasks import Element, Resolution, TaskFinder
 from dugong.types import MISSING, BoolArray, FloatArray, Int8Array, IntArray, read_only
 from dugong.votes import SourceInfo, Votes, class_indices, positive_class
@@ -92,6 +93,16 @@ class Panel:
         """(n, m) whether a source spoke: voted and did not abstain."""
         return np.asarray((self.codes >= 0) & (self.codes != self.coding.silent))
 
+    def rows(self, chosen: BoolArray, starts: BoolArray) -> Panel:
+        """Some of the elements, in whole pieces that begin where `starts` says."""
+        return Panel(
+            coding=self.coding,
+            codes=self.codes[chosen],
+            starts=starts[chosen],
+            known=self.known[chosen],
+            lasting=None if self.lasting is None else self.lasting[chosen],
+        )
+
     def columns(self, places: IntArray) -> Panel:
         """Some of the sources."""
         return Panel(
@@ -112,6 +123,9 @@ class Reader:
         self.votes, self.sources, self.coding = votes, tuple(sources), coding
         self.offsets = votes.layout("element").offsets
         self.evidence = evidence
+        self._columns = dict(zip(votes.source_names, votes.columns, strict=True))
+        every: Int8Array = np.arange(256, dtype=np.uint8).view(np.int8)
+        self._lookup = class_indices(votes, every, coding.n_classes)
         coarse = dict.fromkeys(s.resolution for s in self.sources if not isinstance(s.resolution, Element))
         self._finders: dict[Resolution, TaskFinder] = {one: TaskFinder(votes.layout(one)) for one in coarse}
 
@@ -120,6 +134,9 @@ class Reader:
         codes = np.empty((end - begin, len(self.sources)), dtype=np.int8)
         lasting = np.ones(codes.shape) if self._finders else None
         for place, info in enumerate(self.sources):
+            if isinstance(info.resolution, Element) and info.name in self._columns:
+                kernels.fill_codes(self._columns[info.name][begin:end], self._lookup, place, codes)
+                continue
             codes[:, place], weight = self.column(info, begin, end)
             if lasting is not None and weight is not None:
                 lasting[:, place] = weight
@@ -138,11 +155,11 @@ class Reader:
 
     def column(self, info: SourceInfo, begin: int, end: int) -> tuple[Int8Array, FloatArray | None]:
         """Codes of one source, and what they count in time where its votes are spread."""
-        if info.name not in self.votes.source_names:
+        if info.name not in self._columns:
             return np.full(end - begin, -1, dtype=np.int8), None
-        column = self.votes.column(info.name)
+        column = self._columns[info.name]
         if isinstance(info.resolution, Element):
-            return class_indices(self.votes, column[begin:end], self.coding.n_classes), None
+            return self._lookup[column[begin:end].view(np.uint8)], None
         return self._spread(column, info.resolution, begin, end)
 
     def _spread(self, column: Int8Array, resolution: Resolution, begin: int, end: int) -> tuple[Int8Array, FloatArray]:

@@ -20,6 +20,7 @@ from dugong.estimate.learned.settings import PERSISTENCE, ROUNDS_STICKY, SHARE_P
 from dugong.estimate.learned.tables import (
     clamp,
     class_balance,
+    logs_of,
     make_tables,
     softmax,
     steps_to_transition,
@@ -127,24 +128,29 @@ def first_classes(balance: FloatArray, possible: Possible | None) -> FloatArray:
 
 def look(panel: Panel, views: Views) -> FloatArray:
     """The robust answer for every element of a panel, (n, K)."""
-    shares = vote_shares(panel, views.similar, views.background)
-    discounted = vote_weights(panel, views.similar, SHARED_ERRORS)
-    logs = evidence(panel, views.tables, discounted, shares.use)
-    single = softmax(logs + np.log(np.maximum(views.law.balance, 1e-300)))
-    chain = single
-    if panel.linked:
-        if panel.lasting is not None:
-            logs = evidence(panel, views.tables, in_time(panel, discounted), shares.use)
-        chain, _ = through_chain(panel, np.where(panel.known[:, np.newaxis] >= 0, logs, PERSISTENCE * logs), views.law)
-    total = shares.counts.sum(axis=1, keepdims=True)
-    smooth = np.where(
-        total > 0,
-        (shares.counts + SHARE_PRIOR * views.law.balance) / (total + SHARE_PRIOR),
-        np.where(shares.use[:, np.newaxis], shares.share, single),
+    shape, law = (len(panel), panel.coding.n_classes), views.law
+    labels, logs = np.empty(shape), np.empty(shape)
+    kernels.look_alone(
+        panel.codes,
+        panel.known,
+        np.zeros((0, 0)) if panel.lasting is None else panel.lasting,
+        views.similar,
+        SHARED_ERRORS,
+        logs_of(views.tables),
+        panel.coding.split,
+        law.balance,
+        -1 if views.background is None else views.background,
+        SHARE_PRIOR,
+        PERSISTENCE,
+        labels,
+        logs,
     )
-    known = panel.known >= 0
-    smooth[known] = shares.share[known]
-    return np.asarray((smooth + single + chain) / 3)
+    if not panel.linked:
+        logs = clamp(logs / PERSISTENCE, panel)
+        return np.asarray((labels + softmax(logs + np.log(np.maximum(law.balance, 1e-300)))) / 3)
+    labels += through_chain(panel, logs, law)[0]
+    labels /= 3
+    return labels
 
 
 def vote_weights(panel: Panel, similar: FloatArray, shared: float) -> FloatArray:
@@ -162,12 +168,13 @@ def in_time(panel: Panel, weights: FloatArray) -> FloatArray:
 def evidence(panel: Panel, tables: FloatArray, weights: FloatArray, use: BoolArray) -> FloatArray:
     """Weighted log-likelihood of the votes of every element, known labels clamped, (n, K)."""
     logs = np.empty((len(panel), panel.coding.n_classes))
-    kernels.add_evidence(panel.codes, np.log(np.maximum(tables, 1e-300)), weights, use, logs)
+    kernels.add_evidence(panel.codes, logs_of(tables), weights, use, logs)
     return clamp(logs, panel)
 
 
 def through_chain(panel: Panel, logs: FloatArray, law: Law) -> tuple[FloatArray, FloatArray]:
     """Marginals (n, K) and expected steps (K, K) of a chain with this evidence."""
     labels, steps = np.empty(logs.shape), np.zeros(law.transition.shape)
-    kernels.smooth(logs, logs, panel.starts, law.initial, law.transition, labels, steps, np.zeros((0, logs.shape[1])))
+    none = np.zeros((0, logs.shape[1]))
+    kernels.smooth(logs, none, panel.starts, law.initial, law.transition, labels, steps, none)
     return labels, steps

@@ -20,6 +20,7 @@ from dugong.estimate.learned.tables import (
     clamp,
     class_balance,
     count_tables,
+    logs_of,
     make_tables,
     softmax,
     steps_to_transition,
@@ -75,21 +76,34 @@ def first_state(setting: Setting, labels: FloatArray, use: BoolArray) -> State:
     return State(labels=labels, law=law, repeats=Repeats.none(setting.panel.n_sources))
 
 
-def run_rounds(setting: Setting, state: State, use: BoolArray, rounds: int, *, parents: IntArray, chain: bool) -> State:
+def run_rounds(
+    setting: Setting,
+    state: State,
+    use: BoolArray,
+    rounds: int,
+    *,
+    parents: IntArray,
+    chain: bool,
+    settled: float = 0.0,
+) -> State:
     """Some rounds from soft labels; `use` says which elements the first tables are made from.
 
-    Without `chain` every element stands alone: only the class balance is learned.
+    Without `chain` every element stands alone: only the class balance is learned. Rounds end early when no entry of a
+    table moves by more than `settled`.
     """
     panel = setting.panel
-    moved, stayed = np.empty(state.labels.shape), np.empty(state.labels.shape)
+    moved, none = np.empty(state.labels.shape), np.zeros((0, state.labels.shape[1]))
     for _ in range(rounds):
         tables, repeats = tables_of(setting, state, use, parents)
+        if state.single is not None and np.abs(tables.single - state.single).max(initial=0.0) < settled:
+            break
         law = _with_balance(setting, state, use)
         use = setting.everywhere()
+        stayed = np.empty(moved.shape) if repeats else none
         kernels.add_model(
             panel.codes,
-            np.log(np.maximum(tables.single, 1e-300)),
-            np.log(np.maximum(tables.edges, 1e-300)),
+            logs_of(tables.single),
+            logs_of(tables.edges),
             tables.slots,
             parents,
             repeats.rates,
@@ -98,7 +112,8 @@ def run_rounds(setting: Setting, state: State, use: BoolArray, rounds: int, *, p
             stayed,
         )
         clamp(moved, panel)
-        clamp(stayed, panel)
+        if repeats:
+            clamp(stayed, panel)
         through = _through_chain if chain and panel.linked else _alone
         labels, law, kept = through(setting, law, moved, stayed)
         state = State(labels=labels, law=law, repeats=repeats, kept=kept, single=tables.single)

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from dugong.estimate.learned import _kernels as kernels
 from dugong.estimate.learned.panel import Panel, Reader, stack
 from dugong.estimate.learned.settings import CHUNK, SAMPLE
 from dugong.infer.blocks import block_bounds
-from dugong.moments._kernels import hash_sequences, spread_duplicates
-from dugong.types import AnyArray, Int8Array, IntArray
-
-_SPREAD = np.uint64(0xFF51AFD7ED558CCD)
-_SALT = np.uint64(0xC4CEB9FE1A85EC53)
+from dugong.types import AnyArray, BoolArray, Int8Array, IntArray
 
 
 def read_sample(reader: Reader, most: int = SAMPLE) -> Panel:
@@ -24,8 +21,15 @@ def read_sample(reader: Reader, most: int = SAMPLE) -> Panel:
     if n_elements <= most:
         return reader.read(0, n_elements)
     borders = _borders(reader.offsets)
-    chosen = np.flatnonzero(spread_duplicates(_hashes(reader, borders), -(-n_elements // most)) == 0)
-    return stack([reader.read(int(borders[p]), int(borders[p + 1])) for p in chosen])
+    chosen = _every(_hashes(reader, borders), -(-n_elements // most))
+    begins = np.zeros(n_elements, dtype=np.bool_)
+    begins[borders[:-1][np.diff(borders) > 0]] = True
+    rows = np.repeat(chosen, np.diff(borders))
+    parts = []
+    for first, last in block_bounds(np.diff(reader.offsets)):
+        begin, end = int(reader.offsets[first]), int(reader.offsets[last])
+        parts.append(reader.read(begin, end).rows(rows[begin:end], begins[begin:end]))
+    return stack(parts)
 
 
 def _borders(offsets: IntArray) -> IntArray:
@@ -37,14 +41,25 @@ def _borders(offsets: IntArray) -> IntArray:
     return np.concatenate([offsets[:-1][owner] + inside * CHUNK, offsets[-1:]])
 
 
+def _every(hashes: AnyArray, n: int) -> BoolArray:
+    """Every n-th piece by its hash; of pieces with the same content every n-th as well."""
+    order = np.argsort(hashes, kind="stable")
+    ordered = hashes[order]
+    first = np.concatenate([[True], ordered[1:] != ordered[:-1]])
+    place = np.arange(len(ordered))
+    copies = place - np.maximum.accumulate(np.where(first, place, 0))
+    chosen = np.empty(len(hashes), dtype=np.bool_)
+    chosen[order] = ((ordered >> np.uint64(32)) + copies.astype(np.uint64)) % np.uint64(n) == 0
+    return chosen
+
+
 def _hashes(reader: Reader, borders: IntArray) -> AnyArray:
     """One number per piece: the sum over sources of a hash of their votes, so that no order enters."""
     total = np.zeros(len(borders) - 1, dtype=np.uint64)
-    for place in range(len(reader.sources) + 1):
-        own = np.zeros(len(total), dtype=np.uint64)
-        hash_sequences(_whole_column(reader, place), borders, own)
-        own = (own ^ (own >> np.uint64(33))) * _SPREAD
-        total += (own ^ (own >> np.uint64(29))) * (_SALT if place == len(reader.sources) else np.uint64(1))
+    for place in range(len(reader.sources)):
+        kernels.add_hashes(_whole_column(reader, place), borders, np.uint64(0), total)
+    if reader.evidence is not None:
+        kernels.add_hashes(_whole_column(reader, len(reader.sources)), borders, np.uint64(1), total)
     return total
 
 

@@ -25,6 +25,7 @@ from dugong.estimate.learned.settings import (
     ROUNDS_CHAIN,
     ROUNDS_MORE,
     SELF_EDGE,
+    SETTLED,
     STRONG_EDGE,
     TESTABLE,
     WEAK_EDGE,
@@ -73,7 +74,7 @@ def search(setting: Setting, shares: Shares) -> Finding:
         again = _attempt(setting, shares, forest, strength)
         found = again if again.trust > found.trust else found
     if found.trust > 0:
-        found = replace(found, state=_rounds(setting, found.state, ROUNDS_MORE, found.forest))
+        found = replace(found, state=_rounds(setting, found.state, ROUNDS_MORE, found.forest, SETTLED))
     return found
 
 
@@ -83,8 +84,9 @@ def _independent(setting: Setting, shares: Shares, forest: Forest) -> State:
     return run_rounds(setting, start, shares.use, ROUNDS_ALONE, parents=forest.parents, chain=False)
 
 
-def _rounds(setting: Setting, state: State, rounds: int, forest: Forest) -> State:
-    return run_rounds(setting, state, setting.everywhere(), rounds, parents=forest.parents, chain=True)
+def _rounds(setting: Setting, state: State, rounds: int, forest: Forest, settled: float = 0.0) -> State:
+    everywhere = setting.everywhere()
+    return run_rounds(setting, state, everywhere, rounds, parents=forest.parents, chain=True, settled=settled)
 
 
 def _attempt(setting: Setting, shares: Shares, forest: Forest, strength: FloatArray) -> Finding:

@@ -34,9 +34,9 @@ class Tables:
 
 def count_tables(panel: Panel, labels: FloatArray, use: BoolArray) -> FloatArray:
     """Expected votes by label, (m, K, C)."""
-    counts = np.zeros((panel.n_sources, panel.coding.n_classes, panel.coding.n_columns))
+    counts = np.zeros((panel.n_sources, panel.coding.n_columns, panel.coding.n_classes))
     kernels.count_votes(panel.codes, labels, use, counts)
-    return counts
+    return np.ascontiguousarray(counts.swapaxes(1, 2))
 
 
 def make_tables(
@@ -77,7 +77,7 @@ def smoothed(counts: FloatArray) -> FloatArray:
 
 def class_balance(labels: FloatArray, use: BoolArray) -> FloatArray:
     """Share of every class, with one pseudo-element each."""
-    return np.asarray((labels[use].sum(axis=0) + 1) / (use.sum() + labels.shape[1]))
+    return np.asarray((use.astype(np.float64) @ labels + 1) / (use.sum() + labels.shape[1]))
 
 
 def steps_to_transition(steps: FloatArray, balance: FloatArray, possible: BoolArray | None) -> FloatArray:
@@ -86,6 +86,11 @@ def steps_to_transition(steps: FloatArray, balance: FloatArray, possible: BoolAr
     if possible is not None:
         rows = np.where(possible, rows, 0.0)
     return np.asarray(rows / rows.sum(axis=1, keepdims=True))
+
+
+def logs_of(tables: FloatArray) -> FloatArray:
+    """Logarithms of tables (..., K, ..., C) as kernels look them up: the label last."""
+    return np.ascontiguousarray(np.log(np.maximum(np.moveaxis(tables, 1, -1), 1e-300)))
 
 
 def softmax(logs: FloatArray) -> FloatArray:
