@@ -65,9 +65,7 @@ def write_page(folder: Path, text: str) -> Path:
 
 
 def test_blocks_share_a_namespace_and_keep_their_lines(tmp_path: Path) -> None:
-    page = write_page(
-        tmp_path, "# A\n\n```python\nx = 1\n```\n\n- item\n\n  ```python\n  assert x == 1\n  ```\n"
-    )
+    page = write_page(tmp_path, "# A\n\n```python\nx = 1\n```\n\n- item\n\n  ```python\n  assert x == 1\n  ```\n")
     assert [block.line for block in read_blocks(page)] == [4, 10]
     assert run_page(page, "snippets_shared") == 2
 

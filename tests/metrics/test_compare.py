@@ -50,16 +50,12 @@ def test_the_reverse_is_called_worse(world):
     for one, other in zip(result.differences, forward.differences, strict=True):
         assert one.value == -other.value
         if one.interval is not None:
-            np.testing.assert_allclose(
-                one.interval, [-other.interval[1], -other.interval[0]], rtol=1e-9, atol=1e-12
-            )
+            np.testing.assert_allclose(one.interval, [-other.interval[1], -other.interval[0]], rtol=1e-9, atol=1e-12)
 
 
 def test_a_method_of_the_same_quality_is_not_better(world):
     gold, lengths, method, difficulty = world
-    result = compare(
-        {"majority": method(difficulty, 0.8), "model": method(difficulty, 0.8)}, gold, lengths=lengths
-    )
+    result = compare({"majority": method(difficulty, 0.8), "model": method(difficulty, 0.8)}, gold, lengths=lengths)
     assert result.better is False
     assert result.verdict.startswith("model is not better than majority on these labels: accuracy ")
     assert {result.difference(name).finding for name in ("accuracy", "f1", "brier", "log_loss")} == {"level"}
@@ -93,9 +89,7 @@ def test_paired_interval_of_accuracy_is_that_of_paired_sequence_means(world):
     expected = stats.t.interval(0.9, 39, loc=gap.mean(), scale=stats.sem(gap))
     np.testing.assert_allclose(result.difference("accuracy").interval, expected, rtol=1e-9, atol=1e-12)
     unpaired = np.ptp(result["a"].interval("accuracy"))
-    shared = compare(
-        {"a": one, "b": np.where(np.arange(2000)[:, None] < 40, other, one)}, gold, lengths=lengths
-    )
+    shared = compare({"a": one, "b": np.where(np.arange(2000)[:, None] < 40, other, one)}, gold, lengths=lengths)
     assert np.ptp(shared.difference("accuracy").interval) < unpaired / 5
 
 
@@ -134,9 +128,7 @@ def test_hard_labels_are_compared_in_what_both_have(world):
 
 def test_plain_data_survives_json(world):
     gold, lengths, method, difficulty = world
-    data = compare(
-        {"a": method(difficulty, 0.8), "b": method(difficulty, 0.8)}, gold, lengths=lengths
-    ).to_dict()
+    data = compare({"a": method(difficulty, 0.8), "b": method(difficulty, 0.8)}, gold, lengths=lengths).to_dict()
     assert json.loads(json.dumps(data, allow_nan=False)) == data
     assert (data["first"], data["last"]) == ("a", "b")
     assert {row["name"] for row in data["differences"]} >= {"accuracy", "f1", "brier", "log_loss", "event_f1"}

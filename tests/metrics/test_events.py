@@ -71,9 +71,7 @@ def ragged(draw: st.DrawFn, n_classes: int = 3) -> tuple[list[int], list[int], l
     n = sum(lengths)
     rows = []
     for _ in range(2):
-        pieces = draw(
-            st.lists(st.tuples(st.integers(0, n_classes), st.integers(1, 5)), min_size=n, max_size=n)
-        )
+        pieces = draw(st.lists(st.tuples(st.integers(0, n_classes), st.integers(1, 5)), min_size=n, max_size=n))
         rows.append([value for value, times in pieces for _ in range(times)][:n])
     if not any(rows[0]):
         rows[0][0] = 1
@@ -139,9 +137,7 @@ def test_no_lengths_no_event_scores_and_the_table_says_why():
 def test_more_classes_without_background_make_every_class_an_event():
     labels, gold = [1, 1, 2, 3], [1, 1, 2, 2]
     result = evaluate(labels, gold, lengths=[4])
-    assert result.event_f1 == pytest.approx(
-        4 / 5, rel=1e-12
-    )  # 3 labelled, 2 gold, both matched (IoU 1 and .5)
+    assert result.event_f1 == pytest.approx(4 / 5, rel=1e-12)  # 3 labelled, 2 gold, both matched (IoU 1 and .5)
     without = evaluate(labels, gold, lengths=[4], background=1)
     assert without.event_f1 == pytest.approx(2 / 3, rel=1e-12)
 
@@ -226,6 +222,4 @@ def test_contested_pairs_of_a_long_regular_pattern():
     pairs = loop_match(one, other, 1 / 3)
     assert (len(one), len(other), len(pairs)) == (100, 101, 100)
     assert result.event_f1 == pytest.approx(2 * 100 / 201, rel=1e-12)
-    assert result.onset_error == pytest.approx(
-        sum(abs(one[i][0] - other[j][0]) for i, j in pairs) / 100, rel=1e-12
-    )
+    assert result.onset_error == pytest.approx(sum(abs(one[i][0] - other[j][0]) for i, j in pairs) / 100, rel=1e-12)

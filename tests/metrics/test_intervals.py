@@ -28,8 +28,7 @@ def test_intervals_equal_leaving_each_sequence_out_by_hand(rng):
     result = evaluate(probabilities, gold, lengths=lengths, confidence=0.9)
     sequence = np.repeat(np.arange(7), lengths)
     without = [
-        evaluate(probabilities[sequence != g], gold[sequence != g], lengths=np.delete(lengths, g))
-        for g in range(7)
+        evaluate(probabilities[sequence != g], gold[sequence != g], lengths=np.delete(lengths, g)) for g in range(7)
     ]
     for name in ("accuracy", "f1", "event_f1", "brier", "log_loss", "ece", "onset_error"):
         to, back = (np.log, np.exp)

@@ -63,9 +63,7 @@ def test_twice_is_the_same(world):
 
 @given(worlds())
 def test_perfect_labels_are_perfect(world):
-    columns = np.searchsorted(
-        world["classes"], np.where(world["gold"] == 0, world["classes"][0], world["gold"])
-    )
+    columns = np.searchsorted(world["classes"], np.where(world["gold"] == 0, world["classes"][0], world["gold"]))
     result = run(world | {"probabilities": np.eye(len(world["classes"]))[columns]})
     for score in result.scores:
         best = 0.0 if score.name in ("brier", "log_loss", "ece", "onset_error", "offset_error") else 1.0

@@ -49,6 +49,4 @@ def bio_scheme(names: Sequence[str]) -> BioScheme | None:
     types = tuple(dict.fromkeys(tag[2:] for tag in tags))
     type_of = np.array([-1 if name == "O" else types.index(name[2:]) for name in names])
     begins = np.array([name.startswith("B-") for name in names])
-    return BioScheme(
-        types=types, outside=list(names).index("O"), type_of=read_only(type_of), begins=read_only(begins)
-    )
+    return BioScheme(types=types, outside=list(names).index("O"), type_of=read_only(type_of), begins=read_only(begins))

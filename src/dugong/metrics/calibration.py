@@ -85,9 +85,7 @@ def calibration_sums(case: Case, n_bins: int) -> Sums:
     edges = np.linspace(0.0, 1.0, n_bins + 1)
     probability, happened = _promised_and_happened(case)
     group = case.layout.by_group(np.flatnonzero(case.known))
-    flat = sum_by(
-        group * n_bins + _bins(probability, edges), case.layout.n_groups * n_bins, probability - happened
-    )
+    flat = sum_by(group * n_bins + _bins(probability, edges), case.layout.n_groups * n_bins, probability - happened)
     return {"gaps": flat.reshape(case.layout.n_groups, n_bins)}
 
 

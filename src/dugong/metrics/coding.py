@@ -117,9 +117,7 @@ def _said(classes: Classes | None) -> tuple[tuple[str, ...] | None, bool]:
             return _distinct([str(classes[value]) for value in expected]), True
         return _default_names(len(given)), True
     if isinstance(classes, Mapping) or not all(isinstance(item, str) for item in given):
-        raise LabelError(
-            f"classes must be all names, all values, or a mapping of value to name; found {given!r}."
-        )
+        raise LabelError(f"classes must be all names, all values, or a mapping of value to name; found {given!r}.")
     return _distinct([str(item) for item in given]), False
 
 

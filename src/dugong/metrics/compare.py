@@ -108,9 +108,7 @@ class Comparison:
         for one in self.differences:
             if one.name == score:
                 return one
-        raise KeyError(
-            f"{score!r} is not in both methods; compared: {[one.name for one in self.differences]}"
-        )
+        raise KeyError(f"{score!r} is not in both methods; compared: {[one.name for one in self.differences]}")
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that JSON can hold."""
@@ -184,9 +182,7 @@ def compare(
         raise LabelError(f"a comparison needs at least two methods; found {list(methods)}.")
     given, truth = {name: read_labels(labels, name) for name, labels in methods.items()}, read_gold(gold)
     layout = make_layout(len(truth), lengths, groups)
-    coding = make_coding(
-        list(given.values()), truth, classes=classes, positive=positive, background=background
-    )
+    coding = make_coding(list(given.values()), truth, classes=classes, positive=positive, background=background)
     cases = [make_case(labels, truth, coding, layout, name) for name, labels in given.items()]
     sums = [sums_of(case, iou=iou, n_bins=n_bins) for case in cases]
     differences = _differences(cases[0], sums[0], sums[-1], confidence)
@@ -241,10 +237,7 @@ def _finding(name: str, interval: Interval | None) -> Finding:
 def _verdict(first: str, last: str, differences: tuple[Difference, ...]) -> tuple[str, bool | None]:
     """Return one sentence on the decisive scores, and whether the last method is better."""
     decisive = [one for one in differences if one.name in DECISIVE]
-    found = {
-        finding: [one for one in decisive if one.finding == finding]
-        for finding in ("better", "worse", "unknown")
-    }
+    found = {finding: [one for one in decisive if one.finding == finding] for finding in ("better", "worse", "unknown")}
     rest = [one for one in decisive if one.finding != "better"]
     if found["better"] and found["worse"]:
         others = [one for one in rest if one.finding != "worse"]

@@ -69,9 +69,7 @@ def element_scores(sums: Sums, foreground: BoolArray, *, macro: bool) -> Sums:
     return scores
 
 
-def f_scores(
-    hits: FloatArray, labelled: FloatArray, gold: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def f_scores(hits: FloatArray, labelled: FloatArray, gold: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return precision, recall and F1 = 2 hits / (labelled + gold); 0/0 is NaN."""
     return ratio(hits, labelled), ratio(hits, gold), ratio(2.0 * hits, labelled + gold)
 

@@ -83,9 +83,7 @@ def evaluate(
     layout = make_layout(len(truth), lengths, groups)
     coding = make_coding([given], truth, classes=classes, positive=positive, background=background)
     case = make_case(given, truth, coding, layout)
-    return evaluate_case(
-        case, sums_of(case, iou=iou, n_bins=n_bins), iou=iou, n_bins=n_bins, confidence=confidence
-    )
+    return evaluate_case(case, sums_of(case, iou=iou, n_bins=n_bins), iou=iou, n_bins=n_bins, confidence=confidence)
 
 
 def check_options(*, iou: float, n_bins: int, confidence: float) -> None:
@@ -133,9 +131,7 @@ def _with_intervals(case: Case, sums: Sums, confidence: float) -> tuple[tuple[Sc
                 missing.setdefault(reason, []).append(name)
         scores.append(Score(name=name, value=plain, interval=interval))
     if not without:
-        return tuple(scores), [
-            "no intervals: give lengths=... (or groups=...), elements alone are not independent"
-        ]
+        return tuple(scores), ["no intervals: give lengths=... (or groups=...), elements alone are not independent"]
     return tuple(scores), [
         f"no interval: {reason} ({'all scores' if len(names) == len(values) else ', '.join(names)})"
         for reason, names in missing.items()
@@ -169,9 +165,7 @@ def _about_labels(case: Case, totals: Sums) -> list[str]:
     notes = []
     n_abstained = int(totals["known"] - totals["labelled"].sum())
     if n_abstained:
-        notes.append(
-            f"{n_abstained:,} labels abstain (0) where gold is known: counted as wrong, and as no label"
-        )
+        notes.append(f"{n_abstained:,} labels abstain (0) where gold is known: counted as wrong, and as no label")
     if case.n_tied:
         notes.append(f"{case.n_tied:,} elements have equally probable classes: the first of them is chosen")
     if len(case.coding.names) > 2 and totals["gold"][-1] == 0 and not np.all(case.known):

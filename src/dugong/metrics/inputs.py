@@ -128,9 +128,7 @@ def make_layout(n_elements: int, lengths: ArrayLike | None, groups: ArrayLike | 
 def make_case(labels: AnyArray, gold: IntArray, coding: Coding, layout: Layout, name: str = "labels") -> Case:
     """Put checked labels and checked gold side by side."""
     if len(labels) != len(gold):
-        raise LabelError(
-            f"{name} and gold must have one entry per element each; found {len(labels)} and {len(gold)}."
-        )
+        raise LabelError(f"{name} and gold must have one entry per element each; found {len(labels)} and {len(gold)}.")
     _in_classes(gold, coding, "gold")
     known = gold != 0
     if not known.any():
@@ -217,9 +215,7 @@ def _element_groups(groups: AnyArray, offsets: IntArray | None, n_elements: int)
     n_sequences = None if offsets is None else len(offsets) - 1
     if groups.ndim != 1 or len(groups) not in (n_sequences, n_elements):
         per_sequence = "" if n_sequences is None else f"per sequence ({n_sequences}) or "
-        raise LabelError(
-            f"groups must be given {per_sequence}per element ({n_elements}); found shape {groups.shape}."
-        )
+        raise LabelError(f"groups must be given {per_sequence}per element ({n_elements}); found shape {groups.shape}.")
     numbers: Any = np.unique(groups, return_inverse=True)[1]
     if offsets is not None and len(groups) == n_sequences:
         numbers = np.repeat(numbers, np.diff(offsets))
@@ -234,11 +230,7 @@ def _in_classes(values: IntArray, coding: Coding, name: str) -> None:
         raise LabelError(
             f"{name} must be one of the classes {coding.values.tolist()}, or 0 for unknown; found "
             f"{int(wrong.sum())} other values, the first at element {first} (value {values[first]}).\n"
-            + (
-                "  Two classes are coded -1 and +1."
-                if two
-                else "  If classes are coded 0..K-1 and -1, add 1."
-            )
+            + ("  Two classes are coded -1 and +1." if two else "  If classes are coded 0..K-1 and -1, add 1.")
         )
 
 

@@ -80,9 +80,7 @@ class Evaluation:
         for score in self.scores:
             if score.name == name:
                 return score
-        raise KeyError(
-            f"{name!r} was not measured; measured: {', '.join(score.name for score in self.scores)}"
-        )
+        raise KeyError(f"{name!r} was not measured; measured: {', '.join(score.name for score in self.scores)}")
 
     def __contains__(self, name: object) -> bool:
         return any(score.name == name for score in self.scores)
