@@ -1,0 +1,53 @@
+"""Everybody on the same votes: one process per competitor and scene, one thread each, with a cap on time."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from benchmarks.peers_setup import PYTHON, ROOT
+from benchmarks.scenes import Scene
+
+OURS = {"dugong": "ours", "dugong, all learned": "ours_learned", "majority vote": "majority"}
+PEERS = {
+    "pomegranate HMM": "pomegranate_hmm",
+    "hmmlearn": "hmmlearn_hmm",
+    "Snorkel": "snorkel_model",
+    "FlyingSquid": "flyingsquid_chain",
+    "crowd-kit Dawid-Skene": "dawid_skene",
+    "skweak HMM": "skweak_hmm",
+    "numbskull": "numbskull_dp",
+}
+ONE_THREAD = dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "POLARS_MAX_THREADS"), "1"
+)
+
+
+def measure(name: str, scene: Scene, data: Path, cap: float, threads: int = 1) -> dict[str, Any]:
+    """One row: CPU seconds, memory and Brier ratio, or why there is none."""
+    own = name in OURS
+    adapter = Path(__file__).parent / "peers" / f"{(OURS if own else PEERS)[name]}.py"
+    python = sys.executable if own else str(PYTHON)
+    row: dict[str, Any] = {"name": name, "scene": scene.name, "scenario": scene.scenario, "threads": threads}
+    row |= {"n": scene.n_sequences, "T": scene.n_elements}
+    environment = {**os.environ, **dict.fromkeys(ONE_THREAD, str(threads))}
+    if own:
+        environment["PYTHONPATH"] = str(ROOT)
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "out.json"
+        command = [python, "-W", "ignore", str(Path(__file__).parent / "child.py"), str(adapter), str(data), str(out)]
+        try:
+            done = subprocess.run(
+                command, cwd=folder, env=environment, timeout=cap, capture_output=True, text=True, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return row | {"failed": f"over {cap:.0f} s"}
+        if done.returncode or not out.exists():
+            lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+            return row | {"failed": lines[-1][:160]}
+        return row | json.loads(out.read_text())
