@@ -43,11 +43,11 @@ def plot_votes(votes: Votes, sequence: int = 0, *, gold: Any = None, ax: Axes | 
         places = np.arange(len(labels))
         _ribbon(ax, len(names), places, places + 1, places_of(labels, votes), votes.n_classes)
         names.append("gold")
-    ax.set_yticks(range(len(names)), names)
+    ax.set_yticks(range(len(names)), [_words(one) for one in names])
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.set_xlim(0, max(int(chosen.lengths[0]), 1))
     ax.set_xlabel("element")
-    ax.set_title(f"sequence {votes.sequence_ids[sequence]}")
+    ax.set_title(_words(f"sequence {votes.sequence_ids[sequence]}"))
     return ax
 
 
@@ -59,7 +59,7 @@ def plot_labels(model: LabelModel, votes: Votes, sequence: int = 0, *, ax: Axes 
     colours, names = class_colours(votes.n_classes)[0], label_names(votes, Element())
     edges = np.arange(len(law) + 1)
     for place in (1,) if votes.n_classes == 2 else range(votes.n_classes):
-        ax.stairs(law[:, place], edges, color=colours[place], label=f"P({names[place]})", linewidth=1.5)
+        ax.stairs(law[:, place], edges, color=colours[place], label=_words(f"P({names[place]})"), linewidth=1.5)
     ax.set_ylim(-0.02, 1.02)
     ax.set_xlim(0, max(len(law), 1))
     ax.set_xlabel("element")
@@ -78,7 +78,7 @@ def plot_accuracies(report: Report, *, ax: Axes | None = None) -> Axes:
         ax.plot(part.right, place, "o", color="C0")
         if part.empirical is not None:
             ax.plot(part.empirical, place, "D", markerfacecolor="none", markeredgecolor="black")
-    ax.set_yticks(range(len(rows)), [f"{source}: {part.label}" for source, part in rows])
+    ax.set_yticks(range(len(rows)), [_words(f"{source}: {part.label}") for source, part in rows])
     ax.set_ylim(len(rows) - 0.5, -0.5)
     ax.set_xlim(0, 1)
     ax.set_xlabel("P(vote | label)")
@@ -94,7 +94,7 @@ def plot_agreement(report: Report, *, residual: bool = False, ax: Axes | None = 
     style = {"cmap": "RdBu_r", "vmin": -limit, "vmax": limit} if residual else {"cmap": "viridis", "vmin": 0, "vmax": 1}
     picture = ax.imshow(values, **style)  # type: ignore[arg-type]
     ax.set_xticks(range(len(found.names)), [str(place + 1) for place in range(len(found.names))])
-    ax.set_yticks(range(len(found.names)), [f"{name} {place + 1}" for place, name in enumerate(found.names)])
+    ax.set_yticks(range(len(found.names)), [_words(f"{name} {place + 1}") for place, name in enumerate(found.names)])
     ax.figure.colorbar(picture, ax=ax)
     return ax
 
@@ -108,10 +108,15 @@ def plot_reliability(report: Report, *, ax: Axes | None = None) -> Axes:
         both = zip(found.mean_probability, found.frequency, strict=True)
         pairs = [(p, f) for p, f in both if p is not None and f is not None]
         ax.plot([p for p, _ in pairs], [f for _, f in pairs], "o-")
-    ax.set_xlabel(f"promised: {found.of}")
+    ax.set_xlabel(_words(f"promised: {found.of}"))
     ax.set_ylabel("measured share")
     ax.set_aspect("equal")
     return ax
+
+
+def _words(text: str) -> str:
+    """Text that matplotlib does not take for a formula."""
+    return text.replace("$", r"\$")
 
 
 def _ribbon(ax: Axes, row: int, starts: Any, stops: Any, places: Any, n_classes: int) -> None:

@@ -27,25 +27,23 @@ def _row(material: Material, seen: SourceSummary, learned: SourceAccuracy) -> So
         accuracy=learned.accuracy,
         empirical=seen.accuracy,
         weight=float(material.model.parameters_[seen.name].weight),
-        classes=tuple(_class(part) for part in learned.classes),
+        classes=tuple(_class(part, grouped=material.model.standard_errors_.n_groups > 1) for part in learned.classes),
         notes=learned.notes,
     )
 
 
-def _class(part: ClassAccuracy) -> ClassRow:
+def _class(part: ClassAccuracy, *, grouped: bool) -> ClassRow:
+    """Without at least two groups of sequences there is no spread, and no interval."""
     votes = 1 - part.abstains
     return ClassRow(
         label=part.label,
         right=part.right,
         abstains=part.abstains,
         right_if_votes=part.right / votes if votes > 1e-9 else None,
-        interval=_known(part.interval),
+        interval=_known(part.interval) if grouped else None,
         empirical=part.empirical,
     )
 
 
 def _known(interval: tuple[float, float] | None) -> tuple[float, float] | None:
-    """None for an interval that says nothing: with fewer than two groups it is all of [0, 1]."""
-    if interval is None or not all(map(isfinite, interval)) or interval == (0.0, 1.0):
-        return None
-    return interval
+    return interval if interval is not None and all(map(isfinite, interval)) else None

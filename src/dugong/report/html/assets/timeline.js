@@ -75,6 +75,7 @@ class Timeline {
       const label = make("span", this.names, { class: `row-name${row.kind === "head" ? " head" : ""}`, title: row.name }, bdi(this.fit(row.name, narrow ? width - 24 : NAME_WIDTH - 14)));
       label.style.top = `${narrow && named ? y - 17 : y + (row.kind === "curve" || row.kind === "stack" ? 2 : row.kind === "head" ? 5 : 1)}px`;
       label.style.maxWidth = narrow ? "95%" : `${NAME_WIDTH - 14}px`;
+      label.dataset.middle = y + row.height / 2;
       if (narrow && row.kind === "axis") label.remove();
       y += row.height + (row.kind === "head" ? 0 : 4);
     }
@@ -99,7 +100,7 @@ class Timeline {
 
   draw(print) {
     if (!this.track) return;
-    const pen = this.pen, unit = this.unit, look = theme(this.data, print), view = this.view;
+    const started = performance.now(), pen = this.pen, unit = this.unit, look = theme(this.data, print), view = this.view;
     pen.fillStyle = look.paper;
     pen.fillRect(0, 0, this.canvas.width, this.canvas.height);
     for (const row of this.rows) {
@@ -109,7 +110,15 @@ class Timeline {
       this.drawRow(pen, row, box, look, unit, view);
     }
     if (this.picked) this.drawPick(pen, look, unit);
-    this.drawn = (this.drawn || 0) + 1;
+    this.note(performance.now() - started);
+  }
+
+  // What is visible where, for scripts and tests: the canvas itself cannot be asked.
+  note(milliseconds) {
+    const box = this.rows[1].box, facts = this.canvas.dataset;
+    facts.from = this.view.left; facts.to = this.view.left + this.view.span;
+    facts.left = box.x / this.unit; facts.width = box.width / this.unit;
+    facts.milliseconds = milliseconds.toFixed(2);
   }
 
   drawRow(pen, row, box, look, unit, view) {
