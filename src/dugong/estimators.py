@@ -7,5 +7,6 @@ from __future__ import annotations
 
 from dugong.estimate.em import EM
 from dugong.estimate.settings import Centred, Paper
+from dugong.estimate.sgd_settings import SGD
 
-__all__ = ["EM", "Centred", "Paper"]
+__all__ = ["EM", "SGD", "Centred", "Paper"]

@@ -24,6 +24,8 @@ from dugong.estimate.learned import Learned, learn
 from dugong.estimate.readout import read_accuracies, read_correlations
 from dugong.estimate.result import Estimate
 from dugong.estimate.settings import Paper, resolve_estimator
+from dugong.estimate.sgd import fit_sgd, sgd_errors
+from dugong.estimate.sgd_settings import SGD
 from dugong.exceptions import GraphError, LabelError, VoteError
 from dugong.graph import Dependency, SourceGraph
 from dugong.infer import engine
@@ -196,6 +198,20 @@ class LabelModel(Configured):
         known, names = self._known(), votes.class_names
         if isinstance(chosen, Paper):
             fitted = fit_paper(design, moments, prior, signs=self.signs, accuracies=known, class_names=names)
+        elif isinstance(chosen, SGD):
+            fitted = fit_sgd(
+                design,
+                moments,
+                prior,
+                chosen,
+                votes=None if grouping is None else votes,
+                grouping=grouping,
+                signs=self.signs,
+                accuracies=known,
+                class_names=names,
+                n_threads=self.n_threads,
+                measure=measure,
+            )
         else:
             fitted = fit_centred(
                 design,
@@ -209,7 +225,8 @@ class LabelModel(Configured):
                 n_threads=self.n_threads,
                 measure=measure,
             )
-        errors = jackknife(design, moments, fitted, signs=self.signs, accuracies=known)
+        spread = sgd_errors if isinstance(chosen, SGD) else jackknife
+        errors = spread(design, moments, fitted, signs=self.signs, accuracies=known)
         if isinstance(chosen, EM) or evidence is not None:
             settings = chosen if isinstance(chosen, EM) else EM(max_iter=_STEPS_WITH_GOLD)
             fitted, prior = refine(fitted, votes, design, prior, settings, evidence=evidence, n_threads=self.n_threads)

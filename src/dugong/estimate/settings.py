@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dugong.estimate.em import EM
+from dugong.estimate.sgd_settings import SGD
 from dugong.exceptions import GraphError
 
 
@@ -18,15 +19,21 @@ class Paper:
     """Algorithm 1 of the paper, to the letter: right for symmetric sources."""
 
 
-Estimator = Centred | Paper | EM
-_NAMES: dict[str, Estimator] = {"centred": Centred(), "centered": Centred(), "paper": Paper(), "em": EM()}
+Estimator = Centred | Paper | EM | SGD
+_NAMES: dict[str, Estimator] = {
+    "centred": Centred(),
+    "centered": Centred(),
+    "paper": Paper(),
+    "em": EM(),
+    "sgd": SGD(),
+}
 
 
 def resolve_estimator(estimator: object) -> Estimator:
     """The settings that a name or an object stands for."""
     if isinstance(estimator, str) and estimator in _NAMES:
         return _NAMES[estimator]
-    if isinstance(estimator, Centred | Paper | EM):
+    if isinstance(estimator, Centred | Paper | EM | SGD):
         return estimator
     known = ", ".join(repr(name) for name in _NAMES if name != "centered")
     raise GraphError(f"the estimator must be one of {known}, or an object of dugong.estimators; found {estimator!r}.")

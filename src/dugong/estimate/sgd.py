@@ -1,0 +1,230 @@
+"""The paper's SGD variant (section 3.1): accuracies and correlations as variables, constraints as l2 losses.
+
+In: moments, a prior, the design, `SGD` settings. Out: an `Estimate`, as from the closed forms. The constraints are the
+contingency tables of all rows of the plan, vote rates, and consistency between correlations and accuracies; the
+start is the observed vote rates with a slight tilt towards sources that are right. Needs the extra `torch`.
+
+Differs from the paper: whole contingency tables are matched instead of raw agreements, so that lopsided sources and
+abstains are no bias (docs/differences.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dugong.estimate.assemble import Assembly
+from dugong.estimate.balance import LabelSums, sum_labels
+from dugong.estimate.centred import estimate_centred
+from dugong.estimate.design import Design
+from dugong.estimate.fitting import Fitted, balance_matters
+from dugong.estimate.jackknife import StandardErrors, jackknife
+from dugong.estimate.laws import Laws
+from dugong.estimate.result import Diagnostics, Estimate, Note
+from dugong.estimate.sgd_settings import SGD
+from dugong.estimate.sgd_tables import AccuracyTables
+from dugong.estimate.sgd_units import make_bank
+from dugong.exceptions import GraphError, MissingExtraError, TaskError
+from dugong.infer.parameters import Parameters
+from dugong.moments import Grouping, Moments, assign_groups
+from dugong.priors import Prior
+from dugong.types import FloatArray
+from dugong.votes import Votes
+
+if TYPE_CHECKING:
+    from dugong.estimate.sgd_descent import Trace
+    from dugong.estimate.sgd_stages import Solved
+
+
+def fit_sgd(
+    design: Design,
+    moments: Moments,
+    prior: Prior,
+    settings: SGD,
+    *,
+    votes: Votes | None = None,
+    grouping: Grouping | None = None,
+    signs: str = "group",
+    accuracies: Mapping[str, FloatArray] | None = None,
+    class_names: tuple[str, ...] | None = None,
+    n_threads: int | None = None,
+    measure: Callable[[Estimate], LabelSums] | None = None,
+) -> Fitted:
+    """Estimate with the prior's class balance; then, where that is uncertain, once more with the sample's own.
+
+    Parameters
+    ----------
+    votes : the votes behind the moments; without them, or `measure`, the balance stays the prior's
+    grouping, measure : as for `fit_centred`
+    """
+    laws = Laws(prior, moments.shapes, class_names)
+    first = estimate_sgd(design, moments, laws, settings, votes=votes, signs=signs, accuracies=accuracies)
+    if (votes is None and measure is None) or not balance_matters(prior, moments):
+        return Fitted(estimate=first, laws=laws)
+    if votes is None:
+        assert measure is not None
+        sums = measure(first)
+    else:
+        sums = sum_labels(votes, first.parameters, prior, grouping or assign_groups(votes), n_threads)
+    laws = laws.with_balance(sums.means())
+    estimate = estimate_sgd(design, moments, laws, settings, votes=votes, signs=signs, accuracies=accuracies)
+    listed = ", ".join(f"{resolution.name} {mean:+.3f}" for resolution, mean in sums.means().items())
+    note = Note(kind="balance", text=f"class balance of this sample (mean of y by resolution): {listed}")
+    diagnostics = replace(estimate.diagnostics, notes=(*estimate.diagnostics.notes, note))
+    balances = sums.without_groups() if grouping is not None or votes is None else {}
+    return Fitted(estimate=replace(estimate, diagnostics=diagnostics), laws=laws, balances=balances)
+
+
+def sgd_errors(
+    design: Design,
+    moments: Moments,
+    fitted: Fitted,
+    *,
+    signs: str = "group",
+    accuracies: Mapping[str, FloatArray] | None = None,
+) -> StandardErrors:
+    """Standard errors of the closed form from the same moments, around the tables that the descent found.
+
+    Both solve the same equations with about the same weights; a descent for every group would cost minutes.
+    """
+    closed, slopes = estimate_centred(design, moments, fitted.laws, signs=signs, accuracies=accuracies)
+    errors = jackknife(
+        design, moments, replace(fitted, estimate=closed, slopes=slopes), signs=signs, accuracies=accuracies
+    )
+    return replace(errors, raw=fitted.estimate.raw, raw_correlations=fitted.estimate.raw_correlations)
+
+
+def estimate_sgd(
+    design: Design,
+    moments: Moments,
+    laws: Laws,
+    settings: SGD,
+    *,
+    votes: Votes | None = None,
+    signs: str = "group",
+    accuracies: Mapping[str, FloatArray] | None = None,
+) -> Estimate:
+    """Estimate all tables from counts of the design's plan.
+
+    Parameters
+    ----------
+    votes : the votes behind the moments, for ``batches="votes"``
+    signs : {"group", "positive"}
+        "group": connected sources are better than random on average; "positive": every one is.
+    accuracies : known P(vote | label) by source, taken as they are
+    """
+    _check(design, moments, settings, votes, signs)
+    from dugong.estimate.sgd_stages import solve_accuracies, solve_correlations
+
+    known, rng = accuracies or {}, np.random.default_rng(settings.seed)
+    bank = make_bank(design, moments, laws, known)
+    begin = AccuracyTables(design=design, moments=moments, laws=laws, bank=bank, found=bank.start(), accuracies=known)
+    solved = solve_accuracies(begin, settings, rng, votes)
+    accurate, flips = (solved.tables, []) if signs == "group" else _force_positive(solved)
+    tables, traces = solve_correlations(accurate, settings, rng, votes)
+    built = Assembly(tables)
+    return Estimate(
+        parameters=Parameters(n_classes=moments.n_classes, factors=tuple(built.factors)),
+        accuracies=built.accuracies,
+        correlations=built.correlations,
+        raw=built.raw,
+        raw_correlations=built.raw_correlations,
+        diagnostics=_diagnose(solved, {**solved.traces, **traces}, built, flips, settings, signs),
+    )
+
+
+def _check(design: Design, moments: Moments, settings: SGD, votes: Votes | None, signs: str) -> None:
+    if find_spec("torch") is None:
+        raise MissingExtraError("torch", "torch", 'estimator="sgd"')
+    if moments.n_classes != 2:
+        raise TaskError(
+            f'the estimator "sgd" needs tasks with two classes; found {moments.n_classes}.\n'
+            '  Use estimator="centred" or "em".'
+        )
+    if settings.batches == "votes" and votes is None:
+        raise GraphError(
+            'SGD(batches="votes") reads the votes again and again, and only their moments are here.\n'
+            '  Use fit(votes), or batches="moments".'
+        )
+    for name, level in design.levels.items():
+        if level == "full" and (design.graph.neighbours(name) or name in design.graph.temporal):
+            raise GraphError(
+                f'source {name!r} has sharing="full" and a declared dependency; only one can be modelled.\n'
+                '  Use sharing="tied" or "task" for it, or leave the dependency out.'
+            )
+    if signs not in ("group", "positive"):
+        raise GraphError(f'signs must be "group" or "positive"; found {signs!r}.')
+
+
+def _force_positive(solved: Solved) -> tuple[AccuracyTables, list[Note]]:
+    """Turn single tables round that are worse than random."""
+    from dugong.estimate.sgd_stages import reflected, slopes, with_accuracies
+
+    tables, bank = solved.tables, solved.tables.bank
+    beta = slopes(tables.found)
+    wrong = (beta[:, 1] < beta[:, 0]) & solved.open_tables
+    notes = []
+    for key in bank.unknowns.first:
+        flips = int(wrong[bank.places(key)].sum())
+        if flips:
+            text = f"the sign of {key!r} was flipped to positive"
+            notes.append(Note(kind="flip", where=key, size=float(flips), text=text))
+    found = np.where(wrong[:, None, None], reflected(bank, tables.found), tables.found)
+    return with_accuracies(tables, found), notes
+
+
+def _diagnose(
+    solved: Solved, traces: Mapping[str, Trace], built: Assembly, flips: list[Note], settings: SGD, signs: str
+) -> Diagnostics:
+    residuals, support = _residuals(solved)
+    return Diagnostics(
+        notes=(*(_report(stage, trace) for stage, trace in traces.items()), *flips, *built.all_notes()),
+        residuals=residuals,
+        support=support,
+        signs=_signs(solved, signs),
+        projections=built.projections,
+        learned={
+            "sgd": {stage: trace.to_dict() for stage, trace in traces.items()},
+            "device": settings.device,
+            "seed": settings.seed,
+        },
+    )
+
+
+def _report(stage: str, trace: Trace) -> Note:
+    ending = "converged" if trace.converged else "stopped at the most steps allowed"
+    text = f"SGD ({stage}) lowered the loss from {trace.losses[0]:.3g} to {trace.losses[-1]:.3g} in {trace.steps} steps"
+    return Note(kind="sgd", where=stage, size=trace.losses[-1], text=f"{text} and {ending}")
+
+
+def _residuals(solved: Solved) -> tuple[dict[tuple[str, str], float], dict[tuple[str, str], int]]:
+    """The largest standardised residual of the contingency table of every pair, and its number of votes."""
+    units, found = solved.units, solved.tables.found
+    predicted = np.einsum("nab,naz,nbw->nzw", units.laws, found[units.left], found[units.right])
+    spread = np.sqrt(predicted * (1 - predicted) / np.maximum(units.totals, 1.0)[:, None, None])
+    standard = (units.observed - predicted) / np.where(spread > 0, spread, np.inf)
+    residuals: dict[tuple[str, str], float] = {}
+    support: dict[tuple[str, str], int] = {}
+    for pair, cells, total in zip(units.names(), standard.reshape(len(standard), -1), units.totals, strict=True):
+        value = float(cells[np.argmax(np.abs(cells))])
+        if abs(value) >= abs(residuals.get(pair, 0.0)):
+            residuals[pair] = value
+        support[pair] = support.get(pair, 0) + int(total)
+    return residuals, support
+
+
+def _signs(solved: Solved, rule: str) -> dict[str, str]:
+    from dugong.estimate.sgd_stages import slopes
+
+    bank, beta = solved.tables.bank, slopes(solved.tables.found)
+    pinned = ", with pinned accuracies" if bank.pinned.any() else ""
+    outcome = {}
+    for key in bank.unknowns.first:
+        own = beta[bank.places(key)]
+        direction = float((own[:, 1] - own[:, 0]).sum())
+        outcome[key] = f"{'+' if direction >= 0 else '-'} (rule {rule!r}{pinned})"
+    return outcome
