@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dugong.estimate.learned.settings import PSEUDO_PAIRS, PSEUDO_VOTES
-from dugong.estimate.learned.tables import smoothed
+from dugong.estimate.learned.tables import mute_unseen, smoothed
 from dugong.infer.engine import expected_counts
 from dugong.infer.parameters import Conditional, Crossed, Factor, Parameters, Temporal
 from dugong.infer.results import ExpectedCounts
@@ -59,7 +59,20 @@ def run_exact(
         parameters = _next_parameters(counts, parameters, start, pinned)
         if len(likelihoods) > 1 and likelihoods[-1] - likelihoods[-2] < _GAIN * n_votes:
             break
+    parameters = replace(parameters, factors=tuple(_mute(f, counts, pinned) for f in parameters.factors))
     return Exact(parameters=parameters, prior=law, counts=counts, likelihoods=tuple(likelihoods))
+
+
+def _mute(factor: Factor, counts: ExpectedCounts, pinned: frozenset[str]) -> Factor:
+    """The same factor with votes that never occurred as no evidence."""
+    if factor.source in pinned or factor.source not in counts.factors:
+        return factor
+    never = _marginal_counts(factor, counts.factors[factor.source]).sum(axis=0) <= 0
+    if isinstance(factor, Temporal):
+        return replace(factor, first=mute_unseen(factor.first, never), step=mute_unseen(factor.step, never))
+    assert isinstance(factor, Conditional | Crossed)
+    marginal = None if factor.marginal is None else mute_unseen(factor.marginal, never)
+    return replace(factor, table=mute_unseen(factor.table, never), marginal=marginal)
 
 
 def _next_prior(counts: ExpectedCounts, anchor: Markov) -> Markov:
@@ -93,7 +106,7 @@ def _next_factor(factor: Factor, anchor: Factor, counts: Mapping[str, FloatArray
     assert isinstance(anchor, Conditional | Crossed)
     if isinstance(factor, Conditional) and not factor.parents:
         return replace(factor, table=_leaning(counts["table"], anchor.table, PSEUDO_VOTES))
-    marginal = smoothed(marginal_counts(factor, counts)[np.newaxis])[0]
+    marginal = smoothed(_marginal_counts(factor, counts)[np.newaxis])[0]
     return replace(factor, table=_leaning(counts["table"], anchor.table, PSEUDO_PAIRS), marginal=marginal)
 
 
@@ -102,20 +115,10 @@ def _leaning(counts: FloatArray, anchor: FloatArray, weight: float) -> FloatArra
     return np.asarray(total / total.sum(axis=-1, keepdims=True))
 
 
-def marginal_counts(factor: Factor, counts: Mapping[str, FloatArray]) -> FloatArray:
+def _marginal_counts(factor: Factor, counts: Mapping[str, FloatArray]) -> FloatArray:
     """Expected votes of a source by its own label, (K, C)."""
     if isinstance(factor, Temporal):
         return np.asarray(counts["first"] + counts["step"].sum(axis=(0, 2)))
     table = counts["table"]
     inner = tuple(range(1, table.ndim - 1))
     return np.asarray(table.sum(axis=inner) + counts["marginal"]) if inner else table
-
-
-def pair_counts(factor: Factor, parent: str, counts: Mapping[str, FloatArray]) -> FloatArray:
-    """Expected votes of a parent and of a source by label, (K, C_parent, C); crossed: (K, 2, C_parent, C)."""
-    if isinstance(factor, Crossed):
-        return counts["table"]
-    assert isinstance(factor, Conditional)
-    own = 1 + factor.parents.index(parent)
-    others = tuple(axis for axis in range(1, 1 + len(factor.parents)) if axis != own)
-    return np.asarray(counts["table"].sum(axis=others))

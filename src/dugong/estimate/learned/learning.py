@@ -20,7 +20,7 @@ from dugong.estimate.learned.exact import Exact, run_exact
 from dugong.estimate.learned.factors import coarse_factors, flat_table, forest_factors, graph_factors
 from dugong.estimate.learned.forest import no_edges, strongest_forest
 from dugong.estimate.learned.panel import Coding, Panel, Reader
-from dugong.estimate.learned.reading import graph_of, read_accuracies, read_correlations, strengths_of
+from dugong.estimate.learned.reading import graph_of, strengths_of
 from dugong.estimate.learned.repeats import Repeats
 from dugong.estimate.learned.result import Learned, Robust, as_markov
 from dugong.estimate.learned.robust import Law, Shares, Views, fit_views, look, vote_shares
@@ -38,6 +38,7 @@ from dugong.estimate.learned.settings import (
 )
 from dugong.estimate.learned.tables import make_tables
 from dugong.estimate.learned.words import describe_given, describe_learned
+from dugong.estimate.readout import read_accuracies, read_correlations
 from dugong.exceptions import NotIdentifiableError
 from dugong.graph import SourceGraph
 from dugong.infer.engine import with_evidence
@@ -245,8 +246,8 @@ def _finish(case: Case, views: Views, setting: Setting, finding: Finding | None)
         trust=trust,
         graph=graph,
         strengths=strengths,
-        accuracies=read_accuracies(exact, case.pinned),
-        correlations=read_correlations(exact, graph),
+        accuracies=read_accuracies(exact.parameters, exact.counts) | dict(case.pinned),
+        correlations=read_correlations(exact.parameters, exact.counts, graph.edges),
         diagnostics=describe_learned(case.votes, robust, finding, trust, names, bio=case.possible is not None),
     )
 
@@ -327,8 +328,8 @@ def _with_graph(case: Case, graph: SourceGraph) -> Learned:
         robust=None,
         trust=1.0,
         graph=graph,
-        accuracies=read_accuracies(exact, case.pinned),
-        correlations=read_correlations(exact, graph),
+        accuracies=read_accuracies(exact.parameters, exact.counts) | dict(case.pinned),
+        correlations=read_correlations(exact.parameters, exact.counts, graph.edges),
         diagnostics=describe_given(case.votes, exact.prior, learned_prior=case.prior is None),
     )
 

@@ -20,8 +20,10 @@ from dugong.estimate.learned.settings import PERSISTENCE, ROUNDS_STICKY, SHARE_P
 from dugong.estimate.learned.tables import (
     clamp,
     class_balance,
+    count_tables,
     logs_of,
     make_tables,
+    mute_unseen,
     softmax,
     steps_to_transition,
 )
@@ -97,6 +99,8 @@ def fit_views(
     tables = make_tables(panel, labels, shares.use, pinned=pinned).single
     balance = class_balance(labels, shares.use)
     law = given or _learn_law(panel, tables, undiscounted, shares.use, balance, possible)
+    never = count_tables(panel, labels, shares.use).sum(axis=1) <= 0
+    tables = np.stack([mute_unseen(own, unseen) for own, unseen in zip(tables, never, strict=True)])
     return Views(tables=tables, law=law, similar=similar, background=background), shares
 
 

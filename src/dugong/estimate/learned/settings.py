@@ -20,6 +20,7 @@ NEAR_ROUNDS: Final = 3
 
 # --- tables --------------------------------------------------------------------------------------------------------
 PSEUDO_VOTES: Final = 2.0  # per row of a table, spread like the source's own votes
+UNSEEN: Final = 1e-6  # probability of a vote that never occurred, whatever the label
 PSEUDO_PAIRS: Final = 5.0  # per row of the table of an edge, spread like the table without the edge
 
 # --- the search for edges ------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import numpy as np
 
 from dugong.estimate.learned import _kernels as kernels
 from dugong.estimate.learned.panel import Panel
-from dugong.estimate.learned.settings import PSEUDO_PAIRS, PSEUDO_VOTES
+from dugong.estimate.learned.settings import PSEUDO_PAIRS, PSEUDO_VOTES, UNSEEN
 from dugong.types import BoolArray, FloatArray, IntArray
 
 
@@ -73,6 +73,17 @@ def smoothed(counts: FloatArray) -> FloatArray:
     marginal /= marginal.sum(axis=-1, keepdims=True)
     total = counts + PSEUDO_VOTES * marginal
     return np.asarray(total / total.sum(axis=-1, keepdims=True))
+
+
+def mute_unseen(table: FloatArray, never: BoolArray) -> FloatArray:
+    """A table (..., C) in which votes that never occurred say nothing: equally improbable under every label."""
+    if not never.any():
+        return table
+    if never.all():
+        return np.full(table.shape, 1 / table.shape[-1])
+    muted = np.where(never, 0.0, table)
+    muted *= (1 - UNSEEN * never.sum()) / muted.sum(axis=-1, keepdims=True)
+    return np.where(never, UNSEEN, muted)
 
 
 def class_balance(labels: FloatArray, use: BoolArray) -> FloatArray:
