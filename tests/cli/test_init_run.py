@@ -15,6 +15,7 @@ import pytest
 
 import dugong as dg
 from command_line import Command
+from dugong.shards import VoteShards
 
 DUGONG = str(Path(sys.executable).parent / "dugong")
 
@@ -157,10 +158,10 @@ def test_a_write_that_fails_leaves_the_old_file(
     assert outcome.code == 1
     assert "No space left on device" in outcome.err
     assert (out / "model.json").read_bytes() == before
-    assert {file.name for file in out.iterdir()} == {"votes.parquet", "model.json", "labels.parquet"}
+    assert {file.name for file in out.iterdir()} == {"votes.parquet", "votes.parts", "model.json", "labels.parquet"}
 
 
-def test_ctrl_c_ends_quietly_and_writes_nothing(small_project: Path) -> None:
+def test_ctrl_c_ends_quietly_and_leaves_only_what_is_needed_to_continue(small_project: Path) -> None:
     sources = small_project.parent / "sources.py"
     slow = "print('working', flush=True) or time.sleep(60)"
     sources.write_text("import time\n" + sources.read_text().replace("return vote(element, 3)", f"return {slow}"))
@@ -175,4 +176,6 @@ def test_ctrl_c_ends_quietly_and_writes_nothing(small_project: Path) -> None:
     assert process.returncode == 130
     assert "interrupted" in errors
     assert "Traceback" not in errors
-    assert list((small_project.parent / "out").iterdir()) == []
+    assert [file.name for file in (small_project.parent / "out").iterdir()] == ["votes.parts"]
+    with pytest.raises(dg.VoteError, match="not complete"):
+        VoteShards.open(small_project.parent / "out" / "votes.parts")

@@ -9,9 +9,14 @@ import click
 
 from dugong.cli.output import emit, example, json_option
 from dugong.cli.project import DEFAULT, read_project
+from dugong.cli.sharded import ApplyOptions, apply_in_shards, shard_options
+from dugong.cli.steps import apply_project, throughput, time_table
+from dugong.cli.watching import Watch, log_option
 
 if TYPE_CHECKING:
     from dugong.cli.project import Project
+    from dugong.sources import ApplyReport
+    from dugong.votes import Summary
 
 
 @click.command(
@@ -27,7 +32,9 @@ if TYPE_CHECKING:
 @click.option(
     "--on-fault", type=click.Choice(["raise", "abstain"]), help="What to do when a source raises: stop, or abstain."
 )
-@click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Where to write the votes.")
+@click.option("--output", "-o", type=click.Path(path_type=Path), help="Where to write the votes.")
+@shard_options
+@log_option
 @json_option
 def command(
     *,
@@ -37,35 +44,67 @@ def command(
     jobs: int | None,
     on_fault: str | None,
     output: Path | None,
+    shard_size: int | None,
+    restart: bool,
+    engine: str,
+    log_json: bool,
     as_json: bool,
 ) -> None:
     """Let the sources of PROJECT (a project.toml, by default the one in this folder) vote on its sequences.
 
-    Writes votes.parquet into the output folder of the project. With --limit or --only nothing is written unless
-    --output says where: that is for trying sources while you write them. With gold labels in the project, the table
-    shows how often each source is right.
+    Writes votes.parquet into the output folder of the project; with --shard-size, a folder `votes` of smaller files.
+    After a crash or Ctrl-C the same command continues where it stopped; sources whose code has changed run again, the
+    others do not. With --limit or --only nothing is written unless --output or --shard-size says where: that is for
+    trying sources while you write them. With gold labels in the project, the table shows how often each one is right.
     """
-    from dugong.cli.steps import apply_project, sizes, time_table
-    from dugong.votes import count_faults
-
-    found = read_project(project)
-    applied, _ = apply_project(found, limit=limit, only=only, jobs=jobs, on_fault=on_fault)
-    votes = applied.votes
-    target = output or (None if limit or only else found.output / "votes.parquet")
-    if target is not None:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        votes.write(target)
-    summary = votes.summary(_gold(found, votes))
+    found, watch = read_project(project), Watch(log_json=log_json)
+    options = ApplyOptions(
+        shard_size=shard_size, restart=restart, engine=engine, jobs=jobs, on_fault=on_fault, limit=limit, only=only
+    )
+    if shard_size is not None:
+        target: Path | None = output or found.output / "votes"
+        summary, report = _into_shards(found, target, options, watch)  # type: ignore[arg-type]
+    else:
+        target = output or (None if limit or only else found.output / "votes.parquet")
+        summary, report = _into_one_file(found, target, options, watch)
     written = f"Votes are in {target}." if target else "Nothing was written (--output says where to write)."
-    text = "\n".join([sizes(votes), "", str(summary), "", time_table(applied.report), "", written])
+    size = f"{len(report.sources)} sources" if len(report.sources) != 1 else "1 source"
+    head = f"{size}, {report.n_sequences:,} sequences, {report.n_elements:,} elements"
     result = {
         "votes": target,
         "summary": summary.to_dict(),
         "problems": [{"kind": one.kind, "source": one.source, "text": one.text} for one in summary.problems],
-        "report": applied.report.to_dict(),
-        "faults": count_faults(votes.faults),
+        "report": report.to_dict(),
+        "faults": {one.name: one.faults for one in report.sources if one.faults},
     }
-    emit(result, text, as_json=as_json)
+    parts = [head, "", str(summary), "", time_table(report), throughput(report), "", written]
+    emit(result, "\n".join(parts), as_json=as_json)
+
+
+def _into_shards(project: Project, target: Path, options: ApplyOptions, watch: Watch) -> tuple[Summary, ApplyReport]:
+    from dugong.shards import summarize_shards
+
+    applied, _ = apply_in_shards(project, target, options, watch)
+    return summarize_shards(applied.shards), applied.report
+
+
+def _into_one_file(
+    project: Project, target: Path | None, options: ApplyOptions, watch: Watch
+) -> tuple[Summary, ApplyReport]:
+    from dugong.votes import Votes
+
+    if target is None or options.limit or options.only:
+        tried, _ = apply_project(
+            project, limit=options.limit, only=options.only, jobs=options.jobs, on_fault=options.on_fault
+        )
+        votes, report = tried.votes, tried.report
+    else:
+        applied, _ = apply_in_shards(project, target.with_suffix(".parts"), options, watch)
+        votes, report = Votes.concat(applied.shards), applied.report
+    if target is not None:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        votes.write(target)
+    return votes.summary(_gold(project, votes)), report
 
 
 def _gold(project: Project, votes: object) -> object:

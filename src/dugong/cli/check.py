@@ -36,11 +36,14 @@ def command(
 
     With a prior or dependencies: whether the votes can determine the model at all. With gold labels: accuracy, F1,
     calibration and events of majority vote and of the model, with confidence intervals by sequence, and a plain
-    sentence about which of them is better.
+    sentence about which of them is better. VOTES may be a folder of .parquet files, without gold labels.
     """
     from dugong.cli.findings import find_all
     from dugong.votes import Votes
 
+    if votes.is_dir():
+        _check_folder(votes, gold, as_json=as_json)
+        return
     found = Votes.read(votes)
     known = None
     if gold is not None:
@@ -62,6 +65,25 @@ def command(
             result |= section[0]
             parts.append(section[1])
     emit(result, "\n\n".join(parts), as_json=as_json)
+
+
+def _check_folder(folder: Path, gold: Path | None, *, as_json: bool) -> None:
+    """The same of a folder of votes, read one file after the other."""
+    from dugong.cli.findings import find_all
+    from dugong.shards import VoteShards, read_sample, summarize_shards
+    from dugong.shards.tally import COMPARED
+
+    if gold is not None:
+        raise click.UsageError("--gold needs votes in one file; check one of the files of the folder.")
+    shards = VoteShards.open(folder)
+    summary, sample = summarize_shards(shards), read_sample(shards, COMPARED)
+    findings = find_all(sample, summary.problems)
+    result = {
+        "votes": {"sequences": shards.n_sequences, "elements": shards.n_elements, "classes": sample.classes},
+        "summary": summary.to_dict(),
+        "findings": [{"kind": one.kind, "source": one.source, "text": one.text} for one in findings],
+    }
+    emit(result, "\n\n".join([repr(shards), str(summary).split("\n- ")[0], _listing(findings)]), as_json=as_json)
 
 
 def _listing(findings: tuple[Any, ...]) -> str:

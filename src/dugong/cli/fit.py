@@ -8,6 +8,7 @@ import click
 
 from dugong.cli.output import emit, example, json_option
 from dugong.cli.settings import model_options, read_dependencies, read_prior
+from dugong.cli.sharded import engine_option, shard_sizes
 
 
 @click.command(
@@ -24,6 +25,8 @@ from dugong.cli.settings import model_options, read_dependencies, read_prior
 )
 @click.option("--estimator", default="centred", help="centred (the default) or another name of dugong.estimators.")
 @click.option("--signs", type=click.Choice(["group", "positive"]), default="group", help="How signs are chosen.")
+@click.option("--jobs", type=int, default=1, help="Processes for a folder of votes; -1 for one per core. Default: 1.")
+@engine_option
 @json_option
 def command(
     *,
@@ -34,9 +37,15 @@ def command(
     sharing: str,
     estimator: str,
     signs: str,
+    jobs: int,
+    engine: str,
     as_json: bool,
 ) -> None:
-    """Estimate how accurate the sources of VOTES (.parquet or .npz) are, and write the label model."""
+    """Estimate how accurate the sources of VOTES (.parquet or .npz) are, and write the label model.
+
+    VOTES may be a folder of .parquet files: they are read one after the other, and counted by --engine. What cannot be
+    added up (a prior or dependencies to be learned, more than two classes) is then learned on a sample.
+    """
     from dugong.cli.steps import Clock, sizes
     from dugong.model import LabelModel
     from dugong.votes import Votes
@@ -49,11 +58,19 @@ def command(
         estimator=estimator,
         signs=signs,
     )
-    found = Votes.read(votes)
-    clock.done("read", sizes(found))
-    model.fit(found)
+    if votes.is_dir():
+        from dugong.engines import named_engine
+        from dugong.shards import VoteShards, fit_shards
+
+        shards = VoteShards.open(votes)
+        clock.done("read", shard_sizes(shards))
+        fit_shards(model, shards, engine=named_engine(engine, n_jobs=jobs))
+    else:
+        found = Votes.read(votes)
+        clock.done("read", sizes(found))
+        model.fit(found)
     model.save(output)
     clock.done("fit", f"prior {model.prior_!r}")
-    summary = model.summary(found)
+    summary = model.summary()
     result = {"model": output, "summary": summary.to_dict(), "seconds": clock.steps}
     emit(result, f"{summary}\n\nThe model is in {output}.", as_json=as_json)

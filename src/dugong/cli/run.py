@@ -9,12 +9,17 @@ import click
 
 from dugong.cli.output import emit, example, json_option
 from dugong.cli.project import DEFAULT, read_project
+from dugong.cli.sharded import ApplyOptions, apply_in_shards, open_engine, shard_options, shard_sizes
+from dugong.cli.steps import file_lines, project_model, sizes, throughput, time_table, write_labels
+from dugong.cli.watching import Watch, log_option
 
 if TYPE_CHECKING:
     from dugong.cli.project import Project
     from dugong.model import LabelModel
+    from dugong.sources import ApplyReport
     from dugong.votes import Votes
 
+    Ran = tuple[dict[str, Path], ApplyReport, tuple[dict[str, Any], str]]
 
 KEYS = """\b
 Keys of a project.toml (paths count from its folder):
@@ -35,35 +40,86 @@ Keys of a project.toml (paths count from its folder):
 @click.option(
     "--on-fault", type=click.Choice(["raise", "abstain"]), help="What to do when a source raises: stop, or abstain."
 )
+@shard_options
+@log_option
 @json_option
-def command(*, project: Path, jobs: int | None, on_fault: str | None, as_json: bool) -> None:
+def command(
+    *,
+    project: Path,
+    jobs: int | None,
+    on_fault: str | None,
+    shard_size: int | None,
+    restart: bool,
+    engine: str,
+    log_json: bool,
+    as_json: bool,
+) -> None:
     """Apply the sources of PROJECT (a project.toml, by default the one in this folder), fit the label model, label.
 
-    Writes votes.parquet, model.json and labels.parquet into the output folder of the project, each when it is complete.
+    Writes votes.parquet, model.json and labels.parquet into the output folder of the project, each when it is complete;
+    with --shard-size, folders `votes` and `labels` in place of the files. After a crash or Ctrl-C the same command
+    continues where it stopped; sources whose code has changed run again, the others do not.
     """
-    from dugong.cli.steps import Clock, apply_project, file_lines, project_model, sizes, time_table, write_labels
-
-    found, clock = read_project(project), Clock()
+    found, watch = read_project(project), Watch(log_json=log_json)
     prior = found.read_prior()  # before the sources run for hours
     found.output.mkdir(parents=True, exist_ok=True)
-    files = {
-        "votes": found.output / "votes.parquet",
-        "model": found.output / "model.json",
-        "labels": found.output / "labels.parquet",
-    }
-    applied, sources = apply_project(found, jobs=jobs, on_fault=on_fault)
-    votes = applied.votes
-    votes.write(files["votes"])
-    clock.done("apply", sizes(votes))
-    model = project_model(found, prior, sources).fit(votes)
-    model.save(files["model"])
-    clock.done("fit", f"prior {model.prior_!r}")
-    n_rows = write_labels(model, votes, files["labels"], found.resolutions)
-    clock.done("label", f"{n_rows:,} tasks")
-    result, text = _outcome(found, votes, model)
-    result |= {"files": files, "seconds": clock.steps, "report": applied.report.to_dict()}
-    parts = [text, time_table(applied.report), f"Files:\n{file_lines(files)}"]
+    options = ApplyOptions(shard_size=shard_size, restart=restart, engine=engine, jobs=jobs, on_fault=on_fault)
+    job = _run_in_files if shard_size is None else _run_in_shards
+    files, report, (result, text) = job(found, prior, options, watch)
+    result |= {"files": files, "seconds": watch.steps, "report": report.to_dict()}
+    parts = [text, f"{time_table(report)}\n{throughput(report)}", f"Files:\n{file_lines(files)}"]
     emit(result, "\n\n".join(parts), as_json=as_json)
+
+
+def _run_in_files(project: Project, prior: Any, options: ApplyOptions, watch: Watch) -> Ran:
+    """All votes in memory and in one file; the shards beside it are what a later run continues from."""
+    from dugong.votes import Votes
+
+    files = {
+        "votes": project.output / "votes.parquet",
+        "model": project.output / "model.json",
+        "labels": project.output / "labels.parquet",
+    }
+    applied, sources = apply_in_shards(project, project.output / "votes.parts", options, watch)
+    votes = Votes.concat(applied.shards)
+    votes.write(files["votes"])
+    watch.done("apply", sizes(votes))
+    model = project_model(project, prior, sources).fit(votes)
+    model.save(files["model"])
+    watch.done("fit", f"prior {model.prior_!r}")
+    n_rows = write_labels(model, votes, files["labels"], project.resolutions)
+    watch.done("label", f"{n_rows:,} tasks")
+    return files, applied.report, _outcome(project, votes, model)
+
+
+def _run_in_shards(project: Project, prior: Any, options: ApplyOptions, watch: Watch) -> Ran:
+    """One shard in memory at a time."""
+    from dugong.shards import fit_shards, label_shards
+
+    files = {
+        "votes": project.output / "votes",
+        "model": project.output / "model.json",
+        "labels": project.output / "labels",
+    }
+    applied, sources = apply_in_shards(project, files["votes"], options, watch)
+    watch.done("apply", shard_sizes(applied.shards))
+    engine = open_engine(options.engine, project.jobs if options.jobs is None else options.jobs)
+    model = fit_shards(project_model(project, prior, sources), applied.shards, engine=engine)
+    model.save(files["model"])
+    watch.done("fit", f"prior {model.prior_!r}")
+    labelled = label_shards(
+        model,
+        applied.shards,
+        files["labels"],
+        resolutions=project.resolutions,
+        engine=engine,
+        restart=options.restart,
+    )
+    watch.done("label", f"{labelled.n_rows:,} tasks")
+    if project.gold is not None:
+        watch.remark("gold labels are compared only without --shard-size")
+    summary = model.summary()
+    return files, applied.report, ({"model": summary.to_dict()}, str(summary))
 
 
 def _outcome(project: Project, votes: Votes, model: LabelModel) -> tuple[dict[str, Any], str]:

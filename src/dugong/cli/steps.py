@@ -78,6 +78,12 @@ def time_table(report: ApplyReport) -> str:
     return table(("source", "resolution", "tasks", "votes", "faults", "time"), rows, words=(0, 1))
 
 
+def throughput(report: ApplyReport) -> str:
+    """How quick a run was, and how many faults it had."""
+    rate = report.n_elements / max(report.seconds, 1e-9)
+    return f"{seconds(report.seconds)} in all, {rate:,.0f} elements/s, {count(report.n_faults, 'fault')}."
+
+
 # --- fit -----------------------------------------------------------------------------------------------------------
 def project_dependencies(project: Project, sources: Iterable[Source]) -> Any:
     """The dependencies that the project gives; else those that its sources declare; else they are learned."""
