@@ -11,14 +11,14 @@ PIP    := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constr
 CODE   := $(wildcard src tests benchmarks examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint check format docs clean venv
+.PHONY: help setup demo test test-browser browser lint check format docs bench clean venv
 
 # Our kernels run their own threads; a second pool underneath only competes with them.
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 # numba keys its cache by file, so a kernel that calls a kernel of another file can be stale there. One folder per
 # state of the compiled sources cannot.
-test docs: export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba/$(shell grep -rl --include='*.py' numba src | LC_ALL=C sort | xargs cat | cksum | cut -d' ' -f1)
+test test-browser docs: export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba/$(shell grep -rl --include='*.py' numba src | LC_ALL=C sort | xargs cat | cksum | cut -d' ' -f1)
 
 help:  ## List the verbs.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -30,6 +30,9 @@ demo: $(CORE)  ## From simulated raw data to labels: apply sources, fit, label, 
 
 test: $(ALL)  ## Run the tests. `make test ARGS="-k votes -x"` passes options to pytest.
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadscope $(ARGS)
+
+test-browser: $(ALL) browser  ## Test the report in a real browser: Chromium of the system's packages, driven by selenium.
+	DUGONG_BROWSER=1 $(BIN)/python -m pytest tests/browser $(ARGS)
 
 lint: $(ALL)  ## Check style, format, types and the order of the stages.
 	$(BIN)/ruff check $(CODE)
@@ -46,9 +49,22 @@ format: $(ALL)  ## Format the code and sort the imports.
 docs: $(ALL)  ## Build the documentation into site/; a broken link or reference is an error.
 	$(BIN)/mkdocs build --strict --quiet
 
+bench: $(ALL)  ## Measure speed, memory and quality against the peers, in .venv-peers. `make bench ARGS=--quick` is shorter.
+	$(BIN)/python -m benchmarks.run $(ARGS)
+
 clean:  ## Remove the virtual environment and everything that was built.
 	rm -rf $(VENV) .cache .hypothesis build dist site dugong-demo
 	find src tests -name __pycache__ -prune -exec rm -rf {} +
+
+# Chromium comes from the system's packages: installed where we may, asked for where we may not.
+browser: | $(ALL)
+	@{ command -v chromedriver && { command -v chromium || command -v chromium-browser || command -v google-chrome; }; } \
+	    >/dev/null || \
+	  { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && echo "Installing Chromium ..." >&2 && \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium chromium-driver >/dev/null; } || \
+	  { echo "error: chromium and chromedriver are needed; only root on Debian or Ubuntu can install them here." >&2; \
+	    echo "  Install them with the system's package manager, then run make test-browser again." >&2; exit 1; }
+	@$(BIN)/python -c 'import selenium' 2>/dev/null || $(PIP) selenium
 
 # An interrupted or broken .venv is made anew.
 venv:

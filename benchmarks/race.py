@@ -33,8 +33,7 @@ def measure(name: str, scene: Scene, data: Path, cap: float, threads: int = 1) -
     own = name in OURS
     adapter = Path(__file__).parent / "peers" / f"{(OURS if own else PEERS)[name]}.py"
     python = sys.executable if own else str(PYTHON)
-    row: dict[str, Any] = {"name": name, "scene": scene.name, "scenario": scene.scenario, "threads": threads}
-    row |= {"n": scene.n_sequences, "T": scene.n_elements}
+    row = measured_as(name, scene, threads)
     environment = {**os.environ, **dict.fromkeys(ONE_THREAD, str(threads))}
     if own:
         environment["PYTHONPATH"] = str(ROOT)
@@ -51,3 +50,9 @@ def measure(name: str, scene: Scene, data: Path, cap: float, threads: int = 1) -
             lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
             return row | {"failed": lines[-1][:160]}
         return row | json.loads(out.read_text())
+
+
+def measured_as(name: str, scene: Scene, threads: int = 1) -> dict[str, Any]:
+    """The part of a row that says what it is about."""
+    row = {"name": name, "scene": scene.name, "scenario": scene.scenario, "threads": threads}
+    return row | {"n": scene.n_sequences, "T": scene.n_elements}

@@ -42,7 +42,7 @@ def ratio_table(rows: list[Row]) -> str:
     """How many times our CPU each competitor needs."""
     rows = [row for row in rows if row["threads"] == 1]
     scenes = list(dict.fromkeys(row["scene"] for row in rows))
-    known = {(row["name"], row["scene"]): row["cpu"] for row in rows if "cpu" in row}
+    known = {(row["name"], row["scene"]): row.get("cpu", row.get("expected_cpu")) for row in rows}
     names = [name for name in dict.fromkeys(row["name"] for row in rows) if name != "dugong"]
     body = []
     for name in names:

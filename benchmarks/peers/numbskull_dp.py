@@ -29,19 +29,28 @@ def label(data):
     fmap = np.zeros(n + 2 * n * m, FactorToVar)
     fmap["vid"][:n] = np.arange(n)
     fmap["vid"][n::2], fmap["vid"][n + 1 :: 2] = np.repeat(np.arange(n), m), n + np.arange(n * m)
-    sampler = NumbSkull(
+    graph = (weight, variable, factor, fmap, np.zeros(len(variable), np.bool_), len(fmap))
+    learner = sampler(sample_evidence=True)
+    learner.loadFactorGraph(*graph)
+    learner.learning(out=False)
+    weight["initialValue"] = learner.factorGraphs[0].weight_value[0]
+    labeller = sampler(sample_evidence=False)
+    labeller.loadFactorGraph(*graph)
+    labeller.inference(out=False)
+    return labeller.factorGraphs[0].marginals[:n]
+
+
+def sampler(*, sample_evidence):
+    """A sampler; learning draws votes as well, labelling holds them."""
+    return NumbSkull(
         n_inference_epoch=100,
         n_learning_epoch=100,
-        stepsize=0.01,
-        decay=0.95,
+        stepsize=0.1 / 1000,
+        decay=0.98,
         quiet=True,
         verbose=False,
         learn_non_evidence=True,
-        sample_evidence=False,
+        sample_evidence=sample_evidence,
         burn_in=10,
         nthreads=1,
     )
-    sampler.loadFactorGraph(weight, variable, factor, fmap, np.zeros(len(variable), np.bool_), len(fmap))
-    sampler.learning(out=False)
-    sampler.inference(out=False)
-    return sampler.factorGraphs[0].marginals[:n]
