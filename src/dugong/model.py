@@ -238,7 +238,7 @@ class LabelModel(Configured):
     def _learn(self, votes: Votes, evidence: Int8Array | None, groups: Sequence[object] | None) -> Self:
         """Learn what was not given: prior, dependencies, and how far the model may be trusted."""
         chosen = resolve_estimator(self.estimator)
-        if isinstance(chosen, Paper) or self.sharing != "tied" or self.signs != "group":
+        if isinstance(chosen, Paper | SGD) or self.sharing != "tied" or self.signs != "group":
             raise GraphError(
                 'learning the prior or the dependencies, and more than two classes, need estimator "centred" or "em", '
                 'sharing="tied" and signs="group".\n  Give a prior and dependencies to use other settings.'
