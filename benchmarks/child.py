@@ -1,10 +1,11 @@
-"""One measurement in a process of its own: `python child.py ADAPTER DATA OUT`. Runs in either environment.
+"""One measurement in a process of its own: `python child.py ADAPTER DATA OUT CAP`. Runs in either environment.
 
 CPU seconds of fit plus labels after a warm-up on a few sequences, peak memory, and the Brier score over the optimum.
 """
 
 import importlib.util
 import json
+import resource
 import sys
 import time
 from pathlib import Path
@@ -35,8 +36,9 @@ def head(data, n_sequences):
     return small
 
 
-def main(adapter, path, out):
-    """Measure one adapter on one file."""
+def main(adapter, path, out, cap):
+    """Measure one adapter on one file; the system ends the process when its CPU time passes the cap."""
+    resource.setrlimit(resource.RLIMIT_CPU, (int(float(cap)), int(float(cap)) + 5))
     spec = importlib.util.spec_from_file_location("adapter", adapter)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -13,7 +14,7 @@ from typing import Any
 from benchmarks.peers_setup import PYTHON, ROOT
 from benchmarks.scenes import Scene
 
-OURS = {"dugong": "ours", "dugong, all learned": "ours_learned", "majority vote": "majority"}
+OURS = {"dugong": "ours", "dugong (learned)": "ours_learned", "majority vote": "majority"}
 PEERS = {
     "pomegranate HMM": "pomegranate_hmm",
     "hmmlearn": "hmmlearn_hmm",
@@ -23,6 +24,8 @@ PEERS = {
     "skweak HMM": "skweak_hmm",
     "numbskull": "numbskull_dp",
 }
+# The cap is on CPU time; a process that makes no headway is ended after this many times as much wall time.
+PATIENCE = 10
 ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "POLARS_MAX_THREADS"), "1"
 )
@@ -39,17 +42,35 @@ def measure(name: str, scene: Scene, data: Path, cap: float, threads: int = 1) -
         environment["PYTHONPATH"] = str(ROOT)
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out.json"
-        command = [python, "-W", "ignore", str(Path(__file__).parent / "child.py"), str(adapter), str(data), str(out)]
+        command = [
+            python,
+            "-W",
+            "ignore",
+            str(Path(__file__).parent / "child.py"),
+            str(adapter),
+            str(data),
+            str(out),
+            str(cap),
+        ]
         try:
             done = subprocess.run(
-                command, cwd=folder, env=environment, timeout=cap, capture_output=True, text=True, check=False
+                command,
+                cwd=folder,
+                env=environment,
+                timeout=PATIENCE * cap,
+                capture_output=True,
+                text=True,
+                check=False,
             )
         except subprocess.TimeoutExpired:
-            return row | {"failed": f"over {cap:.0f} s"}
+            return row | {"failed": f"over {PATIENCE * cap:.0f} s of wall time"}
+        if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+            return row | {"failed": f"over {cap:.0f} CPU s"}
         if done.returncode or not out.exists():
             lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
             return row | {"failed": lines[-1][:160]}
-        return row | json.loads(out.read_text())
+        found: dict[str, Any] = json.loads(out.read_text())
+        return row | found
 
 
 def measured_as(name: str, scene: Scene, threads: int = 1) -> dict[str, Any]:

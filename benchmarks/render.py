@@ -31,7 +31,7 @@ def cell(row: Row | None) -> str:
 
 def race_table(rows: list[Row]) -> str:
     """CPU seconds / peak MB / Brier over the optimum, by competitor and scene."""
-    rows = [row for row in rows if row["threads"] == 1]
+    rows = sorted((row for row in rows if row["threads"] == 1), key=lambda row: (row["n"] * row["T"], row["scene"]))
     scenes = list(dict.fromkeys(row["scene"] for row in rows))
     known = {(row["name"], row["scene"]): row for row in rows}
     names = list(dict.fromkeys(row["name"] for row in rows))

@@ -80,7 +80,7 @@ def write_scene(scene: Scene, folder: Path) -> Path:
     for place, column in enumerate(votes.columns):
         arrays[f"column{place}"] = column
     partial = path.with_suffix(".part.npz")
-    np.savez(partial, scenario=np.array(scene.scenario), **arrays)  # type: ignore[arg-type]
+    np.savez(partial, scenario=np.array(scene.scenario), **arrays)
     partial.rename(path)
     return path
 
