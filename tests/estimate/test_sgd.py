@@ -201,9 +201,10 @@ def test_signs() -> None:
 
 
 def test_a_group_that_ends_up_worse_than_random_is_mirrored() -> None:
-    """Sure but rare liars win the descent; the group rule, which weighs sources by how often they speak, does not."""
-    liars = [flipped(accurate(p, p, 0.8, 0.8)) for p in (0.88, 0.95)]
-    blocks = [Block(names=(f"w{j}",), table=table) for j, table in enumerate([accurate(0.69), *liars])]
+    """Liars that rarely speak can win the descent; by the group rule, which adds up slopes, they do not."""
+    rare = ((0.88, 0.8), (0.95, 0.8), (0.55, 0.9), (0.6, 0.95))
+    liars = [flipped(accurate(right, right, silence, silence)) for right, silence in rare]
+    blocks = [Block(names=(f"w{j}",), table=table) for j, table in enumerate([accurate(0.68), *liars])]
     world = World(prior=Markov(positive=0.5, stay=0.7), blocks=tuple(blocks))
     estimate = exact(world)
     check_accuracies(world, estimate)
