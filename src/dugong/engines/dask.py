@@ -48,7 +48,8 @@ class Dask:
             raise MissingExtraError("distributed", "dask", "the engine Dask") from None
         settings = {"distributed.scheduler.allowed-failures": self.retries}
         with dask.config.set(settings), strangers_by_value(), self._client(distributed) as client:
-            remote = client.scatter(ship(function), broadcast=True, hash=False)
+            # Not scattered: what a dead worker held is then made again, not lost with all that needs it.
+            remote = client.submit(bytes, ship(function), pure=False)
 
             def wait(future: Any, name: str) -> bytes:
                 try:

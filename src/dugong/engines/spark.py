@@ -69,8 +69,6 @@ class Spark:
         items: Iterable[ItemT],
         describe: Callable[[ItemT], str],
     ) -> Iterator[ResultT]:
-        from py4j.protocol import Py4JJavaError
-
         shipped, stream = context.broadcast(ship(function)), iter(items)
         size = self.ahead * max(1, context.defaultParallelism)
         while job := list(islice(stream, size)):
@@ -79,8 +77,8 @@ class Spark:
                 answers = (
                     context.parallelize(payloads, len(payloads)).map(lambda one: call(shipped.value, one)).collect()
                 )
-            except Py4JJavaError as error:
-                reason = str(error.java_exception).splitlines()[0][:200]
+            except Exception as error:  # errors of user code come back as answers; this is Spark itself
+                reason = str(getattr(error, "java_exception", error)).splitlines()[0][:200]
                 names = " or ".join(map(describe, job))
                 raise WorkerLostError(
                     item=names, step="", ending=f"the death of its Spark worker ({reason})"
