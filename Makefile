@@ -8,10 +8,10 @@ BIN    := $(VENV)/bin
 CORE   := $(VENV)/.stamp-core
 ALL    := $(VENV)/.stamp-all
 PIP    := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
-CODE   := $(wildcard src tests benchmarks examples)
+CODE   := $(wildcard src tests benchmarks examples scripts)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-browser browser lint check format docs bench clean venv
+.PHONY: help setup demo test test-browser test-engines browser lint check format docs bench clean venv
 
 # Our kernels run their own threads; a second pool underneath only competes with them.
 export OMP_NUM_THREADS ?= 1
@@ -33,6 +33,10 @@ test: $(ALL)  ## Run the tests. `make test ARGS="-k votes -x"` passes options to
 
 test-browser: $(ALL) browser  ## Test the report in a real browser: Chromium of the system's packages, driven by selenium.
 	DUGONG_BROWSER=1 $(BIN)/python -m pytest tests/browser $(ARGS)
+
+.PHONY: screenshot
+screenshot: $(ALL) browser  ## Make the picture of the report in the README anew.
+	$(BIN)/python scripts/screenshot.py
 
 lint: $(ALL)  ## Check style, format, types and the order of the stages.
 	$(BIN)/ruff check $(CODE)

@@ -118,6 +118,8 @@ def test_demo_ends_with_a_readable_table(cli: Command, tmp_path: Path, monkeypat
         assert words in outcome.out
     assert max(map(len, outcome.out.split("Label model is")[0].splitlines())) <= 100
     assert (tmp_path / "dugong-demo" / "labels.parquet").is_file()
+    assert outcome.out.rstrip().endswith(str(Path("dugong-demo") / "report.html")), "the demo ends with the report"
+    assert (tmp_path / "dugong-demo" / "report.html").stat().st_size < 5_000_000
 
 
 def test_demo_is_the_same_every_time(cli: Command, tmp_path: Path) -> None:

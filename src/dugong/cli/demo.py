@@ -35,7 +35,7 @@ N_BROADCASTS = 2000
 @click.option("--jobs", type=int, default=1, show_default=True, help="Processes for the sources.")
 @json_option
 def command(*, folder: Path, broadcasts: int, seed: int, jobs: int, as_json: bool) -> None:
-    """Do the whole job on simulated raw data: sources, votes, label model, labels, scores.
+    """Do the whole job on simulated raw data: sources, votes, label model, labels, scores, report.
 
     Files go to FOLDER (./dugong-demo by default; a temporary folder if that cannot be written).
     """
@@ -50,6 +50,9 @@ def command(*, folder: Path, broadcasts: int, seed: int, jobs: int, as_json: boo
     files = write_files(folder, model, votes, gold, clock)
     comparison = compare_with_majority(votes, gold, model)
     clock.done("compare", "with the truth, which nothing above has seen")
+    files["report"] = folder / "report.html"
+    model.report(votes, files["report"], gold, title="Interviews in TV news (simulated)")
+    clock.done("report", f"{files['report'].stat().st_size / 1e6:.1f} MB")
     rows = accuracy_rows(model, world.accuracies())
     result = {
         "folder": folder,
@@ -60,6 +63,7 @@ def command(*, folder: Path, broadcasts: int, seed: int, jobs: int, as_json: boo
         "seconds": clock.steps,
     }
     parts = [accuracy_table(rows), score_table(comparison), f"Files in {folder}:\n{file_lines(files)}"]
+    parts.append(f"See all of it in a browser: {files['report']}")
     emit(result, "\n" + "\n\n".join(parts), as_json=as_json)
 
 

@@ -34,8 +34,7 @@ function startViewer() {
     fact.textContent = factsOf(track.info);
     timeline.show(track);
     state.update();
-    if (!timeline.nextDoubtful(1)) timeline.pick(0, 0);
-    timeline.whole();
+    timeline.pick(0, timeline.mostDoubtful());
     fillTable(state);
   };
   state.list = new SequenceList(data, chooser, choose);

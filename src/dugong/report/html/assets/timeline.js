@@ -213,6 +213,18 @@ class Timeline {
     this.onPick(this.picked);
   }
 
+  // The element that is least certain.
+  mostDoubtful() {
+    const laws = this.track.lanes[0].post;
+    let best = 0, least = Infinity;
+    for (let i = 0; i < this.track.n; i++) {
+      let most = -Infinity;
+      for (const law of laws) if (law[i] > most) most = law[i];
+      if (most < least) { least = most; best = i; }
+    }
+    return best;
+  }
+
   // The next element whose likeliest class stays below 0.75.
   nextDoubtful(step) {
     const lane = this.track.lanes[0];
