@@ -18,7 +18,7 @@ export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 # numba keys its cache by file, so a kernel that calls a kernel of another file can be stale there. One folder per
 # state of the compiled sources cannot.
-test test-browser docs: export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba/$(shell grep -rl --include='*.py' numba src | LC_ALL=C sort | xargs cat | cksum | cut -d' ' -f1)
+test test-browser test-engines docs: export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba/$(shell grep -rl --include='*.py' numba src | LC_ALL=C sort | xargs cat | cksum | cut -d' ' -f1)
 
 help:  ## List the verbs.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -30,6 +30,12 @@ demo: $(CORE)  ## From simulated raw data to labels: apply sources, fit, label, 
 
 test: $(ALL)  ## Run the tests. `make test ARGS="-k votes -x"` passes options to pytest.
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadscope $(ARGS)
+
+test-engines: $(ALL)  ## Install Dask, Ray and Spark, and test them on local clusters (Spark needs Java 17).
+	@$(PIP) -e '.[dask,ray,spark]'
+	@command -v java >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get install -qq -y openjdk-17-jre-headless >/dev/null; } || \
+	  { echo "error: Spark needs Java 17 or newer; install it first." >&2; exit 1; }
+	DUGONG_ENGINES="dask ray spark" $(BIN)/python -m pytest tests/engines $(ARGS)
 
 test-browser: $(ALL) browser  ## Test the report in a real browser: Chromium of the system's packages, driven by selenium.
 	DUGONG_BROWSER=1 $(BIN)/python -m pytest tests/browser $(ARGS)

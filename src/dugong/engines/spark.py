@@ -5,6 +5,8 @@ Spark has no single calls, so items run in jobs of a few per core; results come 
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -58,8 +60,11 @@ class Spark:
     def _start(self, builder: Any) -> Any:
         cores = "*" if self.n_jobs == -1 else str(self.n_jobs)
         builder = builder.master(self.master or f"local[{cores}]").appName("dugong")
-        for key, value in {"spark.ui.enabled": "false", "spark.log.level": "OFF"}.items():
+        quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "OFF"}
+        for key, value in quiet.items():
             builder = builder.config(key, value)
+        if self.master is None:  # local workers must be this interpreter, not whatever `python3` is
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         return builder.getOrCreate()
 
     def _map(
