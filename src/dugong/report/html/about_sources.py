@@ -35,11 +35,13 @@ def overview(report: Report) -> Html:
             one.words,
             f"{one.n_tasks:,}",
             str(one.n_sources),
-            [[" · " if place else "", name(label), f" {share(part)}"] for place, (label, part) in
-             enumerate(zip(one.labels, one.shares, strict=True))],
+            [
+                tag("span", f"{share(part)} ", name(label), class_="line")
+                for label, part in zip(one.labels, one.shares, strict=True)
+            ],
         )
         for one in seen.resolutions
-    ]  # fmt: skip
+    ]
     head = ("Resolution", "What it is", "Labels", "Sources", "Expected shares")
     lengths = None
     if len(seen.histogram_counts) > 4:

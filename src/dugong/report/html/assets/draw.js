@@ -1,7 +1,7 @@
 // Drawing rows of a timeline on a canvas, in device pixels. Only what is visible is touched; where tasks are narrower
 // than a pixel, their colours are averaged.
 
-const NAME_WIDTH = 184;
+const NAME_WIDTH = 184, PAPER_WIDTH = 660;
 
 function parseColour(text) {
   const value = parseInt(text.slice(1), 16);

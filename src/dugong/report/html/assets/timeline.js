@@ -64,7 +64,7 @@ class Timeline {
   // Places of the rows in CSS pixels; names stand beside them, or above them on a narrow screen.
   layout(print) {
     if (!this.track) return;
-    const width = Math.max(200, this.box.clientWidth), narrow = width < 560;
+    const width = Math.max(200, Math.min(this.box.clientWidth, print ? PAPER_WIDTH : Infinity)), narrow = width < 560;
     this.left = narrow ? 0 : NAME_WIDTH;
     this.names.replaceChildren();
     let y = 6;
