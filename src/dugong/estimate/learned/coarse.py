@@ -7,14 +7,16 @@ factors, whose weights are the mean discounts of the votes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from dugong.estimate.learned.panel import Panel, Reader
 from dugong.estimate.learned.robust import Views, vote_shares, vote_weights
 from dugong.estimate.learned.settings import BLOCK, PERSISTENCE, SHARED_ERRORS
-from dugong.estimate.learned.tables import smoothed
+from dugong.estimate.learned.tables import mute_unseen, pooled, smoothed
 from dugong.infer.blocks import block_bounds
-from dugong.infer.parameters import Conditional, Factor, Parameters
+from dugong.infer.parameters import Conditional, Parameters
 from dugong.tasks import Element, Resolution, TaskFinder
 from dugong.tasks.layout import ranges
 from dugong.types import FloatArray, IntArray
@@ -50,24 +52,43 @@ def _reduced(link: str, inside: FloatArray, edges: IntArray, sizes: IntArray) ->
     return np.asarray(np.add.reduceat(inside, edges) / sizes)
 
 
-def discounted_parameters(votes: Votes, sources: tuple[SourceInfo, ...], views: Views, panel: Panel) -> Parameters:
+def discounted_parameters(
+    votes: Votes, sources: tuple[SourceInfo, ...], views: Views, panel: Panel, pinned: Mapping[str, FloatArray]
+) -> Parameters:
     """Independent factors with the mean discount of each source as weight."""
     weights = vote_weights(panel, views.similar, SHARED_ERRORS)
     asked = panel.codes >= 0
     means = np.where(asked, weights, 0.0).sum(axis=0) / np.maximum(asked.sum(axis=0), 1)
+    coarse = _coarse_tables(votes, sources, views, panel)
+    tables = {info.name: views.tables[place] for place, info in enumerate(sources)} | coarse | dict(pinned)
+    factors = tuple(
+        Conditional(
+            source=info.name, resolution=info.resolution, table=tables[info.name], weight=PERSISTENCE * float(mean)
+        )
+        for info, mean in zip(sources, means, strict=True)
+    )
+    return Parameters(n_classes=panel.coding.n_classes, factors=factors)
+
+
+def _coarse_tables(votes: Votes, sources: tuple[SourceInfo, ...], views: Views, panel: Panel) -> dict[str, FloatArray]:
+    """P(vote | label) of sources on coarser tasks, (2, 3), whose labels are those of the vote."""
+    places = [place for place, info in enumerate(sources) if not isinstance(info.resolution, Element)]
+    if not places:
+        return {}
     reader = Reader(votes, sources, panel.coding)
-    factors: list[Factor] = []
-    for place, info in enumerate(sources):
-        table = views.tables[place]
-        if not isinstance(info.resolution, Element):
-            table = _coarse_table(votes, info, coarse_shares(reader, views, info.resolution))
-        weight = PERSISTENCE * float(means[place])
-        factors.append(Conditional(source=info.name, resolution=info.resolution, table=table, weight=weight))
-    return Parameters(n_classes=panel.coding.n_classes, factors=tuple(factors))
+    counts = np.stack(
+        [_coarse_counts(votes, sources[p], coarse_shares(reader, views, sources[p].resolution)) for p in places]
+    )
+    counts = pooled(counts, None if panel.ties is None else panel.ties[places])
+    tables = smoothed(counts)
+    return {
+        sources[p].name: mute_unseen(table, own.sum(axis=0) <= 0)
+        for p, table, own in zip(places, tables, counts, strict=True)
+    }
 
 
-def _coarse_table(votes: Votes, info: SourceInfo, labels: FloatArray) -> FloatArray:
+def _coarse_counts(votes: Votes, info: SourceInfo, labels: FloatArray) -> FloatArray:
     codes = class_indices(votes, votes.column(info.name), 2)
     asked = codes >= 0
-    counts = np.stack([np.bincount(codes[asked], weights=labels[asked, y], minlength=3) for y in range(2)])
-    return np.asarray(smoothed(counts[np.newaxis].astype(np.float64))[0])
+    counts = [np.bincount(codes[asked], weights=labels[asked, y], minlength=3) for y in range(2)]
+    return np.stack(counts).astype(np.float64)

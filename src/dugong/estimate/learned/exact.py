@@ -49,6 +49,7 @@ def run_exact(
 ) -> Exact:
     """At least one and at most `rounds` rounds; sources in `pinned` keep their tables."""
     n_votes = max(sum(int((column != MISSING).sum()) for column in votes.columns), 1)
+    shares = {info.name: info.shares for info in votes.sources}
     parameters, law = start, prior
     likelihoods: list[float] = []
     for _ in range(max(rounds, 1)):
@@ -56,7 +57,7 @@ def run_exact(
         likelihoods.append(float(counts.log_likelihood))
         if learn_prior and isinstance(law, Markov) and isinstance(prior, Markov):
             law = _next_prior(counts, prior)
-        parameters = _next_parameters(counts, parameters, start, pinned)
+        parameters = _next_parameters(counts, parameters, start, pinned, shares)
         if len(likelihoods) > 1 and likelihoods[-1] - likelihoods[-2] < _GAIN * n_votes:
             break
     parameters = replace(parameters, factors=tuple(_mute(f, counts, pinned) for f in parameters.factors))
@@ -83,16 +84,37 @@ def _next_prior(counts: ExpectedCounts, anchor: Markov) -> Markov:
 
 
 def _next_parameters(
-    counts: ExpectedCounts, parameters: Parameters, start: Parameters, pinned: frozenset[str]
+    counts: ExpectedCounts,
+    parameters: Parameters,
+    start: Parameters,
+    pinned: frozenset[str],
+    shares: Mapping[str, str | None],
 ) -> Parameters:
     anchors = {factor.source: factor for factor in start.factors}
     factors = tuple(
         factor
         if factor.source in pinned or factor.source not in counts.factors
-        else _next_factor(factor, anchors[factor.source], counts.factors[factor.source])
+        else _next_factor(factor, anchors[factor.source], _pooled(factor, parameters, counts, shares))
         for factor in parameters.factors
     )
     return Parameters(n_classes=parameters.n_classes, factors=factors)
+
+
+def _pooled(
+    factor: Factor, parameters: Parameters, counts: ExpectedCounts, shares: Mapping[str, str | None]
+) -> Mapping[str, FloatArray]:
+    """Counts of a factor, summed over the sources that share its parameters and have a table of the same kind."""
+    own, group = counts.factors[factor.source], shares.get(factor.source)
+    if group is None:
+        return own
+    members = [f.source for f in parameters.factors if shares.get(f.source) == group and type(f) is type(factor)]
+    alike = [
+        counts.factors[name]
+        for name in members
+        if {key: table.shape for key, table in counts.factors[name].items()}
+        == {key: table.shape for key, table in own.items()}
+    ]
+    return {key: np.sum([one[key] for one in alike], axis=0) for key in own}
 
 
 def _next_factor(factor: Factor, anchor: Factor, counts: Mapping[str, FloatArray]) -> Factor:

@@ -39,7 +39,7 @@ from dugong.estimate.learned.settings import (
 from dugong.estimate.learned.tables import make_tables
 from dugong.estimate.learned.words import describe_given, describe_learned
 from dugong.estimate.readout import read_accuracies, read_correlations
-from dugong.exceptions import NotIdentifiableError
+from dugong.exceptions import GraphError, NotIdentifiableError
 from dugong.graph import SourceGraph
 from dugong.infer.engine import with_evidence
 from dugong.infer.parameters import Parameters
@@ -54,8 +54,9 @@ _STAGES = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Case:
-    """The votes in a canonical order, and what is known before anything is learned."""
+    """The votes in a canonical order, and what is known before anything is learned; `names` in the given order."""
 
+    names: tuple[str, ...]
     votes: Votes
     panel: Panel
     sources: tuple[SourceInfo, ...]
@@ -82,7 +83,7 @@ class Case:
         coding = self.panel.coding
         tables = np.full((len(names), coding.n_classes, coding.n_columns), np.nan)
         for place, name in enumerate(names):
-            if name in self.pinned and self.pinned[name].shape == tables.shape[1:]:
+            if name in self.pinned and name in self.element_names:
                 tables[place] = self.pinned[name]
         return None if np.isnan(tables).all() else tables
 
@@ -155,12 +156,14 @@ def _prepare(
     n_threads: int | None,
 ) -> Case:
     with_evidence(votes, Parameters(n_classes=votes.n_classes, factors=()), evidence)
-    for name in pinned:
-        votes.index(name)
-    panel = read_sample(Reader(votes, votes.sources, Coding.of(votes), evidence))
+    coding = Coding.of(votes)
+    for name, table in pinned.items():
+        _check_pinned(votes.sources[votes.index(name)], np.shape(table), coding)
+    panel = read_sample(Reader(votes, votes.sources, coding, evidence))
     order = content_order(panel, votes.source_names)
     background = implied_background(votes)
     return Case(
+        names=votes.source_names,
         votes=votes.select(sources=[votes.source_names[place] for place in order]),
         panel=panel.columns(order),
         sources=tuple(votes.sources[place] for place in order),
@@ -172,6 +175,15 @@ def _prepare(
         evidence=evidence,
         n_threads=n_threads,
     )
+
+
+def _check_pinned(info: SourceInfo, shape: tuple[int, ...], coding: Coding) -> None:
+    wanted = (coding.n_classes, coding.n_columns) if isinstance(info.resolution, Element) else (2, 3)
+    if shape != wanted:
+        raise GraphError(
+            f"the known table of {info.name!r} must be P(vote | label) with one row per class and one column per vote, "
+            f"abstain after the classes, shape {wanted}; found {shape}."
+        )
 
 
 def _law_of(prior: Prior, votes: Votes) -> Law:
@@ -214,7 +226,7 @@ def _finish(case: Case, views: Views, setting: Setting, finding: Finding | None)
         sources=case.sources,
         coding=case.panel.coding,
         views=views,
-        parameters=discounted_parameters(case.votes, case.sources, views, case.panel),
+        parameters=discounted_parameters(case.votes, case.sources, views, case.panel, case.pinned),
         prior=as_markov(views.law) if case.prior is None else case.prior,
     )
     names = case.element_names
@@ -230,10 +242,7 @@ def _finish(case: Case, views: Views, setting: Setting, finding: Finding | None)
             trust=0.0,
             graph=graph,
             strengths=strengths,
-            accuracies={
-                info.name: robust.parameters[info.name].table  # type: ignore[union-attr]
-                for info in case.sources
-            },
+            accuracies={name: robust.parameters[name].table for name in case.names},  # type: ignore[union-attr]
             correlations=_sample_correlations(setting, labels, graph, names),
             diagnostics=describe_learned(case.votes, robust, finding, 0.0, names, bio=case.possible is not None),
         )
@@ -246,18 +255,17 @@ def _finish(case: Case, views: Views, setting: Setting, finding: Finding | None)
         trust=trust,
         graph=graph,
         strengths=strengths,
-        accuracies=read_accuracies(exact.parameters, exact.counts) | dict(case.pinned),
+        accuracies=_accuracies(case, exact),
         correlations=read_correlations(exact.parameters, exact.counts, graph.edges),
         diagnostics=describe_learned(case.votes, robust, finding, trust, names, bio=case.possible is not None),
     )
 
 
 def _found_graph(case: Case, finding: Finding | None) -> tuple[SourceGraph, dict[tuple[str, str], float]]:
-    everything = case.votes.source_names
     if finding is None:
-        return SourceGraph(names=everything), {}
+        return SourceGraph(names=case.names), {}
     parents, repeats = finding.structure()
-    graph = graph_of(everything, case.element_names, parents, repeats)
+    graph = graph_of(case.names, case.element_names, parents, repeats)
     return graph, strengths_of(graph, case.element_names, finding.strength, repeats)
 
 
@@ -277,6 +285,11 @@ def _exact(case: Case, setting: Setting, finding: Finding) -> Exact:
         evidence=case.evidence,
         n_threads=case.n_threads,
     )
+
+
+def _accuracies(case: Case, exact: Exact) -> dict[str, FloatArray]:
+    found = read_accuracies(exact.parameters, exact.counts) | dict(case.pinned)
+    return {name: found[name] for name in case.names}
 
 
 def _sample_correlations(
@@ -328,7 +341,7 @@ def _with_graph(case: Case, graph: SourceGraph) -> Learned:
         robust=None,
         trust=1.0,
         graph=graph,
-        accuracies=read_accuracies(exact.parameters, exact.counts) | dict(case.pinned),
+        accuracies=_accuracies(case, exact),
         correlations=read_correlations(exact.parameters, exact.counts, graph.edges),
         diagnostics=describe_given(case.votes, exact.prior, learned_prior=case.prior is None),
     )

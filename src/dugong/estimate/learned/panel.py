@@ -68,6 +68,7 @@ class Panel:
     starts : (n,) whether an element is the first of its sequence
     known : (n,) class index of known labels, -1 unknown
     lasting : (n, m) what each vote counts in time, or None if every vote counts one
+    ties : (m,) equal numbers for sources that share their tables, or None if none do
     """
 
     coding: Coding
@@ -75,6 +76,7 @@ class Panel:
     starts: BoolArray
     known: Int8Array
     lasting: FloatArray | None = None
+    ties: IntArray | None = None
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -101,6 +103,7 @@ class Panel:
             starts=starts[chosen],
             known=self.known[chosen],
             lasting=None if self.lasting is None else self.lasting[chosen],
+            ties=self.ties,
         )
 
     def columns(self, places: IntArray) -> Panel:
@@ -111,6 +114,7 @@ class Panel:
             starts=self.starts,
             known=self.known,
             lasting=None if self.lasting is None else np.ascontiguousarray(self.lasting[:, places]),
+            ties=None if self.ties is None else self.ties[places],
         )
 
 
@@ -144,7 +148,14 @@ class Reader:
         first, last = np.searchsorted(self.offsets, (begin, end))
         starts[self.offsets[first:last] - begin] = True
         starts[:1] = True
-        return Panel(coding=self.coding, codes=codes, starts=starts, known=self.known(begin, end), lasting=lasting)
+        return Panel(
+            coding=self.coding,
+            codes=codes,
+            starts=starts,
+            known=self.known(begin, end),
+            lasting=lasting,
+            ties=_ties(self.sources),
+        )
 
     def known(self, begin: int, end: int) -> Int8Array:
         """Class indices of known labels, -1 where there is none."""
@@ -197,4 +208,13 @@ def stack(panels: list[Panel]) -> Panel:
         starts=np.concatenate([panel.starts for panel in panels]),
         known=np.concatenate([panel.known for panel in panels]),
         lasting=np.concatenate(lasting) if lasting else None,
+        ties=panels[0].ties,
     )
+
+
+def _ties(sources: tuple[SourceInfo, ...]) -> IntArray | None:
+    names = [info.shares for info in sources]
+    if not any(names):
+        return None
+    alone = range(len(names), 2 * len(names))
+    return np.array([place if name is None else names.index(name) for place, name in zip(alone, names, strict=True)])

@@ -97,8 +97,10 @@ def _attempt(setting: Setting, shares: Shares, forest: Forest, strength: FloatAr
     misfit = find_misfit(panel, state, apart)
     lasting = misfit.persistence > LASTING
     few = panel.n_sources <= FEWEST_SOURCES
-    hopeless = misfit.worst > 4 * FAILS or misfit.information < TESTABLE or (lasting and few)
     state = replace(state, repeats=Repeats.about(np.where(misfit.own > SELF_EDGE, misfit.own, 0.0)))
+    # A few sources that repeat themselves may explain a large misfit; if most do, nothing tells errors from labels.
+    unexplained = misfit.worst > 4 * FAILS and (lasting or not state.repeats)
+    hopeless = unexplained or misfit.information < TESTABLE or (lasting and few)
     if not hopeless:
         state = _rounds(setting, state, ROUNDS_CHAIN // 2, forest)
         misfit = find_misfit(panel, state, apart)

@@ -36,7 +36,14 @@ def count_tables(panel: Panel, labels: FloatArray, use: BoolArray) -> FloatArray
     """Expected votes by label, (m, K, C)."""
     counts = np.zeros((panel.n_sources, panel.coding.n_columns, panel.coding.n_classes))
     kernels.count_votes(panel.codes, labels, use, counts)
-    return np.ascontiguousarray(counts.swapaxes(1, 2))
+    return pooled(np.ascontiguousarray(counts.swapaxes(1, 2)), panel.ties)
+
+
+def pooled(counts: FloatArray, ties: IntArray | None) -> FloatArray:
+    """Counts (m, ...) in which sources with equal numbers in `ties` have the sum of all of them."""
+    if ties is None:
+        return counts
+    return np.stack([counts[ties == tie].sum(axis=0) for tie in ties])
 
 
 def make_tables(

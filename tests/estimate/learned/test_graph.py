@@ -1,0 +1,89 @@
+"""Planted dependencies are found, and nothing else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dugong.estimate.learned import learn
+from dugong.estimate.learned.forest import no_edges, reroot, strongest_forest
+from dugong.infer.parameters import Conditional, Temporal
+from dugong.worlds import Block, TemporalBlock, World, copying_pair, lopsided, sticky, temporal
+from dugong.worlds.standard import lopsided_table
+
+
+def planted(n_sources: int, n_pairs: int, n_repeating: int, strength: float, seed: int) -> World:
+    """Some pairs that copy and some sources that repeat themselves, among independent ones."""
+    rng = np.random.default_rng(seed)
+    blocks: list[Block | TemporalBlock] = []
+    for pair in range(n_pairs):
+        table = copying_pair(lopsided_table(rng), strength, own=lopsided_table(rng))
+        blocks.append(Block(names=(f"pair{pair}a", f"pair{pair}b"), table=table))
+    for place in range(n_repeating):
+        first, step = temporal(lopsided_table(rng), strength)
+        blocks.append(TemporalBlock(name=f"again{place}", first=first, step=step))
+    free = range(n_sources - 2 * n_pairs - n_repeating)
+    blocks += [Block(names=(f"free{place}",), table=lopsided_table(rng)) for place in free]
+    return World(prior=sticky(0.3, 0.8), blocks=tuple(blocks), lengths=5, name="planted")
+
+
+@pytest.mark.parametrize(("strength", "n_sequences"), [(0.3, 3000), (0.7, 1000)])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_planted_graphs_are_found(strength, n_sequences, seed):
+    world = planted(9, 2, 2, strength, seed)
+    votes, _ = world.sample(n_sequences, rng=seed)
+    learned = learn(votes)
+    assert set(learned.graph.edges) == {("pair0a", "pair0b"), ("pair1a", "pair1b")}
+    assert set(learned.graph.temporal) == {"again0", "again1"}
+    assert set(learned.strengths) == {*learned.graph.edges, ("again0", "again0"), ("again1", "again1")}
+    assert all(value > 0.1 for value in learned.strengths.values())
+    assert learned.trust > 0.9
+    assert learned.correlations["pair0a", "pair0b"].shape == (2, 3, 3)
+    np.testing.assert_allclose(learned.correlations["pair0a", "pair0b"].sum(axis=(1, 2)), 1, atol=1e-9)
+
+
+def test_a_copy_is_modelled_with_its_parent():
+    world = planted(7, 1, 1, 0.6, seed=5)
+    votes, _ = world.sample(4000, rng=5)
+    learned = learn(votes)
+    kinds = {factor.source: factor for factor in learned.parameters.factors}
+    children = [factor for factor in kinds.values() if isinstance(factor, Conditional) and factor.parents]
+    assert {children[0].source, *children[0].parents} == {"pair0a", "pair0b"}
+    again = kinds["again0"]
+    assert isinstance(again, Temporal)
+    truth = next(block for block in world.blocks if block.names == ("again0",))
+    np.testing.assert_allclose(again.step[1, 1], truth.step[1, 1], atol=0.08)
+    joint = next(block for block in world.blocks if block.names == ("pair0a", "pair0b")).table
+    np.testing.assert_allclose(learned.correlations["pair0a", "pair0b"], joint, atol=0.03)
+
+
+def test_independent_sources_have_no_edges():
+    for seed in range(3):
+        votes, _ = lopsided(8, seed=seed).sample(1500, rng=seed)
+        graph = learn(votes).graph
+        assert graph.edges == ()
+        assert graph.temporal == {}
+
+
+def test_the_strongest_edges_make_a_forest():
+    strength = np.zeros((5, 5))
+    for (j, k), value in {(0, 1): 0.9, (1, 2): 0.8, (0, 2): 0.7, (3, 4): 0.4}.items():
+        strength[j, k] = strength[k, j] = value
+    forest = strongest_forest(strength, 0.5)
+    assert forest.parents.tolist() == [1, -1, 1, -1, -1]
+    assert forest.apart()[0, 3]
+    assert not forest.apart()[0, 2]
+    assert strongest_forest(strength, 0.1).n_edges == 3
+    assert strongest_forest(strength, 0.1, most=1).n_edges == 1
+    assert no_edges(3).n_edges == 0
+
+
+def test_the_stronger_of_two_dependencies_stays():
+    strength = np.array([[0.0, 0.5, 0.0], [0.5, 0.0, 0.6], [0.0, 0.6, 0.0]])
+    forest = strongest_forest(strength, 0.3)
+    parents, repeats = reroot(forest, np.array([0.2, 0.0, 0.9]), strength)
+    assert parents.tolist() == [1, 2, -1]
+    assert repeats.tolist() == [False, False, True]
+    parents, repeats = reroot(forest, np.array([0.8, 0.0, 0.9]), strength)
+    assert parents.tolist() == [-1, 2, -1]
+    assert repeats.tolist() == [True, False, True]

@@ -1,0 +1,80 @@
+"""Order is no information: sources and sequences may come in any order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dugong.estimate.learned import learn
+from dugong.estimate.learned.copies import content_order
+from dugong.estimate.learned.panel import Coding, Reader
+from dugong.estimate.learned.sample import read_sample
+from dugong.tasks import Element
+from dugong.votes import Votes
+from dugong.worlds import lopsided, multiresolution, self_dependent
+from learned_cases import REAL, real_votes
+
+ELEMENT = Element()
+
+
+def labels_of(votes: Votes) -> np.ndarray:
+    return learn(votes).probabilities(votes)[ELEMENT]
+
+
+def check_orders(votes: Votes, rng: np.random.Generator) -> None:
+    """Shuffle sources (with and without their names) and sequences."""
+    first = labels_of(votes)
+    order = rng.permutation(votes.n_sources)
+    shuffled = votes.select(sources=[votes.source_names[place] for place in order])
+    np.testing.assert_allclose(labels_of(shuffled), first, atol=1e-9)
+    names = (replace(info, name=f"x{place}") for place, info in enumerate(shuffled.sources))
+    np.testing.assert_allclose(labels_of(replace(shuffled, sources=tuple(names))), first, atol=1e-9)
+    sequences = rng.permutation(votes.n_sequences)
+    rows = np.concatenate([np.arange(votes.n_elements)[votes.layout().rows(int(place))] for place in sequences])
+    np.testing.assert_allclose(labels_of(votes[sequences]), first[rows], atol=1e-9)
+
+
+@pytest.mark.parametrize("make", [lopsided, multiresolution, self_dependent], ids=lambda make: make.__name__)
+def test_worlds(make, rng):
+    check_orders(make(seed=1).sample(800, rng=1)[0], rng)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", [name for name in REAL if name != "ner-bc5cdr"])
+def test_real_votes(name, shared_data, rng):
+    check_orders(real_votes(shared_data, name).votes, rng)
+
+
+def test_the_sample_depends_on_content_alone(rng):
+    votes, _ = multiresolution(seed=2).sample(3000, rng=2)
+    sequences, sources = rng.permutation(votes.n_sequences), rng.permutation(votes.n_sources)
+    shuffled = votes[sequences].select(sources=[votes.source_names[place] for place in sources])
+
+    def sampled(given: Votes) -> list[bytes]:
+        panel = read_sample(Reader(given, given.sources, Coding.of(given)), most=2500)
+        panel = panel.columns(content_order(panel, given.source_names))
+        starts = np.flatnonzero(panel.starts)
+        return sorted(part.tobytes() for part in np.split(panel.codes, starts[1:]))
+
+    first = sampled(votes)
+    assert 350 < len(first) < 700
+    assert sampled(shuffled) == first
+
+
+def test_long_sequences_are_sampled_in_pieces(rng):
+    votes = Votes.from_dense(rng.choice([-1, 0, 1], (60_000, 3)).astype(np.int8), lengths=[60_000])
+    panel = read_sample(Reader(votes, votes.sources, Coding.of(votes)), most=20_000)
+    assert 4096 <= len(panel) < 50_000
+    assert np.diff(np.flatnonzero(panel.starts)).max() <= 4096
+
+
+def test_labels_of_a_sequence_do_not_depend_on_its_company():
+    votes, _ = multiresolution(seed=3).sample(600, rng=3)
+    learned = learn(votes)
+    whole = learned.probabilities(votes, votes.resolutions)
+    part = learned.probabilities(votes[100:200], votes.resolutions)
+    for resolution in votes.resolutions:
+        offsets = votes.layout(resolution).offsets
+        np.testing.assert_allclose(part[resolution], whole[resolution][offsets[100] : offsets[200]], atol=1e-12)
