@@ -40,7 +40,7 @@ def test_init_then_run(cli: Command, walking: Path) -> None:
     outcome = cli("run", walking / "project.toml", "--json")
     assert outcome.code == 0, outcome.err
     result = outcome.json
-    assert list(result["seconds"]) == ["apply", "fit", "label"]
+    assert list(result["seconds"]) == ["apply", "fit", "label", "report"]
     assert {row["name"] for row in result["report"]["sources"]} == {"moves", "steps_heard", "heart_is_fast"}
     assert result["comparison"]["better"] is True
     for word in ("apply", "fit", "label"):
@@ -51,6 +51,7 @@ def test_init_then_run(cli: Command, walking: Path) -> None:
     assert labels.num_rows == sum(votes.layout(resolution).n_tasks for resolution in votes.resolutions)
     model = dg.LabelModel.load(walking / "output" / "model.json")
     assert model.predict_proba(votes).shape == (votes.n_elements, 2)
+    assert "Comparison with majority vote" in (walking / "output" / "report.html").read_text(encoding="utf-8")
 
 
 def test_run_prints_the_time_and_the_faults_of_every_source(cli: Command, walking: Path) -> None:
@@ -158,7 +159,13 @@ def test_a_write_that_fails_leaves_the_old_file(
     assert outcome.code == 1
     assert "No space left on device" in outcome.err
     assert (out / "model.json").read_bytes() == before
-    assert {file.name for file in out.iterdir()} == {"votes.parquet", "votes.parts", "model.json", "labels.parquet"}
+    assert {file.name for file in out.iterdir()} == {
+        "votes.parquet",
+        "votes.parts",
+        "model.json",
+        "labels.parquet",
+        "report.html",
+    }
 
 
 def test_ctrl_c_ends_quietly_and_leaves_only_what_is_needed_to_continue(small_project: Path) -> None:

@@ -95,7 +95,7 @@ def test_logs_as_json(cli: Command, small_project: Path, monkeypatch: pytest.Mon
     outcome = cli("run", small_project, "--log-json", "--json")
     assert outcome.code == 0, outcome.err
     events = [json.loads(line) for line in outcome.err.splitlines()]
-    assert [one["step"] for one in events if one["event"] == "done"] == ["apply", "fit", "label"]
+    assert [one["step"] for one in events if one["event"] == "done"] == ["apply", "fit", "label", "report"]
     assert len([one for one in events if one["event"] == "progress"]) == 60
     assert events[0]["elements_per_second"] > 0
 

@@ -22,7 +22,7 @@ OK, DATA_ERROR, BUG, INTERRUPTED = 0, 1, 3, 130
 VERBS = {
     "init": "Write a working project to start from.",
     "demo": "Do the whole job on simulated raw data; nothing to prepare.",
-    "run": "Apply, fit and label, as a project.toml says.",
+    "run": "Apply, fit, label and report, as a project.toml says.",
     "apply": "Let the sources of a project vote on its sequences.",
     "check": "Say what is in votes, and what is wrong with them.",
     "fit": "Estimate a label model from votes.",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dugong.cli.project import Project
     from dugong.model import LabelModel
     from dugong.sources import ApplyReport
+    from dugong.types import Int8Array
     from dugong.votes import Votes
 
     Ran = tuple[dict[str, Path], ApplyReport, tuple[dict[str, Any], str]]
@@ -54,11 +55,11 @@ def command(
     log_json: bool,
     as_json: bool,
 ) -> None:
-    """Apply the sources of PROJECT (a project.toml, by default the one in this folder), fit the label model, label.
+    """Apply the sources of PROJECT (a project.toml, by default the one in this folder), fit, label, report.
 
-    Writes votes.parquet, model.json and labels.parquet into the output folder of the project, each when it is complete;
-    with --shard-size, folders `votes` and `labels` in place of the files. After a crash or Ctrl-C the same command
-    continues where it stopped; sources whose code has changed run again, the others do not.
+    Writes votes.parquet, model.json, labels.parquet and report.html into the output folder of the project, each when it
+    is complete; with --shard-size, folders `votes` and `labels` in place of the files, and no report. After a crash or
+    Ctrl-C the same command continues where it stopped; sources whose code has changed run again, the others do not.
     """
     found, watch = read_project(project), Watch(log_json=log_json)
     prior = found.read_prior()  # before the sources run for hours
@@ -73,12 +74,14 @@ def command(
 
 def _run_in_files(project: Project, prior: Any, options: ApplyOptions, watch: Watch) -> Ran:
     """All votes in memory and in one file; the shards beside it are what a later run continues from."""
+    from dugong.cli.gold import read_gold
     from dugong.votes import Votes
 
     files = {
         "votes": project.output / "votes.parquet",
         "model": project.output / "model.json",
         "labels": project.output / "labels.parquet",
+        "report": project.output / "report.html",
     }
     applied, sources = apply_in_shards(project, project.output / "votes.parts", options, watch)
     votes = Votes.concat(applied.shards)
@@ -89,7 +92,10 @@ def _run_in_files(project: Project, prior: Any, options: ApplyOptions, watch: Wa
     watch.done("fit", f"prior {model.prior_!r}")
     n_rows = write_labels(model, votes, files["labels"], project.resolutions)
     watch.done("label", f"{n_rows:,} tasks")
-    return files, applied.report, _outcome(project, votes, model)
+    gold = None if project.gold is None else read_gold(project.gold, votes)
+    model.report(votes, files["report"], gold)
+    watch.done("report", "to be opened in a browser")
+    return files, applied.report, _outcome(votes, gold, model)
 
 
 def _run_in_shards(project: Project, prior: Any, options: ApplyOptions, watch: Watch) -> Ran:
@@ -122,14 +128,12 @@ def _run_in_shards(project: Project, prior: Any, options: ApplyOptions, watch: W
     return files, applied.report, ({"model": summary.to_dict()}, str(summary))
 
 
-def _outcome(project: Project, votes: Votes, model: LabelModel) -> tuple[dict[str, Any], str]:
+def _outcome(votes: Votes, gold: Int8Array | None, model: LabelModel) -> tuple[dict[str, Any], str]:
     """The model at a glance and, with gold, the comparison with majority vote."""
-    if project.gold is None:
+    if gold is None:
         summary = model.summary(votes)
         return {"model": summary.to_dict()}, str(summary)
-    from dugong.cli.gold import read_gold
     from dugong.cli.steps import compare_with_majority
 
-    gold = read_gold(project.gold, votes)
     summary, comparison = model.summary(votes, gold), compare_with_majority(votes, gold, model)
     return {"model": summary.to_dict(), "comparison": comparison.to_dict()}, f"{summary}\n\n{comparison}"
