@@ -63,7 +63,7 @@ bench: $(ALL)  ## Measure speed, memory and quality against the peers, in .venv-
 	$(BIN)/python -m benchmarks.run $(ARGS)
 
 clean:  ## Remove the virtual environment and everything that was built.
-	rm -rf $(VENV) .cache .hypothesis build dist site dugong-demo
+	rm -rf $(VENV) .venv-peers .cache .hypothesis build dist site dugong-demo
 	find src tests -name __pycache__ -prune -exec rm -rf {} +
 
 # Chromium comes from the system's packages: installed where we may, asked for where we may not.

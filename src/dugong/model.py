@@ -37,7 +37,7 @@ from dugong.moments import Grouping, Moments, Plan, Shapes, assign_groups, count
 from dugong.priors import Prior
 from dugong.store import StoredModel, load_model, save_model
 from dugong.summary import ModelSummary, look, look_at, summarize_model
-from dugong.tasks import Element, Layout, Resolution, find_resolution
+from dugong.tasks import Element, Layout, Resolution, count_tasks, find_resolution
 from dugong.types import MISSING, AnyArray, FloatArray, Int8Array
 from dugong.votes import Votes
 from dugong.votes.gold import gold_at
@@ -120,7 +120,7 @@ class LabelModel(Configured):
         design = self._design(votes)
         plan = plan_for(design, resolve_estimator(self.estimator))
         grouping = assign_groups(votes, groups)
-        moments = count(votes, plan, grouping)
+        moments = count(votes, plan, grouping, n_threads=self.n_threads)
         return self._estimate(design, moments, votes, evidence, grouping)
 
     def partial_fit(self, votes: Votes, groups: Sequence[object] | None = None) -> Self:
@@ -131,7 +131,7 @@ class LabelModel(Configured):
         self._check_streamable(votes)
         design = self._design(votes)
         plan = plan_for(design, resolve_estimator(self.estimator))
-        moments = count(votes, plan, assign_groups(votes, groups))
+        moments = count(votes, plan, assign_groups(votes, groups), n_threads=self.n_threads)
         if hasattr(self, "moments_"):
             moments = self.moments_ + moments
         return self.fit_moments(moments, votes)
@@ -523,9 +523,6 @@ def _averaged(explanation: Explanation, shown: FloatArray, classes: AnyArray) ->
 
 def _tasks_per_sequence(votes: Votes) -> dict[str, int]:
     """Tasks of each source per sequence, where that number is the same for all sequences."""
-    counts = {}
-    for info in votes.sources:
-        numbers = np.unique(np.diff(votes.layout(info.resolution).offsets))
-        if len(numbers) == 1:
-            counts[info.name] = int(numbers[0])
-    return counts
+    numbers = {one: count_tasks(one, votes.lengths, votes.spans) for one in votes.resolutions}
+    alike = {one: int(counts[0]) for one, counts in numbers.items() if counts.min() == counts.max()}
+    return {info.name: alike[info.resolution] for info in votes.sources if info.resolution in alike}

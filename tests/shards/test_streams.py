@@ -72,10 +72,10 @@ def test_no_more_than_one_shard_is_read_at_a_time(shards: VoteShards, tmp_path: 
 
     def watched(self: Shard) -> dg.Votes:
         gc.collect()
-        alive.append(sum(isinstance(one, dg.Votes) and one.n_sequences > 2 for one in gc.get_objects()))
+        alive.append(sum(type(one) is dg.Votes and one.n_sequences > 2 for one in gc.get_objects()))
         return read(self)
 
-    parts_elsewhere = sum(isinstance(one, dg.Votes) and one.n_sequences > 2 for one in gc.get_objects())
+    parts_elsewhere = sum(type(one) is dg.Votes and one.n_sequences > 2 for one in gc.get_objects())
     monkeypatch.setattr(Shard, "read", watched)
     label_shards(fit_shards(given_model(), shards), shards, tmp_path / "labels")
     assert len(alive) >= 3 * len(shards)
