@@ -1,1 +1,1 @@
-"""What `make bench` runs: this project against its peers, its floors, how its cost grows, and how good its labels are."""
+"""Benchmarks: speed, memory and quality against the peers, the floor and the optimum. `make bench` runs them."""
