@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dugong import baselines, estimators, metrics, priors, worlds
-    from dugong.baselines import MajorityVote
+    from dugong.baselines import DataProgramming, HiddenMarkov, MajorityVote
     from dugong.exceptions import (
         DugongError,
         GraphError,
@@ -40,7 +40,7 @@ __version__ = "0.1.0"
 
 _MODULES = ("baselines", "estimators", "metrics", "priors", "worlds")
 _HOMES = {
-    "dugong.baselines": ("MajorityVote",),
+    "dugong.baselines": ("DataProgramming", "HiddenMarkov", "MajorityVote"),
     "dugong.exceptions": (
         "DugongError",
         "GraphError",
@@ -70,9 +70,11 @@ __all__ = [
     "MISSING",
     "NEGATIVE",
     "POSITIVE",
+    "DataProgramming",
     "DugongError",
     "Element",
     "GraphError",
+    "HiddenMarkov",
     "LabelError",
     "LabelModel",
     "LoaderError",

@@ -1,0 +1,163 @@
+"""Data programming with Gibbs sampling, the baseline of the paper (Ratner and others, NeurIPS 2016).
+
+In: votes, each of them forced onto elements. Out: element-wise labels; the sequence is not modelled. A factor graph
+has two factors per source, ``accuracy * 1[vote = y] + propensity * 1[vote is no abstain]``. Their weights climb the
+likelihood of the votes along ``E[factor | votes] - E[factor]``, both means from Gibbs sampling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Self
+
+import numpy as np
+
+from dugong.baselines._kernels import train_epoch
+from dugong.baselines.elements import (
+    accuracy_on,
+    element_codes,
+    labels_from,
+    on_elements,
+    parameters_of,
+    probabilities_at,
+)
+from dugong.contract import Configured
+from dugong.exceptions import PriorError, VoteError
+from dugong.priors import Markov
+from dugong.tasks import Element, Resolution
+from dugong.types import AnyArray, FloatArray, Int8Array
+from dugong.votes import Votes
+from dugong.votes.gold import gold_at
+
+# Weights are log-odds: beyond this a source is as good as certain.
+_BOUND = 12.0
+# Few elements are divided into at least this many batches, so that an epoch is not one step.
+_FEWEST_BATCHES = 20
+
+
+class DataProgramming(Configured):
+    """Accuracies of independent sources by maximum likelihood, with Gibbs sampling for the gradients.
+
+    Parameters
+    ----------
+    n_epochs : int
+        Passes over the elements. The weights are averaged over the second half: after 200 epochs the noise of sampling
+        is about a tenth of the error that the votes themselves leave, and it falls with the root of their number.
+    step_size : float
+        Of the weights (log-odds), per batch.
+    batch_size : int
+        Elements per step, and free chains that run beside them; fewer where there are few elements.
+    balance : sequence of float, optional
+        P(class) in the order of `classes_`; even by default, as in the paper.
+    seed : int
+
+    Attributes
+    ----------
+    classes_, class_names_
+    accuracies_ : P(vote | label) by source, (K, K + 1): a source errs evenly and abstains whatever the label is
+    weights_ : (accuracy, propensity) by source, log-odds
+    """
+
+    def __init__(
+        self,
+        *,
+        n_epochs: int = 200,
+        step_size: float = 0.3,
+        batch_size: int = 256,
+        balance: Sequence[float] | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.n_epochs = n_epochs
+        self.step_size = step_size
+        self.batch_size = batch_size
+        self.balance = balance
+        self.seed = seed
+
+    def fit(self, votes: Votes, gold: AnyArray | None = None, groups: object = None) -> Self:  # noqa: ARG002
+        """Learn the weights; elements whose `gold` label is known (not 0) are not sampled."""
+        if self.n_epochs < 1 or self.batch_size < 1 or self.step_size <= 0:
+            raise VoteError(
+                "data programming needs n_epochs >= 1, batch_size >= 1 and step_size > 0; found "
+                f"{self.n_epochs}, {self.batch_size} and {self.step_size}."
+            )
+        forced, balance = on_elements(votes), self._balance(votes)
+        accuracy, propensity = self._climb(element_codes(forced), _known(votes, gold), balance)
+        names = votes.source_names
+        self.classes_ = np.array(votes.classes)
+        self.class_names_ = votes.class_names
+        self.accuracies_ = {
+            name: vote_table(votes.n_classes, a, p) for name, a, p in zip(names, accuracy, propensity, strict=True)
+        }
+        self.weights_ = {name: (float(a), float(p)) for name, a, p in zip(names, accuracy, propensity, strict=True)}
+        self.parameters_ = parameters_of(self.accuracies_, votes.n_classes)
+        self.prior_ = Markov(initial=balance, transition=np.tile(balance, (len(balance), 1)))
+        return self
+
+    def _balance(self, votes: Votes) -> FloatArray:
+        if self.balance is None:
+            return np.full(votes.n_classes, 1 / votes.n_classes)
+        balance = np.asarray(self.balance, dtype=np.float64)
+        valid = balance.shape == (votes.n_classes,) and (balance > 0).all() and abs(balance.sum() - 1) < 1e-6
+        if not valid:
+            raise PriorError(
+                f"balance must hold {votes.n_classes} positive probabilities that sum to one; found {self.balance}."
+            )
+        return balance
+
+    def _climb(self, codes: Int8Array, known: Int8Array, balance: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Stochastic gradient ascent; the mean of the weights over the second half of the epochs."""
+        rng, n_sources = np.random.default_rng(self.seed), codes.shape[1]
+        accuracy, propensity = np.ones(n_sources), np.zeros(n_sources)
+        size = max(1, min(self.batch_size, len(codes) // _FEWEST_BATCHES))
+        chains = rng.integers(0, len(balance) + 1, (size, n_sources)).astype(np.int8)
+        state = rng.integers(0, 2**63, 1).astype(np.uint64)
+        means = [np.zeros(n_sources), np.zeros(n_sources)]
+        first = self.n_epochs // 2
+        for epoch in range(self.n_epochs):
+            if epoch == first:
+                means = [np.zeros(n_sources), np.zeros(n_sources)]
+            train_epoch(
+                codes,
+                known,
+                rng.permutation(len(codes)),
+                chains,
+                accuracy,
+                propensity,
+                balance,
+                self.step_size,
+                _BOUND,
+                means[0],
+                means[1],
+                state,
+            )
+        return means[0] / (self.n_epochs - first), means[1] / (self.n_epochs - first)
+
+    def predict_proba(self, votes: Votes, resolution: str | Resolution = "element") -> FloatArray:
+        """P(label | votes), shape (n_tasks, n_classes); elements are independent of each other."""
+        self._check_fitted()
+        return probabilities_at(votes, resolution, self.parameters_, self.prior_)
+
+    def predict(self, votes: Votes, resolution: str | Resolution = "element", threshold: float = 0.5) -> Int8Array:
+        """The likelier class; with two classes +1 where P(+1) exceeds `threshold`."""
+        return labels_from(self.predict_proba(votes, resolution), self.classes_, threshold)
+
+    def score(self, votes: Votes, gold: AnyArray) -> float:
+        """Accuracy on the elements whose gold label is known (not 0)."""
+        return accuracy_on(self.predict(votes), gold)
+
+
+def vote_table(n_classes: int, accuracy: float, propensity: float) -> FloatArray:
+    """P(vote | label) of a source from its two weights, (K, K + 1)."""
+    speak = np.exp(propensity)
+    table = np.full((n_classes, n_classes + 1), speak)
+    table[np.arange(n_classes), np.arange(n_classes)] *= np.exp(accuracy)
+    table[:, -1] = 1.0
+    return np.asarray(table / table.sum(axis=1, keepdims=True))
+
+
+def _known(votes: Votes, gold: AnyArray | None) -> Int8Array:
+    """Class index of every element whose label is known, else -1."""
+    if gold is None:
+        return np.full(votes.n_elements, -1, dtype=np.int8)
+    labels = gold_at(votes, gold, Element())
+    return np.select([labels == value for value in votes.classes], list(range(votes.n_classes)), -1).astype(np.int8)
