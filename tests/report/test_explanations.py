@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dugong.model import LabelModel
 from dugong.report import summarize
-from dugong.tasks import Element
+from dugong.tasks import Element, Spans
+from dugong.worlds import Block, Shots, World, accurate, sticky
 from reports import binary_case, many_case, some_tasks, split
 
 
@@ -37,6 +39,24 @@ def test_explanations_of_learned_classes_are_those_of_the_model(rng):
         assert got.neighbours == pytest.approx(expected.neighbours, abs=1e-6)
         assert got.averaging == pytest.approx(expected.averaging, abs=1e-6)
         assert got.total == pytest.approx(expected.log_odds, abs=1e-6)
+
+
+def test_tables_by_position_and_given_spans_are_explained_too(rng):
+    shots = Spans(name="shot", link="majority")
+    blocks = tuple(Block(names=(f"s{j}",), table=accurate(0.7 + 0.04 * j, 0.8, 0.1)) for j in range(4))
+    blocks += (Block(names=("shot",), table=accurate(0.8, 0.8, 0.1), resolution=shots),)
+    world = World(prior=sticky(0.3, 0.8), blocks=blocks, lengths=12, spans=Shots(mean=4))
+    votes, _ = world.sample(300, rng=1)
+    model = LabelModel(prior=world.prior, dependencies=(), sharing={"s0": "task"}).fit(votes)
+    found = summarize(model, votes, n_sequences=300).sequences
+    assert found.voters[0].evidence.shape[0] == 12
+    tracks = {track.place: track for track in found.tracks}
+    for lane in (0, 1):
+        for sequence, task in some_tasks(votes, lane, 5, rng):
+            expected = model.explain(votes, sequence, task, votes.resolutions[lane])
+            got = split(found, tracks[sequence], lane, task, target=1)
+            assert got.own == pytest.approx({one.source: one.log_odds for one in expected.own_votes}, abs=1e-9)
+            assert got.neighbours == pytest.approx(expected.neighbours, abs=1e-9)
 
 
 def test_a_source_that_was_not_asked_says_nothing():

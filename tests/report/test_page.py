@@ -110,7 +110,7 @@ def test_the_data_is_json_that_cannot_leave_its_script(page):
     text = next(words for attributes, words in Reader(page).raw if attributes.get("type") == "application/json")
     assert not set(text) & set("<>&\u2028\u2029")
     data = json.loads(text)
-    assert set(data) == {"classes", "colours", "bits", "lanes", "voters", "order", "tracks"}
+    assert set(data) == {"classes", "colours", "bits", "lanes", "voters", "order", "path", "tracks"}
 
 
 def test_hostile_names_are_text_and_nothing_else():

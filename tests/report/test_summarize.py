@@ -165,6 +165,17 @@ def test_a_source_worse_than_chance_is_a_warning():
     assert any(one.level == "warning" and "no better than chance" in one.text for one in found)
 
 
+def test_sources_that_never_vote_are_one_finding():
+    case = binary_case()
+    names = ("face", "light")
+    columns = [
+        np.zeros_like(c) if s.name in names else c for s, c in zip(case.votes.sources, case.votes.columns, strict=True)
+    ]
+    quiet = Votes(sources=case.votes.sources, columns=tuple(columns), lengths=case.votes.lengths)
+    found = [one.text for one in summarize(case.model, quiet, n_sequences=0).findings if "never vote" in one.text]
+    assert found == ["2 sources never vote and have no influence: face, light."]
+
+
 # --- which sequences -----------------------------------------------------------------------------------------------
 def test_sequences_are_measured_by_their_definitions():
     case = binary_case()

@@ -66,7 +66,7 @@ def make_findings(
         *(one for row in sources for one in _about_source(row)),
         *_about_intervals(sources),
         *_about_pairs(agreement, dependencies),
-        *(_about_problem(one) for one in problems),
+        *_about_problems(problems),
         *_about_fit(material),
         *_about_doubt(scores),
     ]
@@ -146,10 +146,24 @@ def _about_pairs(agreement: Agreement, dependencies: Dependencies) -> list[Findi
     return [Finding(level="note", where=found[0][1], text=text, todo=todo)]
 
 
-def _about_problem(problem: Problem) -> Finding:
-    text = problem.text[0].upper() + problem.text[1:]
-    level = "note" if problem.kind in ("silent", "empty", "never-votes") else "warning"
-    return Finding(level=level, where=problem.source or "", text=text, todo=_TODO_PROBLEMS.get(problem.kind, ""))
+def _about_problems(problems: tuple[Problem, ...]) -> list[Finding]:
+    """One finding per remark; one for all sources that never vote."""
+    silent = [one.source or "" for one in problems if one.kind == "never-votes"]
+    rest = [one for one in problems if one.kind != "never-votes" or len(silent) == 1]
+    found = [
+        Finding(
+            level="note" if one.kind in ("silent", "empty", "never-votes") else "warning",
+            where=one.source or "",
+            text=one.text[0].upper() + one.text[1:],
+            todo=_TODO_PROBLEMS.get(one.kind, ""),
+        )
+        for one in rest
+    ]
+    if len(silent) > 1:
+        text = f"{len(silent)} sources never vote and have no influence: {', '.join(silent)}."
+        todo = "Leave them out, or find out why they never vote."
+        found.append(Finding(level="note", where=silent[0], text=text, todo=todo))
+    return found
 
 
 def _about_fit(material: Material) -> list[Finding]:

@@ -106,6 +106,7 @@ class Sequences:
     ----------
     n_all : sequences that the report is about
     how : a sentence that says which of them are here
+    path : whether decoded labels are those of the likeliest whole sequence, rather than of single elements
     order : places of the voters in the order in which their votes are credited: parents first
     """
 
@@ -114,5 +115,6 @@ class Sequences:
     classes: tuple[str, ...]
     lanes: tuple[LaneInfo, ...]
     voters: tuple[VoterInfo, ...]
+    path: bool
     order: tuple[int, ...]
     tracks: tuple[Track, ...]

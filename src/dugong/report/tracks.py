@@ -15,7 +15,7 @@ import numpy as np
 from dugong.infer.engine import posterior
 from dugong.report.choose import Interest, element_entropy, find_sequences, measure, take_in_turn
 from dugong.report.evidence import code_places, make_voters, order_of_credit
-from dugong.report.material import Material, is_averaged, label_names, places_of
+from dugong.report.material import WHOLE, Material, is_averaged, label_names, places_of
 from dugong.report.pack import LOG_CHARS, chars_per_code
 from dugong.report.track import Lane, LaneInfo, Sequences, Track, VoterInfo
 from dugong.tasks import Element, Resolution, describe
@@ -62,6 +62,7 @@ def make_sequences(
         classes=material.names,
         lanes=tuple(_lane_info(material.votes, one) for one in material.probabilities),
         voters=voters,
+        path=material.how_decoded == WHOLE,
         order=order_of_credit(material),
         tracks=_cut(material, parts, voters, interest),
     )

@@ -55,7 +55,7 @@ def render_html(report: Report) -> str:
         _nav(),
         tag("main", _sections(report), id="content", tabindex="-1"),
         tag("footer", tag("p", _FOOTER.format(report.provenance.versions["dugong-ws"]))),
-        tag("script", Html(payload(report.sequences, report.sequences.order)), type="application/json", id="data"),
+        tag("script", Html(payload(report.sequences)), type="application/json", id="data"),
         tag("script", Html(script)),
     )
     return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"

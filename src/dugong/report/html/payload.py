@@ -19,13 +19,8 @@ from dugong.types import AnyArray, FloatArray
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
-def payload(sequences: Sequences, order: tuple[int, ...]) -> str:
-    """JSON for a script element: no "<" in it, whatever the names are.
-
-    Parameters
-    ----------
-    order : places of the sources in the order in which their votes are credited
-    """
+def payload(sequences: Sequences) -> str:
+    """JSON for a script element: no "<" in it, whatever the names are."""
     n_classes = len(sequences.classes)
     light, dark = class_colours(n_classes)
     two = class_colours(2)
@@ -38,7 +33,8 @@ def payload(sequences: Sequences, order: tuple[int, ...]) -> str:
             for one in sequences.lanes
         ],
         "voters": [_voter(one) for one in sequences.voters],
-        "order": order,
+        "order": sequences.order,
+        "path": sequences.path,
         "tracks": [_track(one, sequences, n_classes) for one in sequences.tracks],
     }
     return embed(data)

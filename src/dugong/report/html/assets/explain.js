@@ -10,8 +10,6 @@ function logOdds(law, target) {
   return law[target] - most - Math.log(others);
 }
 
-function difference(after, before) { return after === before ? 0 : after - before; }
-
 // Place in the table of a voter: position, votes of its parents, its own vote.
 function tableRow(voter, track, lane, task) {
   const shape = voter.shape;
@@ -34,13 +32,13 @@ function explain(data, track, laneIndex, task, target) {
     const row = tableRow(voter, track, lane, task) * n;
     for (let k = 0; k < n; k++) {
       const evidence = voter.table[row + k];
-      law[k] += evidence === null ? -Infinity : evidence;
+      law[k] += evidence === null ? -LOG_LIMIT : evidence; // impossible
     }
     const after = logOdds(law, target);
-    own.push({ voter, code, value: difference(after, before) });
+    own.push({ voter, code, value: after - before });
     before = after;
   }
-  return { prior, own, unsplit, neighbours: difference(exact, before), averaging: lane.exact === null ? null : difference(total, exact), total, task, laneIndex, target };
+  return { prior, own, unsplit, neighbours: exact - before, averaging: lane.exact === null ? null : total - exact, total, task, laneIndex, target };
 }
 
 // Votes on larger pieces that hold the task: part of what the neighbours say.

@@ -3,8 +3,6 @@
 const MOST_ROWS = 500;
 
 function signed(value) {
-  if (value === Infinity) return "+∞";
-  if (value === -Infinity) return "−∞";
   const text = Math.abs(value).toFixed(2);
   return text === "0.00" ? "0.00" : `${value < 0 ? "−" : "+"}${text}`;
 }
@@ -117,7 +115,7 @@ function showExplanation(state, picked) {
   const heading = make("h4", panel, {}, ...where, ": P(", bdi(labels[found.target]), `) = ${chance.toFixed(3)}, log-odds ${beyond(found.total)}`);
   heading.dataset.total = found.total.toFixed(6);
   const body = explanationTable(panel, found, labels);
-  const most = Math.max(1e-9, ...[found.prior, found.neighbours, found.averaging || 0, found.total, ...found.own.map((one) => one.value)].map(Math.abs).filter(isFinite));
+  const most = Math.max(1e-9, ...[found.prior, found.neighbours, found.averaging || 0, found.total, ...found.own.map((one) => one.value)].map(Math.abs));
   explanationRow(body, "prior", "prior: before any vote", "", found.prior, most);
   for (const one of found.own) explanationRow(body, "own", bdi(one.voter.name), bdi(one.voter.codes[one.code]), one.value, most);
   explanationRow(body, "neighbours", "neighbours: votes on other tasks", "", found.neighbours, most);
@@ -146,13 +144,13 @@ function explanationTable(panel, found, labels) {
 }
 
 function explanationRow(body, kind, name, vote, value, most) {
-  const row = make("tr", body, { class: kind, "data-kind": kind, "data-value": isFinite(value) ? value.toFixed(6) : String(value) });
+  const row = make("tr", body, { class: kind, "data-kind": kind, "data-value": value.toFixed(6) });
   make("th", row, { scope: "row" }, name);
   make("td", row, {}, vote);
   const bar = make("div", make("td", row, {}), { class: "bar", "aria-hidden": "true" });
   const piece = make("span", bar, { class: value < 0 ? "against" : "for" });
   piece.style.width = `${Math.min(50, (50 * Math.abs(value)) / most)}%`;
-  make("td", row, { class: "n" }, kind === "sum" ? beyond(value) : signed(value));
+  make("td", row, { class: "n" }, beyond(value));
 }
 
 // The decoded labels as a table, for those who cannot or would not look at the picture.
