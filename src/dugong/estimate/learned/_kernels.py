@@ -175,14 +175,17 @@ def smooth(
     labels: FloatArray,
     steps: FloatArray,
     kept: FloatArray,
-) -> None:
+) -> float:
     """Forward and backward: marginals `labels`, expected `steps`, and P(label before = label) as `kept`.
+
+    Returns the log-likelihood of all the evidence.
 
     `kept` may be empty, and so may `stayed` if it is the same as `moved`. Messages are scaled at every element and
     floored, so that contradictory evidence is shared.
     """
     n, K = moved.shape
     apart = len(stayed) > 0
+    likelihood = 0.0
     forward = np.empty((n, K))
     scale = np.empty(n)
     jump = np.empty((n, K))
@@ -210,6 +213,7 @@ def smooth(
             forward[t, y] = value + _FLOOR
             total += forward[t, y]
         scale[t] = total
+        likelihood += most + np.log(total)
         for y in range(K):
             forward[t, y] /= total
     backward = np.ones(K)
@@ -236,6 +240,7 @@ def smooth(
             backward[:] = earlier
         elif len(kept) > 0:
             kept[t] = 0.0
+    return likelihood
 
 
 @kernel

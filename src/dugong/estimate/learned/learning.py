@@ -140,7 +140,7 @@ def learn(
     setting = case.setting()
     finding = None
     if setting.panel.n_sources >= FEWEST_SOURCES:
-        finding = search(setting, _element_shares(case, setting, views))
+        finding = search(setting, _element_shares(case, setting, views), case.background)
     tell(3, _STAGES)
     learned = _finish(case, views, setting, finding)
     tell(_STAGES, _STAGES)

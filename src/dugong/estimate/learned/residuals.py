@@ -16,7 +16,7 @@ from dugong.estimate.learned import _kernels as kernels
 from dugong.estimate.learned.panel import Panel
 from dugong.estimate.learned.repeats import Repeats
 from dugong.estimate.learned.rounds import State
-from dugong.estimate.learned.settings import SELF_SIGNIFICANT, SIGNIFICANT, STEADY
+from dugong.estimate.learned.settings import SELF_SIGNIFICANT, SIGNIFICANT, SILENCE, STEADY
 from dugong.estimate.learned.tables import count_tables
 from dugong.types import BoolArray, FloatArray
 
@@ -53,7 +53,7 @@ class Misfit:
     ----------
     errors, speaking, lagged : residual correlations beyond noise, mean size over pairs without an edge
     persistence : median own-lag correlation of errors
-    information : how much the votes say about pairs of errors
+    information : how much the votes say about pairs of errors, and of silences
     correlation : (m, m) residual correlation of errors
     own : (m,) own-lag correlation of errors where it is beyond noise
     """
@@ -93,7 +93,7 @@ def find_misfit(panel: Panel, state: State, apart: BoolArray) -> Misfit:
         speaking=speaking.excess(apart, symmetric=True),
         lagged=lagged,
         persistence=persistence,
-        information=float(errors.scale[apart].sum() / 2),
+        information=float(errors.scale[apart].sum() + speaking.scale[apart].sum() / SILENCE) / 2,
         correlation=errors.correlation(),
         own=own,
     )

@@ -6,7 +6,7 @@ A source may repeat itself (`repeats`); one that also has a parent keeps all its
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -53,6 +53,7 @@ class State:
     repeats : who repeats itself
     kept : (n, K) P(label before = label), None as long as there is no chain
     single : (m, K, C) tables that the labels were made with, None before the first round
+    likelihood : log-likelihood of the votes under these tables
     """
 
     labels: FloatArray
@@ -60,6 +61,7 @@ class State:
     repeats: Repeats
     kept: FloatArray | None = None
     single: FloatArray | None = None
+    likelihood: float = -np.inf
 
 
 def first_state(setting: Setting, labels: FloatArray, use: BoolArray) -> State:
@@ -115,8 +117,7 @@ def run_rounds(
         if repeats:
             clamp(stayed, panel)
         through = _through_chain if chain and panel.linked else _alone
-        labels, law, kept = through(setting, law, moved, stayed)
-        state = State(labels=labels, law=law, repeats=repeats, kept=kept, single=tables.single)
+        state = replace(through(setting, law, moved, stayed), repeats=repeats, single=tables.single)
     return state
 
 
@@ -139,22 +140,20 @@ def _with_balance(setting: Setting, state: State, use: BoolArray) -> Law:
     return Law(balance=balance, initial=first_classes(balance, setting.possible), transition=state.law.transition)
 
 
-def _alone(
-    setting: Setting,  # noqa: ARG001  (the same signature as the chain)
-    law: Law,
-    moved: FloatArray,
-    stayed: FloatArray,  # noqa: ARG001
-) -> tuple[FloatArray, Law, FloatArray | None]:
-    return softmax(moved + np.log(np.maximum(law.balance, 1e-300))), law, None
+def _alone(setting: Setting, law: Law, moved: FloatArray, stayed: FloatArray) -> State:  # noqa: ARG001  (as below)
+    logs = moved + np.log(np.maximum(law.balance, 1e-300))
+    most = logs.max(axis=1, initial=-np.inf)
+    likelihood = float((most + np.log(np.exp(logs - most[:, np.newaxis]).sum(axis=1))).sum())
+    return State(labels=softmax(logs), law=law, repeats=Repeats.none(setting.panel.n_sources), likelihood=likelihood)
 
 
-def _through_chain(
-    setting: Setting, law: Law, moved: FloatArray, stayed: FloatArray
-) -> tuple[FloatArray, Law, FloatArray | None]:
+def _through_chain(setting: Setting, law: Law, moved: FloatArray, stayed: FloatArray) -> State:
     labels, kept, steps = np.empty(moved.shape), np.empty(moved.shape), np.zeros(law.transition.shape)
-    kernels.smooth(moved, stayed, setting.panel.starts, law.initial, law.transition, labels, steps, kept)
+    starts = setting.panel.starts
+    likelihood = kernels.smooth(moved, stayed, starts, law.initial, law.transition, labels, steps, kept)
     if setting.given is None:
         allowed = None if setting.possible is None else setting.possible.steps
         transition = steps_to_transition(steps, law.balance, allowed)
         law = Law(balance=law.balance, initial=law.initial, transition=transition)
-    return labels, law, kept
+    none = Repeats.none(setting.panel.n_sources)
+    return State(labels=labels, law=law, repeats=none, kept=kept, likelihood=float(likelihood))

@@ -60,9 +60,11 @@ class Finding:
         return parents, self.state.repeats.only(chosen)
 
 
-def search(setting: Setting, shares: Shares) -> Finding:
+def search(setting: Setting, shares: Shares, background: int | None) -> Finding:
     """Find edges and self-dependence, and fit the model."""
     panel = setting.panel
+    if background is not None:
+        shares = _better_start(setting, shares, background)
     nothing = no_edges(panel.n_sources)
     first = find_misfit(panel, _independent(setting, shares, nothing), nothing.apart()).correlation
     found = _attempt(setting, shares, strongest_forest(first, STRONG_EDGE), first)
@@ -76,6 +78,29 @@ def search(setting: Setting, shares: Shares) -> Finding:
     if found.trust > 0:
         found = replace(found, state=_rounds(setting, found.state, ROUNDS_MORE, found.forest, SETTLED))
     return found
+
+
+def _better_start(setting: Setting, shares: Shares, background: int) -> Shares:
+    """With a background, silence may be a vote for it as well: of the two starts the one that fits better.
+
+    Sources that name one class or abstain, with many false alarms, need the second.
+    """
+    panel = setting.panel
+    asked = (panel.codes >= 0).sum(axis=1, keepdims=True)
+    silent = (panel.codes == panel.coding.silent).sum(axis=1, keepdims=True)
+    onto = np.eye(panel.coding.n_classes)[background]
+    counted = (shares.share * (asked - silent) + silent * onto) / np.maximum(asked, 1)
+    settled = (asked == 0) | (panel.known >= 0)[:, np.newaxis]
+    other = replace(shares, share=np.where(settled, shares.share, counted))
+    nothing = no_edges(panel.n_sources)
+    first, second = (_first_fit(setting, start, nothing).likelihood for start in (shares, other))
+    return other if second > first + 1e-6 * abs(first) else shares
+
+
+def _first_fit(setting: Setting, shares: Shares, forest: Forest) -> State:
+    """Half of the rounds with the chain, from the vote, without self-dependence."""
+    state = first_state(setting, _independent(setting, shares, forest).labels, setting.everywhere())
+    return _rounds(setting, state, ROUNDS_CHAIN // 2, forest)
 
 
 def _independent(setting: Setting, shares: Shares, forest: Forest) -> State:
@@ -92,8 +117,7 @@ def _rounds(setting: Setting, state: State, rounds: int, forest: Forest, settled
 def _attempt(setting: Setting, shares: Shares, forest: Forest, strength: FloatArray) -> Finding:
     """Fit the model on one set of edges; stop half-way where the residuals already rule it out."""
     panel, apart = setting.panel, forest.apart()
-    state = first_state(setting, _independent(setting, shares, forest).labels, setting.everywhere())
-    state = _rounds(setting, state, ROUNDS_CHAIN // 2, forest)
+    state = _first_fit(setting, shares, forest)
     misfit = find_misfit(panel, state, apart)
     lasting = misfit.persistence > LASTING
     few = panel.n_sources <= FEWEST_SOURCES
