@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import dugong as dg
 from dugong.baselines import HiddenMarkov, MajorityVote
@@ -139,3 +140,11 @@ def test_errors_say_what_is_wrong() -> None:
         HiddenMarkov().decode(votes)
     with pytest.raises(dg.VoteError, match="found none for 's2'"):
         HiddenMarkov().fit(votes).predict(dg.Votes.from_dense(np.zeros((1, 3), dtype=int), lengths=[1]))
+
+
+@pytest.mark.parametrize("model", [HiddenMarkov(start="random", seed=3), dg.DataProgramming(balance=[0.9, 0.1])])
+def test_settings_are_those_of_scikit_learn(model) -> None:
+    copy = clone(model)
+    assert copy is not model
+    assert copy.get_params() == model.get_params()
+    assert repr(copy) == repr(model)
