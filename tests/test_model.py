@@ -249,3 +249,10 @@ def test_a_vote_that_was_never_seen_is_no_evidence() -> None:
     stranger = dg.Votes.from_tasks(columns | {"alarm": np.full(5, -1, dtype=np.int8)}, lengths=[5])
     assert np.isfinite(model.predict_proba(stranger)).all()
     np.testing.assert_allclose(model.predict_proba(stranger), model.predict_proba(silent), rtol=0, atol=0.05)
+
+
+def test_learned_intervals_contain_what_is_shown(sample) -> None:
+    model = dg.LabelModel().fit(sample[0])
+    for name, (low, high) in model.standard_errors_.intervals.items():
+        assert (low <= model.accuracies_[name] + 1e-12).all()
+        assert (high >= model.accuracies_[name] - 1e-12).all()

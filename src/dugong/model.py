@@ -14,7 +14,7 @@ import numpy as np
 
 from dugong.contract import Configured
 from dugong.estimate.balance import LabelSums
-from dugong.estimate.count_errors import count_errors
+from dugong.estimate.count_errors import around, count_errors
 from dugong.estimate.design import Design, Sharing, make_design
 from dugong.estimate.em import EM, expectation_maximisation
 from dugong.estimate.fitting import fit_centred, fit_paper, plan_for, refine
@@ -262,6 +262,7 @@ class LabelModel(Configured):
             evidence=evidence,
             n_threads=self.n_threads,
         )
+        errors = around(errors, learned.accuracies, learned.correlations)
         estimate = Estimate(
             parameters=learned.parameters,
             accuracies=learned.accuracies,

@@ -6,7 +6,8 @@ The soft labels themselves are held fixed, so these errors leave out what the la
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -47,6 +48,19 @@ def count_errors(
     sizes = np.bincount(members, weights=votes.lengths.astype(np.float64))
     replicates = [_tables(parameters, _without(counts, place), edges) for place in left_out]
     return spread(full, replicates, sizes[left_out] / max(sizes.sum(), 1.0))
+
+
+def around(
+    errors: StandardErrors,
+    accuracies: Mapping[str, FloatArray],
+    correlations: Mapping[tuple[str, str], FloatArray],
+) -> StandardErrors:
+    """The same standard errors around the tables that are shown, where these are not the mean of the soft labels."""
+    return replace(
+        errors,
+        raw={name: accuracies[name] for name in errors.raw},
+        raw_correlations={edge: correlations.get(edge, table) for edge, table in errors.raw_correlations.items()},
+    )
 
 
 def _tables(parameters: Parameters, counts: ExpectedCounts, edges: Iterable[tuple[str, str]]) -> RawTables:
