@@ -29,7 +29,7 @@ demo: $(CORE)  ## From simulated raw data to labels: apply sources, fit, label, 
 	@$(BIN)/dugong demo
 
 test: $(ALL)  ## Run the tests. `make test ARGS="-k votes -x"` passes options to pytest.
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadscope $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadscope --ignore=tests/browser $(ARGS)
 
 test-engines: $(ALL)  ## Install Dask, Ray and Spark, and test them on local clusters (Spark needs Java 17).
 	@$(PIP) -e '.[dask,ray,spark]'
