@@ -80,6 +80,7 @@ def find_misfit(panel: Panel, state: State, apart: BoolArray) -> Misfit:
     if state.repeats and state.single is not None:
         counts = state.single * everything.sum(axis=2, keepdims=True)
         fresh = _rates(panel, np.where(state.repeats.sources[:, np.newaxis, np.newaxis], counts, everything))
+        fresh[1, (usual[1] == 1).all(axis=1)] = 1.0
     errors, speaking = _same_element(panel, state, fresh)
     lagged, own, persistence = 0.0, np.zeros(panel.n_sources), 0.0
     if state.kept is not None:

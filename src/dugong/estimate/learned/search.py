@@ -8,6 +8,7 @@ independent fit become edges at once, weaker ones after the first fit, if that i
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from dugong.estimate.learned.residuals import Misfit, find_misfit
 from dugong.estimate.learned.robust import Shares
 from dugong.estimate.learned.rounds import Setting, State, first_state, run_rounds
 from dugong.estimate.learned.settings import (
+    DEMANDING,
     FAILS,
     FEWEST_SOURCES,
     FITS,
@@ -32,6 +34,8 @@ from dugong.estimate.learned.settings import (
 )
 from dugong.types import FloatArray, IntArray
 
+Refusal = Literal["", "misfit", "too little", "lasting"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Finding:
@@ -44,6 +48,7 @@ class Finding:
     state : the fitted labels, their law, and who repeats itself
     misfit : what is left unexplained
     trust : 1 if nothing, 0 if too much or nothing can be tested
+    refusal : why it is 0: residuals ("misfit"), too few pairs of votes ("too little"), errors that last ("lasting")
     closed : no further edges are worth a search
     """
 
@@ -52,6 +57,7 @@ class Finding:
     state: State
     misfit: Misfit
     trust: float
+    refusal: Refusal
     closed: bool
 
     def structure(self) -> tuple[IntArray, Repeats]:
@@ -119,30 +125,42 @@ def _attempt(setting: Setting, shares: Shares, forest: Forest, strength: FloatAr
     panel, apart = setting.panel, forest.apart()
     state = _first_fit(setting, shares, forest)
     misfit = find_misfit(panel, state, apart)
-    lasting = misfit.persistence > LASTING
-    few = panel.n_sources <= FEWEST_SOURCES
     state = replace(state, repeats=Repeats.about(np.where(misfit.own > SELF_EDGE, misfit.own, 0.0)))
-    # A few sources that repeat themselves may explain a large misfit; if most do, nothing tells errors from labels.
-    unexplained = misfit.worst > 4 * FAILS and (lasting or not state.repeats)
-    hopeless = unexplained or misfit.information < TESTABLE or (lasting and few)
-    if not hopeless:
+    lasting = misfit.persistence > LASTING
+    refusal = _refusal_at_once(misfit, state.repeats, panel.n_sources)
+    if not refusal:
         state = _rounds(setting, state, ROUNDS_CHAIN // 2, forest)
         misfit = find_misfit(panel, state, apart)
         if 0 < trust_in(misfit) < 1:
             state = _rounds(setting, state, ROUNDS_MORE, forest)
             misfit = find_misfit(panel, state, apart)
+        if misfit.information < TESTABLE * (DEMANDING if lasting else 1):
+            refusal = "lasting" if lasting else "too little"
+    trust = 0.0 if refusal else trust_in(misfit)
     return Finding(
         forest=forest,
         strength=strength,
         state=state,
         misfit=misfit,
-        trust=0.0 if hopeless else trust_in(misfit),
-        closed=hopeless or lasting,
+        trust=trust,
+        refusal=refusal or ("misfit" if trust == 0 else ""),
+        closed=bool(refusal) or lasting,
     )
 
 
-def trust_in(misfit: Misfit) -> float:
-    """From 1 (the residuals are noise) to 0 (they are not, or there is too little to test)."""
+def _refusal_at_once(misfit: Misfit, repeats: Repeats, n_sources: int) -> Refusal:
+    """Why a model is not worth fitting further, if so.
+
+    A few sources that repeat themselves may explain a large misfit; if most do, nothing tells errors from labels.
+    """
+    lasting = misfit.persistence > LASTING
     if misfit.information < TESTABLE:
-        return 0.0
+        return "too little"
+    if misfit.worst > 4 * FAILS and (lasting or not repeats):
+        return "misfit"
+    return "lasting" if lasting and n_sources <= FEWEST_SOURCES else ""
+
+
+def trust_in(misfit: Misfit) -> float:
+    """From 1 (the residuals are noise) to 0 (they are not)."""
     return 1 - min(max((misfit.worst - FITS) / (FAILS - FITS), 0.0), 1.0)

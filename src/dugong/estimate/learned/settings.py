@@ -38,6 +38,7 @@ FITS: Final = 0.002  # misfit below which the model is trusted
 FAILS: Final = 0.01  # misfit above which it is not
 LASTING: Final = 0.2  # median own-lag correlation of errors above which no weak edges are looked for
 TESTABLE: Final = 500.0  # information on pairs of errors and silences without which nothing can be tested
+DEMANDING: Final = 4.0  # times as much of it is needed where most sources repeat their errors
 SILENCE: Final = 40.0  # how many pairs of silences tell as much as a pair of votes
 FEWEST_SOURCES: Final = 3  # on elements, below which no model can be tested
 

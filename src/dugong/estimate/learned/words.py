@@ -9,14 +9,21 @@ import numpy as np
 from dugong.estimate.learned.copies import copy_weights
 from dugong.estimate.learned.result import Robust
 from dugong.estimate.learned.search import Finding
-from dugong.estimate.learned.settings import FEWEST_SOURCES, TESTABLE
+from dugong.estimate.learned.settings import FEWEST_SOURCES
 from dugong.estimate.result import Diagnostics, Note
 from dugong.priors import Prior
 from dugong.votes import Votes
 
 
 def describe_learned(
-    votes: Votes, robust: Robust, finding: Finding | None, trust: float, names: tuple[str, ...], *, bio: bool
+    votes: Votes,
+    robust: Robust,
+    prior: Prior,
+    finding: Finding | None,
+    trust: float,
+    names: tuple[str, ...],
+    *,
+    bio: bool,
 ) -> Diagnostics:
     """Edges, discounts, prior, trust, misfit, near-copies and background."""
     weights = dict(zip((s.name for s in robust.sources), copy_weights(robust.views.similar).tolist(), strict=True))
@@ -25,9 +32,10 @@ def describe_learned(
         "edges": _edges(finding, names),
         "self_dependent": _repeats(finding, names),
         "misfit": _misfit(finding),
+        "refusal": "" if finding is None else finding.refusal,
         "discounts": {factor.source: float(factor.weight) for factor in robust.parameters.factors},
         "copy_weights": weights,
-        "prior": robust.prior.to_dict(),
+        "prior": prior.to_dict(),
         "background": _background(votes, robust),
         "bio": bio,
     }
@@ -42,13 +50,10 @@ def describe_learned(
     return Diagnostics(notes=tuple(notes), learned=learned)
 
 
-def describe_given(votes: Votes, prior: Prior, *, learned_prior: bool) -> Diagnostics:
+def describe_given(prior: Prior) -> Diagnostics:
     """A given graph is taken at its word."""
-    learned: dict[str, Any] = {"trust": 1.0, "prior": prior.to_dict(), "n_classes": votes.n_classes}
     note = Note(kind="trust", text="the dependencies were given and are taken at their word: nothing is discounted.")
-    if not learned_prior:
-        del learned["prior"]
-    return Diagnostics(notes=(note,), learned=learned)
+    return Diagnostics(notes=(note,), learned={"trust": 1.0, "prior": prior.to_dict()})
 
 
 def _edges(finding: Finding | None, names: tuple[str, ...]) -> list[list[Any]]:
@@ -84,22 +89,18 @@ def _background(votes: Votes, robust: Robust) -> str | None:
 
 
 def _trust_note(finding: Finding | None, trust: float, n_sources: int) -> Note:
+    if finding is not None and trust > 0:
+        text = f"the fitted model explains the votes: it is {trust:.0%} of every label, the robust answer the rest."
+        return Note(kind="trust", text=text, size=trust)
     if finding is None:
-        text = (
-            f"only {n_sources} sources vote on elements: a model cannot be tested against fewer than {FEWEST_SOURCES}, "
-            "so the labels are the robust answer (vote share, discounted posterior and chain, averaged)."
-        )
-    elif trust > 0:
-        text = (
-            f"the fitted model explains the votes: it makes up {trust:.0%} of the labels, the robust answer the rest."
-        )
-    elif finding.misfit.information < TESTABLE:
-        text = "there are too few votes to test a model: the labels are the robust answer."
+        why = f"only {n_sources} sources vote on elements, and a model can be tested from {FEWEST_SOURCES} on"
+    elif finding.refusal == "too little":
+        why = "too few elements have two votes to test a model"
+    elif finding.refusal == "lasting":
+        why = "most sources repeat their errors, and too little tells these from labels"
     else:
-        text = (
-            f"the fitted model leaves errors that go together ({finding.misfit.worst:.3f}) or last: the labels are the "
-            "robust answer, which discounts what it cannot explain."
-        )
+        why = f"the fitted model leaves errors that go together (residual correlation {finding.misfit.worst:.3f})"
+    text = f"{why}: the labels are the robust answer (vote share, discounted posterior and chain, averaged)."
     return Note(kind="trust", text=text, size=trust)
 
 
