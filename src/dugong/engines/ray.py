@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -47,7 +48,7 @@ class Ray:
             raise MissingExtraError("ray", "ray", "the engine Ray") from None
         ours = not ray.is_initialized()
         if ours:
-            ray.init(address=self.address, log_to_driver=False, logging_level="error", **self._local())
+            ray.init(address=self.address, log_to_driver=False, logging_level=logging.ERROR, **self._local())
         try:
             with strangers_by_value():
                 yield from self._map(ray, function, items, describe)
