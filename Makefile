@@ -62,6 +62,10 @@ docs: $(ALL)  ## Build the documentation into site/; a broken link or reference 
 bench: $(ALL)  ## Measure speed, memory and quality against the peers, in .venv-peers. `make bench ARGS=--quick` is shorter.
 	$(BIN)/python -m benchmarks.run $(ARGS)
 
+.PHONY: bench-real
+bench-real: $(ALL)  ## Score the defaults on the real votes of ../shared/data and on worlds with known truth; writes docs/explanation/real.md.
+	$(BIN)/python -m benchmarks.real
+
 clean:  ## Remove the virtual environment and everything that was built.
 	rm -rf $(VENV) .venv-peers .cache .hypothesis build dist site dugong-demo
 	find src tests -name __pycache__ -prune -exec rm -rf {} +
