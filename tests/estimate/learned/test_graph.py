@@ -6,9 +6,24 @@ import numpy as np
 import pytest
 
 from dugong.estimate.learned import learn
+from dugong.estimate.learned.factors import forest_factors
 from dugong.estimate.learned.forest import no_edges, reroot, strongest_forest
+from dugong.estimate.learned.repeats import Repeats
+from dugong.infer.engine import posterior
 from dugong.infer.parameters import Conditional, Temporal
-from dugong.worlds import Block, TemporalBlock, World, copying_pair, lopsided, sticky, temporal
+from dugong.tasks import Element
+from dugong.worlds import (
+    Block,
+    TemporalBlock,
+    World,
+    copying_pair,
+    couplings,
+    cycle,
+    ising,
+    lopsided,
+    sticky,
+    temporal,
+)
 from dugong.worlds.standard import lopsided_table
 
 
@@ -63,6 +78,38 @@ def test_independent_sources_have_no_edges():
         graph = learn(votes).graph
         assert graph.edges == ()
         assert graph.temporal == {}
+
+
+@pytest.mark.parametrize("shape", ["ring", "triangle"])
+def test_rings_and_triangles_are_modelled_together(shape):
+    names = ("a", "b", "c", "d") if shape == "ring" else ("a", "b", "c")
+    edges = cycle(names)
+    rng = np.random.default_rng(0)
+    table = ising([0.6, 0.7, 0.5, 0.6][: len(names)], couplings(names, edges, 0.4))
+    free = (Block(names=(f"free{j}",), table=lopsided_table(rng)) for j in range(4))
+    world = World(prior=sticky(0.4, 0.8), blocks=(Block(names=names, table=table, edges=edges), *free), lengths=6)
+    votes, labels = world.sample(4000, rng=1)
+    learned = learn(votes)
+    assert len(learned.graph.edges) == len(names) - 1
+    assert {name for edge in learned.graph.edges for name in edge} == set(names)
+    truth = labels["element"] > 0
+    best = posterior(votes, world.parameters(), world.prior)[Element()][:, 1]
+    found = learned.probabilities(votes)[Element()][:, 1]
+    assert np.mean((found - truth) ** 2) < 1.03 * np.mean((best - truth) ** 2)
+
+
+def test_large_trees_and_little_data_keep_single_parents():
+    single = np.full((5, 2, 3), 1 / 3)
+    edges = {place: np.full((2, 3, 3), 1 / 3) for place in range(1, 5)}
+    names, chain = tuple("abcde"), np.array([-1, 0, 1, 2, 3])
+
+    def widths(parents: np.ndarray, most_cells: float) -> list[int]:
+        factors = forest_factors(names, parents, Repeats.none(5), single, edges, most_cells)
+        return [len(factor.parents) for factor in factors]
+
+    assert widths(chain, 1e9) == [0, 1, 1, 1, 1]
+    assert widths(np.array([-1, 0, 1, 2, -1]), 1e9) == [0, 1, 2, 3, 0]
+    assert widths(np.array([-1, 0, 1, 2, -1]), 100) == [0, 1, 1, 1, 0]
 
 
 def test_the_strongest_edges_make_a_forest():

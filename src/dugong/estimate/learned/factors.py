@@ -13,6 +13,7 @@ import numpy as np
 
 from dugong.estimate.design import Design, crossed_edges
 from dugong.estimate.learned.repeats import Repeats
+from dugong.estimate.learned.settings import LARGEST_GROUP
 from dugong.exceptions import GraphError
 from dugong.infer.parameters import Conditional, Crossed, Factor, Temporal
 from dugong.tasks import Element
@@ -21,32 +22,55 @@ from dugong.votes import SourceInfo, Votes, class_indices
 
 
 def forest_factors(
-    names: tuple[str, ...], parents: IntArray, repeats: Repeats, single: FloatArray, edges: Mapping[int, FloatArray]
+    names: tuple[str, ...],
+    parents: IntArray,
+    repeats: Repeats,
+    single: FloatArray,
+    edges: Mapping[int, FloatArray],
+    most_cells: float,
 ) -> list[Factor]:
-    """Factors of sources on elements whose dependencies are a forest; `edges` by place of the child."""
+    """Factors of sources on elements whose dependencies are a forest; `edges` by place of the child.
+
+    In a small tree every source is given all that come before it, beginning with what the edge says: three or four
+    sources that depend on each other in a ring or all together are then modelled without further search. `most_cells`
+    bounds the size of such a table.
+    """
     factors: list[Factor] = []
-    done: set[int] = set()
-    while len(done) < len(names):
-        for place, name in enumerate(names):
+    for tree in _trees(parents):
+        whole = len(tree) <= LARGEST_GROUP and single[0].size * single.shape[2] ** (len(tree) - 1) <= most_cells
+        for rank, place in enumerate(tree):
             above = int(parents[place])
-            if place in done or (above >= 0 and above not in done):
-                continue
-            done.add(place)
             if above >= 0:
-                factors.append(
-                    Conditional(
-                        source=name,
-                        resolution=Element(),
-                        parents=(names[above],),
-                        table=edges[place],
-                        marginal=single[place],
-                    )
-                )
+                earlier = tree[:rank] if whole else [above]
+                factors.append(_dependent(names, place, earlier, edges[place], earlier.index(above), single[place]))
             elif repeats.sources[place]:
-                factors.append(repeating(name, single[place], repeats.rates[:, place]))
+                factors.append(repeating(names[place], single[place], repeats.rates[:, place]))
             else:
-                factors.append(Conditional(source=name, resolution=Element(), table=single[place]))
+                factors.append(Conditional(source=names[place], resolution=Element(), table=single[place]))
     return factors
+
+
+def _trees(parents: IntArray) -> list[list[int]]:
+    """The trees of a forest, each with parents before children."""
+    trees = [[root] for root in np.flatnonzero(parents < 0).tolist()]
+    for tree in trees:
+        for place in tree:
+            tree.extend(np.flatnonzero(parents == place).tolist())
+    return trees
+
+
+def _dependent(
+    names: tuple[str, ...], place: int, earlier: list[int], edge: FloatArray, axis: int, marginal: FloatArray
+) -> Conditional:
+    """P(vote | label, votes of earlier sources), the same for all of them but the parent in the tree."""
+    n_classes, n_columns = marginal.shape
+    narrow = [1] * len(earlier)
+    narrow[axis] = n_columns
+    table = np.broadcast_to(
+        edge.reshape(n_classes, *narrow, n_columns), (n_classes, *(n_columns,) * len(earlier), n_columns)
+    )
+    above = tuple(names[other] for other in earlier)
+    return Conditional(source=names[place], resolution=Element(), parents=above, table=table, marginal=marginal)
 
 
 def repeating(name: str, table: FloatArray, rates: FloatArray) -> Temporal:

@@ -22,7 +22,7 @@ from dugong.estimate.learned.result import Learned, Robust, as_markov
 from dugong.estimate.learned.robust import Shares, Views, fit_views, look, vote_shares
 from dugong.estimate.learned.rounds import Setting, tables_of
 from dugong.estimate.learned.search import Finding, search
-from dugong.estimate.learned.settings import FEWEST_SOURCES, MOST_TRUST
+from dugong.estimate.learned.settings import FEWEST_SOURCES, MOST_TRUST, VOTES_PER_CELL
 from dugong.estimate.learned.tables import make_tables
 from dugong.estimate.learned.words import describe_learned
 from dugong.estimate.readout import read_correlations
@@ -145,7 +145,8 @@ def _exact(case: Case, setting: Setting, finding: Finding) -> Exact:
     parents, repeats = finding.structure()
     tables, _ = tables_of(setting, replace(finding.state, repeats=repeats), setting.everywhere(), parents)
     edges = {place: tables.edges[tables.slots[place]] for place in np.flatnonzero(parents >= 0).tolist()}
-    factors = forest_factors(case.element_names, parents, repeats, tables.single, edges)
+    cells = case.votes.n_elements / VOTES_PER_CELL
+    factors = forest_factors(case.element_names, parents, repeats, tables.single, edges, cells)
     factors += coarse_factors(case.votes, case.sources, case.pinned)
     return case.exact_rounds(factors, finding.state.law)
 

@@ -74,16 +74,23 @@ def search(setting: Setting, shares: Shares, background: int | None) -> Finding:
     nothing = no_edges(panel.n_sources)
     first = find_misfit(panel, _independent(setting, shares, nothing), nothing.apart()).correlation
     found = _attempt(setting, shares, strongest_forest(first, STRONG_EDGE), first)
-    if found.trust < 1 and not found.closed and panel.n_sources > 3:
-        joined = ~found.forest.apart()
-        strength = np.where(joined, first, found.misfit.correlation)
-        most = found.forest.n_edges + max(1, panel.n_sources // 4)
-        forest = strongest_forest(np.where(joined, 1 + first, strength), WEAK_EDGE, most)
-        again = _attempt(setting, shares, forest, strength)
-        found = again if again.trust > found.trust else found
+    most = found.forest.n_edges + max(1, (panel.n_sources - 2) // 2)
+    while found.trust < 1 and not found.closed and found.forest.n_edges < most:
+        again = _attempt(setting, shares, *_grown(found, first, most))
+        if again.forest.n_edges == found.forest.n_edges or again.misfit.worst >= found.misfit.worst:
+            break
+        found = again
     if found.trust > 0:
         found = replace(found, state=_rounds(setting, found.state, ROUNDS_MORE, found.forest, SETTLED))
     return found
+
+
+def _grown(found: Finding, first: FloatArray, most: int) -> tuple[Forest, FloatArray]:
+    """The forest with a few more edges, where the fit left the strongest residuals; and all strengths."""
+    joined = ~found.forest.apart()
+    strength = np.where(joined, found.strength, found.misfit.correlation)
+    few = min(most, found.forest.n_edges + max(1, len(first) // 4))
+    return strongest_forest(np.where(joined, 1 + found.strength, strength), WEAK_EDGE, few), strength
 
 
 def _better_start(setting: Setting, shares: Shares, background: int) -> Shares:

@@ -26,7 +26,9 @@ PSEUDO_PAIRS: Final = 5.0  # per row of the table of an edge, spread like the ta
 
 # --- the search for edges ------------------------------------------------------------------------------------------
 STRONG_EDGE: Final = 0.3  # residual correlation that makes an edge at once
-WEAK_EDGE: Final = 0.08  # ... and after the first fit
+WEAK_EDGE: Final = 0.04  # ... and after the first fit
+LARGEST_GROUP: Final = 4  # sources that are modelled all together where edges join them
+VOTES_PER_CELL: Final = 10.0  # ... if there are so many elements for every cell of their table
 SELF_EDGE: Final = 0.1  # own-lag residual correlation that makes a source self-dependent
 MOST_REPEATS: Final = 0.95  # probability that a source repeats itself, at most
 SIGNIFICANT: Final = 2.5  # standard errors below which a residual is noise
