@@ -23,6 +23,9 @@ from dugong.worlds import (
     World,
     confusion,
     copying_pair,
+    couplings,
+    cycle,
+    ising,
     lopsided,
     multiresolution,
     ragged,
@@ -70,7 +73,7 @@ PUBLISHED: dict[str, dict[str, tuple[float | None, ...]]] = {
 }
 
 
-def table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+def make_table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
     """A Markdown table."""
     lines = [list(head), ["---"] * len(list(head)), *([str(cell) for cell in row] for row in rows)]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
@@ -120,11 +123,17 @@ def real_section() -> str:
         rows.append((name, f"best single source, by gold: {single}", *cells((best, None, None, None, None))))
         vote = dg.MajorityVote().fit(case.votes).predict_proba(case.votes)
         rows.append((name, "majority vote", *cells(scores(case, vote))))
-        rows.append((name, "**`LabelModel()`**", *(f"**{cell}**" for cell in cells(scores(case, labels)))))
+        rows.append(
+            (
+                name,
+                "**`LabelModel()`**",
+                *(cell if cell == "–" else f"**{cell}**" for cell in cells(scores(case, labels))),
+            )
+        )
         notes.append((name, f"{model.learned_.trust:.2f}", f"{seconds:.1f}", model.diagnostics_.notes[0].text))
     head = ("set", "method", "accuracy", "F1", "span F1", "Brier", "log loss")
-    learned = table(("set", "trust", "seconds (processor)", "what the model says about itself"), notes)
-    return f"{table(head, rows)}\n\n{learned}"
+    learned = make_table(("set", "trust", "seconds (processor)", "what the model says about itself"), notes)
+    return f"{make_table(head, rows)}\n\n{learned}"
 
 
 def copies_section() -> str:
@@ -137,7 +146,7 @@ def copies_section() -> str:
         for method, labels in (("majority vote", vote), ("`LabelModel()`", model.predict_proba(case.votes))):
             accuracy, _, _, brier, loss = scores(case, labels)
             rows.append((case.votes.n_sources, method, *cells((accuracy, brier, loss))))
-    return table(("sources", "method", "accuracy", "Brier", "log loss"), rows)
+    return make_table(("sources", "method", "accuracy", "Brier", "log loss"), rows)
 
 
 def many_classes(seed: int) -> World:
@@ -150,6 +159,16 @@ def many_classes(seed: int) -> World:
     balance = rng.dirichlet(np.full(4, 5.0))
     prior = dg.priors.Markov(initial=balance, transition=0.8 * np.eye(4) + 0.2 * balance)
     return World(prior=prior, blocks=blocks, lengths=5)
+
+
+def ring(seed: int) -> World:
+    """Four sources that depend on each other in a ring, and four that are independent."""
+    rng = np.random.default_rng(seed)
+    names = ("a", "b", "c", "d")
+    table = ising(rng.uniform(0.4, 0.7, 4).tolist(), couplings(names, cycle(names), 0.3))
+    free = (Block(names=(f"s{j}",), table=lopsided_table(rng)) for j in range(4))
+    blocks = (Block(names=names, table=table, edges=cycle(names)), *free)
+    return World(prior=sticky(0.4, 0.8), blocks=blocks, lengths=5)
 
 
 def brier(probabilities: np.ndarray, truth: np.ndarray) -> float:
@@ -167,6 +186,7 @@ def worlds_section() -> str:
         "rare (3 % positive)": (rare, 20_000),
         "self-dependent": (self_dependent, 10_000),
         "ragged": (ragged, 5_000),
+        "ring of four": (ring, 5_000),
         "four classes": (many_classes, 10_000),
         "TV news": (lambda seed: tv_news(), 2_000),  # noqa: ARG005  (all worlds are functions of a seed)
     }
@@ -181,7 +201,7 @@ def worlds_section() -> str:
             found.append(brier(dg.LabelModel().fit(votes).predict_proba(votes), truth) / best)
             vote.append(brier(dg.MajorityVote().fit(votes).predict_proba(votes), truth) / best)
         rows.append((name, n_sequences, *(f"{value:.3f}" for value in found), f"{np.mean(vote):.2f}"))
-    return table(("world", "sequences", *(f"seed {seed}" for seed in SEEDS), "majority vote"), rows)
+    return make_table(("world", "sequences", *(f"seed {seed}" for seed in SEEDS), "majority vote"), rows)
 
 
 def planted(n_sources: int, n_each: int, strength: float, seed: int) -> World:
@@ -214,7 +234,7 @@ def graphs_section() -> str:
                     hits, found, true = hits + len(learned & planted_), found + len(learned), true + len(planted_)
                 cells_.append(f"{hits / max(found, 1):.2f} / {hits / true:.2f}")
             rows.append((n_sources, n_sequences, *cells_))
-    return table(("sources", "sequences of 5", "strength .2", "strength .4", "strength .7"), rows)
+    return make_table(("sources", "sequences of 5", "strength .2", "strength .4", "strength .7"), rows)
 
 
 def cost_section() -> str:
@@ -232,7 +252,7 @@ def cost_section() -> str:
             model.fit(votes).predict_proba(votes)
             seconds.append(f"{time.process_time() - begin:.2f}")
         rows.append((f"{n_sequences:,}", *seconds))
-    return table(("sequences of 5, 10 sources", "prior and dependencies given", "all learned"), rows)
+    return make_table(("sequences of 5, 10 sources", "prior and dependencies given", "all learned"), rows)
 
 
 PAGE_TEXT = """# Real votes

@@ -16,7 +16,7 @@ from dugong.estimate.learned import _kernels as kernels
 from dugong.estimate.learned.panel import Panel
 from dugong.estimate.learned.repeats import Repeats
 from dugong.estimate.learned.rounds import State
-from dugong.estimate.learned.settings import SELF_SIGNIFICANT, SIGNIFICANT, SILENCE, STEADY
+from dugong.estimate.learned.settings import SIGNIFICANT, SILENCE, STEADY, SURE
 from dugong.estimate.learned.tables import count_tables
 from dugong.types import BoolArray, FloatArray
 
@@ -34,6 +34,10 @@ class Products:
         found = self.total / (self.scale + STEADY)
         np.fill_diagonal(found, 0)
         return found
+
+    def significant(self) -> BoolArray:
+        """Whether a sum is far from zero: few of many pairs are by chance."""
+        return np.asarray(np.abs(self.total) > SURE * np.sqrt(self.square))
 
     def excess(self, mask: BoolArray, *, symmetric: bool) -> float:
         """Mean size of the correlations beyond noise, pair by pair or of their sum, whichever is larger."""
@@ -55,6 +59,7 @@ class Misfit:
     persistence : median own-lag correlation of errors
     information : how much the votes say about pairs of errors, and of silences
     correlation : (m, m) residual correlation of errors
+    significant : (m, m) whether it is beyond chance
     own : (m,) own-lag correlation of errors where it is beyond noise
     """
 
@@ -64,6 +69,7 @@ class Misfit:
     persistence: float
     information: float
     correlation: FloatArray
+    significant: BoolArray
     own: FloatArray
 
     @property
@@ -86,8 +92,8 @@ def find_misfit(panel: Panel, state: State, apart: BoolArray) -> Misfit:
     if state.kept is not None:
         later = _next_element(panel, state.kept, state.repeats, fresh, usual)
         lagged = later.excess(apart, symmetric=False)
-        total, scale, square = (np.diag(table) for table in (later.total, later.scale, later.square))
-        own = np.where(total > SELF_SIGNIFICANT * np.sqrt(square), total / (scale + STEADY), 0.0)
+        total, scale = np.diag(later.total), np.diag(later.scale)
+        own = np.where(np.diag(later.significant()) & (total > 0), total / (scale + STEADY), 0.0)
         persistence = max(float(np.median(own)), 0.0)
     return Misfit(
         errors=errors.excess(apart, symmetric=True),
@@ -96,6 +102,7 @@ def find_misfit(panel: Panel, state: State, apart: BoolArray) -> Misfit:
         persistence=persistence,
         information=float(errors.scale[apart].sum() + speaking.scale[apart].sum() / SILENCE) / 2,
         correlation=errors.correlation(),
+        significant=errors.significant(),
         own=own,
     )
 

@@ -88,7 +88,7 @@ def search(setting: Setting, shares: Shares, background: int | None) -> Finding:
 def _grown(found: Finding, first: FloatArray, most: int) -> tuple[Forest, FloatArray]:
     """The forest with a few more edges, where the fit left the strongest residuals; and all strengths."""
     joined = ~found.forest.apart()
-    strength = np.where(joined, found.strength, found.misfit.correlation)
+    strength = np.where(joined, found.strength, found.misfit.correlation * found.misfit.significant)
     few = min(most, found.forest.n_edges + max(1, len(first) // 4))
     return strongest_forest(np.where(joined, 1 + found.strength, strength), WEAK_EDGE, few), strength
 

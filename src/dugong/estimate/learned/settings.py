@@ -32,7 +32,7 @@ VOTES_PER_CELL: Final = 10.0  # ... if there are so many elements for every cell
 SELF_EDGE: Final = 0.1  # own-lag residual correlation that makes a source self-dependent
 MOST_REPEATS: Final = 0.95  # probability that a source repeats itself, at most
 SIGNIFICANT: Final = 2.5  # standard errors below which a residual is noise
-SELF_SIGNIFICANT: Final = 4.0  # ... and below which an own-lag residual is
+SURE: Final = 4.0  # ... below which a single pair of many, or a source with itself, is no discovery
 STEADY: Final = 10.0  # pseudo-observations that steady a residual correlation
 
 # --- how far the model is trusted ----------------------------------------------------------------------------------
