@@ -1,0 +1,161 @@
+"""What a task of the paper consists of: raw data, sources, what is believed about labels, an end model.
+
+A recipe is one file in `dugong.experiments.tasks` that ends in ``RECIPE = Recipe(...)``. In: a size and a seed, or a
+folder with real data. Out: `Material`, raw sequences that the sources and the end model read, with gold labels that
+they do not. Everything that is measured on a task (`reproduce`) goes through this contract.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from dugong.graph import Dependency
+from dugong.priors import Prior
+from dugong.sources import Source
+from dugong.types import AnyArray, Int8Array
+
+if TYPE_CHECKING:
+    from torch import nn
+
+Part = Literal["train", "dev", "test"]
+PARTS: tuple[Part, ...] = ("train", "dev", "test")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """Number of sequences in each part.
+
+    Attributes
+    ----------
+    train, dev, test : int
+    small : bool
+        Small images and networks of the same kind, for two cores; else those of the paper.
+    """
+
+    train: int
+    dev: int
+    test: int
+    small: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What the paper says of a task (its tables 1 and 2).
+
+    Attributes
+    ----------
+    n_elements : int
+        T, elements per sequence.
+    size : Size
+        Sequences for training, development and test.
+    positive : float
+        Share of positive elements (of sequences, where the labels are of whole sequences).
+    sources : tuple of three int
+        Sources that vote on elements, on windows, on sequences.
+    network : str
+        The end model; "-" where only the label model is reported.
+    """
+
+    n_elements: int
+    size: Size
+    positive: float
+    sources: tuple[int, int, int]
+    network: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Material:
+    """Raw sequences of one task, and who may see what.
+
+    Attributes
+    ----------
+    sequences : mapping of id to sequence
+        What the sources read; as for `dugong.apply`.
+    gold : mapping of id to (n_elements,) array
+        -1, +1 or 0 for unknown. Of the part "train" it is used for scoring labels alone, never for fitting.
+    parts : mapping of id to "train", "dev" or "test"
+    groups : mapping of id to patient, document or video
+        Confidence intervals and splits are by group.
+    origin : str
+        "simulated", or the name of the real data.
+    """
+
+    sequences: Mapping[str, Any]
+    gold: Mapping[str, Int8Array]
+    parts: Mapping[str, Part]
+    groups: Mapping[str, str]
+    origin: str
+
+    def ids(self, part: Part) -> list[str]:
+        """The sequences of one part, in order."""
+        return [name for name in self.sequences if self.parts[name] == part]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndModel:
+    """The end model of a task.
+
+    Attributes
+    ----------
+    network : function of `small` (bool)
+        A new network that returns logits of the two classes.
+    inputs : function of a raw sequence and `small`
+        Float array, (n_elements, ...) with one row per element, or (...) where `unit` is "sequence".
+    unit : "element" or "sequence"
+        What one example is; the label model's probabilities are asked for at this resolution.
+    options : mapping
+        For `dugong.endmodels.train`: epochs, batch_size, learning_rate.
+    small_options : mapping
+        The same for small networks; what it does not name is as in `options`.
+    """
+
+    network: Callable[[bool], nn.Module]
+    inputs: Callable[[Any, bool], AnyArray]
+    unit: Literal["element", "sequence"] = "element"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    small_options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """One task of the paper.
+
+    Attributes
+    ----------
+    name : str
+        As on the command line: "bav", "interview", "gait", "shot", "basketball", "car", "ehr".
+    title : str
+        What is looked for, in a line.
+    facts : Facts
+    quick : Size
+        What `reproduce --quick` uses.
+    sources : tuple of Source
+    dependencies : tuple
+        As in `LabelModel`: pairs of source names, ``temporal("name")``.
+    user_prior : function of the gold labels of the dev sequences
+        What an expert would say, who may have looked at the dev set (the appendix, "User-Defined Class Prior").
+    generate : function of a `Size`, a seed and a folder
+        Raw data of the paper's shape, and no more than that: nothing measured on it is the paper's number. The folder
+        is for files (videos) and is kept as long as the material is used.
+    end_model : EndModel or None
+        None where the paper reports the label model alone.
+    load : function of a folder, or None
+        Reads the real data from where a user has put it; raises `LoaderError` where it is absent, saying which files.
+    real_data : str
+        Where users obtain the real data and how the folder has to look.
+    """
+
+    name: str
+    title: str
+    facts: Facts
+    quick: Size
+    sources: tuple[Source, ...]
+    dependencies: tuple[Dependency, ...]
+    user_prior: Callable[[Sequence[Int8Array]], Prior]
+    generate: Callable[[Size, int, Path], Material]
+    end_model: EndModel | None
+    load: Callable[[Path], Material] | None
+    real_data: str
