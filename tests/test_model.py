@@ -10,6 +10,7 @@ import pytest
 import dugong as dg
 from dugong import worlds
 from dugong.infer import engine
+from dugong.moments import Moments
 from dugong.tasks import Element
 from dugong.votes import SourceInfo
 
@@ -182,6 +183,21 @@ def test_shards_add_up_to_the_whole() -> None:
         np.testing.assert_allclose(parts.accuracies_[name], table, rtol=0, atol=1e-12)
     with pytest.raises(dg.GraphError, match="adding up moments needs"):
         dg.LabelModel().partial_fit(votes)
+
+
+def test_loaded_model_needs_its_moments_to_go_on(tmp_path) -> None:
+    votes = element_votes()
+    model = dg.LabelModel(prior=PRIOR, dependencies=()).partial_fit(votes[:600])
+    model.save(tmp_path / "model.json")
+    model.moments_.save(tmp_path / "moments.npz")
+    loaded = dg.LabelModel.load(tmp_path / "model.json")
+    with pytest.raises(dg.NotFittedError, match="no moments to add to"):
+        loaded.partial_fit(votes[600:])
+    loaded.moments_ = Moments.load(tmp_path / "moments.npz")
+    loaded.partial_fit(votes[600:])
+    model.partial_fit(votes[600:])
+    for name, table in model.accuracies_.items():
+        np.testing.assert_array_equal(loaded.accuracies_[name], table)
 
 
 def test_known_labels_help(sample) -> None:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,19 +13,17 @@ import numpy as np
 
 from dugong.contract import Configured
 from dugong.estimate.balance import LabelSums
-from dugong.estimate.count_errors import around, count_errors
-from dugong.estimate.design import Design, Sharing, make_design
-from dugong.estimate.em import EM, expectation_maximisation
-from dugong.estimate.fitting import fit_centred, fit_paper, plan_for, refine
+from dugong.estimate.design import Design, Sharing, make_design, tasks_per_sequence
+from dugong.estimate.em import EM
+from dugong.estimate.errors import StandardErrors
+from dugong.estimate.fits import Fit, Wishes, fit_given, fit_learned
+from dugong.estimate.fitting import plan_for
 from dugong.estimate.identify import identify
-from dugong.estimate.jackknife import StandardErrors, jackknife
-from dugong.estimate.learned import Learned, learn
-from dugong.estimate.readout import read_accuracies, read_correlations
-from dugong.estimate.result import Estimate
+from dugong.estimate.learned import Learned
+from dugong.estimate.result import Correlations, Estimate
 from dugong.estimate.settings import Paper, resolve_estimator
-from dugong.estimate.sgd import fit_sgd, sgd_errors
 from dugong.estimate.sgd_settings import SGD
-from dugong.exceptions import GraphError, LabelError, VoteError
+from dugong.exceptions import GraphError, LabelError, NotFittedError
 from dugong.graph import Dependency, SourceGraph
 from dugong.infer import engine
 from dugong.infer.explain import Explanation, explain
@@ -37,9 +34,10 @@ from dugong.moments import Grouping, Moments, Plan, Shapes, assign_groups, count
 from dugong.priors import Prior
 from dugong.store import StoredModel, load_model, save_model
 from dugong.summary import ModelSummary, look, look_at, summarize_model
-from dugong.tasks import Element, Layout, Resolution, count_tasks, find_resolution
-from dugong.types import MISSING, AnyArray, FloatArray, Int8Array
+from dugong.tasks import Element, Resolution, find_resolution
+from dugong.types import AnyArray, FloatArray, Int8Array
 from dugong.votes import Votes
+from dugong.votes.align import align
 from dugong.votes.gold import gold_at
 
 if TYPE_CHECKING:
@@ -47,10 +45,6 @@ if TYPE_CHECKING:
 
     from dugong.estimate.identify import Identifiability
     from dugong.report import Report
-
-
-# With known labels a closed-form estimate is followed by a few exact E/M steps that use them.
-_STEPS_WITH_GOLD = 5
 
 
 class LabelModel(Configured):
@@ -134,6 +128,12 @@ class LabelModel(Configured):
         moments = count(votes, plan, assign_groups(votes, groups), n_threads=self.n_threads)
         if hasattr(self, "moments_"):
             moments = self.moments_ + moments
+        elif hasattr(self, "parameters_"):
+            raise NotFittedError(
+                "this model has no moments to add to: a model's file is without them.\n"
+                '  Keep them: model.moments_.save("moments.npz"); bring them along: '
+                'model.moments_ = Moments.load("moments.npz").'
+            )
         return self.fit_moments(moments, votes)
 
     def fit_moments(
@@ -145,7 +145,7 @@ class LabelModel(Configured):
         the balance is the prior's.
         """
         self._check_streamable(votes)
-        return self._estimate(self._design(votes), moments, votes, None, None, measure)
+        return self._estimate(self._design(votes), moments, votes, measure=measure)
 
     def plan(self, votes: Votes) -> Plan:
         """What has to be counted for `fit_moments`."""
@@ -176,117 +176,58 @@ class LabelModel(Configured):
             SourceGraph.of(votes.source_names, given),
             sharing=self.sharing,
             pinned=self.accuracies or (),
-            n_tasks=_tasks_per_sequence(votes),
+            n_tasks=tasks_per_sequence(votes),
         )
-
-    def _known(self) -> dict[str, FloatArray]:
-        return {name: np.asarray(table, dtype=np.float64) for name, table in (self.accuracies or {}).items()}
 
     def _estimate(
         self,
         design: Design,
         moments: Moments,
         votes: Votes,
-        evidence: Int8Array | None,
-        grouping: Grouping | None,
+        evidence: Int8Array | None = None,
+        grouping: Grouping | None = None,
         measure: Callable[[Estimate], LabelSums] | None = None,
     ) -> Self:
-        """Closed forms, then EM where it is asked for or labels are known; without a grouping from moments alone."""
-        prior, chosen = self.prior, resolve_estimator(self.estimator)
+        prior = self.prior
         assert isinstance(prior, Prior)
-        identify(design, prior, moments.shapes, moments=moments, class_names=votes.class_names).check()
-        known, names = self._known(), votes.class_names
-        if isinstance(chosen, Paper):
-            fitted = fit_paper(design, moments, prior, signs=self.signs, accuracies=known, class_names=names)
-        elif isinstance(chosen, SGD):
-            fitted = fit_sgd(
-                design,
-                moments,
-                prior,
-                chosen,
-                votes=None if grouping is None else votes,
-                grouping=grouping,
-                signs=self.signs,
-                accuracies=known,
-                class_names=names,
-                n_threads=self.n_threads,
-                measure=measure,
-            )
-        else:
-            fitted = fit_centred(
-                design,
-                moments,
-                prior,
-                votes=None if grouping is None else votes,
-                grouping=grouping,
-                signs=self.signs,
-                accuracies=known,
-                class_names=names,
-                n_threads=self.n_threads,
-                measure=measure,
-            )
-        spread = sgd_errors if isinstance(chosen, SGD) else jackknife
-        errors = spread(design, moments, fitted, signs=self.signs, accuracies=known)
-        if isinstance(chosen, EM) or evidence is not None:
-            settings = chosen if isinstance(chosen, EM) else EM(max_iter=_STEPS_WITH_GOLD)
-            fitted, prior = refine(fitted, votes, design, prior, settings, evidence=evidence, n_threads=self.n_threads)
+        fit = fit_given(
+            design, moments, votes, prior, self._wishes(), evidence=evidence, grouping=grouping, measure=measure
+        )
+        self._store(votes, fit)
         self.moments_ = moments
-        self._store(votes, prior, fitted.estimate, errors)
-        self.seen_ = look(moments, prior, votes.class_names)
+        self.seen_ = look(moments, fit.prior, votes.class_names)
         return self
 
     def _learn(self, votes: Votes, evidence: Int8Array | None, groups: Sequence[object] | None) -> Self:
-        """Learn what was not given: prior, dependencies, and how far the model may be trusted."""
-        chosen = resolve_estimator(self.estimator)
-        if isinstance(chosen, Paper | SGD) or self.sharing != "tied" or self.signs != "group":
+        wishes = self._wishes()
+        if isinstance(wishes.estimator, Paper | SGD) or self.sharing != "tied" or self.signs != "group":
             raise GraphError(
                 'learning the prior or the dependencies, and more than two classes, need estimator "centred" or "em", '
                 'sharing="tied" and signs="group".\n  Give a prior and dependencies to use other settings.'
             )
-        learned = learn(
-            votes,
-            prior=self.prior if isinstance(self.prior, Prior) else None,
-            graph=None if isinstance(self.dependencies, str) else SourceGraph.of(votes.source_names, self.dependencies),
-            evidence=evidence,
-            accuracies=self._known(),
-            n_threads=self.n_threads,
-        )
-        if isinstance(chosen, EM) and learned.trust > 0:
-            learned = _raised(learned, votes, chosen, evidence, self.n_threads)
-        errors = count_errors(
-            votes,
-            learned.parameters,
-            learned.prior,
-            assign_groups(votes, groups),
-            learned.graph.edges,
-            evidence=evidence,
-            n_threads=self.n_threads,
-        )
-        errors = around(errors, learned.accuracies, learned.correlations)
-        estimate = Estimate(
-            parameters=learned.parameters,
-            accuracies=learned.accuracies,
-            correlations=learned.correlations,
-            raw=errors.raw,
-            raw_correlations=errors.raw_correlations,
-            diagnostics=learned.diagnostics,
-        )
-        self._store(votes, learned.prior, estimate, errors)
-        self.learned_ = learned
-        self.seen_ = look_at(votes, learned.prior)
+        prior = self.prior if isinstance(self.prior, Prior) else None
+        graph = None if isinstance(self.dependencies, str) else SourceGraph.of(votes.source_names, self.dependencies)
+        fit = fit_learned(votes, prior, graph, wishes, assign_groups(votes, groups), evidence)
+        self._store(votes, fit)
+        self.seen_ = look_at(votes, fit.prior)
         return self
 
-    def _store(self, votes: Votes, prior: Prior, estimate: Estimate, errors: StandardErrors) -> None:
+    def _wishes(self) -> Wishes:
+        known = {name: np.asarray(table, dtype=np.float64) for name, table in (self.accuracies or {}).items()}
+        estimator = resolve_estimator(self.estimator)
+        return Wishes(estimator=estimator, signs=self.signs, accuracies=known, n_threads=self.n_threads)
+
+    def _store(self, votes: Votes, fit: Fit) -> None:
         self.classes_ = np.array(votes.classes)
         self.class_names_ = votes.class_names
         self.sources_ = votes.sources
-        self.prior_ = prior
-        self.parameters_ = allow_unseen(estimate.parameters)
-        self.accuracies_ = dict(estimate.accuracies)
-        self.correlations_ = Correlations(estimate.correlations)
-        self.diagnostics_ = estimate.diagnostics
-        self.standard_errors_ = errors
-        self.learned_ = None
+        self.prior_ = fit.prior
+        self.parameters_ = allow_unseen(fit.estimate.parameters)
+        self.accuracies_ = dict(fit.estimate.accuracies)
+        self.correlations_ = Correlations(fit.estimate.correlations)
+        self.diagnostics_ = fit.estimate.diagnostics
+        self.standard_errors_ = fit.errors
+        self.learned_ = fit.learned
 
     # --- labels ----------------------------------------------------------------------------------------------------
     def predict_proba(self, votes: Votes, resolution: str | Resolution = "element") -> FloatArray:
@@ -346,7 +287,8 @@ class LabelModel(Configured):
         explanation = explain(votes, self.parameters_, self.prior_, sequence, task, wanted)
         if self.learned_ is None or self.learned_.robust is None:
             return explanation
-        return _averaged(explanation, self._probabilities(votes[[sequence]], (wanted,))[wanted][task], self.classes_)
+        shown = self._probabilities(votes[[sequence]], (wanted,))[wanted][task]
+        return explanation.averaged(shown, self.classes_)
 
     # --- reading ---------------------------------------------------------------------------------------------------
     def identifiability(self, votes: Votes) -> Identifiability:
@@ -438,7 +380,7 @@ class LabelModel(Configured):
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
-        """Read what `save` wrote. The moments are not in the file: `partial_fit` needs the model that was fitted."""
+        """Read what `save` wrote. The moments are not in the file; `partial_fit` says how to bring them along."""
         stored = load_model(path)
         model = cls(**stored.settings)
         model.classes_ = np.array((-1, 1) if stored.n_classes == 2 else range(1, stored.n_classes + 1))
@@ -455,75 +397,13 @@ class LabelModel(Configured):
         return model
 
     def _aligned(self, votes: Votes) -> Votes:
-        """The votes of the fitted sources, in their order; a source that is absent was not asked."""
         self._check_fitted()
-        known = {info.name: info for info in self.sources_}
-        for info in votes.sources:
-            if info.name not in known:
-                raise VoteError(
-                    f"source {info.name!r} was not there when the model was fitted; known are "
-                    f"{', '.join(map(repr, known))}.\n  Fit again with it, or leave it out."
-                )
-            if info.resolution != known[info.name].resolution:
-                raise VoteError(f"source {info.name!r} was fitted at another resolution than it has now.")
-        if votes.source_names == tuple(known):
-            return votes
-        columns = []
-        for info in self.sources_:
-            if info.name in votes.source_names:
-                columns.append(votes.column(info.name))
-            else:
-                layout = Layout.of(info.resolution, votes.lengths, votes.spans)
-                columns.append(np.full(layout.n_tasks, MISSING, dtype=np.int8))
-        return replace(votes, sources=self.sources_, columns=tuple(columns))
+        return align(votes, self.sources_)
 
     def _resolution(self, votes: Votes, resolution: str | Resolution) -> Resolution:
         return find_resolution(resolution, votes.resolutions) if isinstance(resolution, str) else resolution
 
 
-class Correlations(dict[tuple[str, str], FloatArray]):
-    """Tables of dependent pairs; asking for (b, a) gives the table of (a, b) with its vote axes swapped."""
-
-    def __missing__(self, edge: tuple[str, str]) -> FloatArray:
-        swapped = (edge[1], edge[0])
-        if swapped not in self:
-            raise KeyError(edge)
-        return np.swapaxes(self[swapped], -1, -2)
-
-
 def _repeating(parameters: Parameters) -> list[str]:
     """Sources that depend on their own earlier votes."""
     return [factor.source for factor in parameters.factors if isinstance(factor, Temporal)]
-
-
-def _raised(learned: Learned, votes: Votes, settings: EM, evidence: Int8Array | None, n_threads: int | None) -> Learned:
-    """The exact part of a learned model after EM."""
-    result = expectation_maximisation(
-        votes, learned.parameters, learned.prior, settings, evidence=evidence, n_threads=n_threads
-    )
-    counts = engine.expected_counts(votes, result.parameters, result.prior, evidence=evidence, n_threads=n_threads)
-    return replace(
-        learned,
-        parameters=result.parameters,
-        prior=result.prior,
-        accuracies=read_accuracies(result.parameters, counts),
-        correlations=read_correlations(result.parameters, counts, learned.graph.edges),
-    )
-
-
-def _averaged(explanation: Explanation, shown: FloatArray, classes: AnyArray) -> Explanation:
-    """The explanation of the exact model, completed to the label that is shown."""
-    place = 1 if len(shown) == 2 else int(np.flatnonzero(classes == explanation.target)[0])
-    place = 1 - place if len(shown) == 2 and explanation.target == -1 else place
-    chance = float(np.clip(shown[place], 1e-300, 1 - 1e-16))
-    log_odds = float(np.log(chance) - np.log1p(-chance))
-    return replace(
-        explanation, log_odds=log_odds, probability=float(shown[place]), averaging=log_odds - explanation.log_odds
-    )
-
-
-def _tasks_per_sequence(votes: Votes) -> dict[str, int]:
-    """Tasks of each source per sequence, where that number is the same for all sequences."""
-    numbers = {one: count_tasks(one, votes.lengths, votes.spans) for one in votes.resolutions}
-    alike = {one: int(counts[0]) for one, counts in numbers.items() if counts.min() == counts.max()}
-    return {info.name: alike[info.resolution] for info in votes.sources if info.resolution in alike}

@@ -15,8 +15,8 @@ from typing import Literal
 from dugong.exceptions import GraphError, TaskError
 from dugong.graph import Elimination, Independence, SourceGraph, eliminate
 from dugong.moments import Plan, Row, Slot, inside, pair
-from dugong.tasks import Element, Resolution, Sequence, Window, describe
-from dugong.votes import SourceInfo
+from dugong.tasks import Element, Resolution, Sequence, Window, count_tasks, describe
+from dugong.votes import SourceInfo, Votes
 
 Sharing = Literal["tied", "task", "full"]
 SELF_LAGS = (1, 2, 3)
@@ -110,6 +110,13 @@ def make_design(
         n_tasks=n_tasks or {},
     )
     return replace(design, further=tuple(_further_rows(design)))
+
+
+def tasks_per_sequence(votes: Votes) -> dict[str, int]:
+    """Tasks of each source per sequence, where that number is the same for all sequences."""
+    numbers = {one: count_tasks(one, votes.lengths, votes.spans) for one in votes.resolutions}
+    alike = {one: int(counts[0]) for one, counts in numbers.items() if counts.min() == counts.max()}
+    return {info.name: alike[info.resolution] for info in votes.sources if info.resolution in alike}
 
 
 def valid_pair(design_or_independence: Independence, row: Row, levels: Mapping[str, Sharing]) -> bool:

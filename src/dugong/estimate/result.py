@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from dugong.infer.parameters import Parameters
 from dugong.types import FloatArray
 
@@ -67,3 +69,13 @@ class Estimate:
     raw: Mapping[str, FloatArray]
     raw_correlations: Mapping[tuple[str, str], FloatArray]
     diagnostics: Diagnostics
+
+
+class Correlations(dict[tuple[str, str], FloatArray]):
+    """Tables of dependent pairs; asking for (b, a) gives the table of (a, b) with its vote axes swapped."""
+
+    def __missing__(self, edge: tuple[str, str]) -> FloatArray:
+        swapped = (edge[1], edge[0])
+        if swapped not in self:
+            raise KeyError(edge)
+        return np.swapaxes(self[swapped], -1, -2)

@@ -22,7 +22,7 @@ from dugong.exceptions import TaskError
 from dugong.infer.engine import AnyPrior, posterior
 from dugong.infer.parameters import Parameters
 from dugong.tasks import Resolution, describe, find_resolution
-from dugong.types import MISSING, FloatArray
+from dugong.types import MISSING, AnyArray, FloatArray
 from dugong.votes import Votes
 
 
@@ -76,6 +76,16 @@ class Explanation:
     influences: tuple[Contribution, ...]
     n_candidates: int
     averaging: float = 0.0
+
+    def averaged(self, shown: FloatArray, classes: AnyArray) -> Explanation:
+        """The explanation of the exact model, completed to the probabilities by class that are shown."""
+        if len(shown) == 2:  # not so and so, whatever the number of classes
+            place = 0 if self.target == -1 else 1
+        else:
+            place = int(np.flatnonzero(np.asarray(classes) == self.target)[0])
+        chance = float(np.clip(shown[place], 1e-300, 1 - 1e-16))
+        log_odds = float(np.log(chance) - np.log1p(-chance))
+        return replace(self, log_odds=log_odds, probability=float(shown[place]), averaging=log_odds - self.log_odds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

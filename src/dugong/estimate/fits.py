@@ -1,0 +1,178 @@
+"""The two ways to a fitted model: with a given prior and given dependencies, or with what is missing learned.
+
+In: votes and settings that have been resolved. Out: a `Fit`, the same from both ways, which is all that a label model
+keeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dugong.estimate.balance import LabelSums
+from dugong.estimate.count_errors import around, count_errors
+from dugong.estimate.design import Design
+from dugong.estimate.em import EM, expectation_maximisation
+from dugong.estimate.errors import StandardErrors
+from dugong.estimate.fitting import Fitted, fit_centred, fit_paper, refine
+from dugong.estimate.identify import identify
+from dugong.estimate.jackknife import jackknife
+from dugong.estimate.learned import Learned, learn
+from dugong.estimate.readout import read_accuracies, read_correlations
+from dugong.estimate.result import Estimate
+from dugong.estimate.settings import Estimator, Paper
+from dugong.estimate.sgd import fit_sgd, sgd_errors
+from dugong.estimate.sgd_settings import SGD
+from dugong.graph import SourceGraph
+from dugong.infer.engine import expected_counts
+from dugong.moments import Grouping, Moments
+from dugong.priors import Prior
+from dugong.types import FloatArray, Int8Array
+from dugong.votes import Votes
+
+# With known labels a closed-form estimate is followed by a few exact E/M steps that use them.
+_STEPS_WITH_GOLD = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Fit:
+    """What fitting found.
+
+    Attributes
+    ----------
+    estimate : tables and factors
+    prior : the prior that inference uses
+    errors : standard errors of the tables
+    learned : how labels are made where something was learned, else None
+    """
+
+    estimate: Estimate
+    prior: Prior
+    errors: StandardErrors
+    learned: Learned | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Wishes:
+    """Settings of a label model that both ways share.
+
+    Attributes
+    ----------
+    estimator : settings of the estimator
+    signs : {"group", "positive"}
+    accuracies : known tables by source
+    n_threads : int, optional
+    """
+
+    estimator: Estimator
+    signs: str = "group"
+    accuracies: Mapping[str, FloatArray]
+    n_threads: int | None = None
+
+
+def fit_given(
+    design: Design,
+    moments: Moments,
+    votes: Votes,
+    prior: Prior,
+    wishes: Wishes,
+    *,
+    evidence: Int8Array | None = None,
+    grouping: Grouping | None = None,
+    measure: Callable[[Estimate], LabelSums] | None = None,
+) -> Fit:
+    """Closed forms, then EM where it is asked for or labels are known; without a grouping from moments alone."""
+    chosen, names = wishes.estimator, votes.class_names
+    identify(design, prior, moments.shapes, moments=moments, class_names=names).check()
+    fitted = _first(design, moments, votes, prior, wishes, grouping=grouping, measure=measure)
+    spread = sgd_errors if isinstance(chosen, SGD) else jackknife
+    errors = spread(design, moments, fitted, signs=wishes.signs, accuracies=wishes.accuracies)
+    if isinstance(chosen, EM) or evidence is not None:
+        settings = chosen if isinstance(chosen, EM) else EM(max_iter=_STEPS_WITH_GOLD)
+        fitted, prior = refine(fitted, votes, design, prior, settings, evidence=evidence, n_threads=wishes.n_threads)
+    return Fit(estimate=fitted.estimate, prior=prior, errors=errors)
+
+
+def _first(
+    design: Design,
+    moments: Moments,
+    votes: Votes,
+    prior: Prior,
+    wishes: Wishes,
+    *,
+    grouping: Grouping | None,
+    measure: Callable[[Estimate], LabelSums] | None,
+) -> Fitted:
+    """The estimate from moments."""
+    common: dict[str, Any] = {
+        "signs": wishes.signs,
+        "accuracies": wishes.accuracies,
+        "class_names": votes.class_names,
+    }
+    if isinstance(wishes.estimator, Paper):
+        return fit_paper(design, moments, prior, **common)
+    common |= {
+        "votes": None if grouping is None else votes,
+        "grouping": grouping,
+        "n_threads": wishes.n_threads,
+        "measure": measure,
+    }
+    if isinstance(wishes.estimator, SGD):
+        return fit_sgd(design, moments, prior, wishes.estimator, **common)
+    return fit_centred(design, moments, prior, **common)
+
+
+def fit_learned(
+    votes: Votes,
+    prior: Prior | None,
+    graph: SourceGraph | None,
+    wishes: Wishes,
+    grouping: Grouping,
+    evidence: Int8Array | None = None,
+) -> Fit:
+    """Learn what was not given: prior, dependencies, and how far the model may be trusted."""
+    learned = learn(
+        votes,
+        prior=prior,
+        graph=graph,
+        evidence=evidence,
+        accuracies=wishes.accuracies,
+        n_threads=wishes.n_threads,
+    )
+    if isinstance(wishes.estimator, EM) and learned.trust > 0:
+        learned = _raised(learned, votes, wishes.estimator, evidence, wishes.n_threads)
+    errors = count_errors(
+        votes,
+        learned.parameters,
+        learned.prior,
+        grouping,
+        learned.graph.edges,
+        evidence=evidence,
+        n_threads=wishes.n_threads,
+    )
+    errors = around(errors, learned.accuracies, learned.correlations)
+    estimate = Estimate(
+        parameters=learned.parameters,
+        accuracies=learned.accuracies,
+        correlations=learned.correlations,
+        raw=errors.raw,
+        raw_correlations=errors.raw_correlations,
+        diagnostics=learned.diagnostics,
+    )
+    return Fit(estimate=estimate, prior=learned.prior, errors=errors, learned=learned)
+
+
+def _raised(learned: Learned, votes: Votes, settings: EM, evidence: Int8Array | None, n_threads: int | None) -> Learned:
+    """The exact part of a learned model after EM."""
+    result = expectation_maximisation(
+        votes, learned.parameters, learned.prior, settings, evidence=evidence, n_threads=n_threads
+    )
+    counts = expected_counts(votes, result.parameters, result.prior, evidence=evidence, n_threads=n_threads)
+    return replace(
+        learned,
+        parameters=result.parameters,
+        prior=result.prior,
+        accuracies=read_accuracies(result.parameters, counts),
+        correlations=read_correlations(result.parameters, counts, learned.graph.edges),
+    )
