@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass, fields, is_dataclass
 from importlib import metadata
 from math import isfinite
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,13 +20,13 @@ from dugong.estimate.result import Diagnostics, Note
 from dugong.exceptions import DugongError
 from dugong.graph import TemporalDependency
 from dugong.infer.parameters import Parameters
+from dugong.places import Place, place_of, write_atomically
 from dugong.priors import Prior
 from dugong.priors import from_dict as prior_from_dict
 from dugong.summary import Seen
 from dugong.tasks import resolution_from_dict, resolution_to_dict
 from dugong.types import FloatArray, read_only
 from dugong.votes import SourceInfo
-from dugong.votes.io import write_atomically
 
 __all__ = ["FORMAT", "VERSION", "ModelFileError", "StoredModel", "load_model", "save_model"]
 
@@ -71,7 +70,7 @@ class StoredModel:
 
 def save_model(model: StoredModel, path: str | PathLike[str]) -> None:
     """Write a model; the file appears under its name only when it is complete."""
-    if Path(path).suffix != ".json":
+    if place_of(path).suffix != ".json":
         raise ModelFileError(f"models are kept in .json files; found {str(path)!r}.")
     text = json.dumps(_pack(model), ensure_ascii=False, allow_nan=False, indent=1).encode()
     write_atomically(path, lambda handle: handle.write(text))
@@ -79,7 +78,7 @@ def save_model(model: StoredModel, path: str | PathLike[str]) -> None:
 
 def load_model(path: str | PathLike[str]) -> StoredModel:
     """Read what `save_model` wrote; a truncated, foreign or newer file is an error that says so."""
-    place = Path(path)
+    place = place_of(path)
     if not place.is_file():
         raise ModelFileError(f"there is no file {place}.")
     try:
@@ -95,7 +94,7 @@ def load_model(path: str | PathLike[str]) -> StoredModel:
         raise ModelFileError(f"{place} cannot be read: it lacks {error}.\n  The file is damaged: fit again.") from error
 
 
-def _check_header(plain: Any, place: Path) -> None:
+def _check_header(plain: Any, place: Place) -> None:
     if not isinstance(plain, dict) or plain.get("format") != FORMAT:
         raise ModelFileError(f"{place} cannot be read: it holds something else than a model of Dugong.")
     if not isinstance(plain.get("version"), int) or plain["version"] > VERSION:

@@ -17,6 +17,7 @@ import numpy as np
 
 from dugong.exceptions import VoteError
 from dugong.moments.rows import Plan, Row, Slot
+from dugong.places import place_of, write_atomically
 from dugong.tasks import Resolution, SpanTable, resolution_from_dict, resolution_to_dict
 from dugong.types import AnyArray, FloatArray, IntArray, read_only
 from dugong.votes import SourceInfo
@@ -118,8 +119,6 @@ class Moments:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write to an ``.npz`` file: plain arrays and one JSON header, no pickle."""
-        from dugong.votes.io import write_atomically
-
         header = {
             "version": _VERSION,
             "n_classes": self.n_classes,
@@ -140,7 +139,7 @@ class Moments:
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Moments:
         """Read what `save` wrote."""
-        with np.load(path, allow_pickle=False) as stored:
+        with place_of(path).open("rb") as handle, np.load(handle, allow_pickle=False) as stored:
             header = json.loads(stored["header"].tobytes())
             if header["version"] > _VERSION:
                 raise VoteError(f"{path} was written by a newer version of Dugong; upgrade to read it.")

@@ -10,12 +10,12 @@ from __future__ import annotations
 import io
 import zipfile
 import zlib
-from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 
 from dugong.exceptions import VoteError
+from dugong.places import Place
 from dugong.types import AnyArray
 from dugong.votes.header import DamagedError, Stored, decode_header, encode_header
 
@@ -34,10 +34,10 @@ def write_npz(stored: Stored, handle: BinaryIO) -> None:
                 np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
 
 
-def read_npz(path: Path) -> Stored:
+def read_npz(path: Place) -> Stored:
     """Read header and arrays."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with path.open("rb") as handle, zipfile.ZipFile(handle) as archive:
             if f"{_KEY}.npy" not in archive.namelist():
                 raise VoteError(
                     "it is a NumPy file, but holds no votes written by Dugong.\n"

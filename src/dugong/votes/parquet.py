@@ -9,18 +9,20 @@ the schema under ``dugong``.
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import BinaryIO
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dugong.exceptions import VoteError
+from dugong.places import Place, Url
 from dugong.types import AnyArray
 from dugong.votes.header import DamagedError, Stored, decode_header, empty_array, encode_header
 
-__all__ = ["read_parquet", "write_parquet"]
+__all__ = ["open_parquet", "read_parquet", "write_parquet"]
 
 _KEY = b"dugong"
 _ROWS = 1 << 20
@@ -40,10 +42,20 @@ def write_parquet(stored: Stored, handle: BinaryIO) -> None:
             writer.write_table(pa.table(columns, schema=schema), row_group_size=_ROWS)
 
 
-def read_parquet(path: Path) -> Stored:
+@contextmanager
+def open_parquet(path: Place, **options: Any) -> Iterator[pq.ParquetFile]:
+    """Open a Parquet file, here or at a URL."""
+    with (
+        path.open("rb") if isinstance(path, Url) else nullcontext(path) as readable,
+        pq.ParquetFile(readable, **options) as file,
+    ):
+        yield file
+
+
+def read_parquet(path: Place) -> Stored:
     """Read header and arrays."""
     try:
-        with pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False) as file:
+        with open_parquet(path, page_checksum_verification=True, pre_buffer=False) as file:
             metadata = file.schema_arrow.metadata or {}
             if _KEY not in metadata:
                 raise VoteError(

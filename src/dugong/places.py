@@ -1,0 +1,219 @@
+"""Where files are: paths of this machine, and URLs (``s3://bucket/votes``) through fsspec.
+
+In: what a user names. Out: a `Place`, which is a `pathlib.Path` or a `Url` with the same few methods. Files are written
+aside first and appear under their name when they are complete: on this machine by renaming, elsewhere by one upload.
+Keys, endpoints and the like are fsspec's own settings (its configuration files and environment variables).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from os import PathLike
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO
+
+from dugong.exceptions import DugongError, MissingExtraError, VoteError
+
+_LOCAL = "file://"
+
+
+class PlaceError(DugongError, ValueError):
+    """A URL that cannot be reached."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Url:
+    """A file or folder at a URL; travels to workers as its text."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __fspath__(self) -> str:
+        return self.text
+
+    def __truediv__(self, name: str) -> Url:
+        return Url(f"{self.text}/{name}")
+
+    # --- names -----------------------------------------------------------------------------------------------------
+    @property
+    def name(self) -> str:
+        """The last part."""
+        return self.text.rpartition("/")[2]
+
+    @property
+    def stem(self) -> str:
+        """The last part without its suffix."""
+        return PurePosixPath(self.name).stem
+
+    @property
+    def suffix(self) -> str:
+        """The suffix, with its dot."""
+        return PurePosixPath(self.name).suffix
+
+    @property
+    def parent(self) -> Url:
+        """The folder around it."""
+        return Url(self.text.rpartition("/")[0])
+
+    def with_name(self, name: str) -> Url:
+        """Another file of the same folder."""
+        return self.parent / name
+
+    def with_suffix(self, suffix: str) -> Url:
+        """The same name with another suffix."""
+        return self.with_name(self.stem + suffix)
+
+    def absolute(self) -> Url:
+        """A URL does not depend on where we are."""
+        return self
+
+    # --- files -----------------------------------------------------------------------------------------------------
+    def open(self, mode: str = "rb") -> BinaryIO:
+        """Open the file for reading."""
+        system, path = _system(self.text)
+        return system.open(path, mode)  # type: ignore[no-any-return]
+
+    def read_bytes(self) -> bytes:
+        """All bytes of the file."""
+        with self.open() as handle:
+            return handle.read()
+
+    def is_file(self) -> bool:
+        """Whether there is a file."""
+        system, path = _fresh(self.text)
+        return bool(system.isfile(path))
+
+    def is_dir(self) -> bool:
+        """Whether there is a folder, or anything under this name."""
+        system, path = _fresh(self.text)
+        return bool(system.isdir(path))
+
+    def exists(self) -> bool:
+        """Whether there is anything."""
+        system, path = _fresh(self.text)
+        return bool(system.exists(path))
+
+    def mkdir(self, *, parents: bool = True, exist_ok: bool = True) -> None:  # noqa: ARG002 (as for a Path)
+        """Make the folder, where folders exist."""
+        system, path = _system(self.text)
+        system.makedirs(path, exist_ok=exist_ok)
+
+    def glob(self, pattern: str) -> Iterator[Url]:
+        """Entries of the folder whose names match."""
+        system, path = _fresh(self.text)
+        try:
+            entries = system.ls(path, detail=False)
+        except FileNotFoundError:
+            return
+        for name in sorted(str(entry).rstrip("/").rpartition("/")[2] for entry in entries):
+            if fnmatch(name, pattern):
+                yield self / name
+
+    def unlink(self, *, missing_ok: bool = False) -> None:
+        """Remove the file."""
+        system, path = _system(self.text)
+        try:
+            system.rm_file(path)
+        except FileNotFoundError:
+            if not missing_ok:
+                raise
+
+    def upload(self, file: Path) -> None:
+        """Put a file of this machine here."""
+        system, path = _system(self.text)
+        system.makedirs(_system(self.parent.text)[1], exist_ok=True)
+        system.put_file(str(file), path)
+
+
+Place = Path | Url
+
+
+def place_of(name: str | PathLike[str]) -> Place:
+    """The place that a path or URL names; ``file://`` is this machine."""
+    text = os.fspath(name)
+    if text.startswith(_LOCAL):
+        return Path(text.removeprefix(_LOCAL))
+    return Url(text.rstrip("/")) if "://" in text else Path(text)
+
+
+def _system(text: str) -> tuple[Any, str]:
+    """The file system of a URL, and the path there."""
+    try:
+        import fsspec
+    except ImportError:
+        raise MissingExtraError("fsspec", "cloud", f"reading and writing {text}") from None
+    try:
+        system, path = fsspec.core.url_to_fs(text)
+    except (ImportError, ValueError) as error:
+        raise PlaceError(
+            f"{text} cannot be reached: {error}.\n  fsspec needs a package for every kind of storage, such as s3fs for "
+            "s3:// and gcsfs for gs://."
+        ) from None
+    return system, path
+
+
+def _fresh(text: str) -> tuple[Any, str]:
+    """The same, without what was remembered of folders: workers write into them."""
+    system, path = _system(text)
+    system.invalidate_cache()
+    return system, path
+
+
+# --- writing -------------------------------------------------------------------------------------------------------
+def write_atomically(path: str | PathLike[str], write: Callable[[BinaryIO], object]) -> None:
+    """Write a file so that it appears under its name only when it is complete.
+
+    Parameters
+    ----------
+    path : path or URL of the file
+    write : function
+        Gets an open binary file and writes everything into it.
+    """
+    target = place_of(path)
+    with written_aside(target, write) as new:
+        move(new, target)
+
+
+@contextlib.contextmanager
+def written_aside(target: Place, write: Callable[[BinaryIO], object]) -> Iterator[Path]:
+    """A complete new file, not yet under its name; it is gone after the block if that does not `move` it."""
+    if isinstance(target, Path) and not target.parent.is_dir():
+        raise VoteError(f"there is no folder {target.parent}; make it first.")
+    folder = target.parent if isinstance(target, Path) else Path(tempfile.gettempdir())
+    new = folder / f".{target.name}.{secrets.token_hex(4)}.part"
+    try:
+        with new.open("xb") as handle:
+            write(handle)
+            handle.flush()
+            os.fsync(handle.fileno())
+        yield new
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def move(new: Path, target: Place) -> None:
+    """Put a file that was written aside under its name."""
+    if isinstance(target, Url):
+        target.upload(new)
+        return
+    new.replace(target)
+    _sync_folder(target.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new name survive a power cut, where the system can."""
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
