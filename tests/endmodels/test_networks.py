@@ -20,6 +20,7 @@ from dugong.endmodels import (
     resnet50,
 )
 from dugong.endmodels.networks.attention import MultiplicativeAttention, SoftAttention
+from dugong.endmodels.networks.residual import BasicBlock, ResNet
 from endmodels.small import n_parameters
 
 
@@ -223,3 +224,11 @@ def test_refusals():
 def test_networks_return_finite_numbers_from_raw_numpy_frames():
     frames = np.random.default_rng(0).random((2, 3, 16, 16), dtype=np.float32)
     assert torch.isfinite(densenet40()(torch.from_numpy(frames))).all()
+
+
+def test_narrow_residual_networks_have_the_same_layers():
+    wide = ResNet(2, BasicBlock, (2, 2, 2, 2), n_classes=2)
+    narrow = ResNet(2, BasicBlock, (2, 2, 2, 2), n_classes=2, width=8)
+    assert list(narrow.state_dict()) == list(wide.state_dict())
+    assert narrow.n_features == 64
+    assert narrow(torch.zeros(2, 3, 16, 16)).shape == (2, 2)

@@ -1,7 +1,7 @@
 """Residual networks over images or clips (He et al. 2016; Hara et al. 2018 for clips).
 
-A stem (7 wide convolution, max pooling), four stages of residual blocks with 64, 128, 256 and 512 channels, the
-mean over all positions, a linear layer. Images have two axes of positions, clips three. Weights are named as in
+A stem (7 wide convolution, max pooling), four stages of residual blocks with 64, 128, 256 and 512 channels (or fewer,
+for small images and few cores), the mean over all positions, a linear layer. Images have two axes of positions, clips three. Weights are named as in
 widely used files: conv1, bn1, layer1.0.conv1, layer2.0.downsample.0, fc.
 """
 
@@ -21,7 +21,8 @@ __all__ = ["BasicBlock", "Block", "Bottleneck", "Dims", "ResNet", "Shortcut"]
 Dims = Literal[2, 3]
 Shortcut = Literal["A", "B"]
 
-STAGES = (64, 128, 256, 512)
+STAGES = (1, 2, 4, 8)
+"""Channels of the stages, as multiples of those of the first."""
 AXES = {2: "n, channels, height, width", 3: "n, channels, frames, height, width"}
 
 
@@ -111,6 +112,8 @@ class ResNet(nn.Module):
     stem_stride : stride of the first convolution, one number per axis
     shortcut : {"B", "A"}
         Where the number of channels changes: a 1 wide convolution, or zeros.
+    width : int
+        Channels of the first stage; 64 in the published networks.
     """
 
     def __init__(
@@ -123,21 +126,23 @@ class ResNet(nn.Module):
         in_channels: int = 3,
         stem_stride: int | tuple[int, ...] = 2,
         shortcut: Shortcut = "B",
+        width: int = 64,
     ) -> None:
         super().__init__()
         if shortcut not in ("A", "B"):
             raise EndModelError(f"shortcut must be 'A' or 'B'; found {shortcut!r}.")
         self.axes = AXES[dims]
-        self.n_features = STAGES[-1] * block.expansion
-        self.conv1 = convolution(dims, (in_channels, STAGES[0]), 7, stem_stride)
-        self.bn1 = normalisation(dims, STAGES[0])
+        self.n_features = STAGES[-1] * width * block.expansion
+        self.conv1 = convolution(dims, (in_channels, width), 7, stem_stride)
+        self.bn1 = normalisation(dims, width)
         self.maxpool = nn.MaxPool2d(3, 2, 1) if dims == 2 else nn.MaxPool3d(3, 2, 1)
-        width = STAGES[0]
-        for stage, (channels, depth) in enumerate(zip(STAGES, depths, strict=True)):
-            layer = _stage(dims, block, (width, channels), depth, stride=1 if stage == 0 else 2, shortcut=shortcut)
+        before = width
+        for stage, (times, depth) in enumerate(zip(STAGES, depths, strict=True)):
+            channels = times * width
+            layer = _stage(dims, block, (before, channels), depth, stride=1 if stage == 0 else 2, shortcut=shortcut)
             self.add_module(f"layer{stage + 1}", layer)
-            width = channels * block.expansion
-        self.fc = nn.Identity() if n_classes is None else nn.Linear(width, n_classes)
+            before = channels * block.expansion
+        self.fc = nn.Identity() if n_classes is None else nn.Linear(before, n_classes)
         initialise(self)
 
     def forward(self, x: Tensor) -> Tensor:
