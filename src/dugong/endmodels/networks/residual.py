@@ -1,8 +1,8 @@
 """Residual networks over images or clips (He et al. 2016; Hara et al. 2018 for clips).
 
 A stem (7 wide convolution, max pooling), four stages of residual blocks with 64, 128, 256 and 512 channels (or fewer,
-for small images and few cores), the mean over all positions, a linear layer. Images have two axes of positions, clips three. Weights are named as in
-widely used files: conv1, bn1, layer1.0.conv1, layer2.0.downsample.0, fc.
+for small images), the mean over all positions, a linear layer. Images have two axes of positions, clips three.
+Weights are named as in widely used files: conv1, bn1, layer1.0.conv1, layer2.0.downsample.0, fc.
 """
 
 from __future__ import annotations
