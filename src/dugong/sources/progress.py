@@ -1,14 +1,13 @@
-"""How far a run is: a value for callbacks, and a bar for people who watch.
-
-The library only ever calls a function with `Progress` values; the bar is one such function. It writes to the
-standard error, and only to a terminal (or a notebook, or where ``FORCE_COLOR`` asks for it).
-"""
+"""How far a run is: the values that callbacks get after every sequence."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+
+from dugong.progress import Shown
+from dugong.progress import progress_callback as callback_for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,43 +39,10 @@ class Progress:
 ProgressCallback = Callable[[Progress], None]
 
 
-@contextmanager
-def progress_callback(progress: bool | ProgressCallback) -> Iterator[ProgressCallback]:  # noqa: FBT001
+def progress_callback(progress: bool | ProgressCallback) -> AbstractContextManager[ProgressCallback]:  # noqa: FBT001
     """The function to call after every sequence: the given one, a bar, or one that does nothing."""
-    if callable(progress):
-        yield progress
-    elif progress:
-        with _bar() as callback:
-            yield callback
-    else:
-        yield _ignore
+    return callback_for(progress, "Applying sources", "sequences", _show)
 
 
-def _ignore(_: Progress) -> None:
-    return None
-
-
-@contextmanager
-def _bar() -> Iterator[ProgressCallback]:
-    from rich import progress as bars
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if not (console.is_terminal or console.is_jupyter):
-        yield _ignore
-        return
-    columns = (
-        bars.TextColumn("{task.description}"),
-        bars.BarColumn(),
-        bars.MofNCompleteColumn(),
-        bars.TextColumn("sequences  {task.fields[faults]}"),
-        bars.TimeRemainingColumn(),
-    )
-    with bars.Progress(*columns, console=console) as bar:
-        task = bar.add_task("Applying sources", total=None, faults="")
-
-        def show(now: Progress) -> None:
-            faults = f"{now.faults} faults  " if now.faults else ""
-            bar.update(task, completed=now.done, total=now.total, faults=faults)
-
-        yield show
+def _show(now: Progress) -> Shown:
+    return Shown(done=now.done, total=now.total, words=f"{now.faults} faults  " if now.faults else "")
