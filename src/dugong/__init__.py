@@ -12,8 +12,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dugong import baselines, estimators, metrics, priors, worlds
-    from dugong.baselines import DataProgramming, HiddenMarkov, MajorityVote
+    from dugong import baselines, endmodels, estimators, experiments, metrics, priors, worlds
+    from dugong.baselines import DataProgramming, HiddenMarkov, MajorityVote, Supervised
     from dugong.exceptions import (
         DugongError,
         GraphError,
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_MODULES = ("baselines", "estimators", "metrics", "priors", "worlds")
+_MODULES = ("baselines", "endmodels", "estimators", "experiments", "metrics", "priors", "worlds")
 _HOMES = {
-    "dugong.baselines": ("DataProgramming", "HiddenMarkov", "MajorityVote"),
+    "dugong.baselines": ("DataProgramming", "HiddenMarkov", "MajorityVote", "Supervised"),
     "dugong.exceptions": (
         "DugongError",
         "GraphError",
@@ -87,6 +87,7 @@ __all__ = [
     "Sequence",
     "SourceError",
     "Spans",
+    "Supervised",
     "TaskError",
     "VoteError",
     "Votes",
@@ -96,8 +97,10 @@ __all__ = [
     "apply_with_report",
     "baselines",
     "compare",
+    "endmodels",
     "estimators",
     "evaluate",
+    "experiments",
     "loaders",
     "metrics",
     "priors",
