@@ -1,4 +1,4 @@
-"""How good the labels are: the multi-resolution world of issue 4, and the paper's left simulation figure."""
+"""How good the labels are: the multi-resolution world, and the paper's left simulation figure."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Scene:
 
 
 def make_world(scenario: str) -> World:
-    """The world of a scenario, ten sources each (the multi-resolution one of issue 4 has ten as well)."""
+    """The world of a scenario, ten sources each (the multi-resolution one has ten as well)."""
     if scenario == "plain":
         return lopsided(N_SOURCES)
     if scenario == "correlated":

@@ -1,6 +1,6 @@
 """The table that must be shown: one default, level with the best peer everywhere, and more honest than all of them.
 
-The bounds are the best published value of every column (issue 5): accuracy and F1 minus .003, Brier and log loss below.
+The bounds are the best published value of every column: accuracy and F1 minus .003, Brier and log loss below.
 """
 
 from __future__ import annotations
