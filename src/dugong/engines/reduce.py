@@ -35,13 +35,24 @@ def reduce_sums(
     items: Iterable[ItemT],
     *,
     describe: Callable[[ItemT], str] = repr,
+    progress: Callable[[int], None] | None = None,
 ) -> ResultT:
-    """The sum of ``function(item)`` over all items; there must be at least one."""
+    """The sum of ``function(item)`` over all items; there must be at least one.
+
+    `describe` names an item in errors; `progress` is told how many runs of `FAN_IN` items are done.
+    """
 
     def describe_run(run: tuple[ItemT, ...]) -> str:
         return " or ".join(map(describe, run))
 
-    return _add_up(engine.map(_SumOfRun(function), _runs(items), describe=describe_run))
+    sums = engine.map(_SumOfRun(function), _runs(items), describe=describe_run)
+    return _add_up(sums if progress is None else _told(sums, progress))
+
+
+def _told(sums: Iterable[ResultT], progress: Callable[[int], None]) -> Iterator[ResultT]:
+    for number, one in enumerate(sums, start=1):
+        yield one
+        progress(number)
 
 
 def _runs(items: Iterable[ItemT]) -> Iterator[tuple[ItemT, ...]]:

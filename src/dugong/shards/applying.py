@@ -13,12 +13,12 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import groupby, islice
 from os import PathLike
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 from dugong.engines import Engine, local_engine
 from dugong.exceptions import SourceError
+from dugong.places import Place, place_of
 from dugong.shards.code import digest_code, digest_source
 from dugong.shards.folder import VoteShards, file_name
 from dugong.shards.reports import add_reports
@@ -72,7 +72,7 @@ class _Todo:
 class _Work:
     """What is the same for all shards."""
 
-    folder: Path
+    folder: Place
     every: tuple[Source, ...]
     chosen: frozenset[str]
     digests: Mapping[str, str]
@@ -219,7 +219,7 @@ def apply_shards(  # noqa: PLR0913 (the options of `apply`, and three more)
 
     Parameters
     ----------
-    folder : where the votes go
+    folder : where the votes go; a path, or a URL that fsspec knows
     shard_size : int
         Sequences per file. A crash costs at most the shards that were under way, and memory holds one of them.
     only : str or list of str, optional
@@ -238,7 +238,7 @@ def apply_shards(  # noqa: PLR0913 (the options of `apply`, and three more)
         raise SourceError(f"shard_size= must be at least 1 sequence; found {shard_size!r}.")
     about = [meaning.n_classes, meaning.class_names, meaning.background, shard_size, spans or {}]
     work = _Work(
-        folder=Path(folder),
+        folder=place_of(folder),
         every=every,
         chosen=frozenset(source.name for source in read_sources(sources, only)),
         digests={source.name: digest_source(source) for source in every},

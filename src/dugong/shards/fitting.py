@@ -8,25 +8,26 @@ sequences that a hash of their ids chooses from all shards, and `diagnostics_` s
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import dataclass, replace
-
-import numpy as np
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from os import PathLike
 
 from dugong.engines import Engine, Serial, reduce_sums
+from dugong.engines.reduce import FAN_IN
 from dugong.estimate.balance import LabelSums, sum_labels
 from dugong.estimate.result import Estimate, Note
 from dugong.exceptions import GraphError
 from dugong.infer.parameters import Parameters
 from dugong.model import LabelModel
-from dugong.moments import Moments, Plan, assign_groups, count
+from dugong.moments import Moments, Plan, assign_groups, count, groups
+from dugong.places import Place, place_of
 from dugong.priors import Prior
 from dugong.shards.folder import Shard, VoteShards
-from dugong.types import IntArray
-from dugong.votes import Votes
-from dugong.votes.concat import concat
+from dugong.shards.kept import BALANCE, MOMENTS, Form, SumT, drop_kept, kept
+from dugong.shards.sampling import SAMPLE, read_sample
+from dugong.store import tree
 
-SAMPLE = 1 << 21
+ShardProgress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,13 +57,52 @@ class _SumLabels:
         return sum_labels(votes, self.parameters, self.prior, grouping, self.n_threads)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Passes:
+    """Passes over all shards; the same sums for any engine, to the last bit."""
+
+    shards: VoteShards
+    engine: Engine
+    folder: Place | None
+    progress: ShardProgress | None
+
+    @property
+    def n_elements(self) -> int:
+        """Elements for the sizes of groups: rounded, so that a shard more does not change the groups of all others."""
+        return groups.SAMPLE << max(0, (self.shards.n_elements // groups.SAMPLE).bit_length() - 1)
+
+    def count(self, plan: Plan) -> Moments:
+        step = _Count(plan=plan, n_elements=self.n_elements)
+        return self._sum(step, MOMENTS, {"plan": [asdict(row) for row in plan.rows]})
+
+    def balance(self, estimate: Estimate, prior: Prior, n_threads: int | None) -> LabelSums:
+        step = _SumLabels(parameters=estimate.parameters, prior=prior, n_elements=self.n_elements, n_threads=n_threads)
+        return self._sum(step, BALANCE, {"parameters": estimate.parameters.to_dict(), "prior": prior.to_dict()})
+
+    def _sum(self, step: Callable[[Shard], SumT], form: Form[SumT], question: dict[str, object]) -> SumT:
+        total, tell = len(self.shards), self.progress
+        return reduce_sums(
+            self.engine,
+            kept(step, self.folder, form, {"groups": self.n_elements, **tree(question)}),
+            self.shards.shards,
+            describe=str,
+            progress=None if tell is None else lambda runs: tell(form.name, min(runs * FAN_IN, total), total),
+        )
+
+
 def count_shards(shards: VoteShards, plan: Plan, engine: Engine | None = None) -> Moments:
     """The moments of all shards together; the same for any engine, to the last bit."""
-    return reduce_sums(engine or Serial(), _Count(plan=plan, n_elements=shards.n_elements), shards.shards, describe=str)
+    return _Passes(shards=shards, engine=engine or Serial(), folder=None, progress=None).count(plan)
 
 
 def fit_shards(
-    model: LabelModel, shards: VoteShards, *, engine: Engine | None = None, sample: int = SAMPLE
+    model: LabelModel,
+    shards: VoteShards,
+    *,
+    engine: Engine | None = None,
+    sample: int = SAMPLE,
+    keep: str | PathLike[str] | None = None,
+    progress: ShardProgress | None = None,
 ) -> LabelModel:
     """Fit a model to votes that need not fit into memory.
 
@@ -75,6 +115,10 @@ def fit_shards(
         Where shards are counted; this process by default.
     sample : int
         Elements that what cannot be added up is learned on, about; whole sequences are taken.
+    keep : folder, optional
+        Where the sums of every shard are kept: a fit that died continues, and when shards are added, only those are
+        counted. Workers write into it themselves. The fitted model is the same with it and without.
+    progress : function of (what is summed, shards done, shards in all), optional
     """
     specimen = shards.specimen()
     if not model.streamable(specimen):
@@ -84,50 +128,17 @@ def fit_shards(
             f"sharing={model.sharing!r} with spans needs all votes at once.\n"
             '  Use sharing="tied", or votes in one file.'
         )
-    run = engine or Serial()
-    moments = count_shards(shards, model.plan(specimen), run)
+    folder = None if keep is None else place_of(keep).absolute()
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        drop_kept(folder, shards.shards)
+    passes = _Passes(shards=shards, engine=engine or Serial(), folder=folder, progress=progress)
 
     def measure(estimate: Estimate) -> LabelSums:
         assert isinstance(model.prior, Prior)
-        step = _SumLabels(
-            parameters=estimate.parameters, prior=model.prior, n_elements=shards.n_elements, n_threads=model.n_threads
-        )
-        return reduce_sums(run, step, shards.shards, describe=str)
+        return passes.balance(estimate, model.prior, model.n_threads)
 
-    return model.fit_moments(moments, specimen, measure)
-
-
-# --- the sample ----------------------------------------------------------------------------------------------------
-def read_sample(shards: VoteShards, n_elements: int = SAMPLE) -> Votes:
-    """Whole sequences with about `n_elements` elements from all shards, all of them if there are no more.
-
-    A hash of its id decides about a sequence, so the sample does not depend on how votes are divided into shards.
-    """
-    share = min(1.0, n_elements / max(shards.n_elements, 1))
-    parts = []
-    for votes in shards:
-        chosen = np.flatnonzero(_hashes(votes) <= share * 2.0**32)
-        if len(chosen):
-            parts.append(votes if len(chosen) == votes.n_sequences else votes[chosen])
-    if not parts:  # a few sequences that are each longer than the sample
-        parts = [_lowest(shards)]
-    return parts[0] if len(parts) == 1 else concat(parts)
-
-
-def _hashes(votes: Votes) -> IntArray:
-    digests = (hashlib.blake2b(str(one).encode(), digest_size=4).digest() for one in votes.sequence_ids.tolist())
-    return np.array([int.from_bytes(digest) for digest in digests], dtype=np.int64)
-
-
-def _lowest(shards: VoteShards) -> Votes:
-    """The one sequence with the lowest hash."""
-    found = [
-        (int(hashes.min()), shard, int(hashes.argmin()))
-        for shard in shards.shards
-        if len(hashes := _hashes(shard.read()))
-    ]
-    _, shard, place = min(found, key=lambda one: one[0])
-    return shard.read()[[place]]
+    return model.fit_moments(passes.count(model.plan(specimen)), specimen, measure)
 
 
 def _fit_sample(model: LabelModel, shards: VoteShards, n_elements: int) -> LabelModel:

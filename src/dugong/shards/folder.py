@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,11 +17,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dugong.exceptions import VoteError
+from dugong.places import Place, place_of
 from dugong.shards.stamps import check_finished, drop_others, unfinished
 from dugong.types import IntArray
 from dugong.votes import Votes
 from dugong.votes.concat import concat
 from dugong.votes.header import DamagedError, decode_header
+from dugong.votes.parquet import open_parquet
 
 _MEANING = ("n_classes", "class_names", "background", "partial", "sources")
 
@@ -31,7 +32,7 @@ _MEANING = ("n_classes", "class_names", "background", "partial", "sources")
 class Shard:
     """One file of votes, and its sizes; travels to workers in place of the votes."""
 
-    path: Path
+    path: Place
     n_sequences: int
     n_elements: int
     shortest: int
@@ -59,17 +60,17 @@ class VoteShards:
 
     Attributes
     ----------
-    folder : Path
+    folder : Path, or Url
     shards : tuple of Shard
     """
 
-    folder: Path
+    folder: Place
     shards: tuple[Shard, ...]
 
     @classmethod
     def open(cls, folder: str | PathLike[str]) -> VoteShards:
         """Read the headers of all shards of a complete folder; no votes are read."""
-        place = Path(folder)
+        place = place_of(folder)
         if not place.is_dir():
             raise VoteError(f"there is no folder {place}.")
         check_finished(place)
@@ -89,7 +90,7 @@ class VoteShards:
     @classmethod
     def write(cls, parts: Iterable[Votes], folder: str | PathLike[str]) -> VoteShards:
         """Write votes that come one part at a time; the folder counts as complete when all are written."""
-        place = Path(folder)
+        place = place_of(folder)
         with unfinished(place):
             kept = set()
             for number, votes in enumerate(parts):
@@ -134,9 +135,9 @@ def file_name(number: int, suffix: str = ".parquet") -> str:
     return f"part-{number:05d}{suffix}"
 
 
-def _read_head(path: Path) -> tuple[Shard, dict[str, Any]]:
+def _read_head(path: Place) -> tuple[Shard, dict[str, Any]]:
     try:
-        with pq.ParquetFile(path) as file:
+        with open_parquet(path) as file:
             metadata = file.schema_arrow.metadata or {}
             if b"dugong" not in metadata:
                 raise VoteError(f"{path} cannot be read: it holds no votes written by Dugong.")

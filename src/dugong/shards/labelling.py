@@ -20,6 +20,7 @@ import pyarrow.parquet
 from dugong.engines import Engine, Serial
 from dugong.exceptions import LabelError
 from dugong.model import LabelModel
+from dugong.places import Place, place_of
 from dugong.shards.folder import Shard, VoteShards
 from dugong.shards.stamps import State, digest_file, drop_others, read_state, settle, unfinished, write_stamped
 
@@ -28,7 +29,7 @@ from dugong.shards.stamps import State, digest_file, drop_others, read_state, se
 class LabelledShard:
     """One file of labels: its rows, and whether it was there already."""
 
-    path: Path
+    path: Place
     n_rows: int
     kept: bool
 
@@ -37,7 +38,7 @@ class LabelledShard:
 class LabelledShards:
     """A folder of labels: rows, shards that were labelled now, shards that were there already."""
 
-    folder: Path
+    folder: Place
     n_rows: int
     n_done: int
     n_kept: int
@@ -49,7 +50,7 @@ class _Label:
 
     model: LabelModel
     digest: str
-    folder: Path
+    folder: Place
     resolutions: tuple[str, ...] | None
     suffix: str
     restart: bool
@@ -98,7 +99,7 @@ def label_shards(
     """
     if suffix not in (".parquet", ".csv"):
         raise LabelError(f"labels are written as .parquet or .csv; found {suffix!r}.")
-    place = Path(folder).absolute()
+    place = place_of(folder).absolute()
     step = _Label(
         model=model,
         digest=digest_model(model),
@@ -115,7 +116,7 @@ def label_shards(
             if progress is not None:
                 progress(number, len(shards))
         drop_others(place, {f"{shard.name}{suffix}" for shard in shards.shards})
-    return LabelledShards(folder=Path(folder), n_rows=n_rows, n_done=len(shards) - n_kept, n_kept=n_kept)
+    return LabelledShards(folder=place_of(folder), n_rows=n_rows, n_done=len(shards) - n_kept, n_kept=n_kept)
 
 
 def digest_model(model: LabelModel) -> str:

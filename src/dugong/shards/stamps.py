@@ -3,7 +3,7 @@
 In: a file and what it was made from (plain data). Out: the file, and beside it a small ``.json`` with the same stem:
 the *stamp*. A stamp names states by the digest of the file's bytes. It is written before its file is replaced, with
 the old and the new state, so that at every moment, whatever crashes, the bytes that are there have their own state or
-none.
+none. That holds for storage without renaming too: half a file has a digest that no state names.
 """
 
 from __future__ import annotations
@@ -11,23 +11,20 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
-import secrets
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, BinaryIO
 
 from dugong.exceptions import VoteError
-from dugong.votes.io import write_atomically
+from dugong.places import Place, move, write_atomically, written_aside
 
 UNFINISHED = "UNFINISHED"
 State = dict[str, Any]
 
 
-def digest_file(path: Path) -> str:
+def digest_file(path: Place) -> str:
     """A digest of the bytes of a file."""
     with path.open("rb") as handle:
-        return hashlib.file_digest(handle, "blake2b").hexdigest()[:32]
+        return hashlib.file_digest(handle, "blake2b").hexdigest()[:32]  # type: ignore[arg-type]
 
 
 def digest_of(plain: Any) -> str:
@@ -36,41 +33,34 @@ def digest_of(plain: Any) -> str:
     return hashlib.blake2b(text, digest_size=16).hexdigest()
 
 
-def stamp_of(path: Path) -> Path:
+def stamp_of(path: Place) -> Place:
     """Where the stamp of a file is."""
     return path.with_suffix(".json")
 
 
-def read_state(path: Path) -> State | None:
+def read_state(path: Place) -> State | None:
     """What the file that is there was made from; None if there is no file, or nothing is known of its bytes."""
     states = _read_states(path)
     return states.get(digest_file(path)) if states and path.is_file() else None
 
 
-def write_stamped(path: Path, write: Callable[[BinaryIO], object], state: Mapping[str, Any]) -> None:
+def write_stamped(path: Place, write: Callable[[BinaryIO], object], state: Mapping[str, Any]) -> None:
     """Replace a file and its state."""
-    new = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        with new.open("xb") as handle:
-            write(handle)
-            handle.flush()
-            os.fsync(handle.fileno())
+    with written_aside(path, write) as new:
         digest, states = digest_file(new), _read_states(path)
         _write_states(path, {**states, digest: dict(state)})
-        new.replace(path)
+        move(new, path)
         if states:
             _write_states(path, {digest: dict(state)})
-    finally:
-        new.unlink(missing_ok=True)
 
 
-def settle(path: Path, state: Mapping[str, Any]) -> None:
+def settle(path: Place, state: Mapping[str, Any]) -> None:
     """Forget states of bytes that are gone, which a crash may have left in the stamp."""
     if len(_read_states(path)) > 1:
         _write_states(path, {digest_file(path): dict(state)})
 
 
-def _read_states(path: Path) -> dict[str, State]:
+def _read_states(path: Place) -> dict[str, State]:
     try:
         found = json.loads(stamp_of(path).read_bytes())
     except (OSError, ValueError):
@@ -78,14 +68,14 @@ def _read_states(path: Path) -> dict[str, State]:
     return found if isinstance(found, dict) else {}
 
 
-def _write_states(path: Path, states: Mapping[str, State]) -> None:
+def _write_states(path: Place, states: Mapping[str, State]) -> None:
     text = json.dumps(states, sort_keys=True, indent=1).encode()
     write_atomically(stamp_of(path), lambda handle: handle.write(text))
 
 
 # --- folders -------------------------------------------------------------------------------------------------------
 @contextlib.contextmanager
-def unfinished(folder: Path) -> Iterator[None]:
+def unfinished(folder: Place) -> Iterator[None]:
     """Mark a folder as not complete until the block ends well."""
     folder.mkdir(parents=True, exist_ok=True)
     marker = folder / UNFINISHED
@@ -96,7 +86,7 @@ def unfinished(folder: Path) -> Iterator[None]:
     marker.unlink()
 
 
-def check_finished(folder: Path) -> None:
+def check_finished(folder: Place) -> None:
     """Refuse a folder that is being written, or whose writer has died."""
     if (folder / UNFINISHED).exists():
         raise VoteError(
@@ -105,7 +95,7 @@ def check_finished(folder: Path) -> None:
         )
 
 
-def drop_others(folder: Path, kept: set[str]) -> None:
+def drop_others(folder: Place, kept: set[str]) -> None:
     """Remove shards of an earlier run, with their stamps, whose names are not among the kept ones."""
     for file in folder.glob("part-*"):
         if file.suffix in (".parquet", ".csv") and file.name not in kept:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from dugong.exceptions import SourceError
+from dugong.places import Place
 from dugong.shards.stamps import State, read_state
 from dugong.sources.items import SequenceId
 from dugong.sources.voting import SequenceVotes
@@ -32,7 +32,7 @@ class StoredShard:
     faults: Mapping[SequenceId, tuple[Fault, ...]]
 
     @classmethod
-    def read(cls, path: Path, settings: str) -> StoredShard | None:
+    def read(cls, path: Place, settings: str) -> StoredShard | None:
         """Read a shard that was finished under the same settings."""
         state = read_state(path)
         if state is None or state.get("settings") != settings:

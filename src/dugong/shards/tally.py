@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dugong.engines import Engine, Serial, reduce_sums
-from dugong.shards.fitting import read_sample
 from dugong.shards.folder import Shard, VoteShards
+from dugong.shards.sampling import read_sample
 from dugong.types import ABSTAIN, MISSING, IntArray
 from dugong.votes import Problem, SourceSummary, Summary, Votes, code_name, count_codes, count_faults, find_problems
 from dugong.votes.overlaps import count_overlaps

@@ -1,0 +1,121 @@
+"""Sums of single shards that stay on disk: what was counted once is not counted again.
+
+In: a function from a shard to something that adds up, and a folder. Out: the same function, which first looks whether
+the folder has its answer already. Every answer is a file with a stamp that names the bytes of the votes and the
+question, so that a fit continues after a crash, and counts only what is new when shards are added.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any, BinaryIO, Generic, Protocol, Self, TypeVar
+
+import numpy as np
+
+from dugong.estimate.balance import LabelSums
+from dugong.moments import Moments
+from dugong.places import Place
+from dugong.shards.folder import Shard
+from dugong.shards.stamps import State, digest_file, digest_of, read_state, settle, stamp_of, write_stamped
+from dugong.tasks import resolution_from_dict, resolution_to_dict
+
+_SUFFIX = ".npz"
+
+
+class Summable(Protocol):
+    """What adds up."""
+
+    def __add__(self, other: Self, /) -> Self: ...
+
+
+SumT = TypeVar("SumT", bound=Summable)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form(Generic[SumT]):
+    """How sums of one kind are kept in files."""
+
+    name: str
+    write: Callable[[SumT, BinaryIO], None]
+    read: Callable[[Place], SumT]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Kept(Generic[SumT]):
+    """A function of a shard whose answers are kept.
+
+    Attributes
+    ----------
+    function : from a shard to its sums
+    question : digest of all that decides about the answer beside the votes
+    form : Form
+    folder : Place
+    """
+
+    function: Callable[[Shard], SumT]
+    question: str
+    form: Form[SumT]
+    folder: Place
+
+    def __call__(self, shard: Shard) -> SumT:
+        """The sums of a shard, counted now or before."""
+        path = self.folder / f"{shard.name}.{self.form.name}{_SUFFIX}"
+        state: State = {"question": self.question, "votes": digest_file(shard.path)}
+        if read_state(path) == state:
+            settle(path, state)
+            return self.form.read(path)
+        found = self.function(shard)
+        write_stamped(path, lambda handle: self.form.write(found, handle), state)
+        return found
+
+
+def kept(
+    function: Callable[[Shard], SumT], folder: Place | None, form: Form[SumT], question: Mapping[str, Any]
+) -> Callable[[Shard], SumT]:
+    """The function with a memory in a folder; without a folder, the function itself."""
+    if folder is None:
+        return function
+    asked = digest_of({"dugong": metadata.version("dugong-ws"), "form": form.name, **question})
+    return Kept(function=function, question=asked, form=form, folder=folder)
+
+
+def drop_kept(folder: Place, shards: tuple[Shard, ...]) -> None:
+    """Remove sums of shards that are gone."""
+    wanted = {f"{shard.name}.{form.name}{_SUFFIX}" for shard in shards for form in (MOMENTS, BALANCE)}
+    for file in folder.glob(f"*{_SUFFIX}"):
+        if file.name not in wanted:
+            stamp_of(file).unlink(missing_ok=True)
+            file.unlink()
+
+
+# --- forms ---------------------------------------------------------------------------------------------------------
+def _write_moments(moments: Moments, handle: BinaryIO) -> None:
+    with tempfile.TemporaryDirectory(prefix="dugong-") as folder:
+        file = Path(folder) / f"moments{_SUFFIX}"
+        moments.save(file)
+        handle.write(file.read_bytes())
+
+
+def _write_balance(sums: LabelSums, handle: BinaryIO) -> None:
+    header = json.dumps([resolution_to_dict(where) for where in sums.sums]).encode()
+    arrays = {f"sums{place}": array for place, array in enumerate(sums.sums.values())}
+    arrays |= {f"counts{place}": sums.counts[where] for place, where in enumerate(sums.sums)}  # type: ignore[misc]
+    np.savez(handle, header=np.frombuffer(header, dtype=np.uint8), **arrays)  # type: ignore[arg-type]
+
+
+def _read_balance(path: Place) -> LabelSums:
+    with path.open("rb") as handle, np.load(handle, allow_pickle=False) as stored:
+        places = [resolution_from_dict(plain) for plain in json.loads(stored["header"].tobytes())]
+        return LabelSums(
+            sums={where: stored[f"sums{place}"] for place, where in enumerate(places)},
+            counts={where: stored[f"counts{place}"] for place, where in enumerate(places)},
+        )
+
+
+MOMENTS = Form(name="moments", write=_write_moments, read=Moments.load)
+BALANCE = Form(name="balance", write=_write_balance, read=_read_balance)
