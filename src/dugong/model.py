@@ -207,7 +207,7 @@ class LabelModel(Configured):
             )
         prior = self.prior if isinstance(self.prior, Prior) else None
         graph = None if isinstance(self.dependencies, str) else SourceGraph.of(votes.source_names, self.dependencies)
-        fit = fit_learned(votes, prior, graph, wishes, assign_groups(votes, groups), evidence)
+        fit = fit_learned(votes, prior, graph, wishes, groups, evidence)
         self._store(votes, fit)
         self.seen_ = look_at(votes, fit.prior)
         return self

@@ -6,7 +6,7 @@ keeps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from dugong.estimate.errors import StandardErrors
 from dugong.estimate.fitting import Fitted, fit_centred, fit_paper, refine
 from dugong.estimate.identify import identify
 from dugong.estimate.jackknife import jackknife
-from dugong.estimate.learned import Learned, learn
+from dugong.estimate.learned import Learned, choose_part, learn
 from dugong.estimate.readout import read_accuracies, read_correlations
 from dugong.estimate.result import Estimate
 from dugong.estimate.settings import Estimator, Paper
@@ -26,7 +26,7 @@ from dugong.estimate.sgd import fit_sgd, sgd_errors
 from dugong.estimate.sgd_settings import SGD
 from dugong.graph import SourceGraph
 from dugong.infer.engine import expected_counts
-from dugong.moments import Grouping, Moments
+from dugong.moments import Grouping, Moments, assign_groups
 from dugong.priors import Prior
 from dugong.types import FloatArray, Int8Array
 from dugong.votes import Votes
@@ -128,27 +128,28 @@ def fit_learned(
     prior: Prior | None,
     graph: SourceGraph | None,
     wishes: Wishes,
-    grouping: Grouping,
+    groups: Sequence[object] | None = None,
     evidence: Int8Array | None = None,
 ) -> Fit:
     """Learn what was not given: prior, dependencies, and how far the model may be trusted."""
+    part = choose_part(votes, evidence, groups)
     learned = learn(
-        votes,
+        part.votes,
         prior=prior,
         graph=graph,
-        evidence=evidence,
+        evidence=part.evidence,
         accuracies=wishes.accuracies,
         n_threads=wishes.n_threads,
     )
     if isinstance(wishes.estimator, EM) and learned.trust > 0:
         learned = _raised(learned, votes, wishes.estimator, evidence, wishes.n_threads)
     errors = count_errors(
-        votes,
+        part.votes,
         learned.parameters,
         learned.prior,
-        grouping,
+        assign_groups(part.votes, part.groups),
         learned.graph.edges,
-        evidence=evidence,
+        evidence=part.evidence,
         n_threads=wishes.n_threads,
     )
     errors = around(errors, learned.accuracies, learned.correlations)

@@ -7,10 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dugong.estimate.learned import learn
+import dugong as dg
+from dugong.estimate.learned import choose_part, learn
 from dugong.estimate.learned.copies import content_order
 from dugong.estimate.learned.panel import Coding, Reader
 from dugong.estimate.learned.sample import read_sample
+from dugong.exceptions import VoteError
 from dugong.tasks import Element
 from dugong.votes import Votes
 from dugong.worlds import lopsided, multiresolution, self_dependent
@@ -78,3 +80,55 @@ def test_labels_of_a_sequence_do_not_depend_on_its_company():
     for resolution in votes.resolutions:
         offsets = votes.layout(resolution).offsets
         np.testing.assert_allclose(part[resolution], whole[resolution][offsets[100] : offsets[200]], atol=1e-12)
+
+
+# --- the part of very many votes -----------------------------------------------------------------------------------
+def test_few_votes_are_used_whole():
+    votes, _ = lopsided(4, seed=1).sample(300, rng=1)
+    part = choose_part(votes)
+    assert part.votes is votes
+
+
+def test_the_part_depends_on_content_alone(rng):
+    votes, _ = multiresolution(seed=2).sample(1600, rng=2)
+    sequences, sources = rng.permutation(votes.n_sequences), rng.permutation(votes.n_sources)
+    shuffled = votes[sequences].select(sources=[votes.source_names[place] for place in sources])
+
+    def contents(given: Votes) -> list[bytes]:
+        found = choose_part(given, most=2800).votes.select(sources=votes.source_names)
+        assert 2200 < found.n_elements < 3200
+        return sorted(b"".join(column.tobytes() for column in found[place].columns) for place in range(len(found.ids)))
+
+    votes, shuffled = (replace(one, ids=np.arange(one.n_sequences)) for one in (votes, shuffled))
+    assert contents(shuffled) == contents(votes)
+
+
+def test_the_part_of_one_content_is_a_share_of_it():
+    votes = Votes.from_dense(np.ones((3000, 2), dtype=np.int8), lengths=[1] * 3000)
+    assert 290 < choose_part(votes, most=300).votes.n_sequences < 310
+
+
+def test_the_part_keeps_known_labels_and_rare_votes():
+    codes = np.ones((4000, 3), dtype=np.int8)
+    codes[1234, 0], codes[777, 2] = -1, 0
+    votes = Votes.from_dense(codes, lengths=[1] * 4000)
+    known = np.zeros(4000, dtype=np.int8)
+    known[[5, 3999]] = 1, -1
+    part = choose_part(votes, known, groups=[f"g{place}" for place in range(4000)], most=400)
+    assert {"g5", "g3999", "g1234", "g777"} <= set(part.groups)
+    assert part.evidence.tolist().count(1) == 1
+    assert part.evidence.tolist().count(-1) == 1
+    assert len(part.groups) == part.votes.n_sequences == len(part.evidence) < 500
+    with pytest.raises(VoteError, match="one group per sequence"):
+        choose_part(votes, groups=["a"])
+
+
+def test_labels_learned_from_a_part_are_as_good(monkeypatch):
+    votes, labels = lopsided(8, seed=1).sample(8000, rng=1)
+    truth = labels["element"] > 0
+    whole = dg.LabelModel().fit(votes)
+    monkeypatch.setattr(choose_part, "__defaults__", (None, None, 10_000))
+    part = dg.LabelModel().fit(votes)
+    first, second = (np.mean((model.predict_proba(votes)[:, 1] - truth) ** 2) for model in (whole, part))
+    assert first != second
+    assert second < 1.02 * first

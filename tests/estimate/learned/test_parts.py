@@ -14,8 +14,10 @@ from dugong.estimate.learned import _kernels as kernels
 from dugong.estimate.learned.bio import bio_steps
 from dugong.estimate.learned.copies import copy_weights, find_copies
 from dugong.estimate.learned.exact import run_exact
+from dugong.estimate.learned.folded import fold
 from dugong.estimate.learned.panel import Coding, Panel, Reader
 from dugong.estimate.learned.repeats import Repeats, fresh_votes
+from dugong.estimate.learned.settings import DOUBT
 from dugong.estimate.learned.tables import logs_of, make_tables, mute_unseen
 from dugong.priors import Markov
 from dugong.tasks import Element, Sequence, Window
@@ -93,6 +95,42 @@ def test_evidence_of_the_model_is_the_product_of_its_tables(rng):
             again = repeats[:, 2] if before >= 0 else np.zeros(2)
             chance *= (1 - again) * single[2, y, c] + again * (before == c)
         np.testing.assert_allclose([stayed[i, y], moved[i, y]], np.log(chance), atol=1e-12)
+
+
+def test_rows_of_the_same_votes_share_their_evidence(rng):
+    codes = rng.integers(-1, 3, (300, 3)).astype(np.int8)
+    panel = Panel(
+        coding=Coding(split=np.vstack([np.eye(2), np.zeros((1, 2))])),
+        codes=codes,
+        starts=np.arange(300) % 7 == 0,
+        known=rng.choice([-1, -1, 0, 1], 300).astype(np.int8),
+    )
+    folded = fold(panel)
+    assert len(folded.rows) < 220
+    np.testing.assert_array_equal(folded.rows.codes[folded.which], codes)
+    np.testing.assert_array_equal(folded.rows.known[folded.which], panel.known)
+    assert folded.sizes.sum() == 300
+    logs = rng.normal(size=(len(folded.rows), 2))
+    law = (np.array([0.4, 0.6]), np.array([[0.9, 0.1], [0.3, 0.7]]))
+    found, expected = ((np.empty((300, 2)), np.zeros((2, 2)), np.empty((300, 2))) for _ in range(2))
+    first = kernels.smooth_rows(logs, folded.which, panel.starts, *law, *found)
+    second = kernels.smooth(logs[folded.which], np.zeros((0, 2)), panel.starts, *law, *expected)
+    np.testing.assert_allclose(first, second, rtol=1e-12)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-12)
+
+
+def test_wide_rows_are_told_apart(rng):
+    codes = rng.integers(0, 2, (400, 70)).astype(np.int8)
+    codes[200:] = codes[:200]
+    codes[399, 69] ^= 1
+    panel = Panel(
+        coding=Coding(split=np.vstack([np.eye(9), np.zeros((1, 9))])),
+        codes=codes,
+        starts=np.ones(400, dtype=bool),
+        known=np.full(400, -1, dtype=np.int8),
+    )
+    assert len(fold(panel).rows) == 201
 
 
 # --- tables --------------------------------------------------------------------------------------------------------
@@ -174,7 +212,7 @@ def test_near_copies_share_one_vote(rng):
     codes = np.where(rng.random((3000, 4)) < 0.8, truth, base)
     copies = np.where(rng.random((3000, 3)) < 0.98, codes[:, :1], base[:, :3])
     votes = Votes.from_classes(np.hstack([codes, copies]), n_classes=3, lengths=[3000])
-    weights = copy_weights(find_copies(panel_of(votes)))
+    weights = copy_weights(find_copies(fold(panel_of(votes))))
     assert 0.9 < weights[[0, 4, 5, 6]].sum() < 1.5
     assert (weights[1:4] > 0.9).all()
 
@@ -251,6 +289,12 @@ def test_labels_are_the_mixture_that_they_are_said_to_be():
     learned = replace(learn(votes), trust=0.3)
     mixed = learned.probabilities(votes, votes.resolutions)
     robust = learned.robust.probabilities(votes, votes.resolutions)
-    exact = replace(learned, trust=1.0).probabilities(votes, votes.resolutions)
+    exact = learned._exact(votes, votes.resolutions, None, None)
+    whole = replace(learned, trust=1.0).probabilities(votes, votes.resolutions)
     for resolution in votes.resolutions:
-        np.testing.assert_allclose(mixed[resolution], 0.3 * exact[resolution] + 0.7 * robust[resolution], atol=1e-12)
+        balance = learned.robust.views.law.balance if resolution == ELEMENT else 0.5
+        both = 0.3 * exact[resolution] + 0.7 * robust[resolution]
+        np.testing.assert_allclose(mixed[resolution], (1 - DOUBT) * both + DOUBT * balance, atol=1e-12)
+        np.testing.assert_allclose(whole[resolution], (1 - DOUBT) * exact[resolution] + DOUBT * balance, atol=1e-12)
+    nothing = replace(learned, trust=0.0).probabilities(votes, votes.resolutions)
+    np.testing.assert_array_equal(nothing[ELEMENT], robust[ELEMENT])

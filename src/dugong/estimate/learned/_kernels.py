@@ -30,6 +30,48 @@ def add_hashes(column: Int8Array, borders: IntArray, salt: np.uint64, hashes: An
 
 
 @kernel
+def choose(hashes: AnyArray, n: int, chosen: BoolArray) -> None:
+    """Choose one of `n` pieces by its hash, and of pieces with the same hash every `n`-th, whichever comes first."""
+    size = 16
+    while size < 2 * len(hashes):
+        size *= 2
+    mask, parts = np.uint64(size - 1), np.uint64(n)
+    contents, copies = np.zeros(size, dtype=np.uint64), np.zeros(size, dtype=np.uint32)
+    for p in range(len(hashes)):
+        value = hashes[p]
+        place = value & mask
+        while copies[place] > 0 and contents[place] != value:
+            place = (place + np.uint64(1)) & mask
+        contents[place] = value
+        chosen[p] = ((value >> np.uint64(32)) + np.uint64(copies[place])) % parts == 0
+        copies[place] += np.uint32(1)
+
+
+@kernel
+def soften(labels: FloatArray, balance: FloatArray, doubt: float, evidence: Int8Array) -> None:
+    """Leave a little of every label to the class balance, in place; nothing where `evidence` (or empty) knows it."""
+    for i in range(labels.shape[0]):
+        if len(evidence) == 0 or evidence[i] == 0:
+            for y in range(labels.shape[1]):
+                labels[i, y] += doubt * (balance[y] - labels[i, y])
+
+
+@kernel
+def add_by_row(which: IntArray, values: FloatArray, total: FloatArray) -> None:
+    """Add the values of every element (n, K) to the total of its row."""
+    for i in range(len(which)):
+        for y in range(values.shape[1]):
+            total[which[i], y] += values[i, y]
+
+
+@kernel
+def mark_codes(column: Int8Array, seen: BoolArray) -> None:
+    """Mark the unsigned bytes that occur in a column."""
+    for i in range(len(column)):
+        seen[np.uint8(column[i])] = True
+
+
+@kernel
 def fill_codes(column: Int8Array, lookup: Int8Array, place: int, codes: Int8Array) -> None:
     """Write the codes of one source, by the unsigned byte of its votes."""
     for i in range(len(column)):
@@ -244,6 +286,84 @@ def smooth(
 
 
 @kernel
+def smooth_rows(
+    logs: FloatArray,
+    which: IntArray,
+    starts: BoolArray,
+    initial: FloatArray,
+    transition: FloatArray,
+    labels: FloatArray,
+    steps: FloatArray,
+    kept: FloatArray,
+) -> float:
+    """The same where elements with the same row have the same evidence, whether the label stayed or not.
+
+    Logs are (n_rows, K); `which` is the row of every element.
+    """
+    n, K = len(which), logs.shape[1]
+    likely = np.empty(logs.shape)
+    most = np.empty(len(logs))
+    for r in range(len(logs)):
+        most[r] = -np.inf
+        for y in range(K):
+            most[r] = max(most[r], logs[r, y])
+        for y in range(K):
+            likely[r, y] = np.exp(logs[r, y] - most[r])
+    likelihood, product = 0.0, 1.0
+    forward = np.empty((n, K))
+    scale = np.empty(n)
+    for t in range(n):
+        r = which[t]
+        total = 0.0
+        for y in range(K):
+            if starts[t]:
+                value = initial[y]
+            else:
+                value = 0.0
+                for x in range(K):
+                    value += forward[t - 1, x] * transition[x, y]
+            forward[t, y] = value * likely[r, y] + _FLOOR
+            total += forward[t, y]
+        scale[t] = 1.0 / total
+        likelihood += most[r]
+        product *= total
+        if product < 1e-20:
+            likelihood += np.log(product)
+            product = 1.0
+        for y in range(K):
+            forward[t, y] *= scale[t]
+    backward = np.ones(K)
+    ahead = np.empty(K)
+    for t in range(n - 1, -1, -1):
+        r = which[t]
+        if t == n - 1 or starts[t + 1]:
+            backward[:] = 1.0
+        total = 0.0
+        for y in range(K):
+            labels[t, y] = forward[t, y] * backward[y]
+            total += labels[t, y]
+        total = 1.0 / total
+        for y in range(K):
+            labels[t, y] *= total
+        if starts[t]:
+            if len(kept) > 0:
+                kept[t] = 0.0
+            continue
+        for y in range(K):
+            ahead[y] = likely[r, y] * backward[y] * scale[t]
+        for x in range(K):
+            value = 0.0
+            for y in range(K):
+                flow = transition[x, y] * ahead[y]
+                value += flow
+                steps[x, y] += forward[t - 1, x] * flow
+            if len(kept) > 0:
+                kept[t, x] = forward[t - 1, x] * transition[x, x] * ahead[x]
+            backward[x] = value
+    return float(likelihood + np.log(product))
+
+
+@kernel
 def weigh(
     codes: Int8Array, i: int, similar: FloatArray, copied: BoolArray, silent: int, shared: float, weights: FloatArray
 ) -> None:
@@ -273,8 +393,8 @@ def find_weights(codes: Int8Array, similar: FloatArray, silent: int, shared: flo
 
 
 @kernel
-def count_agreements(codes: Int8Array, silent: int, both: FloatArray, same: FloatArray) -> None:
-    """How often two sources speak about one element, and how often they then say the same."""
+def count_agreements(codes: Int8Array, sizes: FloatArray, silent: int, both: FloatArray, same: FloatArray) -> None:
+    """How often two sources speak about one element, and how often they then say the same; rows with their sizes."""
     m = codes.shape[1]
     for i in range(codes.shape[0]):
         for j in range(m):
@@ -284,9 +404,9 @@ def count_agreements(codes: Int8Array, silent: int, both: FloatArray, same: Floa
             for k in range(j + 1):
                 other = codes[i, k]
                 if other >= 0 and other != silent:
-                    both[j, k] += 1.0
+                    both[j, k] += sizes[i]
                     if other == z:
-                        same[j, k] += 1.0
+                        same[j, k] += sizes[i]
 
 
 @kernel
@@ -395,7 +515,8 @@ def add_lagged(
 ) -> None:
     """Products of the residual error of a source (row) and of another one element earlier, where the label stayed."""
     m = codes.shape[1]
-    spreads = np.sqrt(marginal * (1.0 - marginal))
+    spreads, spreads_now = np.sqrt(marginal * (1.0 - marginal)), np.sqrt(rates[0] * (1.0 - rates[0]))
+    who, before, spread = np.empty(m, dtype=np.int64), np.empty(m), np.empty(m)
     for i in range(codes.shape[0]):
         if starts[i]:
             continue
@@ -403,22 +524,26 @@ def add_lagged(
             weight = kept[i, y]
             if weight < _NEGLIGIBLE:
                 continue
+            n = 0
+            for k in range(m):
+                past = codes[i - 1, k]
+                if past >= 0 and past != silent:
+                    who[n], spread[n] = k, spreads[k, y]
+                    before[n] = (1.0 if is_wrong[past, y] else 0.0) - marginal[k, y]
+                    n += 1
             for j in range(m):
                 z, own = codes[i, j], codes[i - 1, j]
                 if z < 0 or z == silent:
                     continue
                 wrong, _ = expect(own, repeats[0, j], silent, rates[0, j, y], rates[1, j, y], is_wrong[max(own, 0), y])
-                one = weight * ((1.0 if is_wrong[z, y] else 0.0) - wrong)
-                scale = weight * np.sqrt(wrong * (1.0 - wrong))
-                square = one * one / weight
-                for k in range(m):
-                    past = codes[i - 1, k]
-                    if past < 0 or past == silent:
-                        continue
-                    before = (1.0 if is_wrong[past, y] else 0.0) - marginal[k, y]
-                    sums[0, j, k] += one * before
-                    sums[1, j, k] += scale * spreads[k, y]
-                    sums[2, j, k] += square * before * before
+                left = (1.0 if is_wrong[z, y] else 0.0) - wrong
+                one, square = weight * left, weight * left * left
+                usual = own < 0 or repeats[0, j] <= 0.0
+                scale = weight * (spreads_now[j, y] if usual else np.sqrt(wrong * (1.0 - wrong)))
+                for a in range(n):
+                    sums[0, j, who[a]] += one * before[a]
+                    sums[1, j, who[a]] += scale * spread[a]
+                    sums[2, j, who[a]] += square * before[a] * before[a]
 
 
 @kernel

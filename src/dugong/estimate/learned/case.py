@@ -13,6 +13,7 @@ import numpy as np
 from dugong.estimate.learned.bio import Possible, bio_steps
 from dugong.estimate.learned.copies import content_order
 from dugong.estimate.learned.exact import Exact, run_exact
+from dugong.estimate.learned.folded import Folded, fold
 from dugong.estimate.learned.panel import Coding, Panel, Reader
 from dugong.estimate.learned.robust import Law
 from dugong.estimate.learned.rounds import Setting
@@ -35,6 +36,7 @@ class Case:
     names: tuple[str, ...]
     votes: Votes
     panel: Panel
+    folded: Folded
     sources: tuple[SourceInfo, ...]
     prior: Prior | None
     law: Law | None
@@ -66,8 +68,11 @@ class Case:
     def setting(self) -> Setting:
         """What the rounds on elements need."""
         names = self.element_names
+        alike = len(names) == len(self.sources)
+        panel = self.panel if alike else self.panel.columns(self.on_elements)
         return Setting(
-            panel=self.panel.columns(self.on_elements),
+            panel=panel,
+            folded=self.folded if alike else fold(panel),
             given=self.law,
             possible=self.possible,
             pinned=self.pinned_tables(names),
@@ -106,11 +111,13 @@ def prepare_case(
         _check_pinned(votes.sources[votes.index(name)], np.shape(table), coding)
     panel = read_sample(Reader(votes, votes.sources, coding, evidence))
     order = content_order(panel, votes.source_names)
+    panel = panel.columns(order)
     background = implied_background(votes)
     return Case(
         names=votes.source_names,
         votes=votes.select(sources=[votes.source_names[place] for place in order]),
-        panel=panel.columns(order),
+        panel=panel,
+        folded=fold(panel),
         sources=tuple(votes.sources[place] for place in order),
         prior=prior,
         law=None if prior is None else _law_of(prior, votes),

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from dugong.estimate.learned.folded import Folded
 from dugong.estimate.learned.panel import Panel, Reader
 from dugong.estimate.learned.robust import Views, vote_shares, vote_weights
 from dugong.estimate.learned.settings import BLOCK, PERSISTENCE, SHARED_ERRORS
@@ -53,12 +54,13 @@ def _reduced(link: str, inside: FloatArray, edges: IntArray, sizes: IntArray) ->
 
 
 def discounted_parameters(
-    votes: Votes, sources: tuple[SourceInfo, ...], views: Views, panel: Panel, pinned: Mapping[str, FloatArray]
+    votes: Votes, sources: tuple[SourceInfo, ...], views: Views, folded: Folded, pinned: Mapping[str, FloatArray]
 ) -> Parameters:
     """Independent factors with the mean discount of each source as weight."""
+    panel, sizes = folded.rows, folded.sizes
     weights = vote_weights(panel, views.similar, SHARED_ERRORS)
     asked = panel.codes >= 0
-    means = np.where(asked, weights, 0.0).sum(axis=0) / np.maximum(asked.sum(axis=0), 1)
+    means = sizes @ np.where(asked, weights, 0.0) / np.maximum(sizes @ asked, 1)
     coarse = _coarse_tables(votes, sources, views, panel)
     tables = {info.name: views.tables[place] for place, info in enumerate(sources)} | coarse | dict(pinned)
     factors = tuple(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from dugong.estimate.learned import _kernels as kernels
+from dugong.estimate.learned.folded import Folded
 from dugong.estimate.learned.panel import Panel
 from dugong.estimate.learned.settings import NEAR, NEAR_ROUNDS
 from dugong.types import FloatArray, IntArray
@@ -27,13 +28,14 @@ def content_order(panel: Panel, names: tuple[str, ...]) -> IntArray:
     return np.array(sorted(range(len(names)), key=keys.__getitem__), dtype=np.int64)
 
 
-def find_copies(panel: Panel) -> FloatArray:
+def find_copies(folded: Folded) -> FloatArray:
     """Similarity of every pair of sources, (m, m), zero on the diagonal."""
+    panel = folded.rows
     m = panel.n_sources
     if m < 3:
         return np.zeros((m, m))
     both, same = np.zeros((m, m)), np.zeros((m, m))
-    kernels.count_agreements(panel.codes, panel.coding.silent, both, same)
+    kernels.count_agreements(panel.codes, folded.sizes, panel.coding.silent, both, same)
     both, same = (np.tril(table) + np.tril(table, -1).T for table in (both, same))
     apart = 1 - same / np.maximum(both, 1)
     own = np.maximum(np.diag(both), 1)

@@ -39,7 +39,8 @@ def learn_with_graph(case: Case, graph: SourceGraph) -> Learned:
         )
     state = _graph_rounds(case, setting, graph)
     names = case.element_names
-    single = make_tables(setting.panel, state.labels, setting.everywhere(), None, setting.pinned).single
+    folded = setting.folded
+    single = make_tables(folded.rows, state.weights, folded.everywhere(), None, setting.pinned).single
     tables = {name: single[place] for place, name in enumerate(names)}
     for info in case.sources:
         if info.name not in tables:
@@ -67,11 +68,12 @@ def _graph_rounds(case: Case, setting: Setting, graph: SourceGraph) -> State:
             j, k = names.index(first), names.index(second)
             strength[j, k] = strength[k, j] = 1.0
     forest = strongest_forest(strength, 0.5) if len(names) else no_edges(0)
-    shares = vote_shares(setting.panel, np.zeros(strength.shape), case.background)
-    state = first_state(setting, shares.share, shares.use)
+    folded = setting.folded
+    shares = vote_shares(folded.rows, np.zeros(strength.shape), case.background)
+    state = first_state(setting, folded.weighted(shares.share), shares.use)
     state = run_rounds(setting, state, shares.use, ROUNDS_ALONE, parents=forest.parents, chain=False)
-    everywhere = setting.everywhere()
+    everywhere = folded.everywhere()
     again = np.array([0.3 if name in graph.temporal else 0.0 for name in names])
-    state = replace(first_state(setting, state.labels, everywhere), repeats=Repeats.about(again))
+    state = replace(first_state(setting, state.weights, everywhere), repeats=Repeats.about(again))
     rounds = ROUNDS_CHAIN + ROUNDS_MORE
     return run_rounds(setting, state, everywhere, rounds, parents=forest.parents, chain=True)

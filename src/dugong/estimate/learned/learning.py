@@ -22,7 +22,7 @@ from dugong.estimate.learned.result import Learned, Robust, as_markov
 from dugong.estimate.learned.robust import Shares, Views, fit_views, look, vote_shares
 from dugong.estimate.learned.rounds import Setting, tables_of
 from dugong.estimate.learned.search import Finding, search
-from dugong.estimate.learned.settings import FEWEST_SOURCES, MOST_TRUST, VOTES_PER_CELL
+from dugong.estimate.learned.settings import FEWEST_SOURCES, VOTES_PER_CELL
 from dugong.estimate.learned.tables import make_tables
 from dugong.estimate.learned.words import describe_learned
 from dugong.estimate.readout import read_correlations
@@ -66,8 +66,8 @@ def learn(
         tell(_STAGES, _STAGES)
         return learned
     everything = tuple(info.name for info in case.sources)
-    views, _ = fit_views(
-        case.panel,
+    views = fit_views(
+        case.folded,
         case.background,
         given=case.law,
         possible=case.possible,
@@ -86,7 +86,7 @@ def learn(
 
 def _element_shares(case: Case, setting: Setting, views: Views) -> Shares:
     places = case.on_elements
-    return vote_shares(setting.panel, views.similar[np.ix_(places, places)], case.background)
+    return vote_shares(setting.folded.rows, views.similar[np.ix_(places, places)], case.background)
 
 
 def _finish(case: Case, views: Views, setting: Setting, finding: Finding | None) -> Learned:
@@ -94,14 +94,13 @@ def _finish(case: Case, views: Views, setting: Setting, finding: Finding | None)
         sources=case.sources,
         coding=case.panel.coding,
         views=views,
-        parameters=discounted_parameters(case.votes, case.sources, views, case.panel, case.pinned),
+        parameters=discounted_parameters(case.votes, case.sources, views, case.folded, case.pinned),
         prior=as_markov(views.law) if case.prior is None else case.prior,
     )
     names = case.element_names
-    trust = MOST_TRUST * finding.trust if finding is not None else 0.0
+    trust = finding.trust if finding is not None else 0.0
     graph, strengths = _found_graph(case, finding)
     if finding is None or trust == 0:
-        labels = look(case.panel, views)
         return Learned(
             n_classes=case.votes.n_classes,
             parameters=robust.parameters,
@@ -111,7 +110,7 @@ def _finish(case: Case, views: Views, setting: Setting, finding: Finding | None)
             graph=graph,
             strengths=strengths,
             accuracies={name: robust.parameters[name].table for name in case.names},  # type: ignore[union-attr]
-            correlations=_sample_correlations(setting, labels, graph, names),
+            correlations=_sample_correlations(case, setting, views, graph),
             diagnostics=describe_learned(
                 case.votes, robust, robust.prior, finding, 0.0, names, bio=case.possible is not None
             ),
@@ -143,7 +142,7 @@ def _found_graph(case: Case, finding: Finding | None) -> tuple[SourceGraph, dict
 
 def _exact(case: Case, setting: Setting, finding: Finding) -> Exact:
     parents, repeats = finding.structure()
-    tables, _ = tables_of(setting, replace(finding.state, repeats=repeats), setting.everywhere(), parents)
+    tables, _ = tables_of(setting, replace(finding.state, repeats=repeats), setting.folded.everywhere(), parents)
     edges = {place: tables.edges[tables.slots[place]] for place in np.flatnonzero(parents >= 0).tolist()}
     cells = case.votes.n_elements / VOTES_PER_CELL
     factors = forest_factors(case.element_names, parents, repeats, tables.single, edges, cells)
@@ -152,13 +151,16 @@ def _exact(case: Case, setting: Setting, finding: Finding) -> Exact:
 
 
 def _sample_correlations(
-    setting: Setting, labels: FloatArray, graph: SourceGraph, names: tuple[str, ...]
+    case: Case, setting: Setting, views: Views, graph: SourceGraph
 ) -> dict[tuple[str, str], FloatArray]:
     """P(vote a, vote b | label) of learned edges, with the labels of the robust answer."""
-    found = {}
+    if not graph.edges:
+        return {}
+    found, names, folded = {}, case.element_names, setting.folded
+    weights = folded.summed(look(case.panel, views))
     for first, second in graph.edges:
         parents = np.full(len(names), -1, dtype=np.int64)
         parents[names.index(second)] = names.index(first)
-        tables = make_tables(setting.panel, labels, setting.everywhere(), parents, setting.pinned)
+        tables = make_tables(folded.rows, weights, folded.everywhere(), parents, setting.pinned)
         found[first, second] = tables.single[names.index(first)][:, :, np.newaxis] * tables.edges[0]
     return found

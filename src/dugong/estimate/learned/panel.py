@@ -108,12 +108,13 @@ class Panel:
 
     def columns(self, places: IntArray) -> Panel:
         """Some of the sources."""
+        lasting = None if self.lasting is None else np.ascontiguousarray(self.lasting[:, places])
         return Panel(
             coding=self.coding,
             codes=np.ascontiguousarray(self.codes[:, places]),
             starts=self.starts,
             known=self.known,
-            lasting=None if self.lasting is None else np.ascontiguousarray(self.lasting[:, places]),
+            lasting=None if lasting is None or (lasting == 1).all() else lasting,
             ties=None if self.ties is None else self.ties[places],
         )
 

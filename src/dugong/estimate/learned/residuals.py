@@ -15,7 +15,7 @@ import numpy as np
 from dugong.estimate.learned import _kernels as kernels
 from dugong.estimate.learned.panel import Panel
 from dugong.estimate.learned.repeats import Repeats
-from dugong.estimate.learned.rounds import State
+from dugong.estimate.learned.rounds import Setting, State
 from dugong.estimate.learned.settings import SIGNIFICANT, SILENCE, STEADY, SURE
 from dugong.estimate.learned.tables import count_tables
 from dugong.types import BoolArray, FloatArray
@@ -78,16 +78,17 @@ class Misfit:
         return max(self.errors, self.speaking, self.lagged)
 
 
-def find_misfit(panel: Panel, state: State, apart: BoolArray) -> Misfit:
+def find_misfit(setting: Setting, state: State, apart: BoolArray) -> Misfit:
     """Compare a fitted model with the votes; `apart` says which pairs of sources have no edge between them."""
-    everything = count_tables(panel, state.labels, np.ones(len(panel), dtype=np.bool_))
+    panel, folded = setting.panel, setting.folded
+    everything = count_tables(folded.rows, state.weights, folded.everywhere())
     usual = _rates(panel, everything)
     fresh = usual
     if state.repeats and state.single is not None:
         counts = state.single * everything.sum(axis=2, keepdims=True)
         fresh = _rates(panel, np.where(state.repeats.sources[:, np.newaxis, np.newaxis], counts, everything))
         fresh[1, (usual[1] == 1).all(axis=1)] = 1.0
-    errors, speaking = _same_element(panel, state, fresh)
+    errors, speaking = _same_element(setting, state, fresh)
     lagged, own, persistence = 0.0, np.zeros(panel.n_sources), 0.0
     if state.kept is not None:
         later = _next_element(panel, state.kept, state.repeats, fresh, usual)
@@ -117,14 +118,17 @@ def _rates(panel: Panel, counts: FloatArray) -> FloatArray:
     return np.stack([np.clip(1 - (right + 0.5) / (spoken + 1), 1e-3, 1 - 1e-3), speaks])
 
 
-def _same_element(panel: Panel, state: State, rates: FloatArray) -> tuple[Products, Products]:
+def _same_element(setting: Setting, state: State, rates: FloatArray) -> tuple[Products, Products]:
+    """Of rows, or of elements where some source repeats itself."""
+    panel, labels, kept = setting.folded.rows, state.weights, np.zeros((0, state.weights.shape[1]))
+    if state.repeats and state.labels is not None and state.kept is not None:
+        panel, labels, kept = setting.panel, state.labels, state.kept
     errors, speaking = np.zeros((2, 3, panel.n_sources, panel.n_sources))
-    none = np.zeros((0, state.labels.shape[1]))
     kernels.add_residuals(
         panel.codes,
         panel.starts,
-        state.labels,
-        state.kept if state.repeats and state.kept is not None else none,
+        labels,
+        kept,
         rates,
         panel.coding.split <= 0,
         panel.coding.silent,

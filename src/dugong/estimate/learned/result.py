@@ -1,7 +1,9 @@
 """What was learned: the exact model, the robust answer, and how much of each is in every label.
 
 `Learned` is plain state and pure functions of it. Labels are ``trust * exact + (1 - trust) * robust``: the exact
-posterior of the fitted model where its residuals are noise, the robust answer where they are not.
+posterior of the fitted model where its residuals are noise, the robust answer where they are not; what has no share is
+not computed. An error that all sources share is invisible: a model that is trusted leaves one per cent of every label
+to the class balance.
 """
 
 from __future__ import annotations
@@ -13,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from dugong.estimate.learned import _kernels as kernels
 from dugong.estimate.learned.coarse import coarse_shares
 from dugong.estimate.learned.panel import Coding, Reader
 from dugong.estimate.learned.robust import Law, Views, look
-from dugong.estimate.learned.settings import BLOCK
+from dugong.estimate.learned.settings import BLOCK, DOUBT
 from dugong.estimate.result import Diagnostics, Note
 from dugong.exceptions import VoteError
 from dugong.graph import SourceGraph
@@ -165,12 +168,19 @@ class Learned:
         evidence : (n_elements,) class values of known labels, 0 = unknown; optional
         """
         self._check_sources(votes)
-        if self.robust is None or self.trust == 1:
+        if self.robust is None:
             return self._exact(votes, resolutions, evidence, n_threads)
-        labels = self.robust.probabilities(votes, resolutions, evidence, n_threads)
-        if self.trust > 0:
-            for resolution, exact in self._exact(votes, resolutions, evidence, n_threads).items():
-                _mix(labels[resolution], exact, self.trust)
+        if self.trust == 0:
+            return self.robust.probabilities(votes, resolutions, evidence, n_threads)
+        labels = self._exact(votes, resolutions, evidence, n_threads)
+        if self.trust < 1:
+            for resolution, robust in self.robust.probabilities(votes, resolutions, evidence, n_threads).items():
+                _mix(labels[resolution], robust, 1 - self.trust)
+        for resolution, probabilities in labels.items():
+            on_elements = isinstance(resolution, Element)
+            balance = self.robust.views.law.balance if on_elements else np.full(2, 0.5)
+            known = evidence if on_elements and evidence is not None else np.zeros(0, dtype=np.int8)
+            kernels.soften(probabilities, balance, DOUBT, known)
         return labels
 
     def _exact(
@@ -237,11 +247,11 @@ class Learned:
         )
 
 
-def _mix(labels: FloatArray, exact: FloatArray, trust: float) -> None:
-    """Make `labels` the average of both, in place and block by block."""
+def _mix(labels: FloatArray, other: FloatArray, share: float) -> None:
+    """Give a share of `labels` to others, in place and block by block."""
     for start in range(0, len(labels), 1 << 16):
         rows = slice(start, start + (1 << 16))
-        labels[rows] += trust * (exact[rows] - labels[rows])
+        labels[rows] += share * (other[rows] - labels[rows])
 
 
 def as_markov(law: Law) -> Markov:

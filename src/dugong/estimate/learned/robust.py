@@ -15,6 +15,7 @@ import numpy as np
 from dugong.estimate.learned import _kernels as kernels
 from dugong.estimate.learned.bio import Possible
 from dugong.estimate.learned.copies import copy_weights, find_copies
+from dugong.estimate.learned.folded import Folded
 from dugong.estimate.learned.panel import Panel
 from dugong.estimate.learned.settings import PERSISTENCE, ROUNDS_STICKY, SHARE_PRIOR, SHARED_ERRORS
 from dugong.estimate.learned.tables import (
@@ -81,45 +82,40 @@ def vote_shares(panel: Panel, similar: FloatArray, background: int | None) -> Sh
 
 
 def fit_views(
-    panel: Panel,
+    folded: Folded,
     background: int | None,
     *,
     given: Law | None = None,
     possible: Possible | None = None,
     pinned: FloatArray | None = None,
-) -> tuple[Views, Shares]:
+) -> Views:
     """Learn the tables from the vote, re-estimated once, and the transitions from the chain."""
-    similar = find_copies(panel)
+    panel, similar = folded.rows, find_copies(folded)
     shares = vote_shares(panel, similar, background)
     undiscounted = vote_weights(panel, similar, 0.0)
-    tables = make_tables(panel, shares.share, shares.use, pinned=pinned).single
-    balance = class_balance(shares.share, shares.use) if given is None else given.balance
+    first = folded.weighted(shares.share)
+    tables = make_tables(panel, first, shares.use, pinned=pinned).single
+    balance = class_balance(first, shares.use) if given is None else given.balance
     labels = softmax(evidence(panel, tables, undiscounted, shares.use) + np.log(balance))
-    labels = (labels + shares.share) / 2
+    labels = folded.weighted((labels + shares.share) / 2)
     tables = make_tables(panel, labels, shares.use, pinned=pinned).single
     balance = class_balance(labels, shares.use)
-    law = given or _learn_law(panel, tables, undiscounted, shares.use, balance, possible)
+    logs = evidence(panel, tables, in_time(panel, undiscounted), shares.use)
+    law = given or _learn_law(folded, logs, balance, possible)
     never = count_tables(panel, labels, shares.use).sum(axis=1) <= 0
     tables = np.stack([mute_unseen(own, unseen) for own, unseen in zip(tables, never, strict=True)])
-    return Views(tables=tables, law=law, similar=similar, background=background), shares
+    return Views(tables=tables, law=law, similar=similar, background=background)
 
 
-def _learn_law(
-    panel: Panel,
-    tables: FloatArray,
-    weights: FloatArray,
-    use: BoolArray,
-    balance: FloatArray,
-    possible: Possible | None,
-) -> Law:
+def _learn_law(folded: Folded, logs: FloatArray, balance: FloatArray, possible: Possible | None) -> Law:
     steps_allowed = None if possible is None else possible.steps
     initial = first_classes(balance, possible)
-    n_classes = len(balance)
-    transition = steps_to_transition(np.eye(n_classes), balance, steps_allowed)
-    if panel.linked:
-        logs = evidence(panel, tables, in_time(panel, weights), use)
+    transition = steps_to_transition(np.eye(len(balance)), balance, steps_allowed)
+    if folded.linked:
+        labels, none = np.empty((len(folded.which), len(balance))), np.zeros((0, len(balance)))
         for _ in range(ROUNDS_STICKY):
-            _, steps = through_chain(panel, logs, Law(balance=balance, initial=initial, transition=transition))
+            steps = np.zeros(transition.shape)
+            kernels.smooth_rows(logs, folded.which, folded.starts, initial, transition, labels, steps, none)
             transition = steps_to_transition(steps, balance, steps_allowed)
     return Law(balance=balance, initial=initial, transition=transition)
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from dugong.estimate.learned import _kernels as kernels
 from dugong.estimate.learned.bio import Possible
+from dugong.estimate.learned.folded import Folded
 from dugong.estimate.learned.panel import Panel
 from dugong.estimate.learned.repeats import Repeats, fresh_votes
 from dugong.estimate.learned.robust import Law, first_classes
@@ -30,16 +31,13 @@ from dugong.types import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Setting:
-    """What stays the same in all rounds: the votes, and what is given or impossible."""
+    """What stays the same in all rounds: the votes, by element and by row, and what is given or impossible."""
 
     panel: Panel
+    folded: Folded
     given: Law | None = None
     possible: Possible | None = None
     pinned: FloatArray | None = None
-
-    def everywhere(self) -> BoolArray:
-        """Every element counts."""
-        return np.ones(len(self.panel), dtype=np.bool_)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -48,34 +46,36 @@ class State:
 
     Attributes
     ----------
-    labels : (n, K) soft labels
+    weights : (n_rows, K) soft labels, summed over the elements with a row
     law : their law
     repeats : who repeats itself
+    labels : (n, K) soft labels, None as long as there is no chain
     kept : (n, K) P(label before = label), None as long as there is no chain
     single : (m, K, C) tables that the labels were made with, None before the first round
     likelihood : log-likelihood of the votes under these tables
     """
 
-    labels: FloatArray
+    weights: FloatArray
     law: Law
     repeats: Repeats
+    labels: FloatArray | None = None
     kept: FloatArray | None = None
     single: FloatArray | None = None
     likelihood: float = -np.inf
 
 
-def first_state(setting: Setting, labels: FloatArray, use: BoolArray) -> State:
+def first_state(setting: Setting, weights: FloatArray, use: BoolArray) -> State:
     """Before the first round: soft labels, their balance, and transitions half-way between staying and redrawing."""
     law = setting.given
     if law is None:
-        balance = class_balance(labels, use)
+        balance = class_balance(weights, use)
         steps = None if setting.possible is None else setting.possible.steps
         law = Law(
             balance=balance,
             initial=first_classes(balance, setting.possible),
             transition=steps_to_transition(np.eye(len(balance)), balance, steps),
         )
-    return State(labels=labels, law=law, repeats=Repeats.none(setting.panel.n_sources))
+    return State(weights=weights, law=law, repeats=Repeats.none(setting.panel.n_sources))
 
 
 def run_rounds(
@@ -88,72 +88,118 @@ def run_rounds(
     chain: bool,
     settled: float = 0.0,
 ) -> State:
-    """Some rounds from soft labels; `use` says which elements the first tables are made from.
+    """Some rounds from soft labels; `use` says which rows the first tables are made from.
 
     Without `chain` every element stands alone: only the class balance is learned. Rounds end early when no entry of a
     table moves by more than `settled`.
     """
-    panel = setting.panel
-    moved, none = np.empty(state.labels.shape), np.zeros((0, state.labels.shape[1]))
     for _ in range(rounds):
         tables, repeats = tables_of(setting, state, use, parents)
         if state.single is not None and np.abs(tables.single - state.single).max(initial=0.0) < settled:
             break
         law = _with_balance(setting, state, use)
-        use = setting.everywhere()
-        stayed = np.empty(moved.shape) if repeats else none
-        kernels.add_model(
-            panel.codes,
-            logs_of(tables.single),
-            logs_of(tables.edges),
-            tables.slots,
-            parents,
-            repeats.rates,
-            panel.starts,
-            moved,
-            stayed,
-        )
-        clamp(moved, panel)
-        if repeats:
-            clamp(stayed, panel)
-        through = _through_chain if chain and panel.linked else _alone
-        state = replace(through(setting, law, moved, stayed), repeats=repeats, single=tables.single)
+        use = setting.folded.everywhere()
+        if not (chain and setting.folded.linked):
+            state = _alone(setting, law, tables, parents)
+        elif repeats:
+            state = _repeating(setting, law, tables, parents, repeats)
+        else:
+            state = _through_chain(setting, law, tables, parents)
+        state = replace(state, repeats=repeats, single=tables.single)
     return state
 
 
 def tables_of(setting: Setting, state: State, use: BoolArray, parents: IntArray) -> tuple[Tables, Repeats]:
     """Tables and repetitions from the soft labels of a state."""
-    panel, repeats = setting.panel, state.repeats
-    counts = count_tables(panel, state.labels, use)
-    if repeats and state.kept is not None and state.single is not None:
-        fresh, again = fresh_votes(panel, counts, state.labels, state.kept, state.single, repeats)
+    rows, repeats = setting.folded.rows, state.repeats
+    counts = count_tables(rows, state.weights, use)
+    if repeats and state.labels is not None and state.kept is not None and state.single is not None:
+        fresh, again = fresh_votes(setting.panel, counts, state.labels, state.kept, state.single, repeats)
         roots = parents < 0
         counts = np.where(roots[:, np.newaxis, np.newaxis], fresh, counts)
         repeats = Repeats(rates=np.where(roots, again.rates, repeats.rates))
-    return make_tables(panel, state.labels, use, parents, setting.pinned, counts), repeats
+    return make_tables(rows, state.weights, use, parents, setting.pinned, counts), repeats
 
 
 def _with_balance(setting: Setting, state: State, use: BoolArray) -> Law:
     if setting.given is not None:
         return setting.given
-    balance = class_balance(state.labels, use)
+    balance = class_balance(state.weights, use)
     return Law(balance=balance, initial=first_classes(balance, setting.possible), transition=state.law.transition)
 
 
-def _alone(setting: Setting, law: Law, moved: FloatArray, stayed: FloatArray) -> State:  # noqa: ARG001  (as below)
-    logs = moved + np.log(np.maximum(law.balance, 1e-300))
+def _evidence(
+    panel: Panel, tables: Tables, parents: IntArray, repeats: Repeats, moved: FloatArray, stayed: FloatArray
+) -> None:
+    """Log-likelihoods of the votes of every element, known labels clamped."""
+    kernels.add_model(
+        panel.codes,
+        logs_of(tables.single),
+        logs_of(tables.edges),
+        tables.slots,
+        parents,
+        repeats.rates,
+        panel.starts,
+        moved,
+        stayed,
+    )
+    clamp(moved, panel)
+    if repeats:
+        clamp(stayed, panel)
+
+
+def _row_evidence(setting: Setting, tables: Tables, parents: IntArray) -> FloatArray:
+    rows = setting.folded.rows
+    logs, none = np.empty((len(rows), rows.coding.n_classes)), np.zeros((0, rows.coding.n_classes))
+    _evidence(rows, tables, parents, Repeats.none(rows.n_sources), logs, none)
+    return logs
+
+
+def _alone(setting: Setting, law: Law, tables: Tables, parents: IntArray) -> State:
+    """Every element by itself, row by row."""
+    logs = _row_evidence(setting, tables, parents) + np.log(np.maximum(law.balance, 1e-300))
     most = logs.max(axis=1, initial=-np.inf)
-    likelihood = float((most + np.log(np.exp(logs - most[:, np.newaxis]).sum(axis=1))).sum())
-    return State(labels=softmax(logs), law=law, repeats=Repeats.none(setting.panel.n_sources), likelihood=likelihood)
+    likelihoods = most + np.log(np.exp(logs - most[:, np.newaxis]).sum(axis=1))
+    return State(
+        weights=setting.folded.weighted(softmax(logs)),
+        law=law,
+        repeats=Repeats.none(setting.panel.n_sources),
+        likelihood=float(setting.folded.sizes @ likelihoods),
+    )
 
 
-def _through_chain(setting: Setting, law: Law, moved: FloatArray, stayed: FloatArray) -> State:
-    labels, kept, steps = np.empty(moved.shape), np.empty(moved.shape), np.zeros(law.transition.shape)
-    starts = setting.panel.starts
-    likelihood = kernels.smooth(moved, stayed, starts, law.initial, law.transition, labels, steps, kept)
+def _through_chain(setting: Setting, law: Law, tables: Tables, parents: IntArray) -> State:
+    """Elements in time, where no source repeats itself."""
+    logs = _row_evidence(setting, tables, parents)
+    folded = setting.folded
+    labels, kept, steps = *np.empty((2, len(folded.which), logs.shape[1])), np.zeros(law.transition.shape)
+    likelihood = kernels.smooth_rows(
+        logs, folded.which, folded.starts, law.initial, law.transition, labels, steps, kept
+    )
+    return _in_time(setting, law, labels, kept, steps, float(likelihood))
+
+
+def _repeating(setting: Setting, law: Law, tables: Tables, parents: IntArray, repeats: Repeats) -> State:
+    """Elements in time, where some source repeats itself: its evidence depends on the element before."""
+    panel = setting.panel
+    moved, stayed, labels, kept = np.empty((4, len(panel), panel.coding.n_classes))
+    steps = np.zeros(law.transition.shape)
+    _evidence(panel, tables, parents, repeats, moved, stayed)
+    likelihood = kernels.smooth(moved, stayed, panel.starts, law.initial, law.transition, labels, steps, kept)
+    return _in_time(setting, law, labels, kept, steps, float(likelihood))
+
+
+def _in_time(
+    setting: Setting, law: Law, labels: FloatArray, kept: FloatArray, steps: FloatArray, likelihood: float
+) -> State:
     if setting.given is None:
         allowed = None if setting.possible is None else setting.possible.steps
-        transition = steps_to_transition(steps, law.balance, allowed)
-        law = Law(balance=law.balance, initial=law.initial, transition=transition)
-    none = Repeats.none(setting.panel.n_sources)
-    return State(labels=labels, law=law, repeats=none, kept=kept, likelihood=float(likelihood))
+        law = replace(law, transition=steps_to_transition(steps, law.balance, allowed))
+    return State(
+        weights=setting.folded.summed(labels),
+        law=law,
+        repeats=Repeats.none(setting.panel.n_sources),
+        labels=labels,
+        kept=kept,
+        likelihood=likelihood,
+    )

@@ -10,9 +10,10 @@ import numpy as np
 
 from dugong.estimate.learned import _kernels as kernels
 from dugong.estimate.learned.panel import Panel, Reader, stack
+from dugong.estimate.learned.part import choose_pieces
 from dugong.estimate.learned.settings import CHUNK, SAMPLE
 from dugong.infer.blocks import block_bounds
-from dugong.types import AnyArray, BoolArray, Int8Array, IntArray
+from dugong.types import AnyArray, Int8Array, IntArray
 
 
 def read_sample(reader: Reader, most: int = SAMPLE) -> Panel:
@@ -21,7 +22,7 @@ def read_sample(reader: Reader, most: int = SAMPLE) -> Panel:
     if n_elements <= most:
         return reader.read(0, n_elements)
     borders = _borders(reader.offsets)
-    chosen = _every(_hashes(reader, borders), -(-n_elements // most))
+    chosen = choose_pieces(_hashes(reader, borders), -(-n_elements // most))
     begins = np.zeros(n_elements, dtype=np.bool_)
     begins[borders[:-1][np.diff(borders) > 0]] = True
     rows = np.repeat(chosen, np.diff(borders))
@@ -39,18 +40,6 @@ def _borders(offsets: IntArray) -> IntArray:
     owner = np.repeat(np.arange(len(lengths)), pieces)
     inside = np.arange(len(owner)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
     return np.concatenate([offsets[:-1][owner] + inside * CHUNK, offsets[-1:]])
-
-
-def _every(hashes: AnyArray, n: int) -> BoolArray:
-    """Every n-th piece by its hash; of pieces with the same content every n-th as well."""
-    order = np.argsort(hashes, kind="stable")
-    ordered = hashes[order]
-    first = np.concatenate([[True], ordered[1:] != ordered[:-1]])
-    place = np.arange(len(ordered))
-    copies = place - np.maximum.accumulate(np.where(first, place, 0))
-    chosen = np.empty(len(hashes), dtype=np.bool_)
-    chosen[order] = ((ordered >> np.uint64(32)) + copies.astype(np.uint64)) % np.uint64(n) == 0
-    return chosen
 
 
 def _hashes(reader: Reader, borders: IntArray) -> AnyArray:

@@ -72,7 +72,7 @@ def search(setting: Setting, shares: Shares, background: int | None) -> Finding:
     if background is not None:
         shares = _better_start(setting, shares, background)
     nothing = no_edges(panel.n_sources)
-    first = find_misfit(panel, _independent(setting, shares, nothing), nothing.apart()).correlation
+    first = find_misfit(setting, _independent(setting, shares, nothing), nothing.apart()).correlation
     found = _attempt(setting, shares, strongest_forest(first, STRONG_EDGE), first)
     most = found.forest.n_edges + max(1, (panel.n_sources - 2) // 2)
     while found.trust < 1 and not found.closed and found.forest.n_edges < most:
@@ -98,7 +98,7 @@ def _better_start(setting: Setting, shares: Shares, background: int) -> Shares:
 
     Sources that name one class or abstain, with many false alarms, need the second.
     """
-    panel = setting.panel
+    panel = setting.folded.rows
     asked = (panel.codes >= 0).sum(axis=1, keepdims=True)
     silent = (panel.codes == panel.coding.silent).sum(axis=1, keepdims=True)
     onto = np.eye(panel.coding.n_classes)[background]
@@ -112,18 +112,18 @@ def _better_start(setting: Setting, shares: Shares, background: int) -> Shares:
 
 def _first_fit(setting: Setting, shares: Shares, forest: Forest) -> State:
     """Half of the rounds with the chain, from the vote, without self-dependence."""
-    state = first_state(setting, _independent(setting, shares, forest).labels, setting.everywhere())
+    state = first_state(setting, _independent(setting, shares, forest).weights, setting.folded.everywhere())
     return _rounds(setting, state, ROUNDS_CHAIN // 2, forest)
 
 
 def _independent(setting: Setting, shares: Shares, forest: Forest) -> State:
     """A few rounds without edges in time, from the vote."""
-    start = first_state(setting, shares.share, shares.use)
+    start = first_state(setting, setting.folded.weighted(shares.share), shares.use)
     return run_rounds(setting, start, shares.use, ROUNDS_ALONE, parents=forest.parents, chain=False)
 
 
 def _rounds(setting: Setting, state: State, rounds: int, forest: Forest, settled: float = 0.0) -> State:
-    everywhere = setting.everywhere()
+    everywhere = setting.folded.everywhere()
     return run_rounds(setting, state, everywhere, rounds, parents=forest.parents, chain=True, settled=settled)
 
 
@@ -131,16 +131,16 @@ def _attempt(setting: Setting, shares: Shares, forest: Forest, strength: FloatAr
     """Fit the model on one set of edges; stop half-way where the residuals already rule it out."""
     panel, apart = setting.panel, forest.apart()
     state = _first_fit(setting, shares, forest)
-    misfit = find_misfit(panel, state, apart)
+    misfit = find_misfit(setting, state, apart)
     state = replace(state, repeats=Repeats.about(np.where(misfit.own > SELF_EDGE, misfit.own, 0.0)))
     lasting = misfit.persistence > LASTING
     refusal = _refusal_at_once(misfit, state.repeats, panel.n_sources)
     if not refusal:
         state = _rounds(setting, state, ROUNDS_CHAIN // 2, forest)
-        misfit = find_misfit(panel, state, apart)
+        misfit = find_misfit(setting, state, apart)
         if 0 < trust_in(misfit) < 1:
             state = _rounds(setting, state, ROUNDS_MORE, forest)
-            misfit = find_misfit(panel, state, apart)
+            misfit = find_misfit(setting, state, apart)
         if misfit.information < TESTABLE * (DEMANDING if lasting else 1):
             refusal = "lasting" if lasting else "too little"
     trust = 0.0 if refusal else trust_in(misfit)

@@ -13,7 +13,7 @@ from typing import Final
 SHARED_ERRORS: Final = 0.5  # correlation of the errors of two different sources (design effect)
 PERSISTENCE: Final = 0.5  # what the evidence of one element counts inside the chain, as errors persist too
 SHARE_PRIOR: Final = 0.25  # votes' worth of class balance that is added to the vote share
-MOST_TRUST: Final = 0.98  # an error that all sources share is invisible: a little of the robust answer stays
+DOUBT: Final = 0.01  # an error that all sources share is invisible: so much of a trusted label is the class balance
 
 # --- near-copies ---------------------------------------------------------------------------------------------------
 NEAR: Final = 0.6  # two sources are near-copies below this multiple of the typical pairwise disagreement
@@ -54,6 +54,8 @@ ROUNDS_EXACT: Final = 30  # at most, through the exact engine, with every source
 ROUNDS_LARGE: Final = 2  # ... where there are more votes than the search looked at
 
 # --- sizes ---------------------------------------------------------------------------------------------------------
+PART: Final = 1 << 19  # elements that anything is learned from
+FEWEST_SEQUENCES: Final = 256  # ... in at least so many sequences, else all
 SAMPLE: Final = 1 << 17  # elements that the search looks at
 CHUNK: Final = 1 << 12  # longest piece of a sequence in a sample
 BLOCK: Final = 1 << 15  # elements that are labelled at a time

@@ -33,7 +33,7 @@ class Tables:
 
 
 def count_tables(panel: Panel, labels: FloatArray, use: BoolArray) -> FloatArray:
-    """Expected votes by label, (m, K, C)."""
+    """Expected votes by label, (m, K, C); the labels of rows are summed over their elements."""
     counts = np.zeros((panel.n_sources, panel.coding.n_columns, panel.coding.n_classes))
     kernels.count_votes(panel.codes, labels, use, counts)
     return pooled(np.ascontiguousarray(counts.swapaxes(1, 2)), panel.ties)
@@ -95,7 +95,8 @@ def mute_unseen(table: FloatArray, never: BoolArray) -> FloatArray:
 
 def class_balance(labels: FloatArray, use: BoolArray) -> FloatArray:
     """Share of every class, with one pseudo-element each."""
-    return np.asarray((use.astype(np.float64) @ labels + 1) / (use.sum() + labels.shape[1]))
+    total = use.astype(np.float64) @ labels
+    return np.asarray((total + 1) / (total.sum() + labels.shape[1]))
 
 
 def steps_to_transition(steps: FloatArray, balance: FloatArray, possible: BoolArray | None) -> FloatArray:
