@@ -30,6 +30,7 @@ VERBS = {
     "report": "Show a model and its labels as one page.",
     "simulate": "Draw votes and their true labels from a known world.",
     "plan": "Say how many sequences are needed, by simulation.",
+    "reproduce": "Make the tables and figures of the paper.",
     "info": "Show versions, and what is in files of votes, models and labels.",
 }
 

@@ -5,6 +5,20 @@ models learn from them.
 """
 
 from dugong.experiments.recipe import EndModel, Facts, Material, Recipe, Size
+from dugong.experiments.reproducing import reproduce
+from dugong.experiments.tables import Drawing, Reproduction, Table
 from dugong.experiments.tasks import TASKS, find_recipe
 
-__all__ = ["TASKS", "EndModel", "Facts", "Material", "Recipe", "Size", "find_recipe"]
+__all__ = [
+    "TASKS",
+    "Drawing",
+    "EndModel",
+    "Facts",
+    "Material",
+    "Recipe",
+    "Reproduction",
+    "Size",
+    "Table",
+    "find_recipe",
+    "reproduce",
+]

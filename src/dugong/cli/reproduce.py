@@ -1,0 +1,59 @@
+"""`dugong reproduce`: the paper's tables and figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dugong.cli.output import emit, example, json_option, say
+
+WHAT = ("table1", "ablations", "priors", "simulations", "scaling", "timeline")
+
+
+@click.command(
+    "reproduce",
+    epilog=example(
+        "dugong reproduce table1 --quick",
+        "dugong reproduce table1 --task gait --task ehr --data DIR --quick",
+        "dugong reproduce simulations --quick",
+    ),
+)
+@click.argument("what", type=click.Choice(WHAT))
+@click.option("--task", "tasks", multiple=True, help="Only this task; may be repeated. Default: all of the table.")
+@click.option("--quick", is_flag=True, help="Little data and small networks: minutes instead of days.")
+@click.option(
+    "--estimator",
+    type=click.Choice(["centred", "sgd"]),
+    default="centred",
+    show_default=True,
+    help="Closed form, or the paper's gradient descent (extra torch).",
+)
+@click.option("--seeds", type=click.IntRange(min=1), help="How often all is repeated; default: 5, with --quick 3.")
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path),
+    help="Folder with real data; default: what DUGONG_DATA names. Absent data is a row that says so.",
+)
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    default="dugong-paper",
+    show_default=True,
+    help="Where tables, figures and finished cells are written.",
+)
+@click.option("--restart", is_flag=True, help="Compute everything anew instead of going on with what is there.")
+@click.option("--jobs", type=int, default=-1, show_default=True, help="Processes; -1 for one per core.")
+@click.option("--device", help="Of the networks, such as cuda; default: the processor.")
+@json_option
+def command(*, what: Any, tasks: tuple[str, ...], as_json: bool, **options: Any) -> None:
+    """Reproduce a table or figure of the paper: precision, recall and F1 beside the published figures.
+
+    Every finished number is kept in OUTPUT/cells, so an interrupted run goes on where it was. The paper's data is
+    restricted: tasks run on generated data of the same shape, and on real data where it is found.
+    """
+    from dugong.experiments import reproduce
+
+    made = reproduce(what, tasks=tasks, progress=say, **options)
+    emit({table.name: table.records for table in made.tables}, str(made), as_json=as_json)

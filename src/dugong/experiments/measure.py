@@ -1,0 +1,215 @@
+"""Measure methods on one task: fit the label model, train the end model, score both on the test part.
+
+In: a `Job`, one task with one seed and all methods that are asked for. Out: one `Cell` per method. Cells that are in
+the store are not computed again, and the raw data is only made when some cell is missing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+import numpy as np
+
+from dugong.exceptions import DugongError, LoaderError, MissingExtraError
+from dugong.experiments.case import Case, real, simulated, size_of
+from dugong.experiments.methods import Method, fit_labels
+from dugong.experiments.recipe import Recipe
+from dugong.experiments.store import Store, digest, library_digest, recipe_digest
+from dugong.experiments.tasks import find_recipe
+from dugong.experiments.training import end_model_probabilities, has_end_model
+from dugong.metrics import evaluate
+from dugong.types import FloatArray, Int8Array
+
+SCORES = ("precision", "recall", "f1")
+Scores = Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One task with one seed.
+
+    Attributes
+    ----------
+    task : str or Recipe
+    methods : tuple of Method
+    seed : int
+        Of the simulated data, of sampling, and of the weights.
+    quick : bool
+    data : Path or None
+        Folder with real data; None for simulated data.
+    real : bool
+    shares : tuple of float
+        Shares of the train part to use, one after the other.
+    device : str or None
+    store : Store
+    """
+
+    task: str | Recipe
+    methods: tuple[Method, ...]
+    seed: int
+    quick: bool
+    real: bool
+    data: Path | None
+    store: Store
+    shares: tuple[float, ...] = (1.0,)
+    device: str | None = None
+
+    @property
+    def recipe(self) -> Recipe:
+        """The recipe itself."""
+        return find_recipe(self.task) if isinstance(self.task, str) else self.task
+
+    @property
+    def title(self) -> str:
+        """How the job is called while it runs."""
+        name = self.task if isinstance(self.task, str) else self.task.name
+        return f"{name} ({'real' if self.real else 'simulated'} data), seed {self.seed}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """What one method reached.
+
+    Attributes
+    ----------
+    task, method : str
+    origin : str
+        "simulated", or the name of the real data.
+    seed : int
+    share : float
+        Of the train part.
+    n_train : int
+        Train sequences.
+    end : mapping or None
+        Precision, recall and F1 of the end model on the test part; None where there is none.
+    labels : mapping or None
+        The same of the label model's own labels on the test votes; None for traditional supervision.
+    problem : str
+        Why there are no numbers; empty if there are.
+    seconds : float
+        Processor time.
+    """
+
+    task: str
+    method: str
+    origin: str
+    seed: int
+    share: float = 1.0
+    n_train: int = 0
+    end: Scores | None = None
+    labels: Scores | None = None
+    problem: str = ""
+    seconds: float = 0.0
+
+
+def measure(job: Job) -> list[Cell]:
+    """All cells of a job; a cell that cannot be computed says why."""
+    recipe = job.recipe
+    with ExitStack() as stack:
+        try:
+            cases = _Cases(job, recipe, stack)
+        except LoaderError as error:
+            reason = str(error).partition("\n")[0].rstrip(".")
+            return [_absent(recipe, method, job.seed, reason) for method in job.methods]
+        return list(_cells(job, recipe, cases))
+
+
+def _cells(job: Job, recipe: Recipe, cases: _Cases) -> Iterator[Cell]:
+    for share in job.shares:
+        for method in job.methods:
+            settings = {**cases.settings, "seed": job.seed, "share": share, "method": _plain(method)}
+            name = f"{recipe.name}-{'real' if job.real else 'simulated'}-{method.name}-{job.seed}"
+            result = job.store.get(name, settings)
+            if result is None:
+                checkpoint = None if job.quick else job.store.path(name, settings).with_suffix(".pt")
+                case = cases.find().with_train_share(share)
+                result = _measured(case, method, job, checkpoint)
+                job.store.put(name, settings, result)
+            yield Cell(task=recipe.name, method=method.name, seed=job.seed, share=share, **result)
+
+
+def _plain(method: Method) -> dict[str, Any]:
+    """What a method does, whatever it is called in a table."""
+    settings = asdict(method)
+    del settings["name"]
+    return settings
+
+
+class _Cases:
+    """The case of a job, made when it is first needed; its settings are known before."""
+
+    def __init__(self, job: Job, recipe: Recipe, stack: ExitStack) -> None:
+        self._job, self._recipe, self._stack = job, recipe, stack
+        self._case = real(recipe, job.data, quick=job.quick) if job.real else None
+        size = asdict(size_of(recipe, quick=job.quick))
+        self.settings: dict[str, Any] = {
+            "task": recipe.name,
+            "data": size if self._case is None else content_digest(self._case),
+            "small": size["small"] if self._case is None else job.quick,
+            "recipe": recipe_digest(recipe),
+            "library": library_digest("case", "measure", "methods", "recipe", "tokens", "training"),
+        }
+
+    def find(self) -> Case:
+        """The case."""
+        if self._case is None:
+            job = self._job
+            self._case = self._stack.enter_context(simulated(self._recipe, quick=job.quick, seed=job.seed))
+        return self._case
+
+
+def content_digest(case: Case) -> str:
+    """Hash of votes, gold labels and parts."""
+    votes, material = case.all_votes, case.material
+    arrays = [votes.lengths, *votes.columns, *(material.gold[name] for name in material.sequences)]
+    content = [hashlib.sha256(np.ascontiguousarray(one).tobytes()).hexdigest() for one in arrays]
+    return digest([content, [material.parts[name] for name in material.sequences], material.origin])
+
+
+def _measured(case: Case, method: Method, job: Job, checkpoint: Path | None) -> dict[str, Any]:
+    """One cell as plain data."""
+    if job.store.fresh and checkpoint is not None:
+        checkpoint.unlink(missing_ok=True)
+    result: dict[str, Any] = {"origin": case.material.origin, "n_train": len(case.material.ids("train"))}
+    begin = process_time()
+    try:
+        result |= _scored(case, method, job, checkpoint)
+    except MissingExtraError:
+        raise
+    except DugongError as error:
+        result["problem"] = str(error).partition("\n")[0]
+    result["seconds"] = process_time() - begin
+    if checkpoint is not None:
+        checkpoint.unlink(missing_ok=True)
+    return result
+
+
+def _scored(case: Case, method: Method, job: Job, checkpoint: Path | None) -> dict[str, Any]:
+    model, train, test = fit_labels(method, case, job.seed), None, None
+    if model is not None:
+        train = model.predict_proba(case.votes("train"), case.resolution)
+        test = model.predict_proba(case.votes("test"), case.resolution)
+    gold = case.gold("test")
+    found: dict[str, Any] = {"labels": None if test is None else scores_of(test, gold), "end": None}
+    if has_end_model(case):
+        if checkpoint is not None:
+            checkpoint.parent.mkdir(parents=True, exist_ok=True)
+        said = end_model_probabilities(case, train, job.seed, device=job.device, checkpoint=checkpoint)
+        found["end"] = scores_of(said, gold)
+    return found
+
+
+def scores_of(probabilities: FloatArray, gold: Int8Array) -> dict[str, float]:
+    """Precision, recall and F1 of +1, undefined ones as 0: nothing was found."""
+    found = evaluate(probabilities, gold)
+    return {name: float(np.nan_to_num(found.value(name) or 0.0)) for name in SCORES}
+
+
+def _absent(recipe: Recipe, method: Method, seed: int, reason: str) -> Cell:
+    return Cell(task=recipe.name, method=method.name, origin="real", seed=seed, problem=reason)

@@ -1,0 +1,136 @@
+"""`reproduce`: the paper's tables and figures, from raw data to Markdown.
+
+In: the name of a table and how much of it is wanted. Out: a `Reproduction`. Work is cut into jobs (one task, one seed),
+which run in processes; every finished cell is kept in the store at once, so that a killed run goes on where it was.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from os import PathLike
+from pathlib import Path
+from typing import Literal, get_args
+
+from dugong.exceptions import DugongError
+from dugong.experiments import comparisons, methods
+from dugong.experiments.methods import Estimator
+from dugong.experiments.plan import Plan, make_jobs, run_jobs
+from dugong.experiments.recipe import Recipe
+from dugong.experiments.scaling import scale
+from dugong.experiments.simulations import simulate
+from dugong.experiments.store import Store
+from dugong.experiments.tables import Reproduction
+from dugong.experiments.tasks import TASKS, find_recipe
+from dugong.experiments.timeline import draw_timeline
+
+What = Literal["table1", "ablations", "priors", "simulations", "scaling", "timeline"]
+WHAT: tuple[What, ...] = get_args(What)
+SEEDS, QUICK_SEEDS = 5, 3
+
+TITLES = {
+    "table1": "End models under traditional supervision, majority vote, data programming and Dugong",
+    "ablations": "Dugong without parameter tying and without dependencies between votes",
+    "priors": "Dugong with a uniform prior, the dev set's and the user's",
+}
+_METHODS = {"table1": methods.TABLE1, "ablations": methods.ABLATIONS, "priors": methods.PRIORS}
+_PAIRS = {
+    "table1": (("Dugong", "TS"), ("Dugong", "MV"), ("Dugong", "DP"), ("DP", "MV")),
+    "ablations": (("Dugong", "without tying"), ("Dugong", "without dependencies")),
+    "priors": (("user prior", "uniform prior"), ("user prior", "dev prior")),
+}
+
+
+def reproduce(
+    what: What,
+    *,
+    tasks: Iterable[str | Recipe] | None = None,
+    quick: bool = False,
+    estimator: Estimator = "centred",
+    seeds: int | None = None,
+    data: str | PathLike[str] | None = None,
+    output: str | PathLike[str] = "dugong-paper",
+    restart: bool = False,
+    jobs: int = -1,
+    device: str | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Reproduction:
+    """Reproduce a table or figure of the paper, and write it as Markdown, CSV, PNG and SVG.
+
+    Parameters
+    ----------
+    what : {"table1", "ablations", "priors", "simulations", "scaling", "timeline"}
+    tasks : names of `TASKS`, or recipes of your own; optional
+        All tasks that the table has, by default.
+    quick : bool
+        Little data and small networks: minutes instead of days.
+    estimator : {"centred", "sgd"}
+        Of the label model: the closed form, or the paper's gradient descent (extra ``torch``).
+    seeds : int, optional
+        How often everything is repeated: 5 by default, 3 with `quick`. A seed decides the simulated data and the
+        first weights of the networks.
+    data : path, optional
+        Folder with real data, by default what the environment variable DUGONG_DATA names; data that is not there is a
+        row that says so.
+    output : path
+        Where tables and figures are written, and, in ``cells``, every finished number.
+    restart : bool
+        Compute everything anew, whatever is in ``cells``.
+    jobs : int
+        Processes; -1 for one per core.
+    device : str, optional
+        Of the networks, such as "cuda".
+    progress : function of a line of text, optional
+
+    Returns
+    -------
+    Reproduction
+        Prints as Markdown.
+    """
+    if what not in WHAT:
+        raise DugongError(f"{what!r} cannot be reproduced; there are {', '.join(WHAT)}.")
+    place = os.environ.get("DUGONG_DATA") if data is None else data
+    plan = Plan(
+        tasks=_read_tasks(tasks),
+        quick=quick,
+        estimator=estimator,
+        seeds=_read_seeds(seeds, quick=quick),
+        data=None if not place else Path(place),
+        store=Store(folder=Path(output) / "cells", fresh=restart),
+        jobs=jobs,
+        device=device,
+        tell=progress or (lambda _: None),
+    )
+    made = _make(what, plan)
+    for path in made.write(output):
+        plan.tell(f"wrote {path}")
+    return made
+
+
+def _read_tasks(tasks: Iterable[str | Recipe] | None) -> tuple[str | Recipe, ...]:
+    found = tuple(tasks or ())
+    for one in found:
+        if isinstance(one, str):
+            find_recipe(one)
+    return found
+
+
+def _read_seeds(seeds: int | None, *, quick: bool) -> int:
+    found = (QUICK_SEEDS if quick else SEEDS) if seeds is None else seeds
+    if found < 1:
+        raise DugongError(f"there must be at least one seed; found {found}.")
+    return found
+
+
+def _make(what: What, plan: Plan) -> Reproduction:
+    others = {"simulations": simulate, "scaling": scale, "timeline": draw_timeline}
+    return others[what](plan) if what in others else compare(what, plan)
+
+
+def compare(what: str, plan: Plan) -> Reproduction:
+    """Methods on tasks."""
+    chosen = methods.with_estimator(_METHODS[what], plan.estimator)
+    cells = run_jobs(plan, make_jobs(plan, plan.tasks or TASKS, chosen))
+    table = comparisons.comparison(what, TITLES[what], chosen, cells)
+    order = comparisons.orders(table, _PAIRS[what], name=f"{what}-differences", title="Differences in F1 points")
+    return Reproduction(name=what, tables=(table, order))

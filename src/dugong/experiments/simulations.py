@@ -1,0 +1,196 @@
+"""The paper's simulation figure: estimation error by n and tying, value of dependencies, run time against Gibbs.
+
+In: a `Plan`. Out: three tables and one figure with three panels. Worlds with known truth give the votes: errors are
+against the true tables, scores against the true labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from time import process_time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dugong.baselines import DataProgramming
+from dugong.experiments.measure import scores_of
+from dugong.experiments.plan import Plan
+from dugong.experiments.store import library_digest
+from dugong.experiments.tables import Drawing, Reproduction, Table, new_figure, percent, spread
+from dugong.model import LabelModel
+from dugong.types import FloatArray
+from dugong.worlds import World, lopsided, self_dependent
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Result = Mapping[str, float]
+SIZES, QUICK_SIZES = (100, 300, 1_000, 3_000, 10_000, 30_000), (100, 300, 1_000, 3_000, 10_000)
+REPEATS = (0.0, 0.3, 0.6, 0.9)
+N_SOURCES, N_REPEATING = 8, 5
+N_FOR_SCORES = 2_000
+TIMED = 10
+
+
+def simulate(plan: Plan) -> Reproduction:
+    """All three panels."""
+    sizes = QUICK_SIZES if plan.quick else SIZES
+    errors = [seed_cells(plan, "error", estimation_errors, n_sequences=n) for n in sizes]
+    gains = [seed_cells(plan, "dependencies", dependency_scores, repeat=repeat) for repeat in REPEATS]
+    times = [seed_cells(plan, "time", run_times, n_sequences=n) for n in sizes]
+    tables = (_error_table(sizes, errors), _gain_table(gains), _time_table(sizes, times))
+    drawing = Drawing(name="simulations", draw=lambda: _draw(tables))
+    return Reproduction(name="simulations", tables=tables, drawings=(drawing,))
+
+
+def seed_cells(plan: Plan, name: str, measure: Callable[..., Result], **settings: Any) -> list[Result]:
+    """One cell per seed, from the store where it is there."""
+    found: list[Result] = []
+    for seed in range(plan.seeds):
+        key = {**settings, "what": name, "seed": seed, "estimator": plan.estimator}
+        key["library"] = library_digest("simulations", "growth", "measure")
+        result = plan.store.get(f"simulation-{name}", key)
+        if result is None:
+            result = dict(measure(seed=seed, estimator=plan.estimator, **settings))
+            plan.store.put(f"simulation-{name}", key, result)
+        found.append(result)
+    plan.tell(f"{name}: {', '.join(f'{key} {value}' for key, value in settings.items())}")
+    return found
+
+
+# --- what is measured ------------------------------------------------------------------------------------------------
+def estimation_errors(*, n_sequences: int, seed: int, estimator: str) -> Result:
+    """Squared error of all P(vote | label), mean over positions, with and without tying."""
+    world = lopsided(N_SOURCES, seed)
+    votes, _ = world.sample(n_sequences, rng=seed)
+    model = LabelModel(prior=world.prior, dependencies=(), estimator=estimator)
+    tied = model.fit(votes).accuracies_
+    untied = model.set_params(sharing="task").fit(votes).accuracies_
+    return {"tied": squared_error(tied, world), "by position": squared_error(untied, world)}
+
+
+def squared_error(found: Mapping[str, FloatArray], world: World) -> float:
+    """Sum over sources and entries of a table; a mean over positions where there is a table for each."""
+    truth = world.accuracies(5)
+    return float(
+        sum(((np.atleast_3d(found[name].T).T - table) ** 2).sum((1, 2)).mean() for name, table in truth.items())
+    )
+
+
+def dependency_scores(*, repeat: float, seed: int, estimator: str) -> Result:
+    """F1 of labels where five of eight sources repeat their last vote with probability `repeat`."""
+    world = self_dependent(N_SOURCES, N_REPEATING, repeat, seed)
+    votes, labels = world.sample(N_FOR_SCORES, rng=seed)
+    gold = labels["element"]
+    scores = {}
+    for name, dependencies in (("modelled", world.dependencies), ("ignored", ())):
+        model = LabelModel(prior=world.prior, dependencies=dependencies, estimator=estimator).fit(votes)
+        scores[name] = scores_of(model.predict_proba(votes), gold)["f1"]
+    programming = DataProgramming(seed=seed, balance=_balance(world)).fit(votes)
+    return scores | {"data programming": scores_of(programming.predict_proba(votes), gold)["f1"]}
+
+
+def _balance(world: World) -> list[float]:
+    chances: list[float] = world.prior.joint_law([("element", 0)], 1).tolist()
+    return chances
+
+
+def run_times(*, n_sequences: int, seed: int, estimator: str) -> Result:
+    """Processor seconds of `fit` on the same votes, after a first run that compiles."""
+    world = lopsided(TIMED, seed)
+    votes, _ = world.sample(n_sequences, rng=seed)
+    model = LabelModel(prior=world.prior, dependencies=(), estimator=estimator, n_threads=1)
+    sampler = DataProgramming(seed=seed, balance=_balance(world))
+    warm, _ = world.sample(50, rng=seed)
+    model.fit(warm)
+    DataProgramming(n_epochs=1).fit(warm)
+    return {"ours": _seconds(lambda: model.fit(votes)), "Gibbs sampling": _seconds(lambda: sampler.fit(votes))}
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    begin = process_time()
+    work()
+    return process_time() - begin
+
+
+# --- how it is shown -------------------------------------------------------------------------------------------------
+def _records(column: str, keys: Sequence[Any], cells: Sequence[Sequence[Result]]) -> list[dict[str, Any]]:
+    """One record per key: mean and standard deviation over seeds of all that was measured."""
+    records = []
+    for key, results in zip(keys, cells, strict=True):
+        record: dict[str, Any] = {column: key}
+        for name in results[0]:
+            mean, sd = spread([result[name] for result in results])
+            record |= {name: mean, f"{name} sd": sd}
+        records.append(record)
+    return records
+
+
+def _error_table(sizes: Sequence[int], cells: Sequence[Sequence[Result]]) -> Table:
+    records = _records("n", sizes, cells)
+    rows = [{"n": f"{r['n']:,}", **{k: f"{r[k]:.2g}" for k in ("tied", "by position")}} for r in records]
+    title = (
+        "Squared estimation error of the accuracies by number of sequences, with one table per source or per position"
+    )
+    return Table(
+        name="simulations-error",
+        title=title,
+        columns=("n", "tied", "by position", "ratio"),
+        rows=tuple(
+            {**row, "ratio": f"{r['by position'] / r['tied']:.1f}"} for row, r in zip(rows, records, strict=True)
+        ),
+        records=tuple(records),
+    )
+
+
+def _gain_table(cells: Sequence[Sequence[Result]]) -> Table:
+    records = _records("repeat", REPEATS, cells)
+    names = ("modelled", "ignored", "data programming")
+    rows = [
+        {"P(a vote is repeated)": f"{r['repeat']:g}", **{k: percent(100 * r[k], 100 * r[f"{k} sd"]) for k in names}}
+        for r in records
+    ]
+    return Table(
+        name="simulations-dependencies",
+        title=f"F1 of labels, dependencies in time modelled or ignored ({N_REPEATING} of {N_SOURCES} sources repeat)",
+        columns=("P(a vote is repeated)", *names),
+        rows=tuple(rows),
+        records=tuple(records),
+    )
+
+
+def _time_table(sizes: Sequence[int], cells: Sequence[Sequence[Result]]) -> Table:
+    records = _records("n", sizes, cells)
+    rows = [
+        {
+            "n": f"{r['n']:,}",
+            "ours, s": f"{r['ours']:.4f}",
+            "Gibbs sampling, s": f"{r['Gibbs sampling']:.2f}",
+            "times": f"{r['Gibbs sampling'] / r['ours']:.0f}",
+        }
+        for r in records
+    ]
+    return Table(
+        name="simulations-time",
+        title=f"Processor time of fitting, {TIMED} sources, T = 5: this library against its own compiled Gibbs sampler",
+        columns=("n", "ours, s", "Gibbs sampling, s", "times"),
+        rows=tuple(rows),
+        records=tuple(records),
+    )
+
+
+def _draw(tables: Sequence[Table]) -> Figure:
+    figure, axes = new_figure(3)
+    panels = (
+        ("n", ("tied", "by position"), "sequences n", "squared error"),
+        ("repeat", ("modelled", "ignored", "data programming"), "P(a vote is repeated)", "F1 of labels"),
+        ("n", ("ours", "Gibbs sampling"), "sequences n", "processor seconds"),
+    )
+    for ax, table, (key, names, x, y) in zip(axes, tables, panels, strict=True):
+        for name in names:
+            ax.plot([r[key] for r in table.records], [r[name] for r in table.records], marker="o", label=name)
+        ax.set(xlabel=x, ylabel=y)
+        if key == "n":
+            ax.set(xscale="log", yscale="log")
+        ax.legend(frameon=False)
+    return figure

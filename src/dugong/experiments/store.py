@@ -1,0 +1,116 @@
+"""Results on disk, by the content of what led to them: one small JSON file per cell of a table.
+
+The key of a cell is a hash of its settings, of the code of its recipe and of the library, and of the versions of what
+computes. A run that was killed goes on with the cells that are there; a changed recipe or estimator makes new cells.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import dugong
+from dugong.experiments.recipe import Recipe
+from dugong.experiments.tasks import TASKS
+from dugong.votes.io import write_atomically
+
+# What decides a number: the stages below the experiments; the files of the experiments are named by their users.
+_STAGES = (
+    *("baselines", "endmodels", "estimate", "graph", "infer", "metrics"),
+    *("moments", "priors", "sources", "tasks", "votes", "worlds"),
+)
+_PACKAGES = ("numpy", "scikit-learn", "scipy", "torch")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Store:
+    """A folder of finished cells.
+
+    Attributes
+    ----------
+    folder : Path
+    fresh : bool
+        Whether what is there is ignored (and replaced).
+    """
+
+    folder: Path
+    fresh: bool = False
+
+    def get(self, name: str, settings: Mapping[str, Any]) -> dict[str, Any] | None:
+        """What was found for these settings, or None."""
+        path = self.path(name, settings)
+        if self.fresh or not path.is_file():
+            return None
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        result: dict[str, Any] = stored["result"]
+        return result
+
+    def put(self, name: str, settings: Mapping[str, Any], result: Mapping[str, Any]) -> None:
+        """Keep a result; the file appears when it is complete."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        text = json.dumps({"settings": settings, "result": result}, indent=1)
+        write_atomically(self.path(name, settings), lambda handle: handle.write(text.encode()))
+
+    def path(self, name: str, settings: Mapping[str, Any]) -> Path:
+        """Where a cell is kept; `name` is for people, the hash behind it decides."""
+        return self.folder / f"{name.replace(' ', '_')}-{digest(settings)[:20]}.json"
+
+
+def digest(value: Any) -> str:
+    """Hash of plain data."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+@cache
+def library_digest(*files: str) -> str:
+    """Hash of the code that numbers depend on, and of the versions of the packages below it.
+
+    Parameters
+    ----------
+    *files : names of files of the experiments that compute them, without ``.py``
+    """
+    root = Path(dugong.__file__).parent
+    code = [root / "model.py", *(root / "experiments" / f"{name}.py" for name in files)]
+    code += [path for stage in _STAGES for path in (root / stage).rglob("*.py")]
+    return digest([dugong.__version__, _versions(), *(_file_digest(path) for path in sorted(code))])
+
+
+def recipe_digest(recipe: Recipe) -> str:
+    """Hash of the code of a recipe: the files of its functions, and of what its folder holds beside other recipes."""
+    files = {Path(inspect.getsourcefile(part) or "") for part in _functions(recipe)}
+    for folder in {path.parent for path in files}:
+        files |= {path for path in folder.glob("*.py") if _is_shared(path, folder)}
+    return digest([_file_digest(path) for path in sorted(files)])
+
+
+def _functions(recipe: Recipe) -> list[Any]:
+    found: list[Any] = [recipe.generate, recipe.user_prior, *(one.__wrapped__ for one in recipe.sources)]
+    if recipe.end_model is not None:
+        found += [recipe.end_model.network, recipe.end_model.inputs]
+    return [one for one in found if inspect.isfunction(one)]
+
+
+def _is_shared(path: Path, folder: Path) -> bool:
+    """Helpers of our own recipes; elsewhere only the files that were named."""
+    return folder == Path(__file__).parent / "tasks" and path.stem not in TASKS
+
+
+def _file_digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _versions() -> list[str]:
+    found = []
+    for name in _PACKAGES:
+        try:
+            found.append(f"{name} {metadata.version(name)}")
+        except metadata.PackageNotFoundError:
+            found.append(f"{name} none")
+    return found

@@ -1,0 +1,97 @@
+"""End models of a case: examples of a part, training under one method, predictions for the test part.
+
+In: a `Case` and labels of its train part (or none: then the gold labels of the dev part are all there is). Out:
+probabilities for every example of the test part. The dev part chooses the epoch, as in the paper.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dugong.experiments.case import Case
+from dugong.experiments.recipe import EndModel, Part
+from dugong.experiments.tokens import classify_tokens
+from dugong.types import AnyArray, FloatArray
+
+# Larger inputs are computed when they are needed, sequence by sequence.
+_IN_MEMORY = 1 << 30
+
+
+def has_end_model(case: Case) -> bool:
+    """Whether there is one: the recipe's, or the classifier of tokens on real text."""
+    if case.recipe.end_model is not None:
+        return True
+    if case.material.origin == "simulated":
+        return False
+    first = next((raw[0] for raw in case.material.sequences.values() if len(raw)), None)
+    return isinstance(first, str)
+
+
+def end_model_probabilities(
+    case: Case, labels: FloatArray | None, seed: int, *, device: str | None = None, checkpoint: Path | None = None
+) -> FloatArray:
+    """Train on labels of the train part (None: on gold of the dev part); P(class) on the test part, (n, 2)."""
+    model = case.recipe.end_model
+    if model is None:
+        return classify_tokens(case, labels, seed)
+    import torch
+
+    from dugong.endmodels import predict, train
+
+    options = {**model.options, **(model.small_options if case.small else {})}
+    dev = (examples(case, model, "dev"), case.gold("dev"))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = model.network(case.small)
+    shared: dict[str, Any] = {"seed": seed, "device": device, "checkpoint": checkpoint, "classes": (-1, 1)}
+    if labels is None:
+        options["epochs"] = _as_many_steps(case, options)
+        options.pop("patience", None)
+        trained = train(network, dev[0], dev[1], **shared, **options)
+    else:
+        trained = train(network, examples(case, model, "train"), labels, dev=dev, **shared, **options)
+    size = int(options.get("batch_size", 32))
+    return predict(trained.model, examples(case, model, "test"), batch_size=max(size, 32))
+
+
+def _as_many_steps(case: Case, options: dict[str, Any]) -> int:
+    """Epochs on the few dev examples with as many steps as the given ones on the train part."""
+    ratio = len(case.gold("train")) / max(len(case.gold("dev")), 1)
+    return max(1, round(int(options.get("epochs", 20)) * max(ratio, 1.0)))
+
+
+def examples(case: Case, model: EndModel, part: Part) -> Any:
+    """Inputs of the end model, one row per example, in the order of the labels."""
+    rows = Rows(case, model, part)
+    first = rows[0]
+    return rows.stacked() if first.nbytes * len(rows) <= _IN_MEMORY else rows
+
+
+class Rows:
+    """Examples by number; each is computed from its raw sequence when it is asked for."""
+
+    def __init__(self, case: Case, model: EndModel, part: Part) -> None:
+        self._raw = case.raw(part)
+        self._model, self._small = model, case.small
+        self._whole = model.unit == "sequence"
+        lengths = [1 if self._whole else len(raw) for raw in self._raw]
+        self._owners = np.repeat(np.arange(len(lengths)), lengths)
+        self._places = np.arange(len(self._owners)) - np.repeat(np.cumsum([0, *lengths])[:-1], lengths)
+
+    def __len__(self) -> int:
+        return len(self._owners)
+
+    def __getitem__(self, row: int) -> AnyArray:
+        found = self._inputs(self._raw[self._owners[row]])
+        return np.asarray(found if self._whole else found[self._places[row]])
+
+    def _inputs(self, raw: Any) -> AnyArray:
+        return np.asarray(self._model.inputs(raw, self._small), dtype=np.float32)
+
+    def stacked(self) -> AnyArray:
+        """All of them as one array."""
+        parts = [self._inputs(raw) for raw in self._raw]
+        return np.stack(parts) if self._whole else np.concatenate(parts)
