@@ -85,13 +85,15 @@ def _equations_of(
     n_rows, n_positions = tables.shape[:2]
     shape = (n_rows, n_positions, N_INDICATORS, N_INDICATORS)
     covariance, variance = covariances(tables.reshape(-1, *tables.shape[2:]))
+    where = {info.name: info.resolution for info in moments.sources}
+    names = dict.fromkeys(name for row, _ in found for name in row.sources)
+    places = {name: _places(unknowns, design.key(name), n_positions) for name in names}
     left, right, scale = [], [], []
     for row, _ in found:
         first, second = row.sources
-        left.append(_places(unknowns, design.key(first), n_positions))
-        right.append(_places(unknowns, design.key(second), n_positions))
-        hidden = laws.pair(row, moments.resolution(first), moments.resolution(second))
-        scale.append(hidden.covariance[:n_positions])
+        left.append(places[first])
+        right.append(places[second])
+        scale.append(laws.pair(row, where[first], where[second]).covariance[:n_positions])
     return (
         np.broadcast_to(np.stack(left)[:, :, :, np.newaxis], shape).reshape(-1),
         np.broadcast_to(np.stack(right)[:, :, np.newaxis, :], shape).reshape(-1),

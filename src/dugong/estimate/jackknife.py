@@ -8,7 +8,7 @@ size, so the weighted form is used (Busing, Meijer and van der Leeden 1999); gro
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from dugong.estimate.replicate_pairs import PairReplicates
 from dugong.estimate.replicates import left_out, replicate_slopes
 from dugong.estimate.slopes import Slopes
 from dugong.moments import Moments, Row, Slot
+from dugong.tasks import Resolution
 from dugong.types import FloatArray, IntArray
 
 __all__ = ["StandardErrors", "jackknife"]
@@ -142,6 +143,7 @@ class _Replicates:
     slopes: Slopes
     accuracies: Mapping[str, FloatArray]
     groups: IntArray
+    _known_means: dict[tuple[Resolution, bool], FloatArray] = field(default_factory=dict)
 
     def tables(self) -> Iterable[RawTables]:
         """Tables of one replicate after the other; what can be is done for all replicates at once."""
@@ -185,6 +187,14 @@ class _Replicates:
             accuracies=self.accuracies,
         )
 
+    def _means(self, where: Resolution, *, by_position: bool) -> FloatArray:
+        """E[y] in every replicate, (n_groups or 1, positions or 1), found once for all sources of a resolution."""
+        key = (where, by_position)
+        if key not in self._known_means:
+            laws = self.laws[:1] if all(law is self.laws[0] for law in self.laws) else self.laws
+            self._known_means[key] = np.stack([law.mean(where, by_position=by_position) for law in laws])
+        return self._known_means[key]
+
     def _single(self, name: str, beta: FloatArray) -> FloatArray:
         """P(vote | label) of one source in every replicate, (n_groups, positions or 1, 2, C)."""
         design, by_position = self.design, self.design.levels[name] == "task"
@@ -202,6 +212,6 @@ class _Replicates:
         slope[..., :N_INDICATORS] = own
         slope[..., N_INDICATORS] = -own.sum(axis=2)
         where = design.info(name).resolution
-        mean = np.stack([law.mean(where, by_position=by_position)[: votes.shape[1]] for law in self.laws])
+        mean = self._means(where, by_position=by_position)[:, : votes.shape[1]]
         shift = np.array([-1.0, 1.0]) - mean[:, :, np.newaxis]
         return np.asarray(votes[:, :, np.newaxis, :] + slope[:, :, np.newaxis, :] * shift[:, :, :, np.newaxis])

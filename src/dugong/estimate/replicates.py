@@ -35,15 +35,14 @@ def replicate_slopes(
         touched = stage.solved[equations.left] | stage.solved[equations.right]
         usable = touched & member[equations.left] & member[equations.right]
         usable &= (equations.scale != 0) & (equations.variance > 0)
-        for place in range(len(groups)):
-            chosen = Equations(
-                left=equations.left[usable],
-                right=equations.right[usable],
-                value=values[place, usable],
-                scale=scales[place, usable],
-                variance=variances[place, usable],
-            )
-            beta[place] = _solve(chosen, beta[place], stage)
+        chosen = Equations(
+            left=equations.left[usable],
+            right=equations.right[usable],
+            value=values[:, usable],
+            scale=scales[:, usable],
+            variance=variances[:, usable],
+        )
+        beta = _solve(chosen, beta, stage)
     return beta
 
 
@@ -72,34 +71,50 @@ def _scales(moments: Moments, laws: Sequence[Laws], origins: list[Row], equation
     """Cov(y, y') of every equation under the laws of every replicate, (n_groups, n_equations)."""
     if all(law is laws[0] for law in laws):
         return np.broadcast_to(equations.scale, (len(laws), len(equations.scale)))
+    where = {info.name: info.resolution for info in moments.sources}
+    known: dict[tuple[object, ...], FloatArray] = {}  # most rows ask for the same covariance
     parts = []
     for row, same in groupby(origins):
         size = len(list(same)) // N_INDICATORS**2
-        where = [moments.resolution(name) for name in row.sources]
-        found = np.stack([law.pair(row, where[0], where[1]).covariance[:size] for law in laws])
-        parts.append(np.repeat(found, N_INDICATORS**2, axis=1))
+        first, second = (where[name] for name in row.sources)
+        key = (row.relation, first, second, row.slots[1].offset - row.slots[0].offset, row.by_position, size)
+        if key not in known:
+            found = np.stack([law.pair(row, first, second).covariance[:size] for law in laws])
+            known[key] = np.repeat(found, N_INDICATORS**2, axis=1)
+        parts.append(known[key])
     return np.concatenate(parts, axis=1)
 
 
 def _solve(equations: Equations, beta: FloatArray, stage: SolvedStage) -> FloatArray:
-    """A few Gauss-Newton steps on ``value = scale * beta[left] * beta[right]`` for the unknowns of a stage."""
+    """A few Gauss-Newton steps on ``value = scale * beta[left] * beta[right]`` for the unknowns of a stage.
+
+    All replicates at once: values, scales and variances are (n_groups, n_equations), `beta` (n_groups, n_unknowns).
+    """
     columns = np.flatnonzero(stage.solved)
-    place = np.full(len(beta), len(columns))
+    place = np.full(beta.shape[1], len(columns))
     place[columns] = np.arange(len(columns))
     weight = np.divide(1.0, equations.variance, out=np.zeros_like(equations.variance), where=equations.variance > 0)
     left, right, size = place[equations.left], place[equations.right], len(columns) + 1
+    diagonal = np.arange(size)
     beta = beta.copy()
     for _ in range(_STEPS):
-        by_left = equations.scale * beta[equations.right]
-        by_right = equations.scale * beta[equations.left]
-        residual = equations.value - by_left * beta[equations.left]
-        gradient = np.bincount(left, weight * by_left * residual, size)
-        gradient += np.bincount(right, weight * by_right * residual, size)
-        cross = np.bincount(left * size + right, weight * by_left * by_right, size * size).reshape(size, size)
-        normal: FloatArray = np.asarray(cross + cross.T, dtype=np.float64)
-        normal[np.diag_indices(size)] += np.bincount(left, weight * by_left**2, size)
-        normal[np.diag_indices(size)] += np.bincount(right, weight * by_right**2, size)
-        inner = normal[:-1, :-1]
-        inner[np.diag_indices(size - 1)] += 1e-12 * max(float(inner.max(initial=0.0)), 1e-300)
-        beta[columns] += np.linalg.solve(inner, gradient[:-1])
+        by_left = equations.scale * beta[:, equations.right]
+        by_right = equations.scale * beta[:, equations.left]
+        residual = equations.value - by_left * beta[:, equations.left]
+        gradient = _sums(left, weight * by_left * residual, size)
+        gradient += _sums(right, weight * by_right * residual, size)
+        cross = _sums(left * size + right, weight * by_left * by_right, size * size).reshape(-1, size, size)
+        normal = cross + cross.transpose(0, 2, 1)
+        normal[:, diagonal, diagonal] += _sums(left, weight * by_left**2, size)
+        normal[:, diagonal, diagonal] += _sums(right, weight * by_right**2, size)
+        inner = normal[:, :-1, :-1]
+        ridge = 1e-12 * np.maximum(inner.max(axis=(1, 2), initial=0.0), 1e-300)
+        inner[:, diagonal[:-1], diagonal[:-1]] += ridge[:, np.newaxis]
+        beta[:, columns] += np.linalg.solve(inner, gradient[:, :-1, np.newaxis])[:, :, 0]
     return beta
+
+
+def _sums(places: IntArray, values: FloatArray, size: int) -> FloatArray:
+    """Sums of the values by place, for every row of `values`; shape (n_rows, size)."""
+    rows = np.arange(len(values))[:, np.newaxis] * size
+    return np.bincount((rows + places).reshape(-1), values.reshape(-1), len(values) * size).reshape(-1, size)

@@ -63,9 +63,10 @@ class RowGraph:
         for name, extra in rows.items():
             if not extra and edges:
                 continue
+            sizes: dict[tuple[object, ...], FloatArray] = {}  # most rows ask for the same covariance
             for row in extra:
                 if valid_pair(independence, row, design.levels) and _counted(row, moments):
-                    edges += _edges(design, laws, row, grouped)
+                    edges += _edges(design, laws, row, grouped, sizes)
             for node in _settled(nodes, edges, {n for n in nodes if stage[n] is not None}):
                 stage[node] = stage[node] or name
         rank, condition = _spectrum(nodes, edges, given)
@@ -134,21 +135,32 @@ def _nodes(design: Design, shapes: Shapes, moments: Moments | None) -> Iterable[
 def _varies(design: Design, moments: Moments | None, name: str) -> bool:
     """Whether a source says different things; one that does not has no slope to be found."""
     row = Row(slots=(Slot(name),), by_position=design.levels[name] == "task")
-    if moments is None or row not in moments.plan.rows:
+    if moments is None or row not in moments.plan:
         return True
     votes = moments.table(row).reshape(-1, moments.table(row).shape[-1]).sum(axis=0)
     return int((votes > 0).sum()) > 1
 
 
 def _counted(row: Row, moments: Moments | None) -> bool:
-    return moments is None or row not in moments.plan.rows or bool(moments.table(row).any())
+    return moments is None or row not in moments.plan or bool(moments.table(row).any())
 
 
-def _edges(design: Design, laws: Laws | None, row: Row, nodes: Mapping[str, list[Node]]) -> Iterable[tuple[Node, Node]]:
+def _edges(
+    design: Design,
+    laws: Laws | None,
+    row: Row,
+    nodes: Mapping[str, list[Node]],
+    sizes: dict[tuple[object, ...], FloatArray],
+) -> Iterable[tuple[Node, Node]]:
     first, second = (nodes.get(design.key(name), []) for name in row.sources)
     if not first or not second:
         return
-    for position, size in enumerate(_covariance_sizes(design, laws, row, max(len(first), len(second)))):
+    where = tuple(design.info(name).resolution for name in row.sources)
+    longest = max(len(first), len(second))
+    key = (row.relation, where, row.slots[1].offset - row.slots[0].offset, row.by_position, longest)
+    if key not in sizes:
+        sizes[key] = _covariance_sizes(design, laws, row, longest)
+    for position, size in enumerate(sizes[key]):
         if size > _NOTHING:
             yield first[min(position, len(first) - 1)], second[min(position, len(second) - 1)]
 

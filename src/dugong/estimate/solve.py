@@ -11,8 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree
 
 from dugong.types import AnyArray, BoolArray, FloatArray, IntArray
 
@@ -92,37 +90,51 @@ def _log_start(equations: Equations, beta: FloatArray, free: BoolArray) -> tuple
 
 def _with_signs(equations: Equations, beta: FloatArray, free: BoolArray) -> FloatArray:
     """Signs along a spanning forest of the strongest equations; fixed entries keep theirs."""
-    n = len(beta)
-    strength = np.abs(equations.value) / np.sqrt(equations.variance)
     agree = np.sign(equations.value * equations.scale)
-    useful = (equations.left != equations.right) & (agree != 0)
-    left, right = equations.left[useful], equations.right[useful]
-    low, high = np.minimum(left, right), np.maximum(left, right)
-    order = np.lexsort((-strength[useful], high, low))
-    first = np.ones(len(order), dtype=np.bool_)
-    first[1:] = (low[order][1:] != low[order][:-1]) | (high[order][1:] != high[order][:-1])
-    order = order[first]
-    # Fixed entries hang on one extra node, so that all of them start from their own known sign.
-    fixed = np.flatnonzero(~free)
-    rows = np.concatenate([low[order], fixed])
-    columns = np.concatenate([high[order], np.full(len(fixed), n)])
-    costs = np.concatenate([1.0 / (1e-12 + strength[useful][order]), np.full(len(fixed), 1e-15)])
-    relations = np.concatenate([agree[useful][order], np.where(beta[fixed] < 0, -1.0, 1.0)])
-    tree = minimum_spanning_tree(coo_matrix((costs, (rows, columns)), shape=(n + 1, n + 1)).tocsr())
-    relation = coo_matrix((relations, (rows, columns)), shape=(n + 1, n + 1)).tocsr()
-    relation = relation + relation.T
-    signs = np.zeros(n + 1)
-    roots = [n] if len(fixed) else []
-    _, labels = connected_components(tree, directed=False)
-    roots += [int(np.flatnonzero(labels == label)[0]) for label in range(labels.max() + 1)]
-    for root in roots:
-        if signs[root] != 0:
-            continue
-        signs[root] = 1.0
-        nodes, parents = breadth_first_order(tree, root, directed=False)
-        for node in nodes[1:]:
-            signs[node] = signs[parents[node]] * relation[parents[node], node]
-    return np.where(free, np.abs(beta) * np.where(signs[:n] == 0, 1.0, signs[:n]), beta)
+    useful = np.flatnonzero((equations.left != equations.right) & (agree != 0))
+    strength = np.abs(equations.value[useful]) / np.sqrt(equations.variance[useful])
+    order = useful[np.argsort(-strength, kind="stable")]
+    signs = _Signs(len(beta))
+    for entry in np.flatnonzero(~free).tolist():
+        signs.join(entry, signs.fixed, -1.0 if beta[entry] < 0 else 1.0)
+    pairs = zip(equations.left[order].tolist(), equations.right[order].tolist(), agree[order].tolist(), strict=True)
+    for left, right, sign in pairs:
+        signs.join(left, right, sign)
+    found = np.array([signs.find(entry)[1] for entry in range(len(beta))])
+    return np.where(free, np.abs(beta) * found, beta)
+
+
+class _Signs:
+    """Groups of entries whose signs are known relative to each other; later news that disagree are ignored.
+
+    One more entry, `fixed`, stands for all whose sign is known; a group is named by it, or else by its first entry.
+    """
+
+    def __init__(self, n_entries: int) -> None:
+        self.fixed = n_entries
+        self.parent = list(range(n_entries + 1))
+        self.sign = [1.0] * (n_entries + 1)
+
+    def find(self, entry: int) -> tuple[int, float]:
+        """Name of the group of an entry, and its sign relative to that."""
+        path, root = [], entry
+        while self.parent[root] != root:
+            path.append(root)
+            root = self.parent[root]
+        sign = 1.0
+        for one in reversed(path):
+            sign *= self.sign[one]
+            self.parent[one], self.sign[one] = root, sign
+        return root, sign
+
+    def join(self, first: int, second: int, sign: float) -> None:
+        """Note that two entries have the same sign (1) or opposite ones (-1), unless that is known already."""
+        (a, sign_a), (b, sign_b) = self.find(first), self.find(second)
+        if a == b:
+            return
+        if b != self.fixed and (a == self.fixed or a < b):
+            a, b = b, a
+        self.parent[a], self.sign[a] = b, sign_a * sign_b * sign
 
 
 def _gauss_newton(equations: Equations, beta: FloatArray, free: BoolArray) -> FloatArray:

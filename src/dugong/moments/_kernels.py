@@ -8,51 +8,121 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
+from numba.np import arrayobj
 
 from dugong.types import AnyArray, Int8Array, IntArray
+
+_array_of: Any = arrayobj.make_array
+
+
+def _load_word(typing_context: Any, column: Any, start: Any) -> Any:  # noqa: ARG001  the signature is Numba's
+    """Eight bytes of an array from any place on, as one 64-bit word."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = _array_of(signature.args[0])(context, builder, arguments[0])
+        place = builder.gep(array.data, [arguments[1]])
+        return builder.load(builder.bitcast(place, ir.IntType(64).as_pointer()), align=1)
+
+    return types.uint64(column, types.int64), generate
+
+
+def _store_word(typing_context: Any, column: Any, start: Any, word: Any) -> Any:  # noqa: ARG001
+    """Write one 64-bit word over eight bytes of an array, from any place on."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = _array_of(signature.args[0])(context, builder, arguments[0])
+        place = builder.gep(array.data, [arguments[1]])
+        builder.store(arguments[2], builder.bitcast(place, ir.IntType(64).as_pointer()), align=1)
+        return context.get_dummy_value()
+
+    return types.void(column, types.int64, types.uint64), generate
+
+
+_word_at: Any = intrinsic(_load_word)
+_set_word: Any = intrinsic(_store_word)
 
 
 @njit(cache=True, nogil=True)
 def hash_sequences(column: Int8Array, offsets: IntArray, hashes: AnyArray) -> None:
-    """Fold the votes of one source into the running hash of every sequence."""
-    for i in range(len(offsets) - 1):
-        value = np.uint64(offsets[i + 1] - offsets[i])
-        for t in range(offsets[i], offsets[i + 1]):
-            value = (value << np.uint64(5)) - value + np.uint64(column[t] & 0xFF)
-        value = (value ^ hashes[i]) * np.uint64(0x9E3779B97F4A7C15)
-        hashes[i] = value ^ (value >> np.uint64(29))
+    """Fold the votes of one source into the running hash of every sequence, eight votes at a time."""
+    mixer, eight = np.uint64(0x9E3779B97F4A7C15), np.uint64(8)
+    for i in range(len(hashes)):
+        t, end = offsets[i], offsets[i + 1]
+        value = hashes[i] ^ np.uint64(end - t)
+        while t < end:
+            if t + 8 <= len(column):
+                word = _word_at(column, t)
+                if end - t < 8:
+                    word &= (np.uint64(1) << (eight * np.uint64(end - t))) - np.uint64(1)
+            else:
+                word = np.uint64(0)
+                for place in range(end - t):
+                    word |= np.uint64(column[t + place] & 0xFF) << (eight * np.uint64(place))
+            value = (value ^ word) * mixer
+            value ^= value >> np.uint64(32)
+            t += 8
+        hashes[i] = value
 
 
 @njit(cache=True, nogil=True)
-def spread_duplicates(hashes: AnyArray, n_places: int, n_groups: int) -> AnyArray:
+def spread_duplicates(
+    hashes: AnyArray, share: int, n_shares: int, n_places: int, n_groups: int, sorted_: AnyArray, groups: IntArray
+) -> None:
     """Group of every sequence, drawn by its content and its number among the copies of that content.
 
     The copies of a content go to groups as independent draws would, whichever of them comes first. Of the places that
-    are drawn from, the first are groups 1, 2, ...; all others are group 0.
+    are drawn from, the first are groups 1, 2, ...; all others are group 0. Contents are divided into shares, and those
+    of one share into parts whose table of copies stays in the cache; `sorted_` is room for one number per sequence.
     """
-    # A slot of the table holds the upper 36 bits of a hash and how many copies were seen.
+    mixer, n = np.uint64(0xD6E8FEB86659FD93), len(hashes)
+    # A number of the sorted list holds the upper bits of a hash, which stand for the content, and the sequence.
+    index_bits, part_bits = 1, 0
+    while n >> index_bits:
+        index_bits += 1
+    part_bits = min(max(index_bits - 11, 0), 10)
+    low, to_part = np.uint64(index_bits), np.uint64(63 - part_bits)
+    mask = (np.uint64(1) << low) - np.uint64(1)
+    begins = np.zeros((1 << part_bits) + 1, dtype=np.int64)
+    for i in range(n):
+        value = hashes[i] * mixer
+        if int((value & np.uint64(0xFFFF)) * np.uint64(n_shares) >> np.uint64(16)) == share:
+            begins[(value >> np.uint64(1) >> to_part) + 1] += 1
+    largest = 0
+    for part in range(1 << part_bits):
+        largest = max(largest, begins[part + 1])
+        begins[part + 1] += begins[part]
+    for i in range(n):
+        value = hashes[i] * mixer
+        if int((value & np.uint64(0xFFFF)) * np.uint64(n_shares) >> np.uint64(16)) == share:
+            part = value >> np.uint64(1) >> to_part
+            sorted_[begins[part]] = (value & ~mask) | np.uint64(i)
+            begins[part] += 1
     size = 16
-    while size < 2 * len(hashes):
+    while size < 2 * largest:
         size *= 2
-    mask, shift = np.uint64(size - 1), np.uint64(28)
-    slots = np.zeros(size, dtype=np.uint64)
-    groups = np.empty(len(hashes), dtype=np.int32)
-    for i in range(len(hashes)):
-        value = hashes[i] * np.uint64(0xD6E8FEB86659FD93)
-        value ^= value >> np.uint64(32)
-        place = value & mask
-        while slots[place] != 0 and slots[place] >> shift != value >> shift:
-            place = (place + np.uint64(1)) & mask
-        if slots[place] == 0:
-            slots[place] = (value >> shift) << shift
-        number = slots[place] & np.uint64(0xFFFFFFF)
-        slots[place] += np.uint64(1)
-        drawn = (value ^ (number * np.uint64(0x9E3779B97F4A7C15))) * np.uint64(0xD6E8FEB86659FD93)
-        group = np.int32(((drawn >> np.uint64(32)) * np.uint64(n_places)) >> np.uint64(32))
-        groups[i] = group + 1 if group < n_groups else 0
-    return groups
+    contents, copies = np.empty(size, dtype=np.uint64), np.empty(size, dtype=np.uint32)
+    begin = 0
+    for part in range(1 << part_bits):
+        end = begins[part]
+        size = 16
+        while size < 2 * (end - begin):
+            size *= 2
+        for place in range(size):
+            copies[place] = 0
+        for k in range(begin, end):
+            content = sorted_[k] >> low
+            spot = ((content * mixer) >> np.uint64(32)) & np.uint64(size - 1)
+            while copies[spot] != 0 and contents[spot] != content:
+                spot = (spot + np.uint64(1)) & np.uint64(size - 1)
+            contents[spot] = content
+            drawn = ((content << low) ^ (np.uint64(copies[spot]) * np.uint64(0x9E3779B97F4A7C15))) * mixer
+            copies[spot] += np.uint32(1)
+            group = int(((drawn >> np.uint64(32)) * np.uint64(n_places)) >> np.uint64(32))
+            groups[sorted_[k] & mask] = group + 1 if group < n_groups else 0
+        begin = end
 
 
 @njit(cache=True, nogil=True)
@@ -190,8 +260,17 @@ def count_packed_pairs(
 
 @njit(cache=True, nogil=True)
 def gather_runs(column: Int8Array, starts: IntArray, stops: IntArray, targets: IntArray, gathered: Int8Array) -> None:
-    """Copy the votes of some runs of tasks, each to its target place."""
+    """Copy the votes of some runs of tasks, each to its target place.
+
+    Short runs are copied as one word whose other bytes say "not asked"; the next run of the group is written over
+    them, and seven bytes after the last run of every group belong to nobody.
+    """
+    unasked, eight = np.uint64(0x8080808080808080), np.uint64(8)
     for i in range(len(starts)):
-        shift = targets[i] - starts[i]
-        for t in range(starts[i], stops[i]):
-            gathered[shift + t] = column[t]
+        begin, size, target = starts[i], stops[i] - starts[i], targets[i]
+        if size < 8 and begin + 8 <= len(column):
+            kept = (np.uint64(1) << (eight * np.uint64(size))) - np.uint64(1)
+            _set_word(gathered, target, (_word_at(column, begin) & kept) | (unasked & ~kept))
+        else:
+            for t in range(size):
+                gathered[target + t] = column[begin + t]

@@ -40,6 +40,9 @@ class _Reader:
 
     def __init__(self, votes: Votes, grouping: Grouping) -> None:
         self.votes, self.grouping = votes, grouping
+        self.places = {
+            info.name: (info.resolution, column) for info, column in zip(votes.sources, votes.columns, strict=True)
+        }
         self.blocked = bool((grouping.blocks > 1).any())
         self.has_rest = bool((grouping.base == 0).any())
         self.element_offsets = votes.layout("element").offsets
@@ -54,14 +57,16 @@ class _Reader:
         return _Resolved(layout=layout, keys=keys, n_columns=n_classes + 1 + partial)
 
     def resolution(self, source: str) -> Resolution:
-        return self.votes.sources[self.votes.index(source)].resolution
+        if source not in self.places:
+            self.votes.index(source)  # says which sources there are
+        return self.places[source][0]
 
     def columns(self, source: str) -> int:
         return self.resolved[self.resolution(source)].n_columns
 
     def codes(self, source: str, tasks: IntArray | slice) -> Int8Array:
         n_classes = self.votes.n_classes if isinstance(self.resolution(source), Element) else 2
-        return class_indices(self.votes, np.ascontiguousarray(self.votes.column(source)[tasks]), n_classes)
+        return class_indices(self.votes, np.ascontiguousarray(self.places[source][1][tasks]), n_classes)
 
     def owners(self, resolution: Resolution, tasks: IntArray) -> IntArray:
         """Sequence of every task of a run of tasks."""
@@ -139,12 +144,13 @@ def _count_same(
     reader: _Reader, resolution: Resolution, rows: list[Row], tables: dict[Row, IntArray], n_threads: int | None
 ) -> None:
     plain = [r for r in rows if len(r.slots) <= 2 and not r.by_position and not any(slot.offset for slot in r.slots)]
-    general = [r for r in rows if r not in set(plain)]
+    chosen = set(plain)
+    general = [r for r in rows if r not in chosen]
     resolved = reader.resolved[resolution]
     pairs = PairCounter(plain, resolved.n_columns, reader.grouping.n_groups)
     packed = resolved.n_columns == 3
     if plain and packed:
-        columns = [reader.votes.column(name) for name in pairs.names]
+        columns = [reader.places[name][1] for name in pairs.names]
         counts = pairs.packed(columns, reader.runs(resolution), rest=reader.has_rest, n_threads=n_threads)
     else:
         counts = np.zeros((pairs.n_groups, len(plain), *(resolved.n_columns,) * 2), dtype=np.int64)

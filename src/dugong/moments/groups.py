@@ -12,10 +12,12 @@ import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numba
 import numpy as np
 
 from dugong.exceptions import VoteError
 from dugong.moments._kernels import hash_sequences, spread_duplicates
+from dugong.moments.threads import on_threads
 from dugong.tasks import Layout
 from dugong.types import AnyArray, IntArray
 from dugong.votes import Votes
@@ -26,6 +28,7 @@ FEW = 20
 SAMPLE = 1 << 19
 _SHORTEST_BLOCK = 16
 _HASHED_SOURCES = 3
+_WORTH_A_THREAD = 1 << 17
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -44,7 +47,11 @@ class Grouping:
 
 
 def assign_groups(
-    votes: Votes, groups: Sequence[object] | AnyArray | None = None, *, n_elements: int | None = None
+    votes: Votes,
+    groups: Sequence[object] | AnyArray | None = None,
+    *,
+    n_elements: int | None = None,
+    n_threads: int | None = None,
 ) -> Grouping:
     """Divide sequences into groups; `groups` (one label per sequence: patient, video) takes precedence.
 
@@ -60,7 +67,7 @@ def assign_groups(
     # Hashing into more places than there are groups leaves the surplus to the rest.
     places = N_GROUPS * max(1, (n_elements or votes.n_elements) // SAMPLE)
     if votes.ids is None:
-        return _whole(_hash_content(votes, places), N_GROUPS)
+        return _whole(_hash_content(votes, places, n_threads), N_GROUPS)
     hashed = _hash_labels(votes.ids, places)
     return _whole(np.where(hashed < N_GROUPS, 1 + hashed, 0), N_GROUPS)
 
@@ -76,14 +83,29 @@ def _hash_labels(labels: Iterable[object], places: int) -> IntArray:
     return np.array([zlib.crc32(str(label).encode()) % places for label in labels], dtype=np.int64)
 
 
-def _hash_content(votes: Votes, places: int) -> IntArray:
-    hashes = np.zeros(votes.n_sequences, dtype=np.uint64)
+def _hash_content(votes: Votes, places: int, n_threads: int | None) -> IntArray:
+    n = votes.n_sequences
     chosen = np.argsort(np.array(votes.source_names))[:_HASHED_SOURCES]
     offsets = {where: votes.layout(where).offsets for where in {votes.sources[place].resolution for place in chosen}}
-    # By name, so that the order of the sources does not matter; equal hashes are told apart by their number.
-    for place in chosen:
-        hash_sequences(votes.columns[place], offsets[votes.sources[place].resolution], hashes)
-    return spread_duplicates(hashes, places, N_GROUPS)
+    hashes = np.zeros(n, dtype=np.uint64)
+    groups: AnyArray = np.empty(n, dtype=np.int32)
+    workers = 1 if n < _WORTH_A_THREAD else numba.get_num_threads() if n_threads is None else n_threads
+    cuts = np.linspace(0, n, workers + 1).astype(np.int64)
+
+    def hash_share(share: int) -> None:
+        rows = slice(int(cuts[share]), int(cuts[share + 1]))
+        # By name, so that the order of the sources does not matter; equal hashes are told apart by their number.
+        for place in chosen:
+            own = offsets[votes.sources[place].resolution][rows.start : rows.stop + 1]
+            hash_sequences(votes.columns[place], own, hashes[rows])
+
+    def spread_share(share: int) -> None:
+        room = np.empty(n, dtype=np.uint64)
+        spread_duplicates(hashes, share, workers, places, N_GROUPS, room, groups)
+
+    on_threads(hash_share, list(range(workers)))
+    on_threads(spread_share, list(range(workers)))
+    return groups
 
 
 def _blocks(votes: Votes) -> Grouping:

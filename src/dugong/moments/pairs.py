@@ -7,24 +7,21 @@ difference. Votes with more classes go through a table of cells. Counts are inte
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numba
 import numpy as np
 
 from dugong.moments._kernels import count_packed_pairs, count_pairs, gather_runs, pack_votes
 from dugong.moments.rows import Row
+from dugong.moments.threads import on_threads
 from dugong.types import MISSING, AnyArray, Int8Array, IntArray
 
 # The planes of ten sources on one tile take 120 kB, which stay in the second-level cache.
 TILE = 1 << 15
 _WORD = 64
-
-WorkT = TypeVar("WorkT")
-ResultT = TypeVar("ResultT")
+_ROOM = 7  # places that copying a short run as one word may touch after it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -36,10 +33,13 @@ class Runs:
     groups: IntArray
 
     def targets(self, n_groups: int) -> tuple[IntArray, IntArray]:
-        """Place of every run where groups begin at words of their own, and the first word of every group."""
+        """Place of every run where groups begin at words of their own, and the first word of every group.
+
+        A group is followed by at least `_ROOM` places that no run has.
+        """
         sizes = self.stops - self.starts
         tasks = np.bincount(self.groups, sizes, n_groups).astype(np.int64)
-        words = np.concatenate([[0], np.cumsum(-(-tasks // _WORD))])
+        words = np.concatenate([[0], np.cumsum(np.where(tasks > 0, -(-(tasks + _ROOM) // _WORD), 0))])
         order = np.argsort(self.groups.astype(np.uint16) if n_groups < 1 << 16 else self.groups, kind="stable")
         placed = np.empty(len(sizes), dtype=np.int64)
         placed[order] = np.cumsum(sizes[order]) - sizes[order]
@@ -75,20 +75,23 @@ class PairCounter:
         return counts
 
     def _total(self, columns: list[Int8Array], n_threads: int | None) -> IntArray:
-        tiles = range(0, len(columns[0]), TILE)
+        cut = len(columns[0]) // TILE * TILE
+        words, rest = [as_words(column[:cut]) for column in columns], [as_words(column[cut:]) for column in columns]
+        tiles = range(0, cut // 8, TILE // 8)
         workers = max(1, min(len(tiles), numba.get_num_threads() if n_threads is None else n_threads))
         shares = [tiles[place::workers] for place in range(workers)]
-        return np.asarray(sum(on_threads(lambda share: self._tiles(columns, share), shares)), dtype=np.int64)
+        found = on_threads(lambda share: self._tiles(words, share), shares)
+        return np.asarray(sum(found) + self._tiles(rest, [0]), dtype=np.int64)
 
-    def _tiles(self, columns: list[Int8Array], starts: Iterable[int]) -> IntArray:
+    def _tiles(self, words: list[AnyArray], starts: Iterable[int]) -> IntArray:
         total = np.zeros((len(self.rows), 3, 3), dtype=np.int64)
-        planes = np.zeros((len(columns), 3, TILE // _WORD), dtype=np.uint64)
-        asked = np.ones(len(columns), dtype=np.bool_)
+        planes = np.zeros((len(words), 3, TILE // _WORD), dtype=np.uint64)
+        asked = np.ones(len(words), dtype=np.bool_)
         for start in starts:
-            for place, column in enumerate(columns):
-                words = as_words(column[start : start + TILE])
-                asked[place] = pack_votes(words, planes[place])
-            count_packed_pairs(planes, asked, 0, len(words) // 8, self.first, self.second, total)
+            for place, column in enumerate(words):
+                tile = column[start : start + TILE // 8]
+                asked[place] = pack_votes(tile, planes[place])
+            count_packed_pairs(planes, asked, 0, len(tile) // 8, self.first, self.second, total)
         return total
 
     def _grouped(self, columns: list[Int8Array], runs: Runs) -> IntArray:
@@ -104,14 +107,6 @@ class PairCounter:
             begin, end = int(words[group]), int(words[group + 1])
             count_packed_pairs(planes, asked, begin, end, self.first, self.second, counts[group])
         return counts
-
-
-def on_threads(work: Callable[[WorkT], ResultT], shares: list[WorkT]) -> list[ResultT]:
-    """Do one share of the work on each thread; the kernels release the interpreter's lock."""
-    if len(shares) == 1:
-        return [work(shares[0])]
-    with ThreadPoolExecutor(len(shares)) as pool:
-        return list(pool.map(work, shares))
 
 
 def as_words(votes: Int8Array) -> AnyArray:

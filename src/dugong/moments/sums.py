@@ -85,6 +85,7 @@ class Moments:
     n_classes: int
     counts: tuple[AnyArray, ...]
     shapes: Shapes
+    _totals: dict[int, FloatArray] = field(init=False, default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "counts", tuple(read_only(np.ascontiguousarray(c)) for c in self.counts))
@@ -100,7 +101,10 @@ class Moments:
 
     def table(self, row: Row) -> FloatArray:
         """Total counts of one row over all groups."""
-        return np.asarray(self.counts[self.plan.place(row)].sum(axis=0), dtype=np.float64)
+        place = self.plan.place(row)
+        if place not in self._totals:
+            self._totals[place] = read_only(np.asarray(self.counts[place].sum(axis=0), dtype=np.float64))
+        return self._totals[place]
 
     def without(self, group: int) -> Moments:
         """The moments with one group left out, as a single group (for the jackknife)."""

@@ -114,9 +114,10 @@ class Layout:
     def of(cls, resolution: Resolution, lengths: IntArray, spans: Mapping[str, SpanTable] | None = None) -> Layout:
         """Lay out one resolution over sequences of the given lengths."""
         counts = count_tasks(resolution, lengths, spans)
-        offsets = read_only(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
+        offsets = np.zeros(len(counts) + 1, dtype=np.int64)
+        np.cumsum(counts, out=offsets[1:])
         table = _find_spans(resolution, spans) if isinstance(resolution, Spans) else None
-        return cls(resolution=resolution, lengths=lengths, offsets=offsets, spans=table)
+        return cls(resolution=resolution, lengths=lengths, offsets=read_only(offsets), spans=table)
 
     @property
     def n_tasks(self) -> int:
