@@ -13,6 +13,9 @@ from pathlib import Path
 import numpy as np
 
 WARM = 200
+# A virtual machine pays for a page when it is touched for the first time ever: up to twenty times what it costs later.
+# Every run therefore touches as much as the largest competitor needs, and gives it back, before anything is measured.
+SETTLED_MB = 4096
 
 
 def memory(field):
@@ -20,6 +23,16 @@ def memory(field):
     with Path("/proc/self/status").open() as lines:
         found = next(line for line in lines if line.startswith(field + ":"))
     return int(found.split()[1]) / 1024
+
+
+def settle_memory():
+    """Touch free memory once, in pieces, so that nobody is the first to pay for it."""
+    with Path("/proc/meminfo").open() as lines:
+        found = next(line for line in lines if line.startswith("MemAvailable:"))
+    wanted = min(SETTLED_MB, int(found.split()[1]) // 2048)  # half of what is free
+    pieces = [np.empty(1 << 25, dtype=np.uint8) for _ in range(wanted // 32)]
+    for piece in pieces:
+        piece[::4096] = 1
 
 
 def head(data, n_sequences):
@@ -38,7 +51,9 @@ def head(data, n_sequences):
 
 def main(adapter, path, out, cap):
     """Measure one adapter on one file; the system ends the process when its CPU time passes the cap."""
-    resource.setrlimit(resource.RLIMIT_CPU, (int(float(cap)), int(float(cap)) + 5))
+    settle_memory()
+    limit = int(float(cap) + time.process_time()) + 1
+    resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 5))
     spec = importlib.util.spec_from_file_location("adapter", adapter)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
