@@ -11,7 +11,7 @@ import dugong as dg
 from dugong.estimate.learned import choose_part, learn
 from dugong.estimate.learned.copies import content_order
 from dugong.estimate.learned.panel import Coding, Reader
-from dugong.estimate.learned.sample import read_sample
+from dugong.estimate.learned.sample import read_sample, thin
 from dugong.exceptions import VoteError
 from dugong.tasks import Element
 from dugong.votes import Votes
@@ -65,6 +65,16 @@ def test_the_sample_depends_on_content_alone(rng):
     assert sampled(shuffled) == first
 
 
+def test_the_search_looks_at_pieces_of_a_large_panel(rng):
+    votes = Votes.from_dense(rng.choice([-1, 0, 1], (20_000, 3)).astype(np.int8), lengths=[4] * 5000)
+    panel = read_sample(Reader(votes, votes.sources, Coding.of(votes)))
+    two = (panel.codes < 2).sum(axis=1) > 1
+    assert thin(panel) is panel
+    part = thin(panel, most=2000)
+    assert 1500 < ((part.codes < 2).sum(axis=1) > 1).sum() < 2500 < two.sum()
+    assert (np.diff(np.flatnonzero(part.starts)) == 4).all()
+
+
 def test_long_sequences_are_sampled_in_pieces(rng):
     votes = Votes.from_dense(rng.choice([-1, 0, 1], (60_000, 3)).astype(np.int8), lengths=[60_000])
     panel = read_sample(Reader(votes, votes.sources, Coding.of(votes)), most=20_000)
@@ -95,8 +105,8 @@ def test_the_part_depends_on_content_alone(rng):
     shuffled = votes[sequences].select(sources=[votes.source_names[place] for place in sources])
 
     def contents(given: Votes) -> list[bytes]:
-        found = choose_part(given, most=2800).votes.select(sources=votes.source_names)
-        assert 2200 < found.n_elements < 3200
+        found = choose_part(given, most=2600).votes.select(sources=votes.source_names)
+        assert 1700 < found.n_elements < 2300
         return sorted(b"".join(column.tobytes() for column in found[place].columns) for place in range(len(found.ids)))
 
     votes, shuffled = (replace(one, ids=np.arange(one.n_sequences)) for one in (votes, shuffled))

@@ -13,6 +13,7 @@ from dugong.types import AnyArray, BoolArray, FloatArray, Int8Array, IntArray
 
 _FLOOR = 1e-280
 _NEGLIGIBLE = 1e-9
+_SMALL = 1e-60
 
 kernel = njit(cache=True, nogil=True)
 
@@ -309,31 +310,24 @@ def smooth_rows(
             most[r] = max(most[r], logs[r, y])
         for y in range(K):
             likely[r, y] = np.exp(logs[r, y] - most[r])
-    likelihood, product = 0.0, 1.0
+    likelihood = 0.0
     forward = np.empty((n, K))
-    scale = np.empty(n)
     for t in range(n):
         r = which[t]
+        likelihood += most[r]
         total = 0.0
         for y in range(K):
-            if starts[t]:
-                value = initial[y]
-            else:
-                value = 0.0
+            value = initial[y] if starts[t] else 0.0
+            if not starts[t]:
                 for x in range(K):
                     value += forward[t - 1, x] * transition[x, y]
             forward[t, y] = value * likely[r, y] + _FLOOR
             total += forward[t, y]
-        scale[t] = 1.0 / total
-        likelihood += most[r]
-        product *= total
-        if product < 1e-20:
-            likelihood += np.log(product)
-            product = 1.0
-        for y in range(K):
-            forward[t, y] *= scale[t]
-    backward = np.ones(K)
-    ahead = np.empty(K)
+        if total < _SMALL or t == n - 1 or starts[t + 1]:
+            likelihood += np.log(total)
+            for y in range(K):
+                forward[t, y] /= total
+    backward, ahead, earlier = np.ones(K), np.empty(K), np.empty(K)
     for t in range(n - 1, -1, -1):
         r = which[t]
         if t == n - 1 or starts[t + 1]:
@@ -350,17 +344,25 @@ def smooth_rows(
                 kept[t] = 0.0
             continue
         for y in range(K):
-            ahead[y] = likely[r, y] * backward[y] * scale[t]
+            ahead[y] = likely[r, y] * backward[y]
+        total, largest = 0.0, 0.0
         for x in range(K):
-            value = 0.0
+            earlier[x] = 0.0
             for y in range(K):
-                flow = transition[x, y] * ahead[y]
-                value += flow
-                steps[x, y] += forward[t - 1, x] * flow
+                earlier[x] += transition[x, y] * ahead[y]
+            total += forward[t - 1, x] * earlier[x]
+            largest = max(largest, earlier[x])
+        total = 1.0 / total
+        for x in range(K):
+            before = forward[t - 1, x] * total
+            for y in range(K):
+                steps[x, y] += before * transition[x, y] * ahead[y]
             if len(kept) > 0:
-                kept[t, x] = forward[t - 1, x] * transition[x, x] * ahead[x]
-            backward[x] = value
-    return float(likelihood + np.log(product))
+                kept[t, x] = before * transition[x, x] * ahead[x]
+        # Sums are scaled only where they grow small: no division waits for another.
+        for x in range(K):
+            backward[x] = earlier[x] / largest if largest < _SMALL else earlier[x]
+    return likelihood
 
 
 @kernel

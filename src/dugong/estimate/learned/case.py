@@ -17,7 +17,7 @@ from dugong.estimate.learned.folded import Folded, fold
 from dugong.estimate.learned.panel import Coding, Panel, Reader
 from dugong.estimate.learned.robust import Law
 from dugong.estimate.learned.rounds import Setting
-from dugong.estimate.learned.sample import read_sample
+from dugong.estimate.learned.sample import read_sample, thin
 from dugong.estimate.learned.settings import ROUNDS_EXACT, ROUNDS_LARGE
 from dugong.estimate.readout import read_accuracies
 from dugong.exceptions import GraphError
@@ -68,23 +68,26 @@ class Case:
     def setting(self) -> Setting:
         """What the rounds on elements need."""
         names = self.element_names
-        alike = len(names) == len(self.sources)
-        panel = self.panel if alike else self.panel.columns(self.on_elements)
+        panel = self.panel if len(names) == len(self.sources) else self.panel.columns(self.on_elements)
+        panel = thin(panel)
         return Setting(
             panel=panel,
-            folded=self.folded if alike else fold(panel),
+            folded=self.folded if panel is self.panel else fold(panel),
             given=self.law,
             possible=self.possible,
             pinned=self.pinned_tables(names),
         )
 
-    def exact_rounds(self, factors: list[Factor], law: Law) -> Exact:
-        """Exact rounds over all votes, from first factors and a first law of the labels."""
+    def exact_rounds(self, factors: list[Factor], law: Law, n_searched: int) -> Exact:
+        """Exact rounds over all votes, from first factors and a first law of the labels.
+
+        Where the search looked at fewer elements than there are, it has settled already: a few rounds do.
+        """
         return run_exact(
             self.votes,
             Parameters(n_classes=self.votes.n_classes, factors=tuple(factors)),
             Markov(initial=law.initial, transition=law.transition) if self.prior is None else self.prior,
-            ROUNDS_EXACT if len(self.panel) == self.votes.n_elements else ROUNDS_LARGE,
+            ROUNDS_EXACT if n_searched == self.votes.n_elements else ROUNDS_LARGE,
             learn_prior=self.prior is None,
             pinned=frozenset(self.pinned),
             evidence=self.evidence,

@@ -45,7 +45,7 @@ def learn_with_graph(case: Case, graph: SourceGraph) -> Learned:
     for info in case.sources:
         if info.name not in tables:
             tables[info.name] = case.pinned.get(info.name, flat_table(case.votes, info))
-    exact = case.exact_rounds(graph_factors(design, tables), state.law)
+    exact = case.exact_rounds(graph_factors(design, tables), state.law, len(setting.panel))
     return Learned(
         n_classes=case.votes.n_classes,
         parameters=exact.parameters,

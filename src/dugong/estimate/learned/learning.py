@@ -21,6 +21,7 @@ from dugong.estimate.learned.reading import graph_of, strengths_of
 from dugong.estimate.learned.result import Learned, Robust, as_markov
 from dugong.estimate.learned.robust import Shares, Views, fit_views, look, vote_shares
 from dugong.estimate.learned.rounds import Setting, tables_of
+from dugong.estimate.learned.sample import thin
 from dugong.estimate.learned.search import Finding, search
 from dugong.estimate.learned.settings import FEWEST_SOURCES, VOTES_PER_CELL
 from dugong.estimate.learned.tables import make_tables
@@ -147,7 +148,7 @@ def _exact(case: Case, setting: Setting, finding: Finding) -> Exact:
     cells = case.votes.n_elements / VOTES_PER_CELL
     factors = forest_factors(case.element_names, parents, repeats, tables.single, edges, cells)
     factors += coarse_factors(case.votes, case.sources, case.pinned)
-    return case.exact_rounds(factors, finding.state.law)
+    return case.exact_rounds(factors, finding.state.law, len(setting.panel))
 
 
 def _sample_correlations(
@@ -157,7 +158,7 @@ def _sample_correlations(
     if not graph.edges:
         return {}
     found, names, folded = {}, case.element_names, setting.folded
-    weights = folded.summed(look(case.panel, views))
+    weights = folded.summed(look(thin(case.panel), views))
     for first, second in graph.edges:
         parents = np.full(len(names), -1, dtype=np.int64)
         parents[names.index(second)] = names.index(first)

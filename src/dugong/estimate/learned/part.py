@@ -32,11 +32,11 @@ class Part:
 def choose_part(
     votes: Votes, evidence: Int8Array | None = None, groups: Sequence[object] | None = None, most: int = PART
 ) -> Part:
-    """All of it if there are at most about `most` elements or few sequences."""
+    """Sequences with about `most` elements; all of them if there are at most twice as many, or few sequences."""
     if groups is not None and len(groups) != votes.n_sequences:
         raise VoteError(f"groups must name one group per sequence ({votes.n_sequences}); found {len(groups)}.")
     n = -(-votes.n_elements // most)
-    if n < 2 or votes.n_sequences < FEWEST_SEQUENCES * n:
+    if n <= 2 or votes.n_sequences < FEWEST_SEQUENCES * n:
         return Part(votes=votes, evidence=evidence, groups=groups)
     chosen = choose_pieces(hash_sequences(votes, evidence), n)
     if evidence is not None:

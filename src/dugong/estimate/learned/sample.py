@@ -1,7 +1,8 @@
-"""Which part of very many votes the search for structure looks at.
+"""Which elements of long sequences are learned from, and which of these the search for structure looks at.
 
-In: a reader of votes. Out: a panel of all elements, or of about `SAMPLE` of them. Pieces of sequences are chosen by a
-hash of what was voted on them, never by position, name or order: shuffling sequences or sources changes nothing.
+In: a reader of votes, or a panel. Out: a panel of all elements, or of about `PART`, then `SEARCHED` of them. Pieces of
+sequences are chosen by a hash of what was voted on them, never by position, name or order: shuffling sequences or
+sources changes nothing.
 """
 
 from __future__ import annotations
@@ -11,15 +12,34 @@ import numpy as np
 from dugong.estimate.learned import _kernels as kernels
 from dugong.estimate.learned.panel import Panel, Reader, stack
 from dugong.estimate.learned.part import choose_pieces
-from dugong.estimate.learned.settings import CHUNK, SAMPLE
+from dugong.estimate.learned.settings import CHUNK, PART, SEARCHED
 from dugong.infer.blocks import block_bounds
 from dugong.types import AnyArray, Int8Array, IntArray
 
 
-def read_sample(reader: Reader, most: int = SAMPLE) -> Panel:
-    """All elements if there are at most `most` of them, else pieces with about so many."""
+def thin(panel: Panel, most: int = SEARCHED) -> Panel:
+    """The same panel if at most twice `most` elements have two votes, else pieces of it with about so many.
+
+    Elements with fewer votes say nothing about how sources go together.
+    """
+    n = -(-int((panel.spoken().sum(axis=1) > 1).sum()) // most)
+    if n <= 2:
+        return panel
+    first = np.append(np.flatnonzero(panel.starts), len(panel))
+    borders = _borders(first)
+    hashes = np.zeros(len(borders) - 1, dtype=np.uint64)
+    for place in range(panel.n_sources):
+        kernels.add_hashes(np.ascontiguousarray(panel.codes[:, place]), borders, np.uint64(0), hashes)
+    kernels.add_hashes(panel.known, borders, np.uint64(1), hashes)
+    begins = np.zeros(len(panel), dtype=np.bool_)
+    begins[borders[:-1]] = True
+    return panel.rows(np.repeat(choose_pieces(hashes, n), np.diff(borders)), begins)
+
+
+def read_sample(reader: Reader, most: int = PART) -> Panel:
+    """All elements if there are at most twice `most` of them, else pieces with about so many."""
     n_elements = int(reader.offsets[-1])
-    if n_elements <= most:
+    if n_elements <= 2 * most:
         return reader.read(0, n_elements)
     borders = _borders(reader.offsets)
     chosen = choose_pieces(_hashes(reader, borders), -(-n_elements // most))

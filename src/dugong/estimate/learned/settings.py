@@ -54,8 +54,8 @@ ROUNDS_EXACT: Final = 30  # at most, through the exact engine, with every source
 ROUNDS_LARGE: Final = 2  # ... where there are more votes than the search looked at
 
 # --- sizes ---------------------------------------------------------------------------------------------------------
-PART: Final = 1 << 19  # elements that anything is learned from
-FEWEST_SEQUENCES: Final = 256  # ... in at least so many sequences, else all
-SAMPLE: Final = 1 << 17  # elements that the search looks at
+PART: Final = 1 << 18  # elements that anything is learned from, where there are more than twice as many
+FEWEST_SEQUENCES: Final = 256  # ... in at least so many sequences, else all of them or pieces
+SEARCHED: Final = 1 << 16  # elements with two votes that the search looks at, where there are more than twice as many
 CHUNK: Final = 1 << 12  # longest piece of a sequence in a sample
 BLOCK: Final = 1 << 15  # elements that are labelled at a time
