@@ -6,6 +6,8 @@ probabilities for every example of the test part. The dev part chooses the epoch
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,26 @@ def end_model_probabilities(
     model = case.recipe.end_model
     if model is None:
         return classify_tokens(case, labels, seed)
+    with _few_threads(small=case.small):
+        return _trained(case, model, labels, seed, device=device, checkpoint=checkpoint)
+
+
+@contextmanager
+def _few_threads(*, small: bool) -> Iterator[None]:
+    """One thread for small networks: more of them only wait for each other, and change the last digits."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1 if small else before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _trained(
+    case: Case, model: EndModel, labels: FloatArray | None, seed: int, *, device: str | None, checkpoint: Path | None
+) -> FloatArray:
     import torch
 
     from dugong.endmodels import predict, train

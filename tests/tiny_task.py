@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -87,3 +88,5 @@ RECIPE = Recipe(
     load=load,
     real_data="tiny.npy",
 )
+
+LABELS_ONLY = replace(RECIPE, end_model=None, load=None)

@@ -1,0 +1,157 @@
+"""From a recipe to a table: what is measured, kept, found again, and said when something is absent."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tiny_task as tiny
+from dugong.exceptions import DugongError, PriorError
+from dugong.experiments import Reproduction, measure, reproduce
+from dugong.experiments.case import prepare
+from dugong.experiments.methods import PRIORS, TABLE1, fit_labels
+from dugong.experiments.training import Rows, examples
+from dugong.priors import Markov, Patterns, Uniform
+
+FOLDER = Path(__file__).parent.parent
+
+
+def run(output: Path, what="table1", **options) -> Reproduction:
+    settings = {"tasks": [tiny.RECIPE], "quick": True, "seeds": 2, "jobs": 1, "output": output} | options
+    return reproduce(what, **settings)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Reproduction]:
+    output = tmp_path_factory.mktemp("finished")
+    return output, run(output)
+
+
+@pytest.fixture
+def case(tmp_path: Path):
+    return prepare(tiny.RECIPE, tiny.generate(tiny.SIZE, 0, tmp_path), small=True)
+
+
+def test_table1_has_a_row_per_method_with_scores_above_chance(finished) -> None:
+    output, made = finished
+    records = [line for line in made.tables[0].records if line["data"] == "simulated"]
+    assert [line["method"] for line in records] == ["TS", "MV", "DP", "Dugong"]
+    assert all(line["f1_mean"] > 70 for line in records)
+    assert [line["labels_f1_mean"] is None for line in records] == [True, False, False, False]
+    assert len(list((output / "cells").iterdir())) == 8
+    assert (output / "table1.md").read_text() == f"{made}\n"
+
+
+def test_a_second_run_computes_nothing(finished, monkeypatch: pytest.MonkeyPatch) -> None:
+    output, made = finished
+    monkeypatch.setattr(measure, "_measured", None)
+    monkeypatch.setattr(measure, "simulated", None)
+    assert str(run(output)) == str(made)
+
+
+def test_restart_computes_all_and_finds_the_same(finished, monkeypatch: pytest.MonkeyPatch) -> None:
+    output, made = finished
+    seen = []
+    real = measure._measured
+    monkeypatch.setattr(measure, "_measured", lambda *args: seen.append(args) or real(*args))
+    assert str(run(output, seeds=1, restart=True)) == str(run(output, seeds=1))
+    assert len(seen) == 4
+    assert str(run(output)) == str(made)
+
+
+def test_absent_data_is_a_row_that_says_so(finished, tmp_path: Path) -> None:
+    output, made = finished
+    assert "not measured: no folder with real data was named" in str(made)
+    assert "not measured: the real data must be in" in str(run(output, data=tmp_path))
+
+
+def test_real_data_is_cached_by_its_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DUGONG_DATA", str(tmp_path))
+    found = []
+    for seed in (3, 3, 4):
+        np.save(tmp_path / "tiny.npy", seed)
+        records = run(tmp_path / "out", seeds=1).tables[0].records
+        found.append([line["labels_f1_mean"] for line in records if line["data"] == "Tiny"])
+    assert found[0] == found[1] != found[2]
+
+
+def test_a_killed_run_goes_on_and_ends_with_the_same_table(tmp_path: Path) -> None:
+    tasks, output = [tiny.LABELS_ONLY], tmp_path / "killed"
+    script = [
+        f"import sys; sys.path.insert(0, {str(FOLDER)!r}); import tiny_task; from dugong.experiments import reproduce",
+        f"reproduce('table1', tasks=[tiny_task.LABELS_ONLY], quick=True, seeds=2, jobs=1, output={str(output)!r})",
+    ]
+    process = subprocess.Popen([sys.executable, "-c", "\n".join(script)], stderr=subprocess.DEVNULL)
+    limit = time.monotonic() + 120
+    while not list(output.glob("cells/*.json")) and process.poll() is None and time.monotonic() < limit:
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    kept = {path.name: path.stat().st_mtime_ns for path in (output / "cells").glob("*.json")}
+    assert 0 < len(kept) < 8
+    assert str(run(output, tasks=tasks)) == str(run(tmp_path / "whole", tasks=tasks))
+    assert {name: (output / "cells" / name).stat().st_mtime_ns for name in kept} == kept
+
+
+def test_a_method_that_fails_says_why_and_the_others_stand(tmp_path: Path) -> None:
+    def refuse(gold):
+        raise PriorError("no prior today.\n  Try again.")
+
+    made = run(tmp_path, tasks=[replace(tiny.RECIPE, user_prior=refuse, load=None)], seeds=1)
+    rows = {row["method"]: row for row in made.tables[0].rows}
+    assert list(rows) == ["TS", "MV", "DP", "Dugong (*no prior today.*)"]
+    assert rows["Dugong (*no prior today.*)"]["F1"] == "-"
+
+
+def test_without_an_end_model_the_labels_are_scored(tmp_path: Path) -> None:
+    made = run(tmp_path, tasks=[tiny.LABELS_ONLY], seeds=1)
+    rows = {row["method"]: row for row in made.tables[0].rows}
+    assert rows["TS"]["F1"] == "-"
+    assert rows["Dugong"]["F1"] == rows["Dugong"]["F1 of labels"] != "-"
+
+
+def test_methods_use_the_prior_that_they_name(case) -> None:
+    kinds = [type(fit_labels(method, case, 0).prior_) for method in PRIORS]
+    assert kinds == [Uniform, Patterns, Markov]
+    assert fit_labels(TABLE1[0], case, 0) is None
+
+
+def test_rows_are_the_elements_in_order(case) -> None:
+    rows = Rows(case, tiny.RECIPE.end_model, "dev")
+    assert len(rows) == len(case.gold("dev")) == 80
+    np.testing.assert_array_equal(np.stack([rows[i] for i in range(80)]), examples(case, tiny.RECIPE.end_model, "dev"))
+    whole = Rows(case, replace(tiny.RECIPE.end_model, unit="sequence"), "dev")
+    assert len(whole) == 20
+    assert whole[3].shape == (4, 4)
+
+
+def test_a_share_of_the_train_part_leaves_the_others(case) -> None:
+    less = case.with_train_share(0.25)
+    assert [len(less.material.ids(part)) for part in ("train", "dev", "test")] == [30, 20, 40]
+    assert less.votes("test").equals(case.votes("test"))
+    assert case.with_train_share(1.0) is case
+
+
+@pytest.mark.parametrize(("options", "message"), [({"what": "table9"}, "there are table1"), ({"seeds": 0}, "at least")])
+def test_what_cannot_be_reproduced_is_refused(tmp_path: Path, options, message) -> None:
+    with pytest.raises(DugongError, match=message):
+        run(tmp_path, **options)
+
+
+def test_the_timeline_counts_false_positives(tmp_path: Path) -> None:
+    made = run(tmp_path, "timeline", seeds=1)
+    (record,) = made.tables[0].records
+    assert record["n_elements"] == 160
+    assert 0 <= record["DP false positives"] <= 160 - record["positive"]
+    assert (tmp_path / "timeline.svg").stat().st_size > 1000
+    stored = json.loads(next((tmp_path / "cells").iterdir()).read_text())
+    assert {len(track) for track in stored["result"]["stretch"].values()} == {160}

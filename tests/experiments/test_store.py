@@ -1,0 +1,62 @@
+"""Cells on disk: found again by content, never half written, ignored on request."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import pytest
+
+import tiny_task as tiny
+from dugong.experiments.store import Store, digest, library_digest, recipe_digest
+
+
+def test_a_cell_is_found_by_its_settings(tmp_path: Path) -> None:
+    store = Store(folder=tmp_path / "cells")
+    assert store.get("a", {"seed": 0}) is None
+    store.put("a", {"seed": 0}, {"f1": 0.5})
+    assert store.get("a", {"seed": 0}) == {"f1": 0.5}
+    assert store.get("a", {"seed": 1}) is None
+    assert [path.suffix for path in store.folder.iterdir()] == [".json"]
+
+
+def test_a_fresh_store_ignores_and_replaces(tmp_path: Path) -> None:
+    Store(folder=tmp_path).put("a", {"seed": 0}, {"f1": 0.5})
+    fresh = Store(folder=tmp_path, fresh=True)
+    assert fresh.get("a", {"seed": 0}) is None
+    fresh.put("a", {"seed": 0}, {"f1": 0.6})
+    assert Store(folder=tmp_path).get("a", {"seed": 0}) == {"f1": 0.6}
+
+
+def test_a_cell_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+    store = Store(folder=tmp_path)
+    with pytest.raises(TypeError):
+        store.put("a", {"seed": 0}, {"f1": object()})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_order_of_settings_does_not_matter() -> None:
+    assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
+    assert digest({"a": 1}) != digest({"a": 2})
+
+
+def test_the_digest_of_a_recipe_follows_its_source(tmp_path: Path) -> None:
+    text = Path(tiny.__file__).read_text(encoding="utf-8")
+    found = []
+    for name, changed in (("one", text), ("two", text), ("three", text.replace("0.5 else -1", "0.6 else -1"))):
+        place = tmp_path / f"{name}.py"
+        place.write_text(changed, encoding="utf-8")
+        spec = spec_from_file_location(name, place)
+        assert spec is not None
+        assert spec.loader is not None
+        module = module_from_spec(spec)
+        spec.loader.exec_module(module)
+        found.append(recipe_digest(module.RECIPE))
+    assert found[0] == found[1] != found[2]
+    assert recipe_digest(replace(tiny.RECIPE, name="other")) == recipe_digest(tiny.RECIPE)
+
+
+def test_the_digest_of_the_library_covers_the_named_files() -> None:
+    assert library_digest("measure") != library_digest("timeline")
+    assert len(library_digest("measure")) == 64
