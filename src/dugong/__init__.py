@@ -113,9 +113,11 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return import_module(f"dugong.{name}")
-    if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
-    raise AttributeError(f"module 'dugong' has no attribute {name!r}")
+    if name not in _HOME:
+        raise AttributeError(f"module 'dugong' has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value  # sources ask for dg.POSITIVE at every vote
+    return value
 
 
 def __dir__() -> list[str]:
