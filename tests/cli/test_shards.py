@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 import dugong as dg
-from command_line import Command
+from command_line import Command, Outcome
+from dugong.places import place_of
 from dugong.shards import VoteShards
 
 PRIOR = ("--prior", "markov:positive=0.4,stay=0.8", "--dependencies", "none")
@@ -63,7 +66,131 @@ def test_fit_label_and_check_stream_over_a_folder(cli: Command, small_project: P
     checked = [cli("check", votes, "--json").json for votes in (whole, folder)]
     assert checked[0]["summary"] == checked[1]["summary"]
     assert checked[0]["findings"] == checked[1]["findings"]
-    assert cli("check", folder, "--gold", "gold.csv").code == 2
+
+
+def write_gold(project: Path, n_sequences: int = 40) -> Path:
+    """The labels of the first sequences, as their loader draws them."""
+    numbers, rows = random.Random(3), ["sequence,start,end,label"]
+    for name in range(60):
+        halves = [numbers.random() < 0.4 for _ in range(2)]
+        _ = [numbers.random() for _ in range(18)]
+        if name < n_sequences:
+            rows += [f"q{name:02d},{3 * k},{3 * k + 3},{1 if y else -1}" for k, y in enumerate(halves)]
+    gold = project.parent / "gold.csv"
+    gold.write_text("\n".join(rows) + "\n")
+    return gold
+
+
+def scores_of(outcome: Outcome) -> dict[str, float]:
+    """Scores of majority vote and of the model, by name."""
+    found = {
+        f"{one['name']} {method}": one[method]
+        for one in outcome.json["comparison"]["differences"]
+        for method in ("first", "last")
+        if one[method] is not None
+    }
+    assert len(found) >= 10
+    return found
+
+
+def test_a_folder_is_checked_against_gold_like_a_file(cli: Command, small_project: Path, tmp_path: Path) -> None:
+    whole, folder, gold = tmp_path / "whole.parquet", tmp_path / "votes", write_gold(small_project)
+    assert cli("apply", small_project, "-o", whole).code == 0
+    assert cli("apply", small_project, "-o", folder, "--shard-size", 25).code == 0
+    file, shards = (cli("check", votes, "--gold", gold, *PRIOR, "--json") for votes in (whole, folder))
+    assert "compared on the 40 sequences with known labels" in shards.err
+    assert shards.json["summary"] == file.json["summary"]
+    assert sum(shards.json["summary"]["Correct"]) > 500
+    assert shards.json["identifiability"] == file.json["identifiability"]
+    assert scores_of(shards) == pytest.approx(scores_of(file), abs=1e-9)
+    flat = np.zeros(360, dtype=np.int8)
+    flat[:6] = [1, 1, 1, -1, -1, -1]
+    np.save(tmp_path / "flat.npy", flat)
+    few = cli("check", folder, "--gold", tmp_path / "flat.npy", *PRIOR)
+    assert "compared on the 1 sequences" in few.err
+    np.save(tmp_path / "flat.npy", flat[1:])
+    assert "360 in all; found (359,)" in cli("check", folder, "--gold", tmp_path / "flat.npy").err
+    gold.write_text(gold.read_text() + "q99,0,3,1\n")
+    wrong = cli("check", folder, "--gold", gold)
+    assert wrong.code == 1
+    assert "'q99' is none, and 1 rows are like this" in wrong.err
+
+
+def test_more_gold_than_memory_should_hold(cli: Command, small_project: Path, tmp_path: Path) -> None:
+    from dugong.cli.known import read_known, with_others
+
+    assert cli("apply", small_project, "-o", tmp_path / "votes", "--shard-size", 25).code == 0
+    shards = VoteShards.open(tmp_path / "votes")
+    known = read_known(write_gold(small_project), shards, n_elements=100)
+    assert 5 <= known.votes.n_sequences <= 30
+    assert f"{known.votes.n_sequences} of the 40 sequences" in known.remark
+    assert len(known.gold) == known.votes.n_elements
+    assert (known.gold != 0).all()
+    every, gold = with_others(known, dg.Votes.concat(shards))
+    assert every.n_sequences == 60
+    assert np.count_nonzero(gold) == known.votes.n_elements
+
+
+def test_run_in_shards_compares_with_gold_and_reports(cli: Command, small_project: Path) -> None:
+    write_gold(small_project)
+    small_project.write_text(small_project.read_text() + 'gold = "gold.csv"\n')
+    outcome = cli("run", small_project, "--shard-size", 7, "--json")
+    assert outcome.code == 0, outcome.err
+    assert "compared on the 40 sequences" in outcome.err
+    plain = cli("run", small_project, "--restart", "--json")
+    assert scores_of(outcome) == pytest.approx(scores_of(plain), abs=1e-9)
+    report = (small_project.parent / "out" / "report.html").read_text()
+    assert "Label report" in report
+
+
+def test_what_works_on_folders_is_refused_on_files(cli: Command, small_project: Path, tmp_path: Path) -> None:
+    votes = tmp_path / "whole.parquet"
+    assert cli("apply", small_project, "-o", votes).code == 0
+    assert cli("fit", votes, "-o", tmp_path / "model.json", *PRIOR).code == 0
+    for words in (("fit", votes, *PRIOR), ("label", tmp_path / "model.json", votes)):
+        for option in (("--engine", "dask"), ("--jobs", 2), ("--memory", "2GB")):
+            outcome = cli(*words, *option)
+            assert outcome.code == 2
+            assert f"{option[0]} works on a folder of votes, and VOTES is one file" in outcome.err
+    assert cli("label", tmp_path / "model.json", votes, "--restart").code == 2
+    tried = cli("apply", small_project, "--limit", 3, "--engine", "slurm")
+    assert "one of local, dask, ray, spark" in tried.err
+
+
+def test_a_limit_on_memory(cli: Command, small_project: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "votes"
+    assert cli("apply", small_project, "-o", folder, "--shard-size", 25).code == 0
+    small = cli("fit", folder, *PRIOR, "--memory", "250MB", "-o", tmp_path / "m.json")
+    assert small.code == 1
+    assert "the memory must hold one shard; shard part-00000.parquet has 150 elements" in small.err
+    assert cli("fit", folder, *PRIOR, "--memory", "much").code == 1
+    good = cli("fit", folder, *PRIOR, "--memory", "0.5 GB", "--jobs", -1, "-o", tmp_path / "m.json")
+    assert good.code == 0, good.err
+    assert cli("label", tmp_path / "m.json", folder, "-o", tmp_path / "l", "--memory", "300MB").code == 1
+    whole = cli("run", small_project, "--memory", "100MB")
+    assert whole.code == 2
+    assert "with --shard-size, one file of votes is held at a time" in whole.err
+
+
+@pytest.mark.parametrize("kind", ["memory://", "local://"])
+def test_everything_at_a_url(cli: Command, small_project: Path, tmp_path: Path, kind: str) -> None:
+    root = f"{kind}{tmp_path}/bucket"
+    for words in (
+        ("apply", small_project, "-o", f"{root}/votes", "--shard-size", 25),
+        ("fit", f"{root}/votes", "-o", f"{root}/model.json", *PRIOR),
+        ("label", f"{root}/model.json", f"{root}/votes", "-o", f"{root}/labels"),
+        ("check", f"{root}/votes"),
+    ):
+        outcome = cli(*words)
+        assert outcome.code == 0, outcome.err
+    assert f"The model is in {root}/model.json" not in outcome.out
+    small_project.write_text(small_project.read_text().replace('"out"', f'"{root}/out"'))
+    for options in ((), ("--shard-size", 25)):
+        outcome = cli("run", small_project, *options, "--json")
+        assert outcome.code == 0, outcome.err
+        assert outcome.json["files"]["model"] == f"{root}/out/model.json"
+    assert place_of(f"{root}/out/report.html").is_file()
+    assert len(list(place_of(f"{root}/out/labels").glob("*.parquet"))) == 3
 
 
 def test_only_one_source_of_a_folder(cli: Command, small_project: Path) -> None:
@@ -112,12 +239,44 @@ def test_lines_of_progress_where_nobody_watches(
     assert "elements/s, 0 faults." in outcome.out
 
 
-def test_time_left() -> None:
+def test_time_left_counts_what_ran_now() -> None:
     from dugong.cli.watching import time_left
     from dugong.sources import Progress
 
     now = Progress(done=10, total=40, sequence="a", elements=100, faults=0, seconds=5.0)
     assert time_left(now) == pytest.approx(15.0)
+    assert now.rate == pytest.approx(20.0)
+    resumed = Progress(done=20, total=40, sequence="a", elements=100, faults=0, seconds=5.0, kept=10)
+    assert time_left(resumed) == pytest.approx(10.0)
+    assert time_left(Progress(done=9, total=40, sequence="a", elements=0, faults=0, seconds=1.0, kept=9)) is None
+
+
+def test_fit_and_label_tell_how_far_they_are(
+    cli: Command, small_project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dugong.cli import watching
+
+    monkeypatch.setattr(watching, "_EVERY_JSON", 0.0)
+    folder, model = tmp_path / "votes", tmp_path / "model.json"
+    assert cli("apply", small_project, "-o", folder, "--shard-size", 25).code == 0
+    fitted = cli("fit", folder, "-o", model, *PRIOR, "--log-json")
+    labelled = cli("label", model, folder, "-o", tmp_path / "labels", "--log-json")
+    events = [json.loads(line) for outcome in (fitted, labelled) for line in outcome.err.splitlines()]
+    told = [(one["step"], one["done"], one["total"]) for one in events if one["event"] == "progress"]
+    assert told == [("moments", 3, 3), ("balance", 3, 3), ("label", 1, 3), ("label", 2, 3), ("label", 3, 3)]
+    assert all(one["seconds_left"] == 0 for one in events if one.get("done") == one.get("total", -1))
+    assert len(list((tmp_path / "model.parts").glob("*.npz"))) == 6
+    before = model.read_bytes()
+    monkeypatch.setattr(watching, "_EVERY", 0.0)
+    again = cli("fit", folder, "-o", model, *PRIOR)
+    assert "3 of 3 shards" in again.err
+    assert model.read_bytes() == before
+
+
+def test_the_pace_of_a_run_that_continues_counts_what_ran(cli: Command, small_project: Path) -> None:
+    assert cli("apply", small_project, "--shard-size", 20).code == 0
+    again = cli("apply", small_project, "--shard-size", 20)
+    assert " in all, 0 elements/s, 0 faults." in again.out
 
 
 @pytest.mark.parametrize("verb", ["apply", "run", "fit", "label"])

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from dugong.cli.output import emit, example, json_option
+from dugong.cli.places import PLACE
 from dugong.cli.project import DEFAULT, read_project
-from dugong.cli.sharded import ApplyOptions, apply_in_shards, shard_options
+from dugong.cli.sharded import ApplyOptions, apply_in_shards, open_engine, shard_options
 from dugong.cli.steps import apply_project, throughput, time_table
 from dugong.cli.watching import Watch, log_option
+from dugong.places import Place
 
 if TYPE_CHECKING:
     from dugong.cli.project import Project
@@ -32,7 +34,9 @@ if TYPE_CHECKING:
 @click.option(
     "--on-fault", type=click.Choice(["raise", "abstain"]), help="What to do when a source raises: stop, or abstain."
 )
-@click.option("--output", "-o", type=click.Path(path_type=Path), help="Where to write the votes.")
+@click.option(
+    "--output", "-o", type=PLACE, help="Where to write the votes: a path, or a URL such as s3://bucket/votes."
+)
 @shard_options
 @log_option
 @json_option
@@ -43,7 +47,7 @@ def command(
     only: tuple[str, ...],
     jobs: int | None,
     on_fault: str | None,
-    output: Path | None,
+    output: Place | None,
     shard_size: int | None,
     restart: bool,
     engine: str,
@@ -61,12 +65,13 @@ def command(
     options = ApplyOptions(
         shard_size=shard_size, restart=restart, engine=engine, jobs=jobs, on_fault=on_fault, limit=limit, only=only
     )
+    target: Place | None
     if shard_size is not None:
-        target: Path | None = output or found.output / "votes"
-        summary, report = _into_shards(found, target, options, watch)  # type: ignore[arg-type]
+        target = output or found.output / "votes"
+        summary, report, n_elements = _into_shards(found, target, options, watch)
     else:
         target = output or (None if limit or only else found.output / "votes.parquet")
-        summary, report = _into_one_file(found, target, options, watch)
+        summary, report, n_elements = _into_one_file(found, target, options, watch)
     written = f"Votes are in {target}." if target else "Nothing was written (--output says where to write)."
     size = f"{len(report.sources)} sources" if len(report.sources) != 1 else "1 source"
     head = f"{size}, {report.n_sequences:,} sequences, {report.n_elements:,} elements"
@@ -77,34 +82,49 @@ def command(
         "report": report.to_dict(),
         "faults": {one.name: one.faults for one in report.sources if one.faults},
     }
-    parts = [head, "", str(summary), "", time_table(report), throughput(report), "", written]
+    parts = [head, "", str(summary), "", time_table(report), throughput(report, n_elements), "", written]
     emit(result, "\n".join(parts), as_json=as_json)
 
 
-def _into_shards(project: Project, target: Path, options: ApplyOptions, watch: Watch) -> tuple[Summary, ApplyReport]:
+def _into_shards(
+    project: Project, target: Place, options: ApplyOptions, watch: Watch
+) -> tuple[Summary, ApplyReport, int]:
     from dugong.shards import summarize_shards
 
     applied, _ = apply_in_shards(project, target, options, watch)
-    return summarize_shards(applied.shards), applied.report
+    summary = summarize_shards(applied.shards)
+    if project.gold is not None:
+        from dugong.cli.known import read_known
+
+        known = read_known(project.gold, applied.shards, missing_ok=True)
+        summary = known.graded(summary)
+        watch.remark(known.remark)
+    return summary, applied.report, applied.n_elements
 
 
 def _into_one_file(
-    project: Project, target: Path | None, options: ApplyOptions, watch: Watch
-) -> tuple[Summary, ApplyReport]:
+    project: Project, target: Place | None, options: ApplyOptions, watch: Watch
+) -> tuple[Summary, ApplyReport, int]:
     from dugong.votes import Votes
 
     if target is None or options.limit or options.only:
+        n_jobs = project.jobs if options.jobs is None else options.jobs
         tried, _ = apply_project(
-            project, limit=options.limit, only=options.only, jobs=options.jobs, on_fault=options.on_fault
+            project,
+            limit=options.limit,
+            only=options.only,
+            jobs=options.jobs,
+            on_fault=options.on_fault,
+            engine=open_engine(options.engine, n_jobs),
         )
-        votes, report = tried.votes, tried.report
+        votes, report, n_elements = tried.votes, tried.report, tried.report.n_elements
     else:
         applied, _ = apply_in_shards(project, target.with_suffix(".parts"), options, watch)
-        votes, report = Votes.concat(applied.shards), applied.report
+        votes, report, n_elements = Votes.concat(applied.shards), applied.report, applied.n_elements
     if target is not None:
         target.parent.mkdir(parents=True, exist_ok=True)
         votes.write(target)
-    return votes.summary(_gold(project, votes)), report
+    return votes.summary(_gold(project, votes)), report, n_elements
 
 
 def _gold(project: Project, votes: object) -> object:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dugong.cli.output import emit, example, json_option
+from dugong.cli.output import emit, example, json_option, say
+from dugong.cli.places import PLACE
 from dugong.cli.settings import LEARN, model_options, read_dependencies, read_prior
 from dugong.exceptions import DugongError
+from dugong.places import Place
 
 if TYPE_CHECKING:
     from dugong.model import LabelModel
+    from dugong.shards import VoteShards
     from dugong.types import Int8Array
-    from dugong.votes import Votes
+    from dugong.votes import Summary, Votes
 
 
 @click.command(
@@ -24,66 +28,102 @@ if TYPE_CHECKING:
         "dugong check votes.parquet --gold gold.csv --prior markov:positive=0.1,stay=0.9 --dependencies none",
     ),
 )
-@click.argument("votes", type=click.Path(path_type=Path))
-@click.option("--gold", type=click.Path(path_type=Path), help="Known labels: a .parquet, .csv or .npy file.")
+@click.argument("votes", type=PLACE)
+@click.option("--gold", type=PLACE, help="Known labels: a .parquet, .csv or .npy file.")
 @model_options
-@click.option("--model", "model_file", type=click.Path(path_type=Path), help="A fitted model, in place of a new fit.")
+@click.option("--model", "model_file", type=PLACE, help="A fitted model, in place of a new fit.")
 @json_option
 def command(
-    *, votes: Path, gold: Path | None, prior: str, dependencies: str, model_file: Path | None, as_json: bool
+    *, votes: Place, gold: Place | None, prior: str, dependencies: str, model_file: Place | None, as_json: bool
 ) -> None:
     """Say what is in VOTES (.parquet or .npz) and what is wrong with them.
 
     With a prior or dependencies: whether the votes can determine the model at all. With gold labels: accuracy, F1,
     calibration and events of majority vote and of the model, with confidence intervals by sequence, and a plain
-    sentence about which of them is better. VOTES may be a folder of .parquet files, without gold labels.
+    sentence about which of them is better.
+
+    VOTES may be a folder of .parquet files, here or at a URL, which are read one after the other: counts are exact, the
+    model is fitted as `dugong fit` does it, and compared on the sequences with gold labels. Pairs of sources that vote
+    alike are looked for in a sample of about 260,000 elements.
     """
     from dugong.cli.findings import find_all
-    from dugong.votes import Votes
 
-    if votes.is_dir():
-        _check_folder(votes, gold, as_json=as_json)
-        return
-    found = Votes.read(votes)
-    known = None
-    if gold is not None:
-        from dugong.cli.gold import read_gold
-
-        known = read_gold(gold, found)
-    summary = found.summary(known)
-    findings = find_all(found, summary.problems)
+    model = _model(prior, dependencies, model_file)
+    checked = (_of_folder if votes.is_dir() else _of_file)(votes, gold, model)
+    summary = checked.summary
+    findings = find_all(checked.votes, summary.problems)
+    size = checked.size
     result: dict[str, Any] = {
-        "votes": {"sequences": found.n_sequences, "elements": found.n_elements, "classes": found.classes},
+        "votes": {"sequences": size.n_sequences, "elements": size.n_elements, "classes": checked.votes.classes},
         "summary": summary.to_dict(),
         "findings": [{"kind": one.kind, "source": one.source, "text": one.text} for one in findings],
     }
-    parts = [repr(found), str(summary).split("\n- ")[0], _listing(findings)]
-    model = _model(prior, dependencies, model_file)
+    parts = [repr(size), str(summary).split("\n- ")[0], _listing(findings)]
     asked = (prior, dependencies) != (LEARN, LEARN)
-    for section in (_identifiability(found, model) if asked else None, _comparison(found, known, model)):
+    for section in (_identifiability(checked.votes, model) if asked else None, _comparison(checked, model)):
         if section is not None:
             result |= section[0]
             parts.append(section[1])
     emit(result, "\n\n".join(parts), as_json=as_json)
 
 
-def _check_folder(folder: Path, gold: Path | None, *, as_json: bool) -> None:
-    """The same of a folder of votes, read one file after the other."""
-    from dugong.cli.findings import find_all
-    from dugong.shards import VoteShards, read_sample, summarize_shards
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Checked:
+    """What there is to say something about.
+
+    Attributes
+    ----------
+    size : all votes, or the folder
+    votes : all votes, or a sample
+    known, gold : votes on sequences with known labels, and these; None without
+    summary : of all votes
+    fit : fits a model to all votes
+    """
+
+    size: Votes | VoteShards
+    votes: Votes
+    known: Votes
+    gold: Int8Array | None
+    summary: Summary
+    fit: Callable[[], LabelModel]
+
+
+def _of_file(file: Place, gold: Place | None, model: LabelModel) -> _Checked:
+    from dugong.cli.gold import read_gold
+    from dugong.votes import Votes
+
+    found = Votes.read(file)
+    labels = None if gold is None else read_gold(gold, found)
+    return _Checked(
+        size=found,
+        votes=found,
+        known=found,
+        gold=labels,
+        summary=found.summary(labels),
+        fit=lambda: model.fit(found),
+    )
+
+
+def _of_folder(folder: Place, gold: Place | None, model: LabelModel) -> _Checked:
+    """One file after the other."""
+    from dugong.cli.known import read_known
+    from dugong.shards import VoteShards, fit_shards, read_sample, summarize_shards
     from dugong.shards.tally import COMPARED
 
-    if gold is not None:
-        raise click.UsageError("--gold needs votes in one file; check one of the files of the folder.")
     shards = VoteShards.open(folder)
-    summary, sample = summarize_shards(shards), read_sample(shards, COMPARED)
-    findings = find_all(sample, summary.problems)
-    result = {
-        "votes": {"sequences": shards.n_sequences, "elements": shards.n_elements, "classes": sample.classes},
-        "summary": summary.to_dict(),
-        "findings": [{"kind": one.kind, "source": one.source, "text": one.text} for one in findings],
-    }
-    emit(result, "\n\n".join([repr(shards), str(summary).split("\n- ")[0], _listing(findings)]), as_json=as_json)
+    sample, summary = read_sample(shards, COMPARED), summarize_shards(shards)
+    known = None if gold is None else read_known(gold, shards)
+    if known is not None:
+        summary = known.graded(summary)
+        say(known.remark)
+    return _Checked(
+        size=shards,
+        votes=sample,
+        known=sample if known is None else known.votes,
+        gold=None if known is None else known.gold,
+        summary=summary,
+        fit=lambda: fit_shards(model, shards),
+    )
 
 
 def _listing(findings: tuple[Any, ...]) -> str:
@@ -92,7 +132,7 @@ def _listing(findings: tuple[Any, ...]) -> str:
     return "\n".join(["Worth a look:", *(f"- {one.text}" for one in findings)])
 
 
-def _model(prior: str, dependencies: str, file: Path | None) -> LabelModel:
+def _model(prior: str, dependencies: str, file: Place | None) -> LabelModel:
     from dugong.model import LabelModel
 
     if file is not None:
@@ -109,14 +149,15 @@ def _identifiability(votes: Votes, model: LabelModel) -> tuple[dict[str, Any], s
     return {"identifiability": outcome.to_dict()}, f"Identifiability:\n{outcome}"
 
 
-def _comparison(votes: Votes, gold: Int8Array | None, model: LabelModel) -> tuple[dict[str, Any], str] | None:
+def _comparison(checked: _Checked, model: LabelModel) -> tuple[dict[str, Any], str] | None:
     """Majority vote and the model on the known labels; majority vote alone if the model cannot be fitted."""
+    votes, gold = checked.known, checked.gold
     if gold is None:
         return None
     from dugong.cli.steps import class_options, compare_with_majority
 
     try:
-        fitted = model if hasattr(model, "parameters_") else model.fit(votes)
+        fitted = model if hasattr(model, "parameters_") else checked.fit()
         comparison = compare_with_majority(votes, gold, fitted)
     except DugongError as error:
         from dugong.baselines import MajorityVote

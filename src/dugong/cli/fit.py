@@ -2,55 +2,59 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from dugong.cli.output import emit, example, json_option
+from dugong.cli.places import PLACE
 from dugong.cli.settings import model_options, read_dependencies, read_prior
-from dugong.cli.sharded import engine_option, shard_sizes
+from dugong.cli.sharded import folder_engine, folder_options, refuse_folder_options, shard_sizes
+from dugong.cli.watching import Watch, log_option
+from dugong.places import Place
 
 
 @click.command(
     "fit",
     epilog=example("dugong fit votes.parquet -o model.json --prior markov:positive=0.1,stay=0.9 --dependencies none"),
 )
-@click.argument("votes", type=click.Path(path_type=Path))
-@click.option(
-    "--output", "-o", type=click.Path(dir_okay=False, path_type=Path), default="model.json", help="Default: model.json."
-)
+@click.argument("votes", type=PLACE)
+@click.option("--output", "-o", type=PLACE, default="model.json", help="Default: model.json.")
 @model_options
 @click.option(
     "--sharing", type=click.Choice(["tied", "task", "full"]), default="tied", help="One table per source, or per task."
 )
 @click.option("--estimator", default="centred", help="centred (the default) or another name of dugong.estimators.")
 @click.option("--signs", type=click.Choice(["group", "positive"]), default="group", help="How signs are chosen.")
-@click.option("--jobs", type=int, default=1, help="Processes for a folder of votes; -1 for one per core. Default: 1.")
-@engine_option
+@folder_options
+@log_option
 @json_option
 def command(
     *,
-    votes: Path,
-    output: Path,
+    votes: Place,
+    output: Place,
     prior: str,
     dependencies: str,
     sharing: str,
     estimator: str,
     signs: str,
-    jobs: int,
+    jobs: int | None,
     engine: str,
+    memory: str | None,
+    log_json: bool,
     as_json: bool,
 ) -> None:
     """Estimate how accurate the sources of VOTES (.parquet or .npz) are, and write the label model.
 
-    VOTES may be a folder of .parquet files: they are read one after the other, and counted by --engine. What cannot be
-    added up (a prior or dependencies to be learned, more than two classes) is then learned on a sample.
+    VOTES may be a folder of .parquet files, here or at a URL such as s3://bucket/votes: they are read one after the
+    other, and counted by --engine. The sums of every file stay in a folder beside the model (model.parts), so that the
+    same command continues after a crash and counts only files that are new. What cannot be added up (a prior or
+    dependencies to be learned, EM, more than two classes) is learned on a sample of about two million elements, which
+    a hash of the sequence ids chooses; the remarks of the model say so.
     """
-    from dugong.cli.steps import Clock, sizes
+    from dugong.cli.steps import sizes
     from dugong.model import LabelModel
     from dugong.votes import Votes
 
-    clock = Clock()
+    watch = Watch(log_json=log_json)
     model = LabelModel(
         prior=read_prior(prior),
         dependencies=read_dependencies(dependencies),
@@ -59,18 +63,19 @@ def command(
         signs=signs,
     )
     if votes.is_dir():
-        from dugong.engines import named_engine
         from dugong.shards import VoteShards, fit_shards
 
         shards = VoteShards.open(votes)
-        clock.done("read", shard_sizes(shards))
-        fit_shards(model, shards, engine=named_engine(engine, n_jobs=jobs))
+        watch.done("read", shard_sizes(shards))
+        runner, keep = folder_engine(engine, shards, jobs, memory), output.with_suffix(".parts")
+        fit_shards(model, shards, engine=runner, keep=keep, memory=memory, progress=watch.shards)
     else:
+        refuse_folder_options(jobs=jobs, engine=engine, memory=memory)
         found = Votes.read(votes)
-        clock.done("read", sizes(found))
+        watch.done("read", sizes(found))
         model.fit(found)
     model.save(output)
-    clock.done("fit", f"prior {model.prior_!r}")
+    watch.done("fit", f"prior {model.prior_!r}")
     summary = model.summary()
-    result = {"model": output, "summary": summary.to_dict(), "seconds": clock.steps}
+    result = {"model": output, "summary": summary.to_dict(), "seconds": watch.steps}
     emit(result, f"{summary}\n\nThe model is in {output}.", as_json=as_json)

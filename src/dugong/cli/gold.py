@@ -7,23 +7,25 @@ Elements that no row covers are unknown.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from os import PathLike
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
 from dugong.exceptions import LabelError
+from dugong.places import Place, place_of, write_atomically
 from dugong.tasks import Element
 from dugong.tasks.layout import ranges
 from dugong.types import AnyArray, Int8Array
 from dugong.votes import gold_at
-from dugong.votes.io import write_atomically
 
 if TYPE_CHECKING:
+    from dugong.shards import VoteShards
     from dugong.votes import Votes
 
 COLUMNS = ("sequence", "start", "end", "label")
@@ -39,14 +41,32 @@ def read_gold(path: str | PathLike[str], votes: Votes, *, missing_ok: bool = Fal
     missing_ok : bool
         Whether the table may name sequences that have no votes (when only a part of the data was voted on).
     """
-    place = Path(path)
-    if not place.is_file():
-        raise LabelError(f"there is no file {place}.")
-    if place.suffix == ".npy":
-        return gold_at(votes, np.load(place, allow_pickle=False), Element())
+    place = place_of(path)
+    if place.suffix == ".npy" and place.is_file():
+        with place.open("rb") as handle:
+            return gold_at(votes, np.load(handle, allow_pickle=False), Element())
+    table = _read_table(place)
+    return _labels(place, _voted(table, votes) if missing_ok else table, votes)
+
+
+def table_labels(place: Place, shards: VoteShards, *, missing_ok: bool) -> Callable[[Votes, int], Int8Array]:
+    """A function from one shard of votes to its labels; without `missing_ok` every row must name some sequence."""
+    table = _read_table(place)
+    if not missing_ok:
+        names = pc.cast(table.column("sequence"), pa.string())
+        for votes in shards:
+            names = names.filter(pc.invert(pc.is_in(names, value_set=_ids(votes))))
+        if len(names):
+            raise LabelError(
+                f"{place} cannot be used: a row must name a sequence of the votes; {names[0].as_py()!r} is none, and "
+                f"{len(names)} rows are like this."
+            )
+    return lambda votes, _: _labels(place, _voted(table, votes), votes)
+
+
+def _labels(place: Place, table: pa.Table, votes: Votes) -> Int8Array:
     try:
-        table = _read_table(place)
-        return _spread(_voted(table, votes) if missing_ok else table, votes)
+        return _spread(table, votes)
     except LabelError as error:
         raise LabelError(f"{place} cannot be used: {error}") from None
 
@@ -54,7 +74,7 @@ def read_gold(path: str | PathLike[str], votes: Votes, *, missing_ok: bool = Fal
 def write_gold(gold: AnyArray, votes: Votes, path: str | PathLike[str]) -> None:
     """Write labels of elements as runs: one row per stretch of equal known labels."""
     table = gold_table(gold, votes)
-    if Path(path).suffix == ".csv":
+    if place_of(path).suffix == ".csv":
         write_atomically(path, lambda handle: pyarrow.csv.write_csv(table, handle))
     else:
         write_atomically(path, lambda handle: pyarrow.parquet.write_table(table, handle))
@@ -87,11 +107,21 @@ def _names(labels: AnyArray, votes: Votes) -> pa.Array:
     return pa.array([names.get(label) for label in labels.tolist()])
 
 
-def _read_table(place: Path) -> pa.Table:
+def _read_table(place: Place) -> pa.Table:
+    if not place.is_file():
+        raise LabelError(f"there is no file {place}.")
+    try:
+        return _checked_table(place)
+    except LabelError as error:
+        raise LabelError(f"{place} cannot be used: {error}") from None
+
+
+def _checked_table(place: Place) -> pa.Table:
     if place.suffix not in (".parquet", ".csv"):
         raise LabelError(f"gold labels are read from .parquet, .csv or .npy files; found {place.name!r}.")
     try:
-        table = pyarrow.parquet.read_table(place) if place.suffix == ".parquet" else _read_csv(place)
+        with place.open("rb") as handle:
+            table = pyarrow.parquet.read_table(handle) if place.suffix == ".parquet" else _read_csv(handle)
     except (pa.ArrowInvalid, OSError) as error:
         raise LabelError(f"the file is damaged, or of another kind: {error}") from None
     absent = [name for name in COLUMNS if name not in table.column_names]
@@ -107,11 +137,14 @@ def _read_table(place: Path) -> pa.Table:
 
 
 def _voted(table: pa.Table, votes: Votes) -> pa.Table:
-    known = set(map(str, votes.sequence_ids.tolist()))
-    return table.filter(pa.array([str(one) in known for one in table.column("sequence").to_pylist()]))
+    return table.filter(pc.is_in(pc.cast(table.column("sequence"), pa.string()), value_set=_ids(votes)))
 
 
-def _read_csv(place: Path) -> pa.Table:
+def _ids(votes: Votes) -> pa.Array:
+    return pa.array(list(map(str, votes.sequence_ids.tolist())))
+
+
+def _read_csv(place: BinaryIO) -> pa.Table:
     # Ids stay words: 007 is not 7.
     options = pyarrow.csv.ConvertOptions(column_types={"sequence": pa.string()})
     return pyarrow.csv.read_csv(place, convert_options=options)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from functools import partial
 
 import click
 
 from dugong.cli.output import emit, example, json_option
-from dugong.cli.sharded import engine_option, shard_sizes
+from dugong.cli.places import PLACE
+from dugong.cli.sharded import folder_engine, folder_options, refuse_folder_options, shard_sizes
+from dugong.cli.watching import Watch, log_option
+from dugong.places import Place, place_of
 
 
 @click.command("label", epilog=example("dugong label model.json votes.parquet -o labels.csv --resolution element"))
-@click.argument("model", type=click.Path(path_type=Path))
-@click.argument("votes", type=click.Path(path_type=Path))
+@click.argument("model", type=PLACE)
+@click.argument("votes", type=PLACE)
 @click.option(
     "--output",
     "-o",
-    type=click.Path(path_type=Path),
+    type=PLACE,
     help="A .parquet or .csv file; default: labels.parquet. With a folder of votes, a folder; default: labels.",
 )
 @click.option(
@@ -26,47 +29,57 @@ from dugong.cli.sharded import engine_option, shard_sizes
     multiple=True,
     help="element, sequence, or the name of a window or span; may be given several times. Default: all.",
 )
-@click.option("--jobs", type=int, default=1, help="Processes for a folder of votes; -1 for one per core. Default: 1.")
 @click.option("--restart", is_flag=True, help="Label all shards of a folder anew, also those that are done already.")
-@engine_option
+@folder_options
+@log_option
 @json_option
 def command(
     *,
-    model: Path,
-    votes: Path,
-    output: Path | None,
+    model: Place,
+    votes: Place,
+    output: Place | None,
     resolutions: tuple[str, ...],
-    jobs: int,
+    jobs: int | None,
     restart: bool,
     engine: str,
+    memory: str | None,
+    log_json: bool,
     as_json: bool,
 ) -> None:
     """Write the probability of every label of VOTES under MODEL, one row per task.
 
     Columns: sequence, start and end (half open, in elements), resolution, one probability per class, and seconds if
-    the votes know them. VOTES may be a folder of .parquet files: each gets a file of labels of its own, and after a
-    crash the same command continues where it stopped.
+    the votes know them. VOTES may be a folder of .parquet files, here or at a URL: each gets a file of labels of its
+    own, and after a crash the same command continues where it stopped.
     """
-    from dugong.cli.steps import Clock, sizes, write_labels
+    from dugong.cli.steps import sizes, write_labels
     from dugong.model import LabelModel
     from dugong.votes import Votes
 
-    clock = Clock()
+    watch = Watch(log_json=log_json)
     fitted = LabelModel.load(model)
     if votes.is_dir():
-        from dugong.engines import named_engine
         from dugong.shards import VoteShards, label_shards
 
-        shards, place = VoteShards.open(votes), output or Path("labels")
-        clock.done("read", shard_sizes(shards))
-        wanted, runner = resolutions or None, named_engine(engine, n_jobs=jobs)
-        done = label_shards(fitted, shards, place, resolutions=wanted, engine=runner, restart=restart)
+        shards, place = VoteShards.open(votes), output or place_of("labels")
+        watch.done("read", shard_sizes(shards))
+        done = label_shards(
+            fitted,
+            shards,
+            place,
+            resolutions=resolutions or None,
+            engine=folder_engine(engine, shards, jobs, memory),
+            restart=restart,
+            memory=memory,
+            progress=partial(watch.shards, "label"),
+        )
         n_rows, known = done.n_rows, shards.specimen().resolutions
     else:
-        found, place = Votes.read(votes), output or Path("labels.parquet")
-        clock.done("read", sizes(found))
+        refuse_folder_options(jobs=jobs, engine=engine, memory=memory, restart=restart)
+        found, place = Votes.read(votes), output or place_of("labels.parquet")
+        watch.done("read", sizes(found))
         n_rows, known = write_labels(fitted, found, place, resolutions), found.resolutions
-    clock.done("label", f"{n_rows:,} tasks")
+    watch.done("label", f"{n_rows:,} tasks")
     names = list(resolutions) or [resolution.name for resolution in known]
-    result = {"labels": place, "rows": n_rows, "resolutions": names, "seconds": clock.steps}
+    result = {"labels": place, "rows": n_rows, "resolutions": names, "seconds": watch.steps}
     emit(result, f"{n_rows:,} rows at {', '.join(names)} are in {place}.", as_json=as_json)

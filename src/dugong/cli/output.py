@@ -10,7 +10,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import PurePath
+from os import PathLike
 from typing import Any, TypeVar
 
 import click
@@ -52,7 +52,7 @@ def plain(value: Any) -> Any:
         return {_key(key): plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [plain(one) for one in value]
-    if isinstance(value, PurePath):
+    if isinstance(value, PathLike):
         return str(value)
     if hasattr(value, "tolist"):
         return plain(value.tolist())

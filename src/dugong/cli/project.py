@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from dugong.cli.settings import LEARN, dependencies_of, prior_of
 from dugong.exceptions import DugongError
+from dugong.places import Place, place_of
 
 if TYPE_CHECKING:
     from dugong.graph import Dependency
@@ -36,10 +37,10 @@ class Project:
     folder: Path
     data: str
     sources: str
-    output: Path
+    output: Place
     prior: Any = LEARN
     dependencies: tuple[Dependency, ...] | str | None = None
-    gold: Path | None = None
+    gold: Place | None = None
     spans: dict[str, str] = field(default_factory=dict)
     classes: tuple[str, ...] | None = None
     background: str | None = None
@@ -96,12 +97,17 @@ def _project(plain: dict[str, Any], place: Path) -> Project:
     same = ("data", "sources", "prior", "background", "sharing", "estimator", "signs", "jobs", "on_fault", "spans")
     return Project(
         folder=folder,
-        output=folder / plain.get("output", "output"),
+        output=_inside(folder, plain.get("output", "output")),
         dependencies=dependencies_of(plain["dependencies"]) if "dependencies" in plain else None,
-        gold=folder / plain["gold"] if "gold" in plain else None,
+        gold=_inside(folder, plain["gold"]) if "gold" in plain else None,
         **words,
         **{key: plain[key] for key in same if key in plain},
     )
+
+
+def _inside(folder: Path, name: str) -> Place:
+    """A path that counts from a folder; a URL is itself."""
+    return place_of(name) if "://" in name else folder / name
 
 
 def _check_keys(plain: dict[str, Any], place: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,18 +10,27 @@ import click
 
 from dugong.cli.output import emit, example, json_option
 from dugong.cli.project import DEFAULT, read_project
-from dugong.cli.sharded import ApplyOptions, apply_in_shards, open_engine, shard_options, shard_sizes
+from dugong.cli.sharded import (
+    ApplyOptions,
+    apply_in_shards,
+    check_room,
+    folder_engine,
+    memory_option,
+    shard_options,
+    shard_sizes,
+)
 from dugong.cli.steps import file_lines, project_model, sizes, throughput, time_table, write_labels
 from dugong.cli.watching import Watch, log_option
+from dugong.places import Place
 
 if TYPE_CHECKING:
     from dugong.cli.project import Project
     from dugong.model import LabelModel
-    from dugong.sources import ApplyReport
+    from dugong.shards import AppliedShards, VoteShards
     from dugong.types import Int8Array
     from dugong.votes import Votes
 
-    Ran = tuple[dict[str, Path], ApplyReport, tuple[dict[str, Any], str]]
+    Ran = tuple[dict[str, Place], AppliedShards, tuple[dict[str, Any], str]]
 
 KEYS = """\b
 Keys of a project.toml (paths count from its folder):
@@ -42,6 +52,7 @@ Keys of a project.toml (paths count from its folder):
     "--on-fault", type=click.Choice(["raise", "abstain"]), help="What to do when a source raises: stop, or abstain."
 )
 @shard_options
+@memory_option
 @log_option
 @json_option
 def command(
@@ -52,23 +63,28 @@ def command(
     shard_size: int | None,
     restart: bool,
     engine: str,
+    memory: str | None,
     log_json: bool,
     as_json: bool,
 ) -> None:
     """Apply the sources of PROJECT (a project.toml, by default the one in this folder), fit, label, report.
 
     Writes votes.parquet, model.json, labels.parquet and report.html into the output folder of the project, each when it
-    is complete; with --shard-size, folders `votes` and `labels` in place of the files, and no report. After a crash or
-    Ctrl-C the same command continues where it stopped; sources whose code has changed run again, the others do not.
+    is complete; with --shard-size, folders `votes` and `labels` in place of the files, and a report on a sample of the
+    sequences. After a crash or Ctrl-C the same command continues where it stopped; sources whose code has changed run
+    again, the others do not.
     """
     found, watch = read_project(project), Watch(log_json=log_json)
     prior = found.read_prior()  # before the sources run for hours
     found.output.mkdir(parents=True, exist_ok=True)
-    options = ApplyOptions(shard_size=shard_size, restart=restart, engine=engine, jobs=jobs, on_fault=on_fault)
+    options = ApplyOptions(
+        shard_size=shard_size, restart=restart, engine=engine, jobs=jobs, on_fault=on_fault, memory=memory
+    )
     job = _run_in_files if shard_size is None else _run_in_shards
-    files, report, (result, text) = job(found, prior, options, watch)
+    files, applied, (result, text) = job(found, prior, options, watch)
+    report = applied.report
     result |= {"files": files, "seconds": watch.steps, "report": report.to_dict()}
-    parts = [text, f"{time_table(report)}\n{throughput(report)}", f"Files:\n{file_lines(files)}"]
+    parts = [text, f"{time_table(report)}\n{throughput(report, applied.n_elements)}", f"Files:\n{file_lines(files)}"]
     emit(result, "\n\n".join(parts), as_json=as_json)
 
 
@@ -77,13 +93,14 @@ def _run_in_files(project: Project, prior: Any, options: ApplyOptions, watch: Wa
     from dugong.cli.gold import read_gold
     from dugong.votes import Votes
 
-    files = {
+    files: dict[str, Place] = {
         "votes": project.output / "votes.parquet",
         "model": project.output / "model.json",
         "labels": project.output / "labels.parquet",
         "report": project.output / "report.html",
     }
     applied, sources = apply_in_shards(project, project.output / "votes.parts", options, watch)
+    check_room(applied.shards, options.memory)
     votes = Votes.concat(applied.shards)
     votes.write(files["votes"])
     watch.done("apply", sizes(votes))
@@ -95,42 +112,67 @@ def _run_in_files(project: Project, prior: Any, options: ApplyOptions, watch: Wa
     gold = None if project.gold is None else read_gold(project.gold, votes)
     model.report(votes, files["report"], gold)
     watch.done("report", "to be opened in a browser")
-    return files, applied.report, _outcome(votes, gold, model)
+    return files, applied, _outcome(votes, gold, model)
 
 
 def _run_in_shards(project: Project, prior: Any, options: ApplyOptions, watch: Watch) -> Ran:
     """One shard in memory at a time."""
     from dugong.shards import fit_shards, label_shards
 
-    files = {
+    files: dict[str, Place] = {
         "votes": project.output / "votes",
         "model": project.output / "model.json",
         "labels": project.output / "labels",
+        "report": project.output / "report.html",
     }
     applied, sources = apply_in_shards(project, files["votes"], options, watch)
-    watch.done("apply", shard_sizes(applied.shards))
-    engine = open_engine(options.engine, project.jobs if options.jobs is None else options.jobs)
-    model = fit_shards(project_model(project, prior, sources), applied.shards, engine=engine)
+    shards, memory = applied.shards, options.memory
+    watch.done("apply", shard_sizes(shards))
+    engine = folder_engine(options.engine, shards, project.jobs if options.jobs is None else options.jobs, memory)
+    keep = None if options.restart else files["model"].with_suffix(".parts")
+    model = project_model(project, prior, sources)
+    fit_shards(model, shards, engine=engine, keep=keep, memory=memory, progress=watch.shards)
     model.save(files["model"])
     watch.done("fit", f"prior {model.prior_!r}")
     labelled = label_shards(
         model,
-        applied.shards,
+        shards,
         files["labels"],
         resolutions=project.resolutions,
         engine=engine,
         restart=options.restart,
+        memory=memory,
+        progress=partial(watch.shards, "label"),
     )
     watch.done("label", f"{labelled.n_rows:,} tasks")
+    return files, applied, _report_on_sample(project, shards, model, files["report"], watch)
+
+
+def _report_on_sample(
+    project: Project, shards: VoteShards, model: LabelModel, file: Place, watch: Watch
+) -> tuple[dict[str, Any], str]:
+    """The comparison on all known labels, and the report on these and a sample of the other sequences."""
+    from dugong.cli.known import with_others
+    from dugong.shards import read_sample
+    from dugong.shards.tally import COMPARED
+
+    sample, gold, outcome = read_sample(shards, COMPARED), None, _outcome(None, None, model)
     if project.gold is not None:
-        watch.remark("gold labels are compared only without --shard-size")
-    summary = model.summary()
-    return files, applied.report, ({"model": summary.to_dict()}, str(summary))
+        from dugong.cli.known import read_known
+
+        known = read_known(project.gold, shards)
+        watch.remark(known.remark)
+        outcome = _outcome(known.votes, known.gold, model)
+        sample, gold = with_others(known, sample)
+    part = "" if sample.n_sequences == shards.n_sequences else f" on {sample.n_sequences:,} of {shards.n_sequences:,}"
+    model.report(sample, file, gold, title=f"Label report{part and f'{part} sequences'}")
+    watch.done("report", f"to be opened in a browser{part and f';{part} sequences'}")
+    return outcome
 
 
-def _outcome(votes: Votes, gold: Int8Array | None, model: LabelModel) -> tuple[dict[str, Any], str]:
+def _outcome(votes: Votes | None, gold: Int8Array | None, model: LabelModel) -> tuple[dict[str, Any], str]:
     """The model at a glance and, with gold, the comparison with majority vote."""
-    if gold is None:
+    if votes is None or gold is None:
         summary = model.summary(votes)
         return {"model": summary.to_dict()}, str(summary)
     from dugong.cli.steps import compare_with_majority

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dugong.cli.loading import load_function, load_sequences, load_sources
 from dugong.cli.output import count, user_code
+from dugong.cli.steps import project_material
+from dugong.places import Place
 
 if TYPE_CHECKING:
     from dugong.cli.project import Project
@@ -30,9 +30,34 @@ _ENGINE_HELP = (
 )
 
 
+_MEMORY_HELP = (
+    "At most about so much on this machine, such as 2GB: fewer processes at a time and a smaller sample to learn on if "
+    "need be; an error if one shard needs more. Default: no limit; a shard takes 0.3 GB and some 250 bytes per element."
+)
+_ONE_FILE = "works on a folder of votes, and VOTES is one file; `dugong apply --shard-size` writes a folder."
+
+
 def engine_option(function: FunctionT) -> FunctionT:
     """Add ``--engine`` to a verb."""
     return click.option("--engine", metavar="NAME", default="local", help=_ENGINE_HELP)(function)
+
+
+def memory_option(function: FunctionT) -> FunctionT:
+    """Add ``--memory`` to a verb."""
+    return click.option("--memory", metavar="SIZE", help=_MEMORY_HELP)(function)
+
+
+def folder_options(function: FunctionT) -> FunctionT:
+    """Add ``--jobs``, ``--engine`` and ``--memory`` to a verb that reads votes."""
+    jobs = click.option("--jobs", type=int, help="Processes for a folder of votes; -1 for one per core. Default: 1.")
+    return jobs(engine_option(memory_option(function)))
+
+
+def refuse_folder_options(**given: object) -> None:
+    """Stop if an option was given that one file of votes cannot use."""
+    for name, value in given.items():
+        if value not in (None, False, "local"):
+            raise click.UsageError(f"--{name} {_ONE_FILE}")
 
 
 def shard_options(function: FunctionT) -> FunctionT:
@@ -40,7 +65,9 @@ def shard_options(function: FunctionT) -> FunctionT:
     size = click.option(
         "--shard-size",
         type=click.IntRange(min=1),
-        help="Write votes as a folder of files with so many sequences each, for more than memory holds.",
+        help="Write votes as a folder of files with so many sequences each, for more than memory holds. A crash costs "
+        "at most the files under way; take fewer where sources are slow, thousands where sequences are short. "
+        "Default: one file, made from parts of 100.",
     )
     restart = click.option("--restart", is_flag=True, help="Do everything anew, also what is done already.")
     return size(restart(engine_option(function)))
@@ -57,34 +84,28 @@ class ApplyOptions:
     on_fault: str | None = None
     limit: int | None = None
     only: tuple[str, ...] = ()
+    memory: str | None = None
 
 
 def apply_in_shards(
-    project: Project, folder: Path, options: ApplyOptions, watch: Watch
+    project: Project, folder: Place, options: ApplyOptions, watch: Watch
 ) -> tuple[AppliedShards, tuple[Source, ...]]:
     """Let the sources of a project vote, shard by shard; returns what was done and all sources of the project."""
     from dugong.shards import apply_shards
     from dugong.shards.applying import SHARD_SIZE
 
-    n_jobs = project.jobs if options.jobs is None else options.jobs
     with user_code():
-        sources = load_sources(project.sources, project.folder)
-        spans = {name: load_function(function, project.folder) for name, function in project.spans.items()}
+        sources, material = project_material(project, options.jobs, options.on_fault)
         applied = apply_shards(
             sources,
-            load_sequences(project.data, project.folder),
-            folder,
+            folder=folder,
             shard_size=options.shard_size or SHARD_SIZE,
-            n_jobs=n_jobs,
             progress=watch.progress,
-            on_fault=project.on_fault if options.on_fault is None else options.on_fault,  # type: ignore[arg-type]
-            classes=project.classes,
-            background=project.background,
-            spans=spans or None,
             limit=options.limit,
             only=options.only or None,
-            engine=open_engine(options.engine, n_jobs),
+            engine=open_engine(options.engine, material["n_jobs"]),
             restart=options.restart,
+            **material,
         )
     _say_what_was_kept(applied, watch)
     return applied, sources
@@ -95,6 +116,29 @@ def open_engine(name: str, n_jobs: int = 1) -> Engine | None:
     from dugong.engines import named_engine
 
     return None if name == "local" else named_engine(name, n_jobs=n_jobs)
+
+
+def folder_engine(name: str, shards: VoteShards, jobs: int | None, memory: str | None) -> Engine:
+    """The engine for steps over a folder, with as many of its processes as have room."""
+    from dugong.engines import named_engine, usable_cores
+    from dugong.shards.memory import jobs_within
+
+    wanted = jobs or 1
+    if memory is not None:
+        wanted = jobs_within(shards, memory, usable_cores() if wanted == -1 else wanted)
+    return named_engine(name, n_jobs=wanted)
+
+
+def check_room(shards: VoteShards, memory: str | None) -> None:
+    """Stop if all votes together need more memory than is allowed."""
+    from dugong.shards.memory import need, read_size, words
+
+    wanted = need(shards.n_elements, shards)
+    if memory is not None and wanted > read_size(memory):
+        raise click.UsageError(
+            f"all votes at once ({count(shards.n_elements, 'element')}) need about {words(wanted)}, and --memory is "
+            f"{memory}; with --shard-size, one file of votes is held at a time."
+        )
 
 
 def _say_what_was_kept(applied: AppliedShards, watch: Watch) -> None:

@@ -6,15 +6,16 @@ Each takes plain values and returns plain values; what is said on the way goes t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from dugong.cli.loading import load_function, load_sequences, load_sources
 from dugong.cli.output import count, say, seconds, table, user_code
+from dugong.places import Place
 
 if TYPE_CHECKING:
     from dugong.cli.project import Project
+    from dugong.engines import Engine
     from dugong.graph import Dependency
     from dugong.metrics import Comparison
     from dugong.model import LabelModel
@@ -47,25 +48,31 @@ def apply_project(
     only: tuple[str, ...] = (),
     jobs: int | None = None,
     on_fault: str | None = None,
+    engine: Engine | None = None,
 ) -> tuple[Applied, tuple[Source, ...]]:
     """Let the sources of a project vote; returns the votes with their report, and all sources of the project."""
     from dugong.sources import apply_with_report
 
     with user_code():
-        sources = load_sources(project.sources, project.folder)
-        spans = {name: load_function(function, project.folder) for name, function in project.spans.items()}
-        applied = apply_with_report(
-            sources,
-            load_sequences(project.data, project.folder),
-            n_jobs=project.jobs if jobs is None else jobs,
-            on_fault=project.on_fault if on_fault is None else on_fault,  # type: ignore[arg-type]
-            classes=project.classes,
-            background=project.background,
-            spans=spans or None,
-            limit=limit,
-            only=only or None,
-        )
+        sources, material = project_material(project, jobs, on_fault)
+        applied = apply_with_report(sources, limit=limit, only=only or None, engine=engine, **material)
     return applied, sources
+
+
+def project_material(
+    project: Project, jobs: int | None, on_fault: str | None
+) -> tuple[tuple[Source, ...], dict[str, Any]]:
+    """The sources of a project, and all else that applying them takes; loads the user's code."""
+    sources = load_sources(project.sources, project.folder)
+    spans = {name: load_function(function, project.folder) for name, function in project.spans.items()}
+    return sources, {
+        "sequences": load_sequences(project.data, project.folder),
+        "n_jobs": project.jobs if jobs is None else jobs,
+        "on_fault": project.on_fault if on_fault is None else on_fault,
+        "classes": project.classes,
+        "background": project.background,
+        "spans": spans or None,
+    }
 
 
 def time_table(report: ApplyReport) -> str:
@@ -78,9 +85,9 @@ def time_table(report: ApplyReport) -> str:
     return table(("source", "resolution", "tasks", "votes", "faults", "time"), rows, words=(0, 1))
 
 
-def throughput(report: ApplyReport) -> str:
-    """How quick a run was, and how many faults it had."""
-    rate = report.n_elements / max(report.seconds, 1e-9)
+def throughput(report: ApplyReport, n_elements: int | None = None) -> str:
+    """How quick a run was, and how many faults it had; `n_elements` are those that were voted on now."""
+    rate = (report.n_elements if n_elements is None else n_elements) / max(report.seconds, 1e-9)
     return f"{seconds(report.seconds)} in all, {rate:,.0f} elements/s, {count(report.n_faults, 'fault')}."
 
 
@@ -147,7 +154,7 @@ def _groups(groups: Iterable[object] | None) -> Any:
 
 
 # --- files ---------------------------------------------------------------------------------------------------------
-def write_labels(model: LabelModel, votes: Votes, path: Path, resolutions: Iterable[str] | None = None) -> int:
+def write_labels(model: LabelModel, votes: Votes, path: Place, resolutions: Iterable[str] | None = None) -> int:
     """Write the probabilities of labels; returns the number of rows."""
     from dugong.infer import labels
 
@@ -156,7 +163,7 @@ def write_labels(model: LabelModel, votes: Votes, path: Path, resolutions: Itera
     return int(found.num_rows)
 
 
-def file_lines(files: Mapping[str, Path]) -> str:
+def file_lines(files: Mapping[str, Place]) -> str:
     """Files and what they are, one per line."""
     width = max(len(str(path)) for path in files.values())
     return "\n".join(f"  {path!s:<{width}}  {what}" for what, path in files.items())

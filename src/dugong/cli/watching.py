@@ -36,6 +36,7 @@ class Watch:
         self.log_json = log_json
         self.steps: dict[str, float] = {}
         self._begin = self._said = perf_counter()
+        self._stage, self._since, self._last = "", self._begin, self._begin
 
     @property
     def progress(self) -> bool | Callable[[Progress], None]:
@@ -44,11 +45,9 @@ class Watch:
 
     def show(self, now: Progress) -> None:
         """Say how far it is, from time to time."""
-        clock = perf_counter()
-        if clock - self._said < (_EVERY_JSON if self.log_json else _EVERY):
+        if not self._due():
             return
-        self._said = clock
-        rate, left = now.elements / max(now.seconds, 1e-9), time_left(now)
+        rate, left = now.rate, time_left(now)
         if self.log_json:
             self.event(
                 "progress",
@@ -62,6 +61,26 @@ class Watch:
         of = "" if now.total is None else f" of {now.total:,}"
         rest = "" if left is None else f", {seconds(left)} left"
         say(f"apply     {now.done:,}{of} sequences, {rate:,.0f} elements/s, {count(now.faults, 'fault')}{rest}")
+
+    def shards(self, step: str, done: int, total: int) -> None:
+        """Say how many shards are done, from time to time."""
+        if step != self._stage:
+            self._stage, self._since = step, max(self._begin, self._last)
+        self._last = perf_counter()
+        if not self._due():
+            return
+        left = (self._last - self._since) * (total - done) / max(done, 1)
+        if self.log_json:
+            self.event("progress", step=step, done=done, total=total, seconds_left=left)
+        else:
+            say(f"{step:<9} {done:,} of {count(total, 'shard')}, {seconds(left)} left")
+
+    def _due(self) -> bool:
+        clock = perf_counter()
+        if clock - self._said < (_EVERY_JSON if self.log_json else _EVERY):
+            return False
+        self._said = clock
+        return True
 
     def done(self, step: str, what: str) -> None:
         """Note that a step has ended."""
@@ -86,7 +105,8 @@ class Watch:
 
 
 def time_left(now: Progress) -> float | None:
-    """Seconds to go if it goes on like this; None if nobody knows how much there is."""
-    if now.total is None or not now.done:
+    """Seconds to go if it goes on like this; None if nobody knows how much there is, or nothing has run yet."""
+    ran = now.done - now.kept
+    if now.total is None or not ran:
         return None
-    return now.seconds * (now.total - now.done) / now.done
+    return now.seconds * (now.total - now.done) / ran

@@ -1,7 +1,7 @@
 """Where it runs: one promise (map items, in order), one short file per engine."""
 
 from dugong.engines.choose import EngineError, named_engine
-from dugong.engines.local import Processes, Serial, local_engine
+from dugong.engines.local import Processes, Serial, local_engine, usable_cores
 from dugong.engines.marks import mark
 from dugong.engines.protocol import Engine, ShippingError, WorkerLostError
 from dugong.engines.reduce import reduce_sums
@@ -20,4 +20,5 @@ __all__ = [
     "named_engine",
     "reduce_sums",
     "ship",
+    "usable_cores",
 ]

@@ -82,11 +82,12 @@ class Processes:
 def local_engine(n_jobs: int) -> Engine:
     """The engine for a number of processes: 1 is this one, -1 as many as there are cores for us."""
     if n_jobs == -1:
-        n_jobs = _usable_cores()
+        n_jobs = usable_cores()
     return Serial() if n_jobs == 1 else Processes(n_jobs=n_jobs)
 
 
-def _usable_cores() -> int:
+def usable_cores() -> int:
+    """Cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -8,12 +8,11 @@ after a crash, runs a source again whose code has changed, and runs only the new
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
-from itertools import groupby, islice
+from itertools import groupby
 from os import PathLike
-from time import perf_counter
 from typing import Any
 
 from dugong.engines import Engine, local_engine
@@ -25,13 +24,13 @@ from dugong.shards.reports import add_reports
 from dugong.shards.stamps import State, digest_of, drop_others, settle, unfinished, write_stamped
 from dugong.shards.stored import StoredShard, merge
 from dugong.sources.applying import vote
-from dugong.sources.checking import Meaning, check_run, check_size, read_meaning, read_sources
+from dugong.sources.checking import check_run
 from dugong.sources.collecting import ApplyReport, Collector
 from dugong.sources.decorator import Source
-from dugong.sources.inputs import pairs_of
-from dugong.sources.items import Item, items_of, split_spans
+from dugong.sources.items import Item
 from dugong.sources.progress import Progress, ProgressCallback, progress_callback
-from dugong.sources.voting import Job, OnFault, SequenceVotes
+from dugong.sources.running import Run, prepare_run
+from dugong.sources.voting import OnFault, SequenceVotes
 from dugong.votes.header import pack
 from dugong.votes.parquet import write_parquet
 
@@ -48,12 +47,14 @@ class AppliedShards:
     report : ApplyReport
         Tasks, votes and faults of all shards; seconds of this run alone.
     ran : mapping of source name to the number of sequences that it ran on now
+    n_elements : elements of the sequences that some source ran on now
     n_written, n_kept : shards that were written now, and that were there already
     """
 
     shards: VoteShards
     report: ApplyReport
     ran: Mapping[str, int]
+    n_elements: int
     n_written: int
     n_kept: int
 
@@ -72,38 +73,34 @@ class _Todo:
 class _Work:
     """What is the same for all shards."""
 
+    run: Run
     folder: Place
-    every: tuple[Source, ...]
-    chosen: frozenset[str]
     digests: Mapping[str, str]
-    meaning: Meaning
     settings: str
-    makers: Mapping[str, Any]
-    on_fault: OnFault
     engine: Engine
     shard_size: int
     restart: bool
 
     # --- what there is to do ----------------------------------------------------------------------------------------
-    def todos(self, items: Iterable[Item]) -> Iterator[_Todo]:
+    def todos(self) -> Iterator[_Todo]:
         stored = None
-        for place, item in enumerate(items):
+        for place, item in enumerate(self.run.items):
             if place % self.shard_size == 0 and not self.restart:
                 stored = StoredShard.read(self.folder / file_name(place // self.shard_size), self.settings)
-            needed = tuple(one.name for one in self.every if one.name in self.chosen and self._stale(one, item, stored))
+            needed = tuple(one.name for one in self.run.chosen if self._stale(one, item, stored))
             yield _Todo(shard=place // self.shard_size, item=item, stored=stored, needed=needed)
 
     def _stale(self, source: Source, item: Item, stored: StoredShard | None) -> bool:
         if stored is None or stored.digest(source.name, item.id) != self.digests[source.name]:
             return True
         faulty = any(fault.source == source.name for fault in stored.faults.get(item.id, ()))
-        return faulty and self.on_fault == "raise"
+        return faulty and self.run.on_fault == "raise"
 
     # --- doing it ---------------------------------------------------------------------------------------------------
-    def run(self, items: Iterable[Item]) -> Iterator[tuple[_Todo, SequenceVotes]]:
+    def votes(self) -> Generator[tuple[_Todo, SequenceVotes]]:
         """All sequences in order, with the votes of all sources."""
-        infos = tuple(source.info for source in self.every)
-        for needed, group in groupby(self.todos(items), key=lambda todo: todo.needed):
+        infos = tuple(source.info for source in self.run.every)
+        for needed, group in groupby(self.todos(), key=lambda todo: todo.needed):
             for todo, fresh in self._vote(needed, group):
                 yield todo, merge(infos, needed, fresh, todo.stored, todo.item.id)
 
@@ -111,9 +108,7 @@ class _Work:
         if not needed:
             yield from ((todo, None) for todo in group)
             return
-        sources = tuple(source for source in self.every if source.name in needed)
-        codings = self.meaning.codings(sources)
-        job = Job(sources=sources, codings=codings, on_fault=self.on_fault, span_makers=self.makers)
+        job = self.run.job(tuple(source for source in self.run.every if source.name in needed))
         waiting: deque[_Todo] = deque()
         # Closed explicitly: an exception between two results must not leave workers to the garbage collector.
         with closing(vote(job, _noted(group, waiting), self.engine)) as results:
@@ -126,17 +121,13 @@ class _Work:
         state: State = {
             "settings": self.settings,
             "data": digest_of([todo.item.id for todo in todos]),
-            "sources": {source.name: self._digest(source.name, todos) for source in self.every},
+            "sources": {source.name: self._digest(source.name, todos) for source in self.run.every},
         }
-        names = tuple(source.name for source in self.every)
+        names = tuple(source.name for source in self.run.every)
         if stored is not None and stored.keeps(state, names) and not any(todo.needed for todo in todos):
             settle(path, state)
             return False
-        meaning = self.meaning
-        votes = collector.votes(
-            n_classes=meaning.n_classes, class_names=meaning.class_names, background=meaning.background
-        )
-        content = pack(votes)
+        content = pack(collector.votes(self.run.meaning))
         write_stamped(path, lambda handle: write_parquet(content, handle), state)
         return True
 
@@ -168,6 +159,7 @@ class _Writer:
     ran: Counter[str] = field(default_factory=Counter)
     n_written: int = 0
     n_sequences: int = 0
+    n_resting: int = 0
     n_elements: int = 0
     n_faults: int = 0
     files: list[str] = field(default_factory=list)
@@ -178,13 +170,23 @@ class _Writer:
         if self._todos and self._todos[0].shard != todo.shard:
             self.flush()
         if self._collector is None:
-            self._collector = Collector(sources=tuple(source.info for source in self.work.every))
+            self._collector = Collector(sources=tuple(source.info for source in self.work.run.every))
         self._collector.add(votes)
         self._todos.append(todo)
         self.ran.update(todo.needed)
         self.n_sequences += 1
-        self.n_elements += votes.length
+        self.n_resting += not todo.needed
+        self.n_elements += votes.length if todo.needed else 0
         self.n_faults += len(votes.faults)
+
+    def progress(self, todo: _Todo) -> Progress:
+        return self.work.run.progress(
+            done=self.n_sequences,
+            sequence=todo.item.id,
+            elements=self.n_elements,
+            faults=self.n_faults,
+            kept=self.n_resting,
+        )
 
     def flush(self) -> None:
         if self._collector is None:
@@ -229,54 +231,45 @@ def apply_shards(  # noqa: PLR0913 (the options of `apply`, and three more)
         Run everything anew. Needed when sequences change under the same id, which no digest of code can see.
     sources, sequences, n_jobs, progress, on_fault, n_classes, classes, background, spans, limit, engine : as in `apply`
     """
-    begin = perf_counter()
-    every, meaning = read_sources(sources, None), read_meaning(n_classes, classes, background)
-    makers, given = split_spans(spans)
-    check_run(every, meaning, spans or {}, on_fault)
-    check_size(n_jobs, limit)
+    run = prepare_run(
+        sources,
+        sequences,
+        n_jobs=n_jobs,
+        on_fault=on_fault,
+        n_classes=n_classes,
+        classes=classes,
+        background=background,
+        spans=spans,
+        limit=limit,
+        only=only,
+    )
+    check_run(run.every, run.meaning, spans or {}, on_fault)
     if shard_size < 1:
         raise SourceError(f"shard_size= must be at least 1 sequence; found {shard_size!r}.")
-    about = [meaning.n_classes, meaning.class_names, meaning.background, shard_size, spans or {}]
+    about = [run.meaning.n_classes, run.meaning.class_names, run.meaning.background, shard_size, spans or {}]
     work = _Work(
+        run=run,
         folder=place_of(folder),
-        every=every,
-        chosen=frozenset(source.name for source in read_sources(sources, only)),
-        digests={source.name: digest_source(source) for source in every},
-        meaning=meaning,
+        digests={source.name: digest_source(source) for source in run.every},
         settings=digest_code(about),
-        makers=makers,
-        on_fault=on_fault,
         engine=engine or local_engine(n_jobs),
         shard_size=shard_size,
         restart=restart,
     )
-    pairs, total = pairs_of(sequences)
-    total = total if total is None or limit is None else min(total, limit)
-    writer = _Writer(work=work)
-    stream = work.run(items_of(islice(pairs, limit), given))
-    with unfinished(work.folder), progress_callback(progress) as show, closing(stream):  # type: ignore[type-var]
+    writer, stream = _Writer(work=work), work.votes()
+    with unfinished(work.folder), progress_callback(progress) as show, closing(stream):
         for todo, votes in stream:
             writer.add(todo, votes)
-            show(_progress(writer, todo, total, perf_counter() - begin))
+            show(writer.progress(todo))
         writer.flush()
         if writer.report is None:
             raise SourceError("there are no sequences to apply the sources to; check the loader, or limit=.")
         drop_others(work.folder, set(writer.files))
     return AppliedShards(
         shards=VoteShards.open(work.folder),
-        report=add_reports(writer.report, None, seconds=perf_counter() - begin),
-        ran={source.name: writer.ran[source.name] for source in every},
+        report=add_reports(writer.report, None, seconds=run.seconds),
+        ran={source.name: writer.ran[source.name] for source in run.every},
+        n_elements=writer.n_elements,
         n_written=writer.n_written,
         n_kept=len(writer.files) - writer.n_written,
-    )
-
-
-def _progress(writer: _Writer, todo: _Todo, total: int | None, seconds: float) -> Progress:
-    return Progress(
-        done=writer.n_sequences,
-        total=total,
-        sequence=todo.item.id,
-        elements=writer.n_elements,
-        faults=writer.n_faults,
-        seconds=seconds,
     )

@@ -24,6 +24,7 @@ from dugong.places import Place, place_of
 from dugong.priors import Prior
 from dugong.shards.folder import Shard, VoteShards
 from dugong.shards.kept import BALANCE, MOMENTS, Form, SumT, drop_kept, kept
+from dugong.shards.memory import check_memory, sample_within
 from dugong.shards.sampling import SAMPLE, read_sample
 from dugong.store import tree
 
@@ -102,6 +103,7 @@ def fit_shards(
     engine: Engine | None = None,
     sample: int = SAMPLE,
     keep: str | PathLike[str] | None = None,
+    memory: str | int | None = None,
     progress: ShardProgress | None = None,
 ) -> LabelModel:
     """Fit a model to votes that need not fit into memory.
@@ -118,11 +120,14 @@ def fit_shards(
     keep : folder, optional
         Where the sums of every shard are kept: a fit that died continues, and when shards are added, only those are
         counted. Workers write into it themselves. The fitted model is the same with it and without.
+    memory : bytes, or a size such as "2GB", optional
+        The largest shard must fit into it, and the sample becomes smaller if need be.
     progress : function of (what is summed, shards done, shards in all), optional
     """
+    check_memory(shards, memory)
     specimen = shards.specimen()
     if not model.streamable(specimen):
-        return _fit_sample(model, shards, sample)
+        return _fit_sample(model, shards, sample_within(shards, memory, sample))
     if model.sharing != "tied" and specimen.spans:
         raise GraphError(
             f"sharing={model.sharing!r} with spans needs all votes at once.\n"

@@ -62,10 +62,13 @@ class VoteShards:
     ----------
     folder : Path, or Url
     shards : tuple of Shard
+    n_sources, n_classes : int
     """
 
     folder: Place
     shards: tuple[Shard, ...]
+    n_sources: int
+    n_classes: int
 
     @classmethod
     def open(cls, folder: str | PathLike[str]) -> VoteShards:
@@ -85,7 +88,13 @@ class VoteShards:
                     f"all shards must have the same {different[0]}; {shard.path.name} differs from {first.path.name}.\n"
                     "  Write it again, or keep it in a folder of its own."
                 )
-        return cls(folder=place, shards=tuple(shard for shard, _ in found))
+        meaning = found[0][1]
+        return cls(
+            folder=place,
+            shards=tuple(shard for shard, _ in found),
+            n_sources=len(meaning["sources"]),
+            n_classes=meaning["n_classes"],
+        )
 
     @classmethod
     def write(cls, parts: Iterable[Votes], folder: str | PathLike[str]) -> VoteShards:

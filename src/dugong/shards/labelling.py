@@ -22,6 +22,7 @@ from dugong.exceptions import LabelError
 from dugong.model import LabelModel
 from dugong.places import Place, place_of
 from dugong.shards.folder import Shard, VoteShards
+from dugong.shards.memory import check_memory
 from dugong.shards.stamps import State, digest_file, drop_others, read_state, settle, unfinished, write_stamped
 
 
@@ -80,6 +81,7 @@ def label_shards(
     engine: Engine | None = None,
     suffix: str = ".parquet",
     restart: bool = False,
+    memory: str | int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> LabelledShards:
     """Write the labels of every shard.
@@ -95,10 +97,13 @@ def label_shards(
     suffix : ".parquet" or ".csv"
     restart : bool
         Label all shards anew.
+    memory : bytes, or a size such as "2GB", optional
+        The largest shard must fit into it.
     progress : function of (shards done, shards in all), optional
     """
     if suffix not in (".parquet", ".csv"):
         raise LabelError(f"labels are written as .parquet or .csv; found {suffix!r}.")
+    check_memory(shards, memory)
     place = place_of(folder).absolute()
     step = _Label(
         model=model,

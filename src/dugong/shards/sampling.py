@@ -23,7 +23,7 @@ def read_sample(shards: VoteShards, n_elements: int = SAMPLE) -> Votes:
     share = min(1.0, n_elements / max(shards.n_elements, 1))
     parts = []
     for votes in shards:
-        chosen = np.flatnonzero(_hashes(votes) <= share * 2.0**32)
+        chosen = np.flatnonzero(hashes_of(votes) <= share * 2.0**32)
         if len(chosen):
             parts.append(votes if len(chosen) == votes.n_sequences else votes[chosen])
     if not parts:  # a few sequences that are each longer than the sample
@@ -34,10 +34,11 @@ def read_sample(shards: VoteShards, n_elements: int = SAMPLE) -> Votes:
 
 def _order(votes: Votes) -> IntArray:
     """By hash, and by id where hashes are equal."""
-    return np.lexsort((votes.sequence_ids.astype(str), _hashes(votes)))
+    return np.lexsort((votes.sequence_ids.astype(str), hashes_of(votes)))
 
 
-def _hashes(votes: Votes) -> IntArray:
+def hashes_of(votes: Votes) -> IntArray:
+    """A hash below 2 ** 32 of the id of every sequence."""
     digests = (hashlib.blake2b(str(one).encode(), digest_size=4).digest() for one in votes.sequence_ids.tolist())
     return np.array([int.from_bytes(digest) for digest in digests], dtype=np.int64)
 
@@ -47,7 +48,7 @@ def _lowest(shards: VoteShards) -> Votes:
     found = [
         (int(hashes.min()), shard, int(hashes.argmin()))
         for shard in shards.shards
-        if len(hashes := _hashes(shard.read()))
+        if len(hashes := hashes_of(shard.read()))
     ]
     _, shard, place = min(found, key=lambda one: one[0])
     return shard.read()[[place]]

@@ -9,17 +9,14 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import closing
 from functools import partial
-from itertools import islice
-from time import perf_counter
 from typing import Any
 
 from dugong.engines import Engine, ShippingError, WorkerLostError, local_engine, ship
 from dugong.exceptions import SourceError
-from dugong.sources.checking import check_run, check_size, read_meaning, read_sources
 from dugong.sources.collecting import Applied, Collector
-from dugong.sources.inputs import pairs_of
-from dugong.sources.items import Item, items_of, split_spans
-from dugong.sources.progress import Progress, ProgressCallback, progress_callback
+from dugong.sources.items import Item
+from dugong.sources.progress import ProgressCallback, progress_callback
+from dugong.sources.running import prepare_run
 from dugong.sources.voting import Job, OnFault, SequenceVotes, vote_on_sequence
 from dugong.votes import Votes
 
@@ -122,24 +119,33 @@ def apply_with_report(
     engine: Engine | None = None,
 ) -> Applied:
     """Do what `apply` does, and report the time and the faults of every source beside the votes."""
-    begin = perf_counter()
-    chosen = read_sources(sources, only)
-    meaning = read_meaning(n_classes, classes, background)
-    makers, given = split_spans(spans)
-    check_run(chosen, meaning, spans or {}, on_fault)
-    check_size(n_jobs, limit)
-    job = Job(sources=chosen, codings=meaning.codings(chosen), on_fault=on_fault, span_makers=makers)
-    pairs, total = pairs_of(sequences)
-    items = items_of(islice(pairs, limit), given)
-    collector = Collector(sources=tuple(source.info for source in chosen))
-    stream = vote(job, items, engine or local_engine(n_jobs))
+    run = prepare_run(
+        sources,
+        sequences,
+        n_jobs=n_jobs,
+        on_fault=on_fault,
+        n_classes=n_classes,
+        classes=classes,
+        background=background,
+        spans=spans,
+        limit=limit,
+        only=only,
+    )
+    collector = Collector(sources=tuple(source.info for source in run.chosen))
+    stream = vote(run.job(run.chosen), run.items, engine or local_engine(n_jobs))
     # Closed explicitly: an exception between two results must not leave workers to the garbage collector.
     with progress_callback(progress) as report, closing(stream):
         for result in stream:
             collector.add(result)
-            report(_progress(collector, result, _smaller(total, limit), perf_counter() - begin))
-    votes = collector.votes(n_classes=meaning.n_classes, class_names=meaning.class_names, background=meaning.background)
-    return Applied(votes=votes, report=collector.report(perf_counter() - begin))
+            report(
+                run.progress(
+                    done=collector.n_sequences,
+                    sequence=result.id,
+                    elements=collector.n_elements,
+                    faults=len(collector.faults),
+                )
+            )
+    return Applied(votes=collector.votes(run.meaning), report=collector.report(run.seconds))
 
 
 def vote(job: Job, items: Iterable[Item], engine: Engine) -> Generator[SequenceVotes]:
@@ -169,18 +175,3 @@ def _not_shippable(job: Job, error: ShippingError) -> SourceError:
     return SourceError(
         f"{what}\n  Open files, connections and models inside of the function or in pre=, or use n_jobs=1."
     )
-
-
-def _progress(collector: Collector, result: SequenceVotes, total: int | None, seconds: float) -> Progress:
-    return Progress(
-        done=collector.n_sequences,
-        total=total,
-        sequence=result.id,
-        elements=collector.n_elements,
-        faults=len(collector.faults),
-        seconds=seconds,
-    )
-
-
-def _smaller(total: int | None, limit: int | None) -> int | None:
-    return total if total is None or limit is None else min(total, limit)

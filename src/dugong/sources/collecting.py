@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from dugong.exceptions import SourceError
+from dugong.sources.checking import Meaning
 from dugong.sources.items import SequenceId
 from dugong.sources.voting import SequenceVotes
 from dugong.tasks import SpanTable, describe
@@ -108,8 +109,8 @@ class Collector:
         """Sequences so far."""
         return len(self._ids)
 
-    def votes(self, **meaning: Any) -> Votes:
-        """All votes so far; `meaning` is what the codes stand for (classes, background)."""
+    def votes(self, meaning: Meaning) -> Votes:
+        """All votes so far; `meaning` is what the codes stand for."""
         if not self._ids:
             raise SourceError("there are no sequences to apply the sources to; check the loader, or limit=.")
         return Votes(
@@ -120,7 +121,9 @@ class Collector:
             spans={name: _join(tables) for name, tables in self._spans.items()},
             time=_time_axis(self._clocks),
             faults=tuple(self.faults),
-            **meaning,
+            n_classes=meaning.n_classes,
+            class_names=meaning.class_names,
+            background=meaning.background,
         )
 
     def report(self, seconds: float) -> ApplyReport:

@@ -21,11 +21,13 @@ class Progress:
     sequence : str or int
         The one that was finished last.
     elements : int
-        Elements of all finished sequences.
+        Elements of all sequences that were voted on now.
     faults : int
         Faults so far.
     seconds : float
         Since the start.
+    kept : int
+        Finished sequences that were not voted on now, because an earlier run did it.
     """
 
     done: int
@@ -34,6 +36,12 @@ class Progress:
     elements: int
     faults: int
     seconds: float
+    kept: int = 0
+
+    @property
+    def rate(self) -> float:
+        """Elements per second."""
+        return self.elements / max(self.seconds, 1e-9)
 
 
 ProgressCallback = Callable[[Progress], None]

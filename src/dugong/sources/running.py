@@ -1,0 +1,100 @@
+"""What every way of applying sources starts with: all that can be read and checked before the first sequence.
+
+In: what the caller gave. Out: a `Run`: the sources, what their votes mean, and the stream of sequences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from time import perf_counter
+from typing import Any
+
+from dugong.sources.checking import Meaning, check_run, check_size, read_meaning, read_sources
+from dugong.sources.decorator import Source
+from dugong.sources.inputs import pairs_of
+from dugong.sources.items import Item, SequenceId, items_of, split_spans
+from dugong.sources.progress import Progress
+from dugong.sources.voting import Job, OnFault
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Run:
+    """Sources, sequences and what is the same for all of them.
+
+    Attributes
+    ----------
+    every : all sources, in order
+    chosen : those that run
+    meaning : Meaning
+    on_fault : "raise" or "abstain"
+    makers : functions that find spans
+    items : the sequences, read lazily
+    total : how many there are, if that is known
+    begin : on the clock
+    """
+
+    every: tuple[Source, ...]
+    chosen: tuple[Source, ...]
+    meaning: Meaning
+    on_fault: OnFault
+    makers: Mapping[str, Any]
+    items: Iterator[Item]
+    total: int | None
+    begin: float = field(default_factory=perf_counter)
+
+    def job(self, sources: tuple[Source, ...]) -> Job:
+        """What workers need to know to let some sources vote."""
+        codings = self.meaning.codings(sources)
+        return Job(sources=sources, codings=codings, on_fault=self.on_fault, span_makers=self.makers)
+
+    @property
+    def seconds(self) -> float:
+        """Since the start."""
+        return perf_counter() - self.begin
+
+    def progress(self, *, done: int, sequence: SequenceId, elements: int, faults: int, kept: int = 0) -> Progress:
+        """How far it is."""
+        return Progress(
+            done=done,
+            total=self.total,
+            sequence=sequence,
+            elements=elements,
+            faults=faults,
+            seconds=self.seconds,
+            kept=kept,
+        )
+
+
+def prepare_run(
+    sources: Any,
+    sequences: Any,
+    *,
+    n_jobs: int,
+    on_fault: OnFault,
+    n_classes: int | None,
+    classes: Iterable[str] | None,
+    background: str | int | None,
+    spans: Mapping[str, Any] | None,
+    limit: int | None,
+    only: str | Iterable[str] | None,
+) -> Run:
+    """Read what was given, and refuse what cannot work; see `apply` for what everything is."""
+    begin = perf_counter()
+    every, chosen = read_sources(sources, None), read_sources(sources, only)
+    meaning = read_meaning(n_classes, classes, background)
+    makers, given = split_spans(spans)
+    check_run(chosen, meaning, spans or {}, on_fault)
+    check_size(n_jobs, limit)
+    pairs, total = pairs_of(sequences)
+    return Run(
+        every=every,
+        chosen=chosen,
+        meaning=meaning,
+        on_fault=on_fault,
+        makers=makers,
+        items=items_of(islice(pairs, limit), given),
+        total=total if total is None or limit is None else min(total, limit),
+        begin=begin,
+    )
