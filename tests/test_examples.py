@@ -10,7 +10,7 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 
 def test_gait_from_raw_accelerometers(shared_data, capsys) -> None:
     comparison = runpy.run_path(str(EXAMPLES / "gait.py"))["main"](shared_data / "gait-daphnet")
-    vote, given = comparison["majority vote"], comparison["prior given"]
-    assert given.brier < vote.brier
-    assert given.f1 > vote.f1
-    assert "strides_alike" in capsys.readouterr().out
+    vote, learned = comparison["majority vote"], comparison["learned"]
+    assert learned.brier < vote.brier
+    assert learned.f1 > vote.f1
+    assert "arrhythmic" in capsys.readouterr().out
