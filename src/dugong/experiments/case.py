@@ -92,12 +92,13 @@ def simulated(recipe: Recipe, *, quick: bool, seed: int) -> Iterator[Case]:
 
 
 def real(recipe: Recipe, data: Path | None, *, quick: bool) -> Case:
-    """The real data of a task below the folder of all data; `LoaderError` where it is not there."""
+    """The real data of a task, in a folder of its name or beside others; `LoaderError` where it is not there."""
     if recipe.load is None:
         raise LoaderError("there is no adapter to real data")
     if data is None:
         raise LoaderError("no folder with real data was named (--data or DUGONG_DATA)")
-    return prepare(recipe, recipe.load(data), small=quick)
+    own = data / recipe.name
+    return prepare(recipe, recipe.load(own if own.is_dir() else data), small=quick)
 
 
 def prepare(recipe: Recipe, material: Material, *, small: bool) -> Case:
