@@ -7,9 +7,13 @@ rows of a sparse matrix), because pattern priors have many states and few ways o
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
+from numba.extending import register_jitable
 
+from dugong.priors._tiers import interpreted_first
 from dugong.types import FloatArray, IntArray
 
 
@@ -33,7 +37,7 @@ def sample_states(
     return places
 
 
-@njit(cache=True)
+@register_jitable
 def spread(law: FloatArray, heads: IntArray, targets: IntArray, weights: FloatArray, out: FloatArray) -> None:
     """One step of the chain: out = law @ transition."""
     for state in range(len(out)):
@@ -44,7 +48,12 @@ def spread(law: FloatArray, heads: IntArray, targets: IntArray, weights: FloatAr
                 out[targets[edge]] += law[state] * weights[edge]
 
 
-@njit(cache=True)
+def _work_of_marginals(*arguments: Any) -> int:
+    initial, _, _, weights, length, _ = arguments
+    return int(length) * (len(weights) + 2 * len(initial))
+
+
+@interpreted_first(_work_of_marginals)
 def state_marginals(
     initial: FloatArray,
     heads: IntArray,
@@ -76,7 +85,12 @@ def state_marginals(
     return laws[:used]
 
 
-@njit(cache=True)
+def _work_of_counts(*arguments: Any) -> int:
+    initial, _, _, weights, _, n_classes, lengths = arguments
+    return int(lengths.max(initial=0)) * (len(weights) + len(initial)) * (1 + int(n_classes)) ** 2
+
+
+@interpreted_first(_work_of_counts)
 def class_count_moments(
     initial: FloatArray,
     heads: IntArray,
@@ -129,7 +143,7 @@ def class_count_moments(
     return first, second
 
 
-@njit(cache=True)
+@register_jitable
 def _clear(array: FloatArray, n_rows: int, n_columns: int) -> None:
     # Loops, because assigning to a slice makes the compiler bring in broadcasting and its messages: seconds.
     for place in range(len(array)):
@@ -138,7 +152,7 @@ def _clear(array: FloatArray, n_rows: int, n_columns: int) -> None:
                 array[place, row, column] = 0.0
 
 
-@njit(cache=True)
+@register_jitable
 def _reach(following: IntArray, highest: int) -> int:
     best = 0
     for state in range(highest + 1):
@@ -147,7 +161,13 @@ def _reach(following: IntArray, highest: int) -> int:
     return best
 
 
-@njit(cache=True)
+def _work_of_pairs(*arguments: Any) -> int:
+    starts, _, _, weights, _, following_a, _, n_a, following_b, _, n_b, bounds = arguments
+    cells = max(len(following_a), int(n_a)) * max(len(following_b), int(n_b))
+    return len(starts) * int(bounds.max(initial=0)) * (len(weights) + 3 * int(starts.shape[1])) * cells
+
+
+@interpreted_first(_work_of_pairs)
 def pair_laws(
     starts: FloatArray,
     heads: IntArray,
@@ -225,7 +245,14 @@ def pair_laws(
     return laws
 
 
-@njit(cache=True)
+def _work_of_parts(*arguments: Any) -> int:
+    initial, _, _, weights, _, following_a, _, n_a, following_b, _, begins, ends, _, lengths = arguments
+    length = int(lengths.max(initial=0))
+    inside = int(np.maximum(np.minimum(ends, length) - begins, 0).sum())
+    return (length * (1 + int(n_a)) + inside * len(following_a)) * (len(weights) + len(initial)) * len(following_b)
+
+
+@interpreted_first(_work_of_parts)
 def part_sums(
     initial: FloatArray,
     heads: IntArray,
