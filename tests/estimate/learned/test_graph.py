@@ -9,6 +9,7 @@ from dugong.estimate.learned import learn
 from dugong.estimate.learned.factors import forest_factors
 from dugong.estimate.learned.forest import no_edges, reroot, strongest_forest
 from dugong.estimate.learned.repeats import Repeats
+from dugong.estimate.learned.residuals.discoveries import discoveries, p_values
 from dugong.infer.engine import posterior
 from dugong.infer.parameters import Conditional, Temporal
 from dugong.tasks import Element
@@ -70,6 +71,48 @@ def test_a_copy_is_modelled_with_its_parent():
     np.testing.assert_allclose(again.step[1, 1], truth.step[1, 1], atol=0.08)
     joint = next(block for block in world.blocks if block.names == ("pair0a", "pair0b")).table
     np.testing.assert_allclose(learned.correlations["pair0a", "pair0b"], joint, atol=0.03)
+
+
+@pytest.mark.parametrize("lag", [2, 4])
+def test_a_source_that_repeats_an_earlier_vote_is_found(lag):
+    rng = np.random.default_rng(lag)
+    first, step = temporal(lopsided_table(rng), 0.6)
+    free = (Block(names=(f"free{j}",), table=lopsided_table(rng)) for j in range(6))
+    again = TemporalBlock(name="again", first=first, step=step, lag=lag)
+    world = World(prior=sticky(0.3, 0.85), blocks=(again, *free), lengths=12)
+    votes, labels = world.sample(1000, rng=1)
+    learned = learn(votes)
+    assert learned.graph.temporal == {"again": lag}
+    assert learned.trust > 0.9
+    assert learned.parameters["again"].lag == lag
+    truth = labels["element"] > 0
+    best = posterior(votes, world.parameters(), world.prior)[Element()][:, 1]
+    found = learned.probabilities(votes)[Element()][:, 1]
+    assert np.mean((found - truth) ** 2) < 1.03 * np.mean((best - truth) ** 2)
+
+
+# --- discoveries ---------------------------------------------------------------------------------------------------
+def test_few_discoveries_are_false(rng):
+    false, found, missed = 0, 0, 0
+    for _ in range(200):
+        sums = rng.normal(size=(80, 50))
+        sums[:, :5] += 0.6
+        p = p_values(sums.sum(axis=0), (sums**2).sum(axis=0), (sums**4).sum(axis=0))
+        chosen = discoveries(p, 0.1)
+        false, found, missed = false + chosen[5:].sum(), found + chosen.sum(), missed + (~chosen[:5]).sum()
+    assert false / found < 0.1
+    assert missed < 100
+
+
+def test_p_values_of_nothing_are_even(rng):
+    sums = rng.normal(size=(60, 4000))
+    p = p_values(sums.sum(axis=0), (sums**2).sum(axis=0), (sums**4).sum(axis=0))
+    np.testing.assert_allclose(np.quantile(p, [0.05, 0.25, 0.5, 0.75]), [0.05, 0.25, 0.5, 0.75], atol=0.03)
+    assert p_values(np.zeros(2), np.zeros(2), np.zeros(2)).tolist() == [1.0, 1.0]
+    rare = np.zeros((1000, 1))
+    rare[:3] = 1.0
+    assert p_values(rare.sum(axis=0), (rare**2).sum(axis=0), (rare**4).sum(axis=0))[0] > 0.05
+    assert discoveries(np.zeros(0), 0.1).tolist() == []
 
 
 def test_independent_sources_have_no_edges():

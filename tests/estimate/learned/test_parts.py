@@ -74,15 +74,16 @@ def test_sequences_do_not_touch(rng):
     np.testing.assert_allclose(run(slice(0, 7)), np.vstack([run(slice(0, 4)), run(slice(4, 7))]), atol=1e-14)
 
 
-def test_evidence_of_the_model_is_the_product_of_its_tables(rng):
+@pytest.mark.parametrize("lag", [1, 3])
+def test_evidence_of_the_model_is_the_product_of_its_tables(rng, lag):
     codes = rng.integers(-1, 3, (30, 3)).astype(np.int8)
     single = rng.dirichlet(np.ones(3), (3, 2))
     edges = rng.dirichlet(np.ones(3), (1, 2, 3))
     parents, slots = np.array([-1, 0, -1]), np.array([0, 0, 0])
-    repeats = np.array([[0.0, 0.0, 0.4], [0.0, 0.0, 0.1]])
-    starts = np.arange(30) % 10 == 0
+    repeats, lags = np.array([[0.0, 0.0, 0.4], [0.0, 0.0, 0.1]]), np.array([1, 1, lag])
+    place = np.arange(30) % 10
     moved, stayed = np.empty((2, 30, 2))
-    kernels.add_model(codes, logs_of(single), logs_of(edges), slots, parents, repeats, starts, moved, stayed)
+    kernels.add_model(codes, logs_of(single), logs_of(edges), slots, parents, repeats, lags, place, moved, stayed)
     for i, y in itertools.product(range(30), range(2)):
         chance = np.ones(2)
         a, b, c = codes[i]
@@ -91,7 +92,7 @@ def test_evidence_of_the_model_is_the_product_of_its_tables(rng):
         if b >= 0:
             chance *= edges[0, y, a, b] if a >= 0 else single[1, y, b]
         if c >= 0:
-            before = -1 if starts[i] else codes[i - 1, 2]
+            before = -1 if place[i] < lag else codes[i - lag, 2]
             again = repeats[:, 2] if before >= 0 else np.zeros(2)
             chance *= (1 - again) * single[2, y, c] + again * (before == c)
         np.testing.assert_allclose([stayed[i, y], moved[i, y]], np.log(chance), atol=1e-12)
@@ -157,14 +158,15 @@ def test_unseen_votes_say_nothing():
     np.testing.assert_allclose(mute_unseen(table, np.ones(3, dtype=bool)), 1 / 3, atol=1e-12)
 
 
-def test_repetitions_are_told_from_fresh_votes(rng):
+@pytest.mark.parametrize("lag", [1, 2])
+def test_repetitions_are_told_from_fresh_votes(rng, lag):
     n = 40_000
     labels = np.repeat(rng.random(n // 20) < 0.4, 20)
     fresh = np.where(rng.random(n) < 0.8, labels, ~labels)
     codes = fresh.astype(np.int8)
-    for i in range(1, n):
+    for i in range(lag, n):
         if rng.random() < 0.5:
-            codes[i] = codes[i - 1]
+            codes[i] = codes[i - lag]
     panel = Panel(
         coding=Coding(split=np.vstack([np.eye(2), np.zeros((1, 2))])),
         codes=codes[:, np.newaxis],
@@ -174,7 +176,7 @@ def test_repetitions_are_told_from_fresh_votes(rng):
     soft = np.eye(2)[labels.astype(int)]
     stays = np.concatenate([[False], labels[1:] == labels[:-1]])
     kept = soft * stays[:, np.newaxis]
-    single, repeats = np.full((1, 2, 3), 1 / 3), Repeats.about(np.array([0.3]))
+    single, repeats = np.full((1, 2, 3), 1 / 3), Repeats.about(np.array([0.3]), np.array([lag]))
     for _ in range(40):
         counts, repeats = fresh_votes(panel, np.zeros((1, 2, 3)), soft, kept, single, repeats)
         single = counts / counts.sum(axis=2, keepdims=True)

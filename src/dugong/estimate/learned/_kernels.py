@@ -12,7 +12,6 @@ from numba import njit
 from dugong.types import AnyArray, BoolArray, FloatArray, Int8Array, IntArray
 
 _FLOOR = 1e-280
-_NEGLIGIBLE = 1e-9
 _SMALL = 1e-60
 
 kernel = njit(cache=True, nogil=True)
@@ -96,28 +95,32 @@ def count_fresh(
     codes: Int8Array,
     labels: FloatArray,
     kept: FloatArray,
-    starts: BoolArray,
+    place: IntArray,
     single: FloatArray,
     repeats: FloatArray,
+    lags: IntArray,
     counts: FloatArray,
     again: FloatArray,
 ) -> None:
     """Votes of repeating sources that were not repetitions, by ``[source, label, vote]``; and how many were.
 
-    `again` holds, for labels that stayed and for those that changed, repetitions and chances to repeat, (2, m, 2).
+    `place` is that of every element in its sequence. `again` holds, for labels that stayed and for those that changed,
+    repetitions and chances to repeat, (2, m, 2); a source that repeats an earlier vote than its last does so alike.
     """
     for i in range(codes.shape[0]):
         for j in range(codes.shape[1]):
             z = codes[i, j]
             if z < 0 or repeats[0, j] <= 0.0:
                 continue
-            before = codes[i - 1, j] if not starts[i] else -1
+            before = codes[i - lags[j], j] if place[i] >= lags[j] else -1
             for y in range(labels.shape[1]):
                 if before < 0:
                     counts[j, y, z] += labels[i, y]
                     continue
-                for b in range(2):
+                for b in range(2 if lags[j] == 1 else 1):
                     weight = kept[i, y] if b == 0 else max(labels[i, y] - kept[i, y], 0.0)
+                    if lags[j] > 1:
+                        weight = labels[i, y]
                     fresh = 1.0
                     if before == z:
                         fresh = (1.0 - repeats[b, j]) * single[j, y, z]
@@ -164,14 +167,16 @@ def add_model(
     slots: IntArray,
     parents: IntArray,
     repeats: FloatArray,
-    starts: BoolArray,
+    lags: IntArray,
+    place: IntArray,
     moved: FloatArray,
     stayed: FloatArray,
 ) -> None:
     """Log-likelihood of the votes by label, if the label changed (`moved`) and if it is the one before (`stayed`).
 
-    Logs are (m, C, K) and (n_edges, C, C, K). A source repeats its last vote with probability ``repeats[0, source]``
-    if the label stayed, ``repeats[1, source]`` if it changed. Where none does, `stayed` is empty: it is the same.
+    Logs are (m, C, K) and (n_edges, C, C, K). A source repeats its vote `lags` elements earlier with probability
+    ``repeats[0, source]`` if the label stayed, ``repeats[1, source]`` if it changed. Where none does, `stayed` is
+    empty: it is the same.
     """
     K = moved.shape[1]
     value = np.empty(K)
@@ -193,7 +198,7 @@ def add_model(
             else:
                 for y in range(K):
                     value[y] = logs[j, z, y]
-            before = codes[i - 1, j] if apart and not starts[i] else -1
+            before = codes[i - lags[j], j] if apart and place[i] >= lags[j] else -1
             if before < 0 or repeats[0, j] <= 0.0:
                 for y in range(K):
                     moved[i, y] += value[y]
@@ -420,132 +425,6 @@ def count_shares(codes: Int8Array, split: FloatArray, weights: FloatArray, count
             if z >= 0:
                 for y in range(counts.shape[1]):
                     counts[i, y] += weights[j] * split[z, y]
-
-
-@kernel
-def expect(
-    past: int, again: float, silent: int, wrong: float, speaks: float, past_wrong: np.bool_
-) -> tuple[float, float]:
-    """P(wrong | speaks) and P(speaks) of a source that repeats its vote `past` with probability `again`."""
-    if past < 0 or again <= 0.0:
-        return wrong, speaks
-    spoke = 1.0 if past != silent else 0.0
-    speaking = (1.0 - again) * speaks + again * spoke
-    joint = (1.0 - again) * speaks * wrong + (again if spoke > 0.0 and past_wrong else 0.0)
-    return min(max(joint / max(speaking, 1e-12), 1e-3), 1 - 1e-3), speaking
-
-
-@kernel
-def add_pairs(weight: float, n: int, who: IntArray, left: FloatArray, spread: FloatArray, sums: FloatArray) -> None:
-    """Add all pairs of the first `n` residuals to sums of products, of scales and of squares (lower triangle)."""
-    for a in range(n):
-        one = weight * left[a]
-        scale = weight * spread[a]
-        square = one * left[a]
-        for b in range(a + 1):
-            sums[0, who[a], who[b]] += one * left[b]
-            sums[1, who[a], who[b]] += scale * spread[b]
-            sums[2, who[a], who[b]] += square * left[b] * left[b]
-
-
-@kernel
-def add_residuals(
-    codes: Int8Array,
-    starts: BoolArray,
-    labels: FloatArray,
-    kept: FloatArray,
-    rates: FloatArray,
-    is_wrong: BoolArray,
-    silent: int,
-    repeats: FloatArray,
-    errors: FloatArray,
-    speaking: FloatArray,
-) -> None:
-    """Products of the residuals of two sources on one element: of being wrong, and of speaking at all.
-
-    `rates` are P(wrong | speaks, label) and P(speaks | label), (2, m, K). With `kept`, labels that stayed and labels
-    that changed count apart, because a repeating source repeats itself differently.
-    """
-    m = codes.shape[1]
-    who, whose = np.empty(m, dtype=np.int64), np.empty(m, dtype=np.int64)
-    left, spread, lefts, spreads = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
-    spreads_of = np.sqrt(rates * (1.0 - rates))
-    branches = 2 if len(kept) > 0 else 1
-    for i in range(codes.shape[0]):
-        for y in range(labels.shape[1]):
-            for b in range(branches):
-                weight = labels[i, y]
-                if branches == 2:
-                    weight = kept[i, y] if b == 0 else labels[i, y] - kept[i, y]
-                if weight < _NEGLIGIBLE:
-                    continue
-                n, asked = 0, 0
-                for j in range(m):
-                    z = codes[i, j]
-                    if z < 0:
-                        continue
-                    past = codes[i - 1, j] if not starts[i] else -1
-                    wrong, speaks = expect(
-                        past, repeats[b, j], silent, rates[0, j, y], rates[1, j, y], is_wrong[max(past, 0), y]
-                    )
-                    usual = past < 0 or repeats[b, j] <= 0.0
-                    if z != silent:
-                        who[n] = j
-                        left[n] = (1.0 if is_wrong[z, y] else 0.0) - wrong
-                        spread[n] = spreads_of[0, j, y] if usual else np.sqrt(wrong * (1.0 - wrong))
-                        n += 1
-                    if speaks < 1.0:
-                        whose[asked] = j
-                        lefts[asked] = (0.0 if z == silent else 1.0) - speaks
-                        spreads[asked] = spreads_of[1, j, y] if usual else np.sqrt(speaks * (1.0 - speaks))
-                        asked += 1
-                add_pairs(weight, n, who, left, spread, errors)
-                add_pairs(weight, asked, whose, lefts, spreads, speaking)
-
-
-@kernel
-def add_lagged(
-    codes: Int8Array,
-    starts: BoolArray,
-    kept: FloatArray,
-    rates: FloatArray,
-    marginal: FloatArray,
-    is_wrong: BoolArray,
-    silent: int,
-    repeats: FloatArray,
-    sums: FloatArray,
-) -> None:
-    """Products of the residual error of a source (row) and of another one element earlier, where the label stayed."""
-    m = codes.shape[1]
-    spreads, spreads_now = np.sqrt(marginal * (1.0 - marginal)), np.sqrt(rates[0] * (1.0 - rates[0]))
-    who, before, spread = np.empty(m, dtype=np.int64), np.empty(m), np.empty(m)
-    for i in range(codes.shape[0]):
-        if starts[i]:
-            continue
-        for y in range(kept.shape[1]):
-            weight = kept[i, y]
-            if weight < _NEGLIGIBLE:
-                continue
-            n = 0
-            for k in range(m):
-                past = codes[i - 1, k]
-                if past >= 0 and past != silent:
-                    who[n], spread[n] = k, spreads[k, y]
-                    before[n] = (1.0 if is_wrong[past, y] else 0.0) - marginal[k, y]
-                    n += 1
-            for j in range(m):
-                z, own = codes[i, j], codes[i - 1, j]
-                if z < 0 or z == silent:
-                    continue
-                wrong, _ = expect(own, repeats[0, j], silent, rates[0, j, y], rates[1, j, y], is_wrong[max(own, 0), y])
-                left = (1.0 if is_wrong[z, y] else 0.0) - wrong
-                one, square = weight * left, weight * left * left
-                usual = own < 0 or repeats[0, j] <= 0.0
-                scale = weight * (spreads_now[j, y] if usual else np.sqrt(wrong * (1.0 - wrong)))
-                for a in range(n):
-                    sums[0, j, who[a]] += one * before[a]
-                    sums[1, j, who[a]] += scale * spread[a]
-                    sums[2, j, who[a]] += square * before[a] * before[a]
 
 
 @kernel

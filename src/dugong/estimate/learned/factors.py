@@ -44,7 +44,8 @@ def forest_factors(
                 earlier = tree[:rank] if whole else [above]
                 factors.append(_dependent(names, place, earlier, edges[place], earlier.index(above), single[place]))
             elif repeats.sources[place]:
-                factors.append(repeating(names[place], single[place], repeats.rates[:, place]))
+                lag = int(repeats.lags[place])
+                factors.append(repeating(names[place], single[place], repeats.rates[:, place], lag))
             else:
                 factors.append(Conditional(source=names[place], resolution=Element(), table=single[place]))
     return factors
@@ -73,13 +74,13 @@ def _dependent(
     return Conditional(source=names[place], resolution=Element(), parents=above, table=table, marginal=marginal)
 
 
-def repeating(name: str, table: FloatArray, rates: FloatArray) -> Temporal:
-    """A source that gives its last vote again with one probability if the label stays, another if it changes."""
+def repeating(name: str, table: FloatArray, rates: FloatArray, lag: int) -> Temporal:
+    """A source that gives its earlier vote again with one probability if the label stays, another if it changes."""
     n_classes, n_columns = table.shape
     step = np.tile(table[np.newaxis, :, np.newaxis], (n_classes, 1, n_columns, 1))
     repeat = np.where(np.eye(n_classes, dtype=np.bool_), rates[0], rates[1])[:, :, np.newaxis, np.newaxis]
     step = (1 - repeat) * step + repeat * np.eye(n_columns)
-    return Temporal(source=name, resolution=Element(), first=table, step=step)
+    return Temporal(source=name, resolution=Element(), first=table, step=step, lag=lag)
 
 
 def flat_table(votes: Votes, info: SourceInfo) -> FloatArray:

@@ -74,6 +74,7 @@ def _graph_rounds(case: Case, setting: Setting, graph: SourceGraph) -> State:
     state = run_rounds(setting, state, shares.use, ROUNDS_ALONE, parents=forest.parents, chain=False)
     everywhere = folded.everywhere()
     again = np.array([0.3 if name in graph.temporal else 0.0 for name in names])
-    state = replace(first_state(setting, state.weights, everywhere), repeats=Repeats.about(again))
+    lags = np.array([graph.temporal.get(name, 1) for name in names], dtype=np.int64)
+    state = replace(first_state(setting, state.weights, everywhere), repeats=Repeats.about(again, lags))
     rounds = ROUNDS_CHAIN + ROUNDS_MORE
     return run_rounds(setting, state, everywhere, rounds, parents=forest.parents, chain=True)

@@ -91,6 +91,11 @@ class Panel:
         """Whether some element has one before it."""
         return not bool(self.starts.all())
 
+    def places(self) -> IntArray:
+        """(n,) the place of every element in its sequence."""
+        every = np.arange(len(self))
+        return np.asarray(every - np.maximum.accumulate(np.where(self.starts, every, 0)))
+
     def spoken(self) -> BoolArray:
         """(n, m) whether a source spoke: voted and did not abstain."""
         return np.asarray((self.codes >= 0) & (self.codes != self.coding.silent))

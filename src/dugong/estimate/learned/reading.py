@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from dugong.estimate.learned.repeats import Repeats
 from dugong.graph import SourceGraph, temporal
 from dugong.types import FloatArray, IntArray
@@ -10,7 +12,7 @@ from dugong.types import FloatArray, IntArray
 def graph_of(names: tuple[str, ...], on_elements: tuple[str, ...], parents: IntArray, repeats: Repeats) -> SourceGraph:
     """Learned edges and self-dependence as a source graph."""
     edges = [(on_elements[parent], on_elements[child]) for child, parent in enumerate(parents.tolist()) if parent >= 0]
-    lags = [temporal(name) for name, again in zip(on_elements, repeats.sources, strict=True) if again]
+    lags = [temporal(on_elements[p], int(repeats.lags[p])) for p in np.flatnonzero(repeats.sources).tolist()]
     return SourceGraph.of(names, [*edges, *lags])
 
 

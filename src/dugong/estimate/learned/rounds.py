@@ -49,7 +49,7 @@ class State:
     weights : (n_rows, K) soft labels, summed over the elements with a row
     law : their law
     repeats : who repeats itself
-    labels : (n, K) soft labels, None as long as there is no chain
+    labels : (n, K) soft labels, None before the first round
     kept : (n, K) P(label before = label), None as long as there is no chain
     single : (m, K, C) tables that the labels were made with, None before the first round
     likelihood : log-likelihood of the votes under these tables
@@ -117,7 +117,7 @@ def tables_of(setting: Setting, state: State, use: BoolArray, parents: IntArray)
         fresh, again = fresh_votes(setting.panel, counts, state.labels, state.kept, state.single, repeats)
         roots = parents < 0
         counts = np.where(roots[:, np.newaxis, np.newaxis], fresh, counts)
-        repeats = Repeats(rates=np.where(roots, again.rates, repeats.rates))
+        repeats = Repeats(rates=np.where(roots, again.rates, repeats.rates), lags=repeats.lags)
     return make_tables(rows, state.weights, use, parents, setting.pinned, counts), repeats
 
 
@@ -139,7 +139,8 @@ def _evidence(
         tables.slots,
         parents,
         repeats.rates,
-        panel.starts,
+        repeats.lags,
+        panel.places(),
         moved,
         stayed,
     )
@@ -159,11 +160,13 @@ def _alone(setting: Setting, law: Law, tables: Tables, parents: IntArray) -> Sta
     """Every element by itself, row by row."""
     logs = _row_evidence(setting, tables, parents) + np.log(np.maximum(law.balance, 1e-300))
     most = logs.max(axis=1, initial=-np.inf)
+    labels = softmax(logs)
     likelihoods = most + np.log(np.exp(logs - most[:, np.newaxis]).sum(axis=1))
     return State(
-        weights=setting.folded.weighted(softmax(logs)),
+        weights=setting.folded.weighted(labels),
         law=law,
         repeats=Repeats.none(setting.panel.n_sources),
+        labels=labels[setting.folded.which],
         likelihood=float(setting.folded.sizes @ likelihoods),
     )
 

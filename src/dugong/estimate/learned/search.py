@@ -23,6 +23,7 @@ from dugong.estimate.learned.settings import (
     FEWEST_SOURCES,
     FITS,
     LASTING,
+    MOST_STATES,
     ROUNDS_ALONE,
     ROUNDS_CHAIN,
     ROUNDS_MORE,
@@ -61,8 +62,12 @@ class Finding:
     closed: bool
 
     def structure(self) -> tuple[IntArray, Repeats]:
-        """Parents and self-dependence of every source, at most one of the two for each."""
-        parents, chosen = reroot(self.forest, self.state.repeats.rates[0], self.strength)
+        """Parents and self-dependence of every source, at most one of the two for each.
+
+        Self-dependence that is next to nothing once it is fitted is none.
+        """
+        rates = self.state.repeats.rates[0]
+        parents, chosen = reroot(self.forest, np.where(rates > SELF_EDGE, rates, 0.0), self.strength)
         return parents, self.state.repeats.only(chosen)
 
 
@@ -72,7 +77,8 @@ def search(setting: Setting, shares: Shares, background: int | None) -> Finding:
     if background is not None:
         shares = _better_start(setting, shares, background)
     nothing = no_edges(panel.n_sources)
-    first = find_misfit(setting, _independent(setting, shares, nothing), nothing.apart()).correlation
+    start = find_misfit(setting, _independent(setting, shares, nothing), nothing.apart())
+    first = np.where(start.discovered, start.correlation, 0.0)
     found = _attempt(setting, shares, strongest_forest(first, STRONG_EDGE), first)
     most = found.forest.n_edges + max(1, (panel.n_sources - 2) // 2)
     while found.trust < 1 and not found.closed and found.forest.n_edges < most:
@@ -88,7 +94,7 @@ def search(setting: Setting, shares: Shares, background: int | None) -> Finding:
 def _grown(found: Finding, first: FloatArray, most: int) -> tuple[Forest, FloatArray]:
     """The forest with a few more edges, where the fit left the strongest residuals; and all strengths."""
     joined = ~found.forest.apart()
-    strength = np.where(joined, found.strength, found.misfit.correlation * found.misfit.significant)
+    strength = np.where(joined, found.strength, found.misfit.correlation * found.misfit.discovered)
     few = min(most, found.forest.n_edges + max(1, len(first) // 4))
     return strongest_forest(np.where(joined, 1 + found.strength, strength), WEAK_EDGE, few), strength
 
@@ -132,7 +138,7 @@ def _attempt(setting: Setting, shares: Shares, forest: Forest, strength: FloatAr
     panel, apart = setting.panel, forest.apart()
     state = _first_fit(setting, shares, forest)
     misfit = find_misfit(setting, state, apart)
-    state = replace(state, repeats=Repeats.about(np.where(misfit.own > SELF_EDGE, misfit.own, 0.0)))
+    state = replace(state, repeats=_repeats(misfit, panel.coding.n_classes))
     lasting = misfit.persistence > LASTING
     refusal = _refusal_at_once(misfit, state.repeats, panel.n_sources)
     if not refusal:
@@ -153,6 +159,14 @@ def _attempt(setting: Setting, shares: Shares, forest: Forest, strength: FloatAr
         refusal=refusal or ("misfit" if trust == 0 else ""),
         closed=bool(refusal) or lasting,
     )
+
+
+def _repeats(misfit: Misfit, n_classes: int) -> Repeats:
+    """Who repeats itself, and at which lag: the strongest that an exact chain can remember."""
+    lags = np.arange(1, len(misfit.own) + 1)
+    possible = (lags == 1) | (float(n_classes) ** lags <= MOST_STATES)
+    own = np.where(possible[:, np.newaxis] & (misfit.own > SELF_EDGE), misfit.own, 0.0)
+    return Repeats.about(own.max(axis=0), own.argmax(axis=0) + 1)
 
 
 def _refusal_at_once(misfit: Misfit, repeats: Repeats, n_sources: int) -> Refusal:

@@ -25,14 +25,17 @@ UNSEEN: Final = 1e-6  # probability of a vote that never occurred, whatever the 
 PSEUDO_PAIRS: Final = 5.0  # per row of the table of an edge, spread like the table without the edge
 
 # --- the search for edges ------------------------------------------------------------------------------------------
-STRONG_EDGE: Final = 0.3  # residual correlation that makes an edge at once
+FALSE_DISCOVERIES: Final = 0.1  # share of edges and self-dependences found that may be false, on average
+JACKKNIFE_BLOCK: Final = 64  # elements of one sequence that are left out together for the errors of residuals
+STRONG_EDGE: Final = 0.3  # residual correlation of a discovery that makes an edge at once
 WEAK_EDGE: Final = 0.04  # ... and after the first fit
 LARGEST_GROUP: Final = 4  # sources that are modelled all together where edges join them
 VOTES_PER_CELL: Final = 10.0  # ... if there are so many elements for every cell of their table
-SELF_EDGE: Final = 0.1  # own-lag residual correlation that makes a source self-dependent
+SELF_EDGE: Final = 0.1  # own-lag residual correlation of a discovery that makes a source self-dependent
+LONGEST_LAG: Final = 5  # elements between a vote and the one that it may repeat
+MOST_STATES: Final = 64  # of the labels that an exact chain has to remember for that, K ** lag
 MOST_REPEATS: Final = 0.95  # probability that a source repeats itself, at most
 SIGNIFICANT: Final = 2.5  # standard errors below which a residual is noise
-SURE: Final = 4.0  # ... below which a single pair of many, or a source with itself, is no discovery
 STEADY: Final = 10.0  # pseudo-observations that steady a residual correlation
 
 # --- how far the model is trusted ----------------------------------------------------------------------------------
