@@ -126,9 +126,9 @@ def network(small: bool) -> nn.Module:  # noqa: FBT001  the contract of an end m
 def inputs(sequence: AnyArray, small: bool) -> AnyArray:  # noqa: FBT001
     """For each second the samples of itself, three before and one after, (seconds, samples, 9); zeros beyond the ends.
 
-    Without gravity, in g. Small networks read every fourth sample (16 Hz: just what trembling needs).
+    In the units of `calibrated`. Small networks read every fourth sample (16 Hz: just what trembling needs).
     """
-    signal = (sequence - np.median(sequence, axis=(0, 1))) / 1000
+    signal = sequence
     if small:
         signal = signal.reshape(len(signal), RATE // 4, 4, 9).mean(axis=2)
     windows = context_windows(signal.reshape(len(signal), -1)).values
