@@ -8,7 +8,7 @@ gives the least noise, and scaled so that the combination stays unbiased.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from dugong.estimate.design import Design
 from dugong.estimate.equations import N_INDICATORS, marginal
 from dugong.estimate.laws import Laws
 from dugong.estimate.slopes import Slopes
-from dugong.moments import Moments
+from dugong.moments import Moments, Row
 from dugong.types import FloatArray
 
 
@@ -29,6 +29,19 @@ class Tables:
     laws: Laws
     slopes: Slopes
     accuracies: Mapping[str, FloatArray]
+    _marginals: dict[str, FloatArray] = field(init=False, default_factory=dict)
+    _pairs: dict[tuple[str, str], Row] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        # The first row of a pair counts, whichever way round.
+        for row in reversed(self.design.same):
+            self._pairs[row.sources[0], row.sources[1]] = self._pairs[row.sources[1], row.sources[0]] = row
+
+    def marginal(self, name: str) -> FloatArray:
+        """P(vote) of one source, (positions or 1, C)."""
+        if name not in self._marginals:
+            self._marginals[name] = marginal(self.design, self.moments, name)
+        return self._marginals[name]
 
     def raw(self, name: str) -> FloatArray:
         """P(vote | label) before projection, (positions, 2, C)."""
@@ -37,7 +50,7 @@ class Tables:
         if name in self.accuracies:
             known = np.asarray(self.accuracies[name], dtype=np.float64)
             return known if known.ndim == 3 else known[np.newaxis]
-        votes = marginal(design, self.moments, name)
+        votes = self.marginal(name)
         mean = self.laws.mean(self.moments.resolution(name), by_position=by_position)[: len(votes)]
         beta = self.full_slopes(name)
         labels = np.array([-1.0, 1.0])
@@ -47,11 +60,15 @@ class Tables:
     def full_slopes(self, name: str) -> FloatArray:
         """Slopes of all vote columns, (positions, C): those of the classes, and abstain takes up the rest."""
         own = self.slopes.of(self.design.key(name))
-        n_columns = marginal(self.design, self.moments, name).shape[1]
+        n_columns = self.marginal(name).shape[1]
         beta = np.zeros((len(own), n_columns))
         beta[:, :N_INDICATORS] = own
         beta[:, N_INDICATORS] = -own.sum(axis=1)
         return beta
+
+    def row_of(self, first: str, second: str) -> Row | None:
+        """The row of two sources on the same task, in either order."""
+        return self._pairs.get((first, second))
 
     def score(self, name: str, position: int = 0) -> tuple[FloatArray, float]:
         """Unbiased score per vote column from one source alone, and its precision (1 / variance); see `combined`."""
@@ -84,7 +101,7 @@ def _covariance(tables: Tables, names: Sequence[str], position: int) -> FloatArr
     size = N_INDICATORS * len(names)
     matrix = np.zeros((size, size))
     for i, first in enumerate(names):
-        law = _at(marginal(tables.design, tables.moments, first), position)[:N_INDICATORS]
+        law = _at(tables.marginal(first), position)[:N_INDICATORS]
         own = slice(i * N_INDICATORS, (i + 1) * N_INDICATORS)
         matrix[own, own] = np.diag(law) - np.outer(law, law)
         for j, second in enumerate(names[:i]):
@@ -95,15 +112,15 @@ def _covariance(tables: Tables, names: Sequence[str], position: int) -> FloatArr
 
 
 def _pair_covariance(tables: Tables, first: str, second: str, position: int) -> FloatArray:
-    for row in tables.design.same:
-        if set(row.sources) == {first, second}:
-            table = tables.moments.table(row)
-            table = table[min(position, len(table) - 1)] if row.by_position else table
-            law = table / max(table.sum(), 1.0)
-            block: FloatArray = law - np.outer(law.sum(axis=1), law.sum(axis=0))
-            block = block[:N_INDICATORS, :N_INDICATORS]
-            return block if row.sources[0] == first else block.T
-    return np.zeros((N_INDICATORS, N_INDICATORS))
+    row = tables.row_of(first, second)
+    if row is None:
+        return np.zeros((N_INDICATORS, N_INDICATORS))
+    table = tables.moments.table(row)
+    table = table[min(position, len(table) - 1)] if row.by_position else table
+    law = table / max(table.sum(), 1.0)
+    block: FloatArray = law - np.outer(law.sum(axis=1), law.sum(axis=0))
+    block = block[:N_INDICATORS, :N_INDICATORS]
+    return block if row.sources[0] == first else block.T
 
 
 def _at(table: FloatArray, position: int) -> FloatArray:

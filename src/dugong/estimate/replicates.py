@@ -117,4 +117,5 @@ def _solve(equations: Equations, beta: FloatArray, stage: SolvedStage) -> FloatA
 def _sums(places: IntArray, values: FloatArray, size: int) -> FloatArray:
     """Sums of the values by place, for every row of `values`; shape (n_rows, size)."""
     rows = np.arange(len(values))[:, np.newaxis] * size
-    return np.bincount((rows + places).reshape(-1), values.reshape(-1), len(values) * size).reshape(-1, size)
+    found = np.bincount((rows + places).reshape(-1), values.reshape(-1), len(values) * size)
+    return np.asarray(found, dtype=np.float64).reshape(-1, size)

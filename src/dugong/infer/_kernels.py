@@ -401,6 +401,15 @@ def lay_out(machine: Machine, path: Path, length: int, offsets: IntArray) -> int
     return total
 
 
+@inner
+def paths_are_alike(block: Block) -> bool:
+    """Whether sequences of one length take one path: true unless tasks were given as spans."""
+    n_given = 0
+    for r in range(len(block.size)):
+        n_given += block.size[r] == 0
+    return n_given == 0
+
+
 @entry
 def smooth(
     machine: Machine,
@@ -429,14 +438,17 @@ def smooth(
     widest, origin = machine.widest, len(path.layers) * 0
     beta, gamma = np.empty(widest), np.empty(widest)
     beta_power, scratch = np.empty(widest, dtype=np.int64), np.empty(widest, dtype=np.int64)
+    alike, walked, needed = paths_are_alike(block), -1, 0
     for sequence in range(len(block.lengths)):
         length = block.lengths[sequence]
         likelihood[sequence] = 0.0
         if length == 0:
             continue
-        path.cursor[0] = -1
-        walk(machine, block, sequence, path)
-        needed = lay_out(machine, path, length, offsets)
+        if length != walked:
+            path.cursor[0] = -1
+            walk(machine, block, sequence, path)
+            needed = lay_out(machine, path, length, offsets)
+            walked = length if alike else -1
         if needed > len(alpha):
             alpha, power = np.empty(needed), np.empty(needed, dtype=np.int64)
         forward(machine, laws, block, sequence, path, offsets, alpha, power, rows, part, part_power, done)
@@ -588,13 +600,16 @@ def decode(machine: Machine, laws: Laws, block: Block, path: Path, labels: Int8A
     origin = np.empty(0, dtype=np.int32)
     widest = machine.widest
     score, ahead = np.empty(widest), np.empty(widest)
+    alike, walked, needed = paths_are_alike(block), -1, 0
     for sequence in range(len(block.lengths)):
         length = block.lengths[sequence]
         if length == 0:
             continue
-        path.cursor[0] = -1
-        walk(machine, block, sequence, path)
-        needed = lay_out(machine, path, length, offsets)
+        if length != walked:
+            path.cursor[0] = -1
+            walk(machine, block, sequence, path)
+            needed = lay_out(machine, path, length, offsets)
+            walked = length if alike else -1
         if needed > len(origin):
             origin = np.empty(needed, dtype=np.int32)
         fill(done, len(done), 0)
@@ -669,13 +684,16 @@ def draw(machine: Machine, laws: Laws, block: Block, path: Path, uniforms: Float
     offsets = np.empty(len(path.layers), dtype=np.int64)
     widest = machine.widest
     value, exponent = np.empty(widest), np.empty(widest, dtype=np.int64)
+    alike, walked, needed = paths_are_alike(block), -1, 0
     for sequence in range(len(block.lengths)):
         length = block.lengths[sequence]
         if length == 0:
             continue
-        path.cursor[0] = -1
-        walk(machine, block, sequence, path)
-        needed = lay_out(machine, path, length, offsets)
+        if length != walked:
+            path.cursor[0] = -1
+            walk(machine, block, sequence, path)
+            needed = lay_out(machine, path, length, offsets)
+            walked = length if alike else -1
         alpha, power = np.empty(needed), np.empty(needed, dtype=np.int64)
         forward(machine, laws, block, sequence, path, offsets, alpha, power, rows, part, part_power, done)
         size = machine.sizes[path.layers[length - 1]]

@@ -160,24 +160,27 @@ def _count_same(
         if plain and not packed:
             block = slice(int(tasks[0]), int(tasks[-1]) + 1)
             pairs.by_cells([reader.codes(name, block) for name in pairs.names], groups, counts)
-        for row in general:
-            _count_general(reader, row, tasks, owners, groups, tables[row])
+        if general:
+            _count_general(reader, general, tasks, owners, groups, tables)
     for row, table in pairs.tables(counts).items():
         tables[row] += table
 
 
 def _count_general(
     reader: _Reader,
-    row: Row,
+    rows: list[Row],
     tasks: IntArray,
     owners: IntArray,
     groups: IntArray,
-    table: IntArray,
+    tables: dict[Row, IntArray],
 ) -> None:
-    resolution = reader.resolution(row.sources[0])
-    codes = np.stack([_shifted(reader, slot.source, resolution, tasks + slot.offset, owners) for slot in row.slots])
+    """Count rows of any form over one block of tasks; what several rows read is looked up once."""
+    resolution = reader.resolution(rows[0].sources[0])
     positions = tasks - reader.resolved[resolution].layout.offsets[owners]
-    _add_cells(row, codes, groups, positions, table)
+    slots = dict.fromkeys(slot for row in rows for slot in row.slots)
+    codes = {slot: _shifted(reader, slot.source, resolution, tasks + slot.offset, owners) for slot in slots}
+    for row in rows:
+        _add_cells(row, np.stack([codes[slot] for slot in row.slots]), groups, positions, tables[row])
 
 
 def _shifted(reader: _Reader, source: str, resolution: Resolution, tasks: IntArray, owners: IntArray) -> Int8Array:

@@ -36,16 +36,17 @@ class Row:
         resolutions; the anchors are all pairs of a finer task that starts inside a coarser one.
     by_position : bool
         Whether counts are kept apart by the position of the anchor (the finer task with "inside") in its sequence.
+    sources : tuple of str
+        Source of every slot.
     """
 
     slots: tuple[Slot, ...]
     relation: Relation = "same"
     by_position: bool = False
+    sources: tuple[str, ...] = field(init=False, repr=False, compare=False)
 
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """Source of every slot."""
-        return tuple(slot.source for slot in self.slots)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sources", tuple(slot.source for slot in self.slots))
 
     @property
     def span(self) -> int:
