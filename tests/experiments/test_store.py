@@ -60,3 +60,12 @@ def test_the_digest_of_a_recipe_follows_its_source(tmp_path: Path) -> None:
 def test_the_digest_of_the_library_covers_the_named_files() -> None:
     assert library_digest("measure") != library_digest("timeline")
     assert len(library_digest("measure")) == 64
+
+
+def test_functions_without_a_file_count_by_their_code() -> None:
+    found = []
+    for number in (1, 1, 2):
+        names: dict[str, object] = {}
+        exec(f"def generate(size, seed, folder):\n    return {number}", names)
+        found.append(recipe_digest(replace(tiny.RECIPE, generate=names["generate"])))
+    assert found[0] == found[1] != found[2]

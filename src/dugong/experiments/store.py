@@ -83,11 +83,17 @@ def library_digest(*files: str) -> str:
 
 
 def recipe_digest(recipe: Recipe) -> str:
-    """Hash of the code of a recipe: the files of its functions, and of what its folder holds beside other recipes."""
-    files = {Path(inspect.getsourcefile(part) or "") for part in _functions(recipe)}
+    """Hash of the code of a recipe: the files of its functions, and of what its folder holds beside other recipes.
+
+    Functions without a file (typed into an interpreter) count by their compiled code.
+    """
+    places = [(part, Path(inspect.getsourcefile(part) or "")) for part in _functions(recipe)]
+    files = {path for _, path in places if path.is_file()}
+    typed = [part.__code__ for part, path in places if not path.is_file()]
     for folder in {path.parent for path in files}:
         files |= {path for path in folder.glob("*.py") if _is_shared(path, folder)}
-    return digest([_file_digest(path) for path in sorted(files)])
+    content = [_file_digest(path) for path in sorted(files)]
+    return digest([content, [[code.co_code.hex(), repr(code.co_consts), code.co_names] for code in typed]])
 
 
 def _functions(recipe: Recipe) -> list[Any]:
