@@ -1,0 +1,94 @@
+"""What was asked for, beside what was found: one row per target, from the results of a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+BIG, LONG = "plain-1000000x5", "plain-10x100000"
+VOTES_MB = 50e6 / 2**20
+FASTER = (("pomegranate HMM", 40.0), ("Snorkel", 15.0), ("FlyingSquid", 300.0))
+
+Line = list[str]
+
+
+def checks(results: dict[str, Any]) -> list[Line]:
+    """All targets about which something was measured."""
+    rows = {(row["name"], row["scene"]): row for row in results.get("race", []) if row["threads"] == 1}
+    return [*_race(rows), *_floors(results), *_memory(rows), *_rest(results)]
+
+
+def line(name: str, value: float, bound: float, *, least: bool = False) -> Line:
+    """One row of the table."""
+    met = value >= bound if least else value <= bound
+    return [name, f"{'at least' if least else 'at most'} {bound:g}", f"{value:.3g}", "yes" if met else "no"]
+
+
+def _cpu(row: dict[str, Any] | None) -> float | None:
+    return None if row is None else row.get("cpu", row.get("expected_cpu"))
+
+
+def _race(rows: dict[tuple[str, str], dict[str, Any]]) -> list[Line]:
+    found = []
+    for scene, words, peers in ((BIG, "1,000,000 x 5", FASTER), (LONG, "10 x 100,000", (("hmmlearn", 10.0),))):
+        us = _cpu(rows.get(("dugong", scene)))
+        for name, bound in peers:
+            them = rows.get((name, scene))
+            cpu = _cpu(them)
+            if us and cpu and them is not None:
+                how = "" if "cpu" in them else " (in proportion)"
+                found.append(line(f"{words}: times our CPU, first calls, {name}{how}", cpu / us, bound, least=True))
+    return found
+
+
+def _floors(results: dict[str, Any]) -> list[Line]:
+    floors = results.get("floors")
+    if not floors:
+        return []
+    floor, found = floors["sum() of the votes"], []
+    found.append(line("1,000,000 x 5: fit over sum()", floors["fit"] / floor, 6))
+    found.append(line("1,000,000 x 5: fit + labels over sum()", floors["fit + labels"] / floor, 25))
+    us = next((r for r in results.get("race", []) if r["name"] == "dugong" and r["scene"] == BIG and "cpu" in r), None)
+    if us is not None:
+        name = "1,000,000 x 5: validation + fit + labels, first calls in a process, over sum()"
+        found.append(line(name, us["cpu"] / floor, 25))
+    if "fit + labels, all learned" in floors:
+        ratio = floors["fit + labels, all learned"] / floors["fit + labels"]
+        found.append(line("1,000,000 x 5: all learned over given", ratio, 4))
+    return found
+
+
+def _memory(rows: dict[tuple[str, str], dict[str, Any]]) -> list[Line]:
+    us = rows.get(("dugong", BIG))
+    if us is None or "cpu" not in us:
+        return []
+    above = 1 + (us["peak_mb"] - us["base_mb"]) / VOTES_MB
+    return [
+        line("1,000,000 x 5: memory above the imports, votes included, over the votes", above, 4),
+        line("1,000,000 x 5: Brier over the optimum", us["ratio"], 1.01),
+    ]
+
+
+def _rest(results: dict[str, Any]) -> list[Line]:
+    found = []
+    if results.get("threads"):
+        threads = results["threads"]
+        name = f"1,000,000 x 5: wall time, one thread over two (load average {threads['load']:.1f})"
+        found.append(line(name, threads["ratio"], 1.4, least=True))
+    qualities = (results.get("quality") or {}).get("estimated", [])
+    found += [line("multi-resolution: Brier over the optimum", value, 1.01) for value in qualities]
+    for row in results.get("gibbs") or []:
+        name = f"{row['world']}: our Gibbs sampler over the closed form, CPU"
+        found.append(line(name, row["ratio"], 150, least=True))
+    if results.get("gibbs"):
+        peer = _numbskull(results)
+        if peer is not None:
+            ratio = peer / results["gibbs"][0]["closed_seconds"]
+            found.append(line("lopsided: numbskull over the closed form, CPU", ratio, 1000, least=True))
+    if results.get("cold"):
+        found.append(line("dugong demo, nothing compiled yet, CPU seconds", results["cold"]["first"], 10))
+    return found
+
+
+def _numbskull(results: dict[str, Any]) -> float | None:
+    rows = [r for r in results.get("race", []) if r["name"] == "numbskull" and r["scene"] == "plain-10000x5"]
+    return _cpu(rows[0]) if rows else None
