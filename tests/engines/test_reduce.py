@@ -30,5 +30,5 @@ def test_a_lost_worker_is_reported_with_its_items() -> None:
     def die(place: int) -> int:
         return os._exit(3) if place == 5 else place
 
-    with pytest.raises(WorkerLostError, match="exit code 3 while it worked on item 4 or item 5"):
+    with pytest.raises(WorkerLostError, match=r"exit code 3 while it worked on item 4 or item 5 \(item 5\)"):
         reduce_sums(Processes(n_jobs=2), die, range(6), describe=lambda place: f"item {place}")

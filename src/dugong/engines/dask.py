@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from dugong.engines.protocol import ItemT, ResultT, WorkerLostError
-from dugong.engines.remote import call, windowed
+from dugong.engines.marks import last_word
+from dugong.engines.protocol import ItemT, ResultT
+from dugong.engines.remote import Ticket, call, lost, windowed
 from dugong.engines.shipping import ship, strangers_by_value
 from dugong.exceptions import MissingExtraError
 
@@ -51,16 +53,15 @@ class Dask:
             # Not scattered: what a dead worker held is then made again, not lost with all that needs it.
             remote = client.submit(bytes, ship(function), pure=False)
 
-            def wait(future: Any, name: str) -> bytes:
+            def wait(ticket: Ticket) -> bytes:
                 try:
-                    answer: bytes = future.result()
+                    answer: bytes = ticket.future.result()
                 except (distributed.KilledWorker, distributed.client.FutureCancelledError) as error:
-                    ending = f"the death of its Dask worker ({type(error).__name__})"
-                    raise WorkerLostError(item=name, step="", ending=ending) from error
+                    raise lost(ticket.item, "Dask", type(error).__name__, _last_word(client, ticket.name)) from error
                 return answer
 
-            def submit(item: bytes) -> Any:
-                return client.submit(call, remote, item, pure=False)
+            def submit(item: bytes, name: str) -> Any:
+                return client.submit(call, remote, item, name, pure=False)
 
             n_workers = max(1, len(client.scheduler_info()["workers"]))
             yield from windowed(submit, wait, lambda future: future.cancel(), items, describe, self.ahead * n_workers)
@@ -72,3 +73,10 @@ class Dask:
         return distributed.Client(
             **options, threads_per_worker=1, processes=True, dashboard_address=None, set_as_default=False
         )
+
+
+def _last_word(client: Any, name: str) -> str:
+    """What a call did last: from this machine, or from whichever machine of the cluster knows."""
+    with contextlib.suppress(Exception):  # the cluster may be gone altogether
+        return last_word(name) or next(filter(None, client.run(last_word, name).values()), "")
+    return ""

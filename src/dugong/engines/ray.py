@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from dugong.engines.protocol import ItemT, ResultT, WorkerLostError
-from dugong.engines.remote import call, windowed
+from dugong.engines.marks import last_word
+from dugong.engines.protocol import ItemT, ResultT
+from dugong.engines.remote import Ticket, call, lost, windowed
 from dugong.engines.shipping import ship, strangers_by_value
 from dugong.exceptions import MissingExtraError
 
@@ -70,18 +71,18 @@ class Ray:
         describe: Callable[[ItemT], str],
     ) -> Iterator[ResultT]:
         remote = ray.remote(max_retries=self.retries)(call)
-        shipped = ray.put(ship(function))
+        shipped, word = ray.put(ship(function)), ray.remote(last_word)
 
-        def wait(reference: Any, name: str) -> bytes:
+        def wait(ticket: Ticket) -> bytes:
             try:
-                answer: bytes = ray.get(reference)
+                answer: bytes = ray.get(ticket.future)
             except ray.exceptions.RayError as error:
-                ending = f"the death of its Ray worker ({type(error).__name__})"
-                raise WorkerLostError(item=name, step="", ending=ending) from error
+                step = last_word(ticket.name) or ray.get(word.remote(ticket.name))
+                raise lost(ticket.item, "Ray", type(error).__name__, step) from error
             return answer
 
         def cancel(reference: Any) -> None:
             ray.cancel(reference, force=True)
 
         size = self.ahead * max(1, int(ray.cluster_resources().get("CPU", 1)))
-        yield from windowed(lambda item: remote.remote(shipped, item), wait, cancel, items, describe, size)
+        yield from windowed(lambda item, name: remote.remote(shipped, item, name), wait, cancel, items, describe, size)

@@ -14,6 +14,7 @@ from itertools import islice
 from operator import add
 from typing import Generic
 
+from dugong.engines.marks import mark
 from dugong.engines.protocol import Engine, ItemT, ResultT
 
 FAN_IN = 4
@@ -24,9 +25,14 @@ class _SumOfRun(Generic[ItemT, ResultT]):
     """Adds up one run of items, in order; holds one result beside the sum."""
 
     function: Callable[[ItemT], ResultT]
+    describe: Callable[[ItemT], str]
 
     def __call__(self, run: tuple[ItemT, ...]) -> ResultT:
-        return _add_up(map(self.function, run))
+        return _add_up(map(self._one, run))
+
+    def _one(self, item: ItemT) -> ResultT:
+        mark(self.describe(item))  # if the worker dies, this says which one of the run it was
+        return self.function(item)
 
 
 def reduce_sums(
@@ -45,7 +51,7 @@ def reduce_sums(
     def describe_run(run: tuple[ItemT, ...]) -> str:
         return " or ".join(map(describe, run))
 
-    sums = engine.map(_SumOfRun(function), _runs(items), describe=describe_run)
+    sums = engine.map(_SumOfRun(function, describe), _runs(items), describe=describe_run)
     return _add_up(sums if progress is None else _told(sums, progress))
 
 

@@ -6,14 +6,16 @@ Spark has no single calls, so items run in jobs of a few per core; results come 
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from dugong.engines.protocol import ItemT, ResultT, WorkerLostError
-from dugong.engines.remote import call, open_outcome, ship_item
+from dugong.engines.marks import last_word
+from dugong.engines.protocol import ItemT, ResultT
+from dugong.engines.remote import call, call_names, lost, open_outcome, ship_item
 from dugong.engines.shipping import ship, strangers_by_value
 from dugong.exceptions import MissingExtraError
 
@@ -74,18 +76,23 @@ class Spark:
         items: Iterable[ItemT],
         describe: Callable[[ItemT], str],
     ) -> Iterator[ResultT]:
-        shipped, stream = context.broadcast(ship(function)), iter(items)
+        shipped, stream, names = context.broadcast(ship(function)), iter(items), call_names()
         size = self.ahead * max(1, context.defaultParallelism)
         while job := list(islice(stream, size)):
-            payloads = [ship_item(item, describe(item)) for item in job]
+            calls = [(ship_item(item, describe(item)), name) for item, name in zip(job, names, strict=False)]
             try:
-                answers = (
-                    context.parallelize(payloads, len(payloads)).map(lambda one: call(shipped.value, one)).collect()
-                )
+                answers = context.parallelize(calls, len(calls)).map(lambda one: call(shipped.value, *one)).collect()
             except Exception as error:  # errors of user code come back as answers; this is Spark itself
-                reason = str(getattr(error, "java_exception", error)).splitlines()[0][:200]
-                names = " or ".join(map(describe, job))
-                raise WorkerLostError(
-                    item=names, step="", ending=f"the death of its Spark worker ({reason})"
-                ) from error
+                text = str(getattr(error, "java_exception", error))
+                failed = _failed(text, len(job))
+                steps = [last_word(name) for _, name in calls]  # of the others too, which Spark has ended
+                step = steps[failed[0]] if len(failed) == 1 else ""
+                words = " or ".join(describe(job[place]) for place in failed)
+                raise lost(words, "Spark", text.splitlines()[0][:200], step) from error
             yield from map(open_outcome, answers)
+
+
+def _failed(text: str, n_calls: int) -> list[int]:
+    """The call that ended a job, as Spark says it (every call is a task of its own); all if it does not."""
+    found = re.search(r"Task (\d+) in stage", text)
+    return [int(found[1])] if found and int(found[1]) < n_calls else list(range(n_calls))
