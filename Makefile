@@ -62,6 +62,10 @@ docs: $(ALL)  ## Build the documentation into site/; a broken link or reference 
 bench: $(ALL)  ## Measure speed, memory and quality against the peers, in .venv-peers. `make bench ARGS=--quick` is shorter.
 	$(BIN)/python -m benchmarks.run $(ARGS)
 
+.PHONY: bench-micro
+bench-micro: $(ALL)  ## Measure single kernels as multiples of sum() over the same votes, with pytest-benchmark.
+	NUMBA_NUM_THREADS=1 $(BIN)/python -m pytest benchmarks/micro -p pytest_benchmark.plugin --benchmark-timer=time.process_time $(ARGS)
+
 .PHONY: bench-real
 bench-real: $(ALL)  ## Score the defaults on the real votes of ../shared/data and on worlds with known truth; writes docs/explanation/real.md.
 	$(BIN)/python -m benchmarks.real

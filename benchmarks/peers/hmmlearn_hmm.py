@@ -42,7 +42,7 @@ def label(data):
     votes = data["dense"]
     codes = np.where(votes == 0, 2, (votes + 1) // 2).astype(np.int64)
     lengths = [int(length) for length in data["lengths"]]
-    model = VotesHMM(n_components=2, n_iter=20, tol=1e-3 * len(lengths), init_params="", params="ste")
+    model = VotesHMM(n_components=2, n_iter=20, tol=2e-4 * len(codes), init_params="", params="ste")
     model.startprob_, model.transmat_ = np.array(data["initial"]), np.array(data["transition"])
     model._init(codes)  # noqa: SLF001
     model.n_features = codes.shape[1]

@@ -26,7 +26,7 @@ def label(data):
         starts=np.asarray(data["initial"], dtype=np.float32),
         ends=[1e-6, 1e-6],
         max_iter=20,
-        tol=1e-3 * len(sequences),
+        tol=2e-4 * len(codes),
     )
     model.fit(sequences)
     return model.predict_proba(sequences)[:, :, 1].reshape(-1).numpy()

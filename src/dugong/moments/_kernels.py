@@ -69,7 +69,7 @@ def hash_sequences(column: Int8Array, offsets: IntArray, hashes: AnyArray) -> No
 
 @njit(cache=True, nogil=True)
 def spread_duplicates(
-    hashes: AnyArray, share: int, n_shares: int, n_places: int, n_groups: int, sorted_: AnyArray, groups: IntArray
+    hashes: AnyArray, share: int, n_shares: int, n_places: int, n_groups: int, sorted_: AnyArray, groups: AnyArray
 ) -> None:
     """Group of every sequence, drawn by its content and its number among the copies of that content.
 

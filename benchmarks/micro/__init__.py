@@ -1,0 +1,1 @@
+"""Single kernels against the floor, by pytest-benchmark: `make bench-micro`."""
