@@ -16,7 +16,7 @@ from dugong.exceptions import VoteError
 from dugong.moments._kernels import count_cells, find_groups, find_owners
 from dugong.moments.groups import Grouping, assign_groups
 from dugong.moments.pairs import PairCounter, Runs
-from dugong.moments.rows import Plan, Row
+from dugong.moments.rows import Plan, Row, Slot
 from dugong.moments.sums import Moments, Shapes
 from dugong.tasks import Element, Layout, Resolution, describe
 from dugong.tasks.layout import ranges
@@ -110,9 +110,12 @@ def count(votes: Votes, plan: Plan, groups: Grouping | None = None, *, n_threads
     for resolution in votes.resolutions:
         rows = [r for r in plan.rows if r.relation == "same" and reader.resolution(r.sources[0]) == resolution]
         _count_same(reader, resolution, rows, tables, n_threads)
+    inside: dict[tuple[Resolution, Resolution], list[Row]] = {}
     for row in plan.rows:
         if row.relation == "inside":
-            _count_inside(reader, row, tables[row])
+            inside.setdefault(_fine_and_coarse(reader, row), []).append(row)
+    for (fine, coarse), rows in inside.items():
+        _count_inside(reader, fine, coarse, rows, tables)
     named = {source for row in plan.rows for source in row.sources}
     return Moments(
         plan=plan,
@@ -178,17 +181,23 @@ def _count_general(
     resolution = reader.resolution(rows[0].sources[0])
     positions = tasks - reader.resolved[resolution].layout.offsets[owners]
     slots = dict.fromkeys(slot for row in rows for slot in row.slots)
-    codes = {slot: _shifted(reader, slot.source, resolution, tasks + slot.offset, owners) for slot in slots}
+    left = reader.resolved[resolution].layout.offsets[owners + 1] - tasks
+    codes = {slot: _shifted(reader, slot, tasks, positions, left) for slot in slots}
     for row in rows:
         _add_cells(row, np.stack([codes[slot] for slot in row.slots]), groups, positions, tables[row])
 
 
-def _shifted(reader: _Reader, source: str, resolution: Resolution, tasks: IntArray, owners: IntArray) -> Int8Array:
-    """Codes at `tasks`, or -1 where that is outside the sequence of the anchor."""
-    offsets = reader.resolved[resolution].layout.offsets
-    within = (tasks >= offsets[owners]) & (tasks < offsets[owners + 1])
-    codes = reader.codes(source, np.clip(tasks, 0, max(int(offsets[-1]) - 1, 0)))
-    return np.where(within, codes, np.int8(-1))
+def _shifted(reader: _Reader, slot: Slot, tasks: IntArray, positions: IntArray, left: IntArray) -> Int8Array:
+    """Codes of a run of tasks, moved by the slot's offset; -1 where that is outside the sequence of the anchor."""
+    first, last, offset = int(tasks[0]), int(tasks[-1]) + 1, slot.offset
+    if offset == 0:
+        return reader.codes(slot.source, slice(first, last))
+    n_tasks = len(reader.places[slot.source][1])
+    low, high = min(max(first + offset, 0), n_tasks), min(max(last + offset, 0), n_tasks)
+    codes: Int8Array = np.full(len(tasks), -1, dtype=np.int8)
+    codes[low - first - offset : high - first - offset] = reader.codes(slot.source, slice(low, high))
+    codes[left <= offset if offset > 0 else positions < -offset] = -1
+    return codes
 
 
 def _add_cells(row: Row, codes: Int8Array, groups: IntArray, positions: IntArray, table: IntArray) -> None:
@@ -199,18 +208,25 @@ def _add_cells(row: Row, codes: Int8Array, groups: IntArray, positions: IntArray
     count_cells(codes, strides, cells * int(np.prod(sizes)), flat)
 
 
-def _count_inside(reader: _Reader, row: Row, table: IntArray) -> None:
-    fine, coarse = _fine_and_coarse(reader, row)
+def _count_inside(
+    reader: _Reader, fine: Resolution, coarse: Resolution, rows: list[Row], tables: dict[Row, IntArray]
+) -> None:
+    """Count all rows between two resolutions; what they read is looked up once."""
     fine_keys, layout = reader.resolved[fine].keys, reader.resolved[coarse].layout
+    all_starts, all_stops = layout.bounds()
+    sources = dict.fromkeys(source for row in rows for source in row.sources)
     for tasks in _blocks(layout.n_tasks):
         owners = reader.owners(coarse, tasks)
-        starts, stops = _global_bounds(reader, coarse, tasks, owners)
+        shift, block = reader.element_offsets[owners], slice(int(tasks[0]), int(tasks[-1]) + 1)
+        starts, stops = all_starts[block] + shift, all_stops[block] + shift
         low, high = (starts, stops) if fine_keys is None else np.searchsorted(fine_keys, (starts, stops))
         inner = ranges(low, high - low)
         outer, outer_owners = np.repeat(tasks, high - low), np.repeat(owners, high - low)
-        codes = np.stack([_pair_codes(reader, slot.source, fine, inner, outer) for slot in row.slots])
+        codes = {source: _pair_codes(reader, source, fine, inner, outer) for source in sources}
         positions = inner - reader.resolved[fine].layout.offsets[outer_owners]
-        _add_cells(row, codes, reader.groups(fine, inner, outer_owners), positions, table)
+        groups = reader.groups(fine, inner, outer_owners)
+        for row in rows:
+            _add_cells(row, np.stack([codes[source] for source in row.sources]), groups, positions, tables[row])
 
 
 def _pair_codes(reader: _Reader, source: str, fine: Resolution, inner: IntArray, outer: IntArray) -> AnyArray:
@@ -223,11 +239,3 @@ def _fine_and_coarse(reader: _Reader, row: Row) -> tuple[Resolution, Resolution]
         listing = ", ".join(describe(resolution) for resolution in resolutions)
         raise VoteError(f"an inside row needs sources of two resolutions and no lags; found {listing}.")
     return resolutions[0], resolutions[1]
-
-
-def _global_bounds(
-    reader: _Reader, resolution: Resolution, tasks: IntArray, owners: IntArray
-) -> tuple[IntArray, IntArray]:
-    starts, stops = reader.resolved[resolution].layout.bounds()
-    shift = reader.element_offsets[owners]
-    return starts[tasks] + shift, stops[tasks] + shift
