@@ -8,6 +8,7 @@ Keys, endpoints and the like are fsspec's own settings (its configuration files 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import tempfile
@@ -23,8 +24,15 @@ from dugong.exceptions import DugongError, MissingExtraError, VoteError
 _LOCAL = "file://"
 
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
 class PlaceError(DugongError, ValueError):
     """A URL that cannot be reached."""
+
+
+class DiskFullError(DugongError, OSError):
+    """There is no room for a file."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -190,13 +198,25 @@ def written_aside(target: Place, write: Callable[[BinaryIO], object]) -> Iterato
     folder = target.parent if isinstance(target, Path) else Path(tempfile.gettempdir())
     new = folder / f".{target.name}.{secrets.token_hex(4)}.part"
     try:
-        with new.open("xb") as handle:
-            write(handle)
-            handle.flush()
-            os.fsync(handle.fileno())
+        try:
+            with new.open("xb") as handle:
+                write(handle)
+                handle.flush()
+                os.fsync(handle.fileno())
+        except OSError as error:
+            raise _explained(error, target) from error
         yield new
     finally:
         new.unlink(missing_ok=True)
+
+
+def _explained(error: OSError, target: Place) -> OSError:
+    if error.errno not in _FULL:
+        return error
+    return DiskFullError(
+        f"there is no room for {target}: {error.strerror}.\n"
+        "  What was complete before is still complete: make room, and run the same again."
+    )
 
 
 def move(new: Path, target: Place) -> None:

@@ -15,7 +15,6 @@ import pytest
 
 import dugong as dg
 from dugong.shards import VoteShards, apply_shards
-from dugong.shards.stamps import UNFINISHED
 
 DATA = {f"v{n:02d}": list(np.random.default_rng(n).normal(size=6 + n % 4)) for n in range(23)}
 
@@ -172,33 +171,53 @@ def data():
         yield f"v{n}", [[((n * 7 + t * k) % 11) - 5 for k in (1, 2, 3)] for t in range(12)]
 
 done = apply_shards([a, b, c], data(), sys.argv[1] + "/votes", shard_size=3, progress=False)
-model = fit_shards(dg.LabelModel(prior=dg.priors.Markov(positive=0.5, stay=0.6), dependencies=()), done.shards)
+model = dg.LabelModel(prior=dg.priors.Markov(positive=0.5, stay=0.6), dependencies=())
+fit_shards(model, done.shards, keep=sys.argv[1] + "/keep")
 model.save(sys.argv[1] + "/model.json")
 label_shards(model, done.shards, sys.argv[1] + "/labels")
 print("done")
 """
 
 
-def test_kill_9_at_random_moments(tmp_path: Path) -> None:
-    """The undisturbed run and one that is killed again and again leave the same bytes."""
-    command = [sys.executable, "-c", SCRIPT]
-    undisturbed, killed = tmp_path / "one", tmp_path / "two"
-    undisturbed.mkdir()
-    killed.mkdir()
-    begin = time.perf_counter()
-    subprocess.run([*command, str(undisturbed)], check=True, capture_output=True)
-    duration, chance, finished = time.perf_counter() - begin, random.Random(5), False
-    for moment in [0.5, 0.7, 0.8, 0.9]:
+def outputs(folder: Path) -> dict[str, bytes]:
+    return files_of(folder / "votes") | files_of(folder / "labels") | {"model": (folder / "model.json").read_bytes()}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("undisturbed")
+    subprocess.run([sys.executable, "-c", SCRIPT, str(folder)], check=True, capture_output=True)
+    return folder
+
+
+def test_kill_9_at_random_moments(undisturbed: Path, tmp_path: Path) -> None:
+    """The undisturbed run and one that is killed in every step leave the same bytes; `make bench-kills` is longer."""
+    command, killed, chance = [sys.executable, "-c", SCRIPT], tmp_path, random.Random(5)
+    for part in ("votes", "votes", "keep", "labels"):
+        moment = len(list((killed / part).glob("part-*"))) + chance.randint(1, 12)
         with subprocess.Popen([*command, str(killed)], stdout=subprocess.PIPE) as process:
-            time.sleep(duration * (moment + chance.uniform(-0.1, 0.1)))
+            while process.poll() is None and len(list((killed / part).glob("part-*"))) < moment:
+                time.sleep(0.001)
             process.send_signal(signal.SIGKILL)
-            finished = b"done" in process.communicate()[0]
-        if (killed / "votes" / UNFINISHED).exists():
+            assert b"done" not in process.communicate()[0]
+        if part == "votes":
             with pytest.raises(dg.VoteError, match="not complete"):
                 VoteShards.open(killed / "votes")
-        if finished:
-            break
     subprocess.run([*command, str(killed)], check=True, capture_output=True)
-    for part in ("votes", "labels"):
-        assert files_of(undisturbed / part) == files_of(killed / part)
-    assert (undisturbed / "model.json").read_bytes() == (killed / "model.json").read_bytes()
+    assert outputs(killed) == outputs(undisturbed)
+
+
+def test_a_full_disk(undisturbed: Path, tmp_path: Path) -> None:
+    """No file may be larger than a few kilobytes: the error says so, nothing half-written counts, then it goes on."""
+    limited = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]),) * 2)\n"
+    head, _, body = SCRIPT.partition("import dugong")
+    command = [sys.executable, "-c", f"{head}{limited}import dugong{body}"]
+    largest = max(len(one) for one in files_of(undisturbed / "votes").values())
+    for limit in (1000, largest - 1):
+        stopped = subprocess.run([*command, str(tmp_path), str(limit)], capture_output=True, text=True, check=False)
+        assert stopped.returncode == 1
+        assert "DiskFullError: there is no room for " in stopped.stderr
+        assert "make room, and run the same again" in stopped.stderr
+        assert not list(tmp_path.rglob("*.part"))
+    subprocess.run([*command, str(tmp_path), "-1"], check=True, capture_output=True)
+    assert outputs(tmp_path) == outputs(undisturbed)
