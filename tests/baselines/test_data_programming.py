@@ -145,6 +145,20 @@ def test_the_seed_decides_and_silence_stays_finite() -> None:
     assert first.accuracies_["s2"][0, 2] > 0.9
 
 
+def test_sparse_lexicons_are_not_mirrored_and_silence_stays_even() -> None:
+    rng = np.random.default_rng(0)
+    truth = np.where(rng.random(4000) < 0.1, 1, -1)
+    positive = [np.where((truth == 1) & (rng.random(4000) < 0.4), 1, 0) for _ in range(4)]
+    negative = [np.where((truth == -1) & (rng.random(4000) < 0.05), -1, 0) for _ in range(4)]
+    votes = dg.Votes.from_dense(np.stack([*positive, *negative], axis=1)[np.newaxis].astype(np.int8))
+    model = dg.DataProgramming(n_epochs=40).fit(votes)
+    assert all(accuracy > 0 for accuracy, _ in model.weights_.values())
+    silent = np.all(np.array(votes.columns) == 0, axis=0)
+    assert silent.mean() > 0.5
+    assert set(model.predict_proba(votes)[silent, 1].tolist()) == {0.5}
+    assert set(model.predict(votes)[silent].tolist()) == {-1}
+
+
 def test_tables_from_weights() -> None:
     np.testing.assert_allclose(
         vote_table(2, np.log(4), 0.0), [[4 / 6, 1 / 6, 1 / 6], [1 / 6, 4 / 6, 1 / 6]], rtol=1e-12

@@ -107,7 +107,8 @@ class DataProgramming(Configured):
     def _climb(self, codes: Int8Array, known: Int8Array, balance: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Stochastic gradient ascent; the mean of the weights over the second half of the epochs."""
         rng, n_sources = np.random.default_rng(self.seed), codes.shape[1]
-        accuracy, propensity = np.ones(n_sources), np.zeros(n_sources)
+        accuracy = np.ones(n_sources)
+        propensity = _propensity(codes, len(balance))
         size = max(1, min(self.batch_size, len(codes) // _FEWEST_BATCHES))
         chains = rng.integers(0, len(balance) + 1, (size, n_sources)).astype(np.int8)
         state = rng.integers(0, 2**63, 1).astype(np.uint64)
@@ -135,7 +136,8 @@ class DataProgramming(Configured):
     def predict_proba(self, votes: Votes, resolution: str | Resolution = "element") -> FloatArray:
         """P(label | votes), shape (n_tasks, n_classes); elements are independent of each other."""
         self._check_fitted()
-        return probabilities_at(votes, resolution, self.parameters_, self.prior_)
+        # Where no source speaks the classes are even: the last digits must not decide.
+        return np.asarray(np.round(probabilities_at(votes, resolution, self.parameters_, self.prior_), 12))
 
     def predict(self, votes: Votes, resolution: str | Resolution = "element", threshold: float = 0.5) -> Int8Array:
         """The likelier class; with two classes +1 where P(+1) exceeds `threshold`."""
@@ -153,6 +155,16 @@ def vote_table(n_classes: int, accuracy: float, propensity: float) -> FloatArray
     table[np.arange(n_classes), np.arange(n_classes)] *= np.exp(accuracy)
     table[:, -1] = 1.0
     return np.asarray(table / table.sum(axis=1, keepdims=True))
+
+
+def _propensity(codes: Int8Array, n_classes: int) -> FloatArray:
+    """Weights under which sources speak as often as they do, for accuracy weights of 1.
+
+    From weights of 0, sparse sources seem to vote far too often, which drives their accuracies below zero, into the
+    mirror image of the labels, before the propensities have come down.
+    """
+    spoken, asked = ((codes >= 0) & (codes < n_classes)).sum(axis=0), (codes >= 0).sum(axis=0)
+    return np.asarray(np.log((spoken + 0.5) / (asked - spoken + 0.5)) - np.log(np.e + n_classes - 1))
 
 
 def _known(votes: Votes, gold: AnyArray | None) -> Int8Array:
