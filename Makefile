@@ -70,6 +70,13 @@ bench-micro: $(ALL)  ## Measure single kernels as multiples of sum() over the sa
 bench-real: $(ALL)  ## Score the defaults on the real votes of ../shared/data and on worlds with known truth; writes docs/explanation/real.md.
 	$(BIN)/python -m benchmarks.real
 
+.PHONY: bench-shards bench-kills
+bench-shards: $(ALL)  ## Fit and label 10 and 500 million votes, shard by shard: time for the size, peak memory. `ARGS="5 50"` is shorter.
+	$(BIN)/python benchmarks/shards.py $(ARGS)
+
+bench-kills: $(ALL)  ## kill -9 twenty times during each of apply, fit and label, and compare all bytes. `ARGS="--kills 3"` is shorter.
+	$(BIN)/python -m benchmarks.kills $(ARGS)
+
 clean:  ## Remove the virtual environment and everything that was built.
 	rm -rf $(VENV) .venv-peers .cache .hypothesis build dist site dugong-demo
 	find src tests -name __pycache__ -prune -exec rm -rf {} +
