@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dugong import baselines, endmodels, estimators, experiments, metrics, priors, worlds
     from dugong.baselines import DataProgramming, HiddenMarkov, MajorityVote, Supervised
+    from dugong.estimate.learned import LearnedGraph, learn_graph
     from dugong.exceptions import (
         DugongError,
         GraphError,
@@ -41,6 +42,7 @@ __version__ = "0.1.0"
 _MODULES = ("baselines", "endmodels", "estimators", "experiments", "metrics", "priors", "worlds")
 _HOMES = {
     "dugong.baselines": ("DataProgramming", "HiddenMarkov", "MajorityVote", "Supervised"),
+    "dugong.estimate.learned": ("LearnedGraph", "learn_graph"),
     "dugong.exceptions": (
         "DugongError",
         "GraphError",
@@ -77,6 +79,7 @@ __all__ = [
     "HiddenMarkov",
     "LabelError",
     "LabelModel",
+    "LearnedGraph",
     "LoaderError",
     "MajorityVote",
     "MissingExtraError",
@@ -101,6 +104,7 @@ __all__ = [
     "estimators",
     "evaluate",
     "experiments",
+    "learn_graph",
     "loaders",
     "metrics",
     "priors",

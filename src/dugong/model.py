@@ -19,7 +19,7 @@ from dugong.estimate.errors import StandardErrors
 from dugong.estimate.fits import Fit, Wishes, fit_given, fit_learned
 from dugong.estimate.fitting import plan_for
 from dugong.estimate.identify import identify
-from dugong.estimate.learned import Learned
+from dugong.estimate.learned import Learned, Method
 from dugong.estimate.result import Correlations, Estimate
 from dugong.estimate.settings import Paper, resolve_estimator
 from dugong.estimate.sgd_settings import SGD
@@ -46,6 +46,9 @@ if TYPE_CHECKING:
     from dugong.estimate.identify import Identifiability
     from dugong.report import Report
 
+# How a source graph is learned, by the word for it.
+_METHODS: dict[str, Method] = {"learn": "residuals", "low-rank": "low-rank"}
+
 
 class LabelModel(Configured):
     """Turns noisy votes on sequences into probabilistic labels, without ground truth.
@@ -54,7 +57,8 @@ class LabelModel(Configured):
     ----------
     prior : "learn" or a prior of `dugong.priors`
         What is believed about the labels of a sequence.
-    dependencies : "learn" or a list
+    dependencies : "learn", "low-rank" or a list
+        "learn": found by what a fitted model leaves unexplained; "low-rank": from the inverse covariance of the votes.
         Pairs of source names that are dependent given the labels, and ``temporal("name")`` for a source that repeats
         itself. ``()`` takes all sources as independent, at their word.
     sharing : {"tied", "task", "full"} or a mapping of source name to one of these
@@ -157,9 +161,11 @@ class LabelModel(Configured):
 
     def _learns(self, votes: Votes) -> bool:
         """Whether something beside the tables is learned, or there are more classes than the closed forms handle."""
-        for name, value in (("prior", self.prior), ("dependencies", self.dependencies)):
-            if isinstance(value, str) and value != "learn":
-                raise GraphError(f'{name} must be "learn" or given as an object; found {value!r}.')
+        if isinstance(self.prior, str) and self.prior != "learn":
+            raise GraphError(f'prior must be "learn" or given as an object; found {self.prior!r}.')
+        if isinstance(self.dependencies, str) and self.dependencies not in _METHODS:
+            known = " or ".join(f'"{word}"' for word in _METHODS)
+            raise GraphError(f"dependencies must be {known}, or given as a list; found {self.dependencies!r}.")
         return isinstance(self.prior, str) or isinstance(self.dependencies, str) or votes.n_classes > 2
 
     def _check_streamable(self, votes: Votes) -> None:
@@ -207,7 +213,8 @@ class LabelModel(Configured):
             )
         prior = self.prior if isinstance(self.prior, Prior) else None
         graph = None if isinstance(self.dependencies, str) else SourceGraph.of(votes.source_names, self.dependencies)
-        fit = fit_learned(votes, prior, graph, wishes, groups, evidence)
+        method = _METHODS[self.dependencies] if isinstance(self.dependencies, str) else "residuals"
+        fit = fit_learned(votes, prior, graph, wishes, groups, evidence, method)
         self._store(votes, fit)
         self.seen_ = look_at(votes, fit.prior)
         return self

@@ -79,5 +79,5 @@ def test_dependencies_in_tables() -> None:
 
 @pytest.mark.parametrize("wrong", ["faces", ["faces", "captions"], [["a", "b", "c"]], [{"lag": 1}], 7])
 def test_what_is_no_dependency(wrong: object) -> None:
-    with pytest.raises(GraphError, match=r"a dependency is a pair|must be \"learn\" or a list"):
+    with pytest.raises(GraphError, match=r"a dependency is a pair|must be \"learn\", \"low-rank\" or a list"):
         dependencies_of(wrong)

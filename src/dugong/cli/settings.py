@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dugong.priors import Prior
 
 LEARN = "learn"
+LOW_RANK = "low-rank"
 NONE = "none"
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
@@ -30,7 +31,7 @@ _PRIOR_HELP = (
 )
 _DEPENDENCIES_HELP = (
     "What depends on what, given the labels: faces+captions for a pair, captions@1 for a source that repeats itself "
-    "one task later; several separated by commas; none; or learn (the default)."
+    "one task later; several separated by commas; none; learn (the default), or low-rank, another way to learn."
 )
 
 
@@ -99,8 +100,8 @@ def _read_plain(path: Path) -> Any:
 # --- dependencies --------------------------------------------------------------------------------------------------
 def read_dependencies(text: str) -> tuple[Dependency, ...] | str:
     """The dependencies of a list such as ``faces+captions,captions@1``."""
-    if text == LEARN:
-        return LEARN
+    if text in (LEARN, LOW_RANK):
+        return text
     if text in (NONE, ""):
         return ()
     return dependencies_of([part.strip() for part in text.split(",")])
@@ -111,7 +112,7 @@ def dependencies_of(plain: Any) -> tuple[Dependency, ...] | str:
     if isinstance(plain, str):
         return read_dependencies(plain)
     if not isinstance(plain, Iterable) or isinstance(plain, Mapping):
-        raise GraphError(f'dependencies must be "learn" or a list; found {plain!r}.')
+        raise GraphError(f'dependencies must be "learn", "low-rank" or a list; found {plain!r}.')
     return tuple(_one_dependency(one) for one in plain)
 
 

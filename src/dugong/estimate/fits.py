@@ -18,7 +18,7 @@ from dugong.estimate.errors import StandardErrors
 from dugong.estimate.fitting import Fitted, fit_centred, fit_paper, refine
 from dugong.estimate.identify import identify
 from dugong.estimate.jackknife import jackknife
-from dugong.estimate.learned import Learned, choose_part, learn
+from dugong.estimate.learned import Learned, Method, choose_part, learn
 from dugong.estimate.readout import read_accuracies, read_correlations
 from dugong.estimate.result import Estimate
 from dugong.estimate.settings import Estimator, Paper
@@ -130,8 +130,9 @@ def fit_learned(
     wishes: Wishes,
     groups: Sequence[object] | None = None,
     evidence: Int8Array | None = None,
+    method: Method = "residuals",
 ) -> Fit:
-    """Learn what was not given: prior, dependencies, and how far the model may be trusted."""
+    """Learn what was not given: prior, dependencies (by `method`), and how far the model may be trusted."""
     part = choose_part(votes, evidence, groups)
     learned = learn(
         part.votes,
@@ -139,6 +140,7 @@ def fit_learned(
         graph=graph,
         evidence=part.evidence,
         accuracies=wishes.accuracies,
+        method=method,
         n_threads=wishes.n_threads,
     )
     if isinstance(wishes.estimator, EM) and learned.trust > 0:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import dugong as dg
 from dugong.estimate.learned import learn
 from dugong.estimate.learned.factors import forest_factors
 from dugong.estimate.learned.forest import no_edges, reroot, strongest_forest
+from dugong.estimate.learned.lowrank import decompose
 from dugong.estimate.learned.repeats import Repeats
 from dugong.estimate.learned.residuals.discoveries import discoveries, p_values
+from dugong.exceptions import GraphError
 from dugong.infer.engine import posterior
 from dugong.infer.parameters import Conditional, Temporal
 from dugong.tasks import Element
+from dugong.votes import Votes
 from dugong.worlds import (
     Block,
     TemporalBlock,
@@ -177,3 +181,59 @@ def test_the_stronger_of_two_dependencies_stays():
     parents, repeats = reroot(forest, np.array([0.8, 0.0, 0.9]), strength)
     assert parents.tolist() == [-1, 2, -1]
     assert repeats.tolist() == [True, False, True]
+
+
+# --- low rank plus sparse ------------------------------------------------------------------------------------------
+def test_an_inverse_is_split_into_its_sparse_and_low_rank_parts():
+    rng = np.random.default_rng(0)
+    sparse, load = np.eye(12), rng.uniform(0.15, 0.25, (12, 1))
+    sparse[0, 1] = sparse[1, 0] = -0.4
+    sparse[5, 7] = sparse[7, 5] = 0.3
+    parts = decompose(np.linalg.inv(sparse - load @ load.T), 0.01, 0.03)
+    off = np.abs(np.where(np.eye(12, dtype=bool), 0, parts.sparse))
+    assert set(map(tuple, np.argwhere(off > 0.1).tolist())) == {(0, 1), (1, 0), (5, 7), (7, 5)}
+    assert np.sign(parts.sparse[0, 1]) == -1
+    assert np.sign(parts.sparse[5, 7]) == 1
+    np.testing.assert_array_less(-1e-9, np.linalg.eigvalsh(parts.low))
+    assert np.linalg.eigvalsh(parts.low)[-1] > 0.1
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_both_methods_find_a_planted_graph(seed):
+    votes, _ = planted(8, 2, 1, 0.5, seed).sample(1000, rng=seed)
+    for method in ("residuals", "low-rank"):
+        found = dg.learn_graph(votes, method=method)
+        assert set(found.graph.edges) == {("pair0a", "pair0b"), ("pair1a", "pair1b")}
+        assert found.graph.temporal == {"again0": 1}
+        assert set(found.strengths) == {*found.graph.edges, ("again0", "again0")}
+        assert all(0.3 < value < 0.8 for value in found.strengths.values())
+        assert dg.temporal("again0") in found.dependencies
+    model = dg.LabelModel(dependencies="low-rank").fit(votes)
+    assert set(model.learned_.graph.edges) == set(found.graph.edges)
+    assert set(model.learned_.graph.temporal) == {"again0"}
+    assert model.learned_.trust > 0.9
+
+
+def test_low_rank_with_abstains_missing_votes_and_several_classes(rng):
+    truth = np.repeat(rng.integers(0, 3, 1500), 4)
+    codes = np.where(rng.random((6000, 6)) < 0.75, truth[:, np.newaxis], rng.integers(0, 3, (6000, 6)))
+    codes[:, 1] = np.where(rng.random(6000) < 0.5, codes[:, 0], codes[:, 1])
+    codes[rng.random(codes.shape) < 0.2] = -1
+    codes[rng.random(codes.shape) < 0.1] = -9
+    votes = Votes.from_classes(codes, n_classes=3, abstain=-1, missing=-9, lengths=[40] * 150)
+    found = dg.learn_graph(votes, method="low-rank")
+    assert found.graph.edges == (("s0", "s1"),)
+    assert found.graph.temporal == {}
+    order = rng.permutation(6)
+    again = dg.learn_graph(votes.select(sources=[f"s{j}" for j in order]), method="low-rank")
+    assert again.strengths[again.graph.edges[0]] == pytest.approx(found.strengths["s0", "s1"], abs=1e-6)
+
+
+def test_words_for_learning_are_checked(rng):
+    votes, _ = lopsided(4, seed=1).sample(50, rng=1)
+    with pytest.raises(GraphError, match='method must be "residuals" or "low-rank"; found \'magic\''):
+        dg.learn_graph(votes, method="magic")
+    with pytest.raises(GraphError, match='dependencies must be "learn" or "low-rank", or given as a list'):
+        dg.LabelModel(dependencies="magic").fit(votes)
+    silent = Votes.from_dense(np.zeros((20, 2), dtype=np.int8), lengths=[20])
+    assert dg.learn_graph(silent, method="low-rank").graph.edges == ()

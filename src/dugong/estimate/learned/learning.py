@@ -22,7 +22,7 @@ from dugong.estimate.learned.result import Learned, Robust, as_markov
 from dugong.estimate.learned.robust import Shares, Views, fit_views, look, vote_shares
 from dugong.estimate.learned.rounds import Setting, tables_of
 from dugong.estimate.learned.sample import thin
-from dugong.estimate.learned.search import Finding, search
+from dugong.estimate.learned.search import Finding, Method, search
 from dugong.estimate.learned.settings import FEWEST_SOURCES, VOTES_PER_CELL
 from dugong.estimate.learned.tables import make_tables
 from dugong.estimate.learned.words import describe_learned
@@ -43,6 +43,7 @@ def learn(
     graph: SourceGraph | None = None,
     evidence: Int8Array | None = None,
     accuracies: Mapping[str, FloatArray] | None = None,
+    method: Method = "residuals",
     n_threads: int | None = None,
     progress: Progress | None = None,
 ) -> Learned:
@@ -57,6 +58,8 @@ def learn(
         Learned unless given, and what it does not explain is discounted. A given graph is taken at its word.
     evidence : (n_elements,) class values of known labels, 0 = unknown; optional
     accuracies : known tables P(vote | label) by source, kept as they are; optional
+    method : {"residuals", "low-rank"}
+        How the graph is learned: by what a fit leaves unexplained, or from the inverse covariance of the votes.
     progress : callable (stages done, stages in all), optional
     """
     tell = progress or (lambda _done, _total: None)
@@ -78,7 +81,7 @@ def learn(
     setting = case.setting()
     finding = None
     if setting.panel.n_sources >= FEWEST_SOURCES:
-        finding = search(setting, _element_shares(case, setting, views), case.background)
+        finding = search(setting, _element_shares(case, setting, views), case.background, method)
     tell(3, _STAGES)
     learned = _finish(case, views, setting, finding)
     tell(_STAGES, _STAGES)

@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 
 from dugong.estimate.learned.forest import Forest, no_edges, reroot, strongest_forest
+from dugong.estimate.learned.indicators import low_rank_strengths
 from dugong.estimate.learned.repeats import Repeats
 from dugong.estimate.learned.residuals import Misfit, find_misfit
 from dugong.estimate.learned.robust import Shares
@@ -35,6 +36,7 @@ from dugong.estimate.learned.settings import (
 )
 from dugong.types import FloatArray, IntArray
 
+Method = Literal["residuals", "low-rank"]
 Refusal = Literal["", "misfit", "too little", "lasting"]
 
 
@@ -71,11 +73,26 @@ class Finding:
         return parents, self.state.repeats.only(chosen)
 
 
-def search(setting: Setting, shares: Shares, background: int | None) -> Finding:
+def search(setting: Setting, shares: Shares, background: int | None, method: Method = "residuals") -> Finding:
     """Find edges and self-dependence, and fit the model."""
-    panel = setting.panel
     if background is not None:
         shares = _better_start(setting, shares, background)
+    found = _by_residuals(setting, shares) if method == "residuals" else _by_low_rank(setting, shares)
+    if found.trust > 0:
+        found = replace(found, state=_rounds(setting, found.state, ROUNDS_MORE, found.forest, SETTLED))
+    return found
+
+
+def _by_low_rank(setting: Setting, shares: Shares) -> Finding:
+    """The strongest dependencies of a low-rank-plus-sparse decomposition, fitted and tested, nothing added."""
+    strength, own = low_rank_strengths(setting.panel)
+    repeats = Repeats.about(np.where(own > SELF_EDGE, own, 0.0), np.ones(len(own), dtype=np.int64))
+    return _attempt(setting, shares, strongest_forest(strength, SELF_EDGE), strength, repeats)
+
+
+def _by_residuals(setting: Setting, shares: Shares) -> Finding:
+    """Greedy with refitting: what a fit leaves unexplained, beyond chance, becomes an edge."""
+    panel = setting.panel
     nothing = no_edges(panel.n_sources)
     start = find_misfit(setting, _independent(setting, shares, nothing), nothing.apart())
     first = np.where(start.discovered, start.correlation, 0.0)
@@ -86,8 +103,6 @@ def search(setting: Setting, shares: Shares, background: int | None) -> Finding:
         if again.forest.n_edges == found.forest.n_edges or again.misfit.worst >= found.misfit.worst:
             break
         found = again
-    if found.trust > 0:
-        found = replace(found, state=_rounds(setting, found.state, ROUNDS_MORE, found.forest, SETTLED))
     return found
 
 
@@ -133,12 +148,17 @@ def _rounds(setting: Setting, state: State, rounds: int, forest: Forest, settled
     return run_rounds(setting, state, everywhere, rounds, parents=forest.parents, chain=True, settled=settled)
 
 
-def _attempt(setting: Setting, shares: Shares, forest: Forest, strength: FloatArray) -> Finding:
-    """Fit the model on one set of edges; stop half-way where the residuals already rule it out."""
+def _attempt(
+    setting: Setting, shares: Shares, forest: Forest, strength: FloatArray, repeats: Repeats | None = None
+) -> Finding:
+    """Fit the model on one set of edges; stop half-way where the residuals already rule it out.
+
+    Who repeats itself is tested unless given.
+    """
     panel, apart = setting.panel, forest.apart()
     state = _first_fit(setting, shares, forest)
     misfit = find_misfit(setting, state, apart)
-    state = replace(state, repeats=_repeats(misfit, panel.coding.n_classes))
+    state = replace(state, repeats=repeats or _repeats(misfit, panel.coding.n_classes))
     lasting = misfit.persistence > LASTING
     refusal = _refusal_at_once(misfit, state.repeats, panel.n_sources)
     if not refusal:

@@ -38,6 +38,12 @@ MOST_REPEATS: Final = 0.95  # probability that a source repeats itself, at most
 SIGNIFICANT: Final = 2.5  # standard errors below which a residual is noise
 STEADY: Final = 10.0  # pseudo-observations that steady a residual correlation
 
+# --- the graph by a low-rank-plus-sparse decomposition -------------------------------------------------------------
+SPARSE: Final = 2.0  # penalty of a dependence, in units of sqrt(log(indicators) / elements): the size of noise
+LOW_RANK: Final = 3.0  # penalty of what labels do to all votes, in units of the other
+RIDGE: Final = 1e-3  # added to the variance of every indicator, so that the inverse exists
+MOST_CLASSES: Final = 5  # classes with indicators, those with most votes
+
 # --- how far the model is trusted ----------------------------------------------------------------------------------
 FITS: Final = 0.002  # misfit below which the model is trusted
 FAILS: Final = 0.01  # misfit above which it is not
