@@ -19,7 +19,7 @@ from dugong.exceptions import DugongError, PriorError
 from dugong.experiments import Reproduction, measure, reproduce
 from dugong.experiments.case import prepare
 from dugong.experiments.methods import PRIORS, TABLE1, fit_labels
-from dugong.experiments.training import Rows, examples
+from dugong.experiments.training import Rows, decided, examples
 from dugong.priors import Markov, Patterns, Uniform
 
 FOLDER = Path(__file__).parent.parent
@@ -155,3 +155,10 @@ def test_the_timeline_counts_false_positives(tmp_path: Path) -> None:
     assert (tmp_path / "timeline.svg").stat().st_size > 1000
     stored = json.loads(next((tmp_path / "cells").iterdir()).read_text())
     assert {len(track) for track in stored["result"]["stretch"].values()} == {160}
+
+
+def test_even_odds_count_as_negative_in_scores_and_in_training() -> None:
+    labels = np.array([[0.5 - 1e-12, 0.5 + 1e-12], [0.3, 0.7], [0.5, 0.5]])
+    np.testing.assert_array_equal(decided(labels), [[1, 0], [0.3, 0.7], [1, 0]])
+    found = measure.scores_of(labels, np.array([-1, 1, -1], dtype=np.int8))
+    assert found == {"precision": 1.0, "recall": 1.0, "f1": 1.0}

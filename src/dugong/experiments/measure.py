@@ -206,8 +206,11 @@ def _scored(case: Case, method: Method, job: Job, checkpoint: Path | None) -> di
 
 
 def scores_of(probabilities: FloatArray, gold: Int8Array) -> dict[str, float]:
-    """Precision, recall and F1 of +1, undefined ones as 0: nothing was found."""
-    found = evaluate(probabilities, gold)
+    """Precision, recall and F1 of +1, undefined ones as 0: nothing was found.
+
+    Even odds are no label of +1, and are not decided by the last digit.
+    """
+    found = evaluate(np.round(probabilities, 9), gold)
     return {name: float(np.nan_to_num(found.value(name) or 0.0)) for name in SCORES}
 
 

@@ -35,12 +35,18 @@ def classify_tokens(case: Case, labels: FloatArray | None, seed: int) -> FloatAr
     return np.asarray(trained.predict_proba(token_features(case.raw("test"))), dtype=np.float64)
 
 
-def token_features(sequences: Sequence[Sequence[Any]]) -> Any:
+def words_of(raw: Any) -> list[str] | None:
+    """The words of a raw sequence: its attribute `words`, or its elements if they are words; None for other data."""
+    words = list(getattr(raw, "words", raw))
+    return words if all(isinstance(word, str) for word in words) else None
+
+
+def token_features(sequences: Sequence[Any]) -> Any:
     """Sparse (n_tokens, N_FEATURES): the word, its ends and its shape, and two words on either side."""
     from sklearn.feature_extraction import FeatureHasher
 
     hasher = FeatureHasher(N_FEATURES, input_type="string")
-    return hasher.transform(features for words in sequences for features in _of_sequence([str(one) for one in words]))
+    return hasher.transform(features for raw in sequences for features in _of_sequence(words_of(raw) or []))
 
 
 def _of_sequence(words: list[str]) -> Iterator[list[str]]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from dugong.experiments.case import Case
 from dugong.experiments.recipe import EndModel, Part
-from dugong.experiments.tokens import classify_tokens
+from dugong.experiments.tokens import classify_tokens, words_of
 from dugong.types import AnyArray, FloatArray
 
 # Larger inputs are computed when they are needed, sequence by sequence.
@@ -28,8 +28,7 @@ def has_end_model(case: Case) -> bool:
         return True
     if case.material.origin == "simulated":
         return False
-    first = next((raw[0] for raw in case.material.sequences.values() if len(raw)), None)
-    return isinstance(first, str)
+    return all(words_of(raw) is not None for raw in case.material.sequences.values())
 
 
 def end_model_probabilities(
@@ -38,7 +37,7 @@ def end_model_probabilities(
     """Train on labels of the train part (None: on gold of the dev part); P(class) on the test part, (n, 2)."""
     model = case.recipe.end_model
     if model is None:
-        return classify_tokens(case, labels, seed)
+        return classify_tokens(case, None if labels is None else decided(labels), seed)
     with _few_threads(small=case.small):
         return _trained(case, model, labels, seed, device=device, checkpoint=checkpoint)
 
@@ -74,9 +73,15 @@ def _trained(
         options.pop("patience", None)
         trained = train(network, dev[0], dev[1], **shared, **options)
     else:
-        trained = train(network, examples(case, model, "train"), labels, dev=dev, **shared, **options)
+        trained = train(network, examples(case, model, "train"), decided(labels), dev=dev, **shared, **options)
     size = int(options.get("batch_size", 32))
     return predict(trained.model, examples(case, model, "test"), batch_size=max(size, 32))
+
+
+def decided(labels: FloatArray) -> FloatArray:
+    """Labels to learn from: even odds (no source has spoken, or as many each way) count as -1, as they do in scores."""
+    even = np.abs(labels[:, 1:] - 0.5) < 1e-9
+    return np.where(even, [1.0, 0.0], labels)
 
 
 def _as_many_steps(case: Case, options: dict[str, Any]) -> int:
