@@ -41,20 +41,36 @@ def test_the_order_of_settings_does_not_matter() -> None:
     assert digest({"a": 1}) != digest({"a": 2})
 
 
+def digest_of(place: Path) -> str:
+    spec = spec_from_file_location(place.stem, place)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return recipe_digest(module.RECIPE)
+
+
 def test_the_digest_of_a_recipe_follows_its_source(tmp_path: Path) -> None:
     text = Path(tiny.__file__).read_text(encoding="utf-8")
     found = []
     for name, changed in (("one", text), ("two", text), ("three", text.replace("0.5 else -1", "0.6 else -1"))):
         place = tmp_path / f"{name}.py"
         place.write_text(changed, encoding="utf-8")
-        spec = spec_from_file_location(name, place)
-        assert spec is not None
-        assert spec.loader is not None
-        module = module_from_spec(spec)
-        spec.loader.exec_module(module)
-        found.append(recipe_digest(module.RECIPE))
+        found.append(digest_of(place))
     assert found[0] == found[1] != found[2]
     assert recipe_digest(replace(tiny.RECIPE, name="other")) == recipe_digest(tiny.RECIPE)
+
+
+def test_the_digest_of_a_recipe_follows_the_files_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    text = Path(tiny.__file__).read_text(encoding="utf-8")
+    (tmp_path / "recipe_with_helper.py").write_text(f"{text}\nfrom tiny_helper import NUMBER\n", encoding="utf-8")
+    found = []
+    for number in (1, 1, 2):
+        (tmp_path / "tiny_helper.py").write_text(f"NUMBER = {number}\n", encoding="utf-8")
+        found.append(digest_of(tmp_path / "recipe_with_helper.py"))
+        (tmp_path / "stranger.py").write_text(f"NUMBER = {number}{len(found)}\n", encoding="utf-8")
+    assert found[0] == found[1] != found[2]
 
 
 def test_the_digest_of_the_library_covers_the_named_files() -> None:

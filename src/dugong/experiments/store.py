@@ -6,6 +6,7 @@ computes. A run that was killed goes on with the cells that are there; a changed
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import inspect
 import json
@@ -18,7 +19,6 @@ from typing import Any
 
 import dugong
 from dugong.experiments.recipe import Recipe
-from dugong.experiments.tasks import TASKS
 from dugong.votes.io import write_atomically
 
 # What decides a number: the stages below the experiments; the files of the experiments are named by their users.
@@ -83,17 +83,29 @@ def library_digest(*files: str) -> str:
 
 
 def recipe_digest(recipe: Recipe) -> str:
-    """Hash of the code of a recipe: the files of its functions, and of what its folder holds beside other recipes.
+    """Hash of the code of a recipe: the files of its functions, and the files beside them that these import.
 
     Functions without a file (typed into an interpreter) count by their compiled code.
     """
     places = [(part, Path(inspect.getsourcefile(part) or "")) for part in _functions(recipe)]
-    files = {path for _, path in places if path.is_file()}
+    files = {path.resolve() for _, path in places if path.is_file()}
     typed = [part.__code__ for part, path in places if not path.is_file()]
-    for folder in {path.parent for path in files}:
-        files |= {path for path in folder.glob("*.py") if _is_shared(path, folder)}
+    waiting = list(files)
+    while waiting:
+        new = _beside(waiting.pop()) - files
+        files |= new
+        waiting += new
     content = [_file_digest(path) for path in sorted(files)]
     return digest([content, [[code.co_code.hex(), repr(code.co_consts), code.co_names] for code in typed]])
+
+
+def _beside(path: Path) -> set[Path]:
+    """Files of the same folder that a file imports."""
+    tree = ast.parse(path.read_bytes()) if path.suffix == ".py" else ast.Module(body=[], type_ignores=[])
+    named = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
+    named |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    found = (path.with_name(f"{name.rpartition('.')[2]}.py") for name in named)
+    return {one for one in found if one.is_file()}
 
 
 def _functions(recipe: Recipe) -> list[Any]:
@@ -101,11 +113,6 @@ def _functions(recipe: Recipe) -> list[Any]:
     if recipe.end_model is not None:
         found += [recipe.end_model.network, recipe.end_model.inputs]
     return [one for one in found if inspect.isfunction(one)]
-
-
-def _is_shared(path: Path, folder: Path) -> bool:
-    """Helpers of our own recipes; elsewhere only the files that were named."""
-    return folder == Path(__file__).parent / "tasks" and path.stem not in TASKS
 
 
 def _file_digest(path: Path) -> str:
