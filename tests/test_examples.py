@@ -5,6 +5,8 @@ from __future__ import annotations
 import runpy
 from pathlib import Path
 
+import pytest
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
@@ -14,3 +16,13 @@ def test_gait_from_raw_accelerometers(shared_data, capsys) -> None:
     assert learned.brier < vote.brier
     assert learned.f1 > vote.f1
     assert "arrhythmic" in capsys.readouterr().out
+
+
+def test_salads_at_four_frame_rates(shared_data, capsys) -> None:
+    comparison = runpy.run_path(str(EXAMPLES / "salads.py"))["main"](shared_data / "salads-mid")
+    learned, vote, best = (comparison[name] for name in ("learned", "majority vote", "ED-TCN"))
+    assert best.accuracy == pytest.approx(0.643, abs=0.001)
+    assert vote.accuracy == pytest.approx(0.651, abs=0.001)
+    assert learned.accuracy > vote.accuracy + 0.02
+    assert learned.brier < vote.brier
+    assert max(map(len, capsys.readouterr().out.splitlines())) < 300  # no matrix of 18 by 18 classes

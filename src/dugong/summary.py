@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ __all__ = ["ClassAccuracy", "ModelSummary", "Seen", "SourceAccuracy", "look", "l
 
 Interval = tuple[float, float]
 _WIDE = 4
+_LONGEST = 200  # characters of the prior; transition matrices of many classes are cut
 
 
 # --- what a model was fitted on ------------------------------------------------------------------------------------
@@ -175,7 +177,7 @@ class ModelSummary:
         edges = ", ".join(f"{a} repeats itself" if a == b else f"{a} + {b}" for a, b in self.dependencies)
         lines = [
             f"{head} ({self.n_elements:,} elements)",
-            f"prior         {self.prior}",
+            f"prior         {shorten(self.prior, _LONGEST, placeholder=' ...')}",
             f"dependencies  {edges or 'none'}",
             "",
             *_table(self),
