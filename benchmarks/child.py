@@ -14,8 +14,9 @@ import numpy as np
 
 WARM = 200
 # A virtual machine pays for a page when it is touched for the first time ever: up to twenty times what it costs later.
-# Every run therefore touches as much as the largest competitor needs, and gives it back, before anything is measured.
-SETTLED_MB = 4096
+# Every run therefore touches about as much as the largest competitor needs for a file of votes, and gives it back,
+# before anything is measured.
+SETTLED_MB, SETTLED_BY_SIZE, MOST_SETTLED_MB = 256, 30, 4096
 
 
 def memory(field):
@@ -25,12 +26,14 @@ def memory(field):
     return int(found.split()[1]) / 1024
 
 
-def settle_memory():
+def settle_memory(path):
     """Touch free memory once, in pieces, so that nobody is the first to pay for it."""
+    size = Path(path).stat().st_size / 2**20
     with Path("/proc/meminfo").open() as lines:
         found = next(line for line in lines if line.startswith("MemAvailable:"))
-    wanted = min(SETTLED_MB, int(found.split()[1]) // 2048)  # half of what is free
-    pieces = [np.empty(1 << 25, dtype=np.uint8) for _ in range(wanted // 32)]
+    free = int(found.split()[1]) // 1024
+    wanted = min(SETTLED_MB + SETTLED_BY_SIZE * size, MOST_SETTLED_MB, free / 2)
+    pieces = [np.empty(1 << 25, dtype=np.uint8) for _ in range(int(wanted) // 32)]
     for piece in pieces:
         piece[::4096] = 1
 
@@ -51,7 +54,7 @@ def head(data, n_sequences):
 
 def main(adapter, path, out, cap):
     """Measure one adapter on one file; the system ends the process when its CPU time passes the cap."""
-    settle_memory()
+    settle_memory(path)
     limit = int(float(cap) + time.process_time()) + 1
     resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 5))
     spec = importlib.util.spec_from_file_location("adapter", adapter)
