@@ -16,7 +16,7 @@ import pytest
 
 import tiny_task as tiny
 from dugong.exceptions import DugongError, PriorError
-from dugong.experiments import Reproduction, measure, reproduce
+from dugong.experiments import Reproduction, measure, reproduce, training
 from dugong.experiments.case import prepare
 from dugong.experiments.methods import PRIORS, TABLE1, fit_labels
 from dugong.experiments.training import Rows, decided, examples
@@ -66,6 +66,21 @@ def test_restart_computes_all_and_finds_the_same(finished, monkeypatch: pytest.M
     assert str(run(output, seeds=1, restart=True)) == str(run(output, seeds=1))
     assert len(seen) == 4
     assert str(run(output)) == str(made)
+
+
+def test_a_full_run_keeps_checkpoints_only_while_it_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    train = training.end_model_probabilities
+
+    def watched(case, labels, seed, **options):
+        found = train(case, labels, seed, **options)
+        seen.append((options["checkpoint"], options["checkpoint"].is_file()))
+        return found
+
+    monkeypatch.setattr(measure, "end_model_probabilities", watched)
+    run(tmp_path, quick=False, seeds=1)
+    assert [(path.suffix, there) for path, there in seen] == [(".pt", True)] * 4
+    assert {path.suffix for path in (tmp_path / "cells").iterdir()} == {".json"}
 
 
 def test_absent_data_is_a_row_that_says_so(finished, tmp_path: Path) -> None:
