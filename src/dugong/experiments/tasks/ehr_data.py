@@ -1,17 +1,15 @@
 """Text with the entries of vocabularies: simulated patient notes, and the abstracts of BC5CDR.
 
-A sequence is a `Text`, the words of a sentence and what eleven vocabularies say of each: 1 inside a phrase that they
-list as a disorder, -1 inside one that they list as something else, 0 nothing. In simulated notes every vocabulary
-lists only some of the terms, in families that share their gaps and their wrong entries, and often the last word of a
-term alone: whether a mention is found depends on its words, not on luck.
+A sequence is a `Text`, words and what eleven vocabularies say of each of them: 1 inside a phrase that they list as a
+disorder, -1 inside one that they list as something else, 0 nothing. In simulated notes every vocabulary lists only some
+of the terms, in families that share their gaps and their wrong entries, and often the last word of a term alone:
+whether a mention is found depends on its words, not on luck.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -160,7 +158,7 @@ def _look_up(words: list[str], listed: dict[str, set[Phrase]]) -> Int8Array:
 
 
 def load_bc5cdr(folder: Path) -> Material:
-    """Sentences of the abstracts; diseases inside or outside (B and I alike), chemicals are something else."""
+    """Whole abstracts; diseases inside or outside (B and I alike), chemicals are something else."""
     place = find_folder(folder, "ner-bc5cdr", ("votes.npz", "meta.json", "text.txt"))
     names = json.loads((place / "meta.json").read_text(encoding="utf-8"))["sources"]
     with np.load(place / "votes.npz") as stored:
@@ -171,20 +169,12 @@ def load_bc5cdr(folder: Path) -> Material:
         found = np.isin(asked, CHEMICAL if name in AGAINST else DISEASE).any(axis=1)
         entries[found, column] = -1 if name in AGAINST else 1
     gold = np.where(np.isin(tags, DISEASE), 1, -1).astype(np.int8)
-    sequences, labels, parts, groups = {}, {}, {}, {}
+    sequences, labels, parts = {}, {}, {}
     ends = np.cumsum(lengths)
     for number, line in enumerate((place / "text.txt").read_text(encoding="utf-8").splitlines()):
-        words, first = tuple(line.split()), int(ends[number] - lengths[number])
-        for start, stop in _sentences(words):
-            name, rows = f"{number}-{start}", slice(first + start, first + stop)
-            sequences[name] = Text(words=words[start:stop], entries=entries[rows])
-            labels[name] = gold[rows]
-            parts[name], groups[name] = PARTS[split[number]], str(number)
+        name, rows = f"abstract-{number}", slice(ends[number] - lengths[number], ends[number])
+        sequences[name] = Text(words=tuple(line.split()), entries=entries[rows])
+        labels[name] = gold[rows]
+        parts[name] = PARTS[split[number]]
+    groups = {name: name for name in sequences}
     return Material(sequences=sequences, gold=labels, parts=parts, groups=groups, origin="BC5CDR")
-
-
-def _sentences(words: tuple[str, ...]) -> Iterator[tuple[int, int]]:
-    """Places of the sentences: up to and with a full stop."""
-    stops = [place + 1 for place, word in enumerate(words) if word == "."]
-    bounds = sorted({0, *stops, len(words)})
-    yield from pairwise(bounds)
