@@ -73,11 +73,11 @@ def check_end_model(recipe: Recipe, material: Material) -> None:
     end = recipe.end_model
     assert end is not None
     sequence = material.sequences[material.ids("test")[0]]
-    inputs = end.inputs(sequence, True)
-    assert inputs.dtype.kind == "f"
-    rows = inputs if end.unit == "element" else inputs[np.newaxis]
-    assert len(rows) == (recipe.facts.n_elements if end.unit == "element" else 1)
     for small in (True, False):
+        inputs = end.inputs(sequence, small)
+        assert inputs.dtype.kind == "f"
+        rows = inputs if end.unit == "element" else inputs[np.newaxis]
+        assert len(rows) == (recipe.facts.n_elements if end.unit == "element" else 1)
         network = end.network(small).eval()
         with torch.no_grad():
             assert network(torch.from_numpy(rows[:1].astype(np.float32))).shape == (1, 2)

@@ -34,8 +34,8 @@ def read_frames(path: Path, start: int, count: int, size: int | None = None) -> 
     av = _av()
     try:
         with av.open(str(path)) as file:
-            frames = _from(file, start)
-            found = [_pixels(frame, size) for frame in islice(frames, count)]
+            convert = av.video.reformatter.VideoReformatter()
+            found = [_pixels(frame, size, convert) for frame in islice(_from(file, start), count)]
     except (OSError, ValueError) as error:
         raise LoaderError(f"{path}: cannot be read as a video: {error}") from error
     if len(found) < count:
@@ -54,10 +54,9 @@ def _from(file: Any, start: int) -> Iterable[Any]:
     return (frame for frame in file.decode(stream) if round((frame.pts - origin) / step) >= start)
 
 
-def _pixels(frame: Any, size: int | None) -> AnyArray:
-    if size is not None and (frame.width, frame.height) != (size, size):
-        frame = frame.reformat(width=size, height=size)
-    return np.asarray(frame.to_ndarray(format="rgb24"))
+def _pixels(frame: Any, size: int | None, convert: Any) -> AnyArray:
+    """One converter serves all frames: making one takes longer than using it."""
+    return np.asarray(convert.reformat(frame, size, size, format="rgb24").to_ndarray())
 
 
 def write_video(path: Path, frames: AnyArray, *, rate: int = 24, key_every: int = 80) -> None:
