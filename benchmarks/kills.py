@@ -143,7 +143,11 @@ def main() -> None:
             calm.run()
             total = len(calm.files())
             torment(other, options.kills, total, chance)
-            print(f"{calm.name:<5} killed {len(other.hits)} times, with so many of {total} parts done:", *other.hits)
+            print(
+                f"{calm.name:<5} killed {len(other.hits)} times, with so many of {total} parts done:",
+                *other.hits,
+                flush=True,
+            )
         expected, found = content(plain), content(killed)
         same = expected == found
         print(

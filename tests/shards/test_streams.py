@@ -92,11 +92,29 @@ def test_what_is_learned_comes_from_a_sample_of_whole_sequences(shards: VoteShar
     assert {str(one).partition("-")[0] for one in sample.sequence_ids} == {"mon", "tue", "wed", "thu", "fri", "sat"}
 
 
-def test_the_sample_does_not_depend_on_the_shards(whole: dg.Votes, shards: VoteShards, tmp_path: Path) -> None:
+def test_the_sample_does_not_depend_on_the_shards(
+    whole: dg.Votes, shards: VoteShards, parts: list[dg.Votes], tmp_path: Path
+) -> None:
     other = VoteShards.write([whole[:7], whole[7:200], whole[200:]], tmp_path / "other")
     assert read_sample(other, 1500).equals(read_sample(shards, 1500))
+    backwards = VoteShards.write(parts[::-1], tmp_path / "backwards")
+    assert read_sample(backwards, 1500).equals(read_sample(shards, 1500))
     assert read_sample(shards, 10**9).equals(whole)
     assert read_sample(shards, 1).n_sequences >= 1
+
+
+def test_a_limit_on_memory(shards: VoteShards, tmp_path: Path) -> None:
+    from dugong.shards.memory import jobs_within, need, read_size, sample_within
+
+    assert [read_size(one) for one in ("2GB", "500 mb", "1.5GiB", 1000)] == [2 * 10**9, 5 * 10**8, 15 * 10**8, 1000]
+    largest = max(shard.n_elements for shard in shards.shards)
+    room = need(largest, shards)
+    assert [jobs_within(shards, memory, 8) for memory in (None, room, 3 * room, 100 * room)] == [8, 1, 3, 8]
+    assert sample_within(shards, None) == sample_within(shards, "10GB") == 1 << 21
+    assert sample_within(shards, need(1000, shards)) == 1000
+    model = fit_shards(given_model(), shards, memory=room)
+    with pytest.raises(dg.VoteError, match=r"must hold one shard; shard part-0000\d\.parquet has [\d,]+ elements"):
+        label_shards(model, shards, tmp_path / "labels", memory=room - 1)
 
 
 def test_labels_are_those_of_the_model(shards: VoteShards, whole: dg.Votes, tmp_path: Path) -> None:
