@@ -314,7 +314,7 @@ def _table(summary: ModelSummary) -> list[str]:
     head += ["measured"] if summary.has_gold else []
     for label in labels if apart else []:
         head += [f"P({label} | {label}), 95 %", *(["measured"] if summary.has_gold else [])]
-    head += [] if apart else ["P(right | class)"]
+    head += [] if apart else ["P(right | class) / measured" if summary.has_gold else "P(right | class)"]
     rows = [_row(one, labels if apart else None, gold=summary.has_gold) for one in summary.sources]
     widths = [max(len(row[place]) for row in [head, *rows]) for place in range(len(head))]
     return [
@@ -330,13 +330,18 @@ def _row(one: SourceAccuracy, labels: list[str] | None, *, gold: bool) -> list[s
     cells = [one.name, one.resolution, f"{one.coverage:.3f}", _figure(one.accuracy)]
     cells += [_figure(one.empirical)] if gold else []
     if labels is None:
-        return [*cells, ", ".join(f"{part.label} {part.right:.2f}" for part in one.classes)]
+        return [*cells, ", ".join(_in_short(part, gold=gold) for part in one.classes)]
     found = {part.label: part for part in one.classes}
     for label in labels:
         part = found.get(label)
         cells += ["-" if part is None else _with_interval(part)]
         cells += [_figure(None if part is None else part.empirical)] if gold else []
     return cells
+
+
+def _in_short(part: ClassAccuracy, *, gold: bool) -> str:
+    measured = "-" if part.empirical is None else f"{part.empirical:.2f}"
+    return f"{part.label} {part.right:.2f}" + (f"/{measured}" if gold else "")
 
 
 def _with_interval(part: ClassAccuracy) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -134,3 +135,19 @@ def test_files_that_are_no_votes(cli: Command, tmp_path: Path) -> None:
     outcome = cli("check", tmp_path / "votes.parquet")
     assert outcome.code == 1
     assert "truncated or damaged" in outcome.err
+
+
+def test_many_classes_are_scored_and_measured_one_by_one(cli: Command, tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    gold = rng.integers(1, 6, size=1000).astype(np.int8)
+    columns = {
+        f"s{j}": np.where(rng.random(1000) < 0.7, gold, rng.integers(1, 6, 1000)).astype(np.int8) for j in range(4)
+    }
+    votes = dg.Votes.from_tasks(columns, lengths=[50] * 20, n_classes=5, classes=["a", "b", "c", "d", "e"])
+    votes.write(tmp_path / "votes.parquet")
+    np.save(tmp_path / "gold.npy", gold)
+    text = cli("check", tmp_path / "votes.parquet", "--gold", tmp_path / "gold.npy").out
+    known = int((gold == 3).sum())
+    assert re.search(rf"^c +{known} +0\.\d+ +0\.\d+$", text, flags=re.MULTILINE)
+    right = np.mean(columns["s0"][gold == 3] == 3)
+    assert re.search(rf"^s0 .*c 0\.\d\d/{right:.2f}, ", text, flags=re.MULTILINE)

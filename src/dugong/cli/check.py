@@ -168,8 +168,8 @@ def _comparison(checked: _Checked, model: LabelModel) -> tuple[dict[str, Any], s
         plain = {"majority": alone.to_dict(), "model_error": str(error)}
         return plain, f"Majority vote:\n{alone}\n\nThe label model cannot be fitted: {error}"
     summary = fitted.summary(votes, gold)
-    text = f"{summary}\n\n{_scores(comparison)}\n\n{comparison}"
-    return {"model": summary.to_dict(), "comparison": comparison.to_dict()}, text
+    parts = [str(summary), _scores(comparison), *_by_class(comparison), str(comparison)]
+    return {"model": summary.to_dict(), "comparison": comparison.to_dict()}, "\n\n".join(parts)
 
 
 def _scores(comparison: Any) -> str:
@@ -190,3 +190,18 @@ def _scores(comparison: Any) -> str:
         for name in names
     ]
     return columns(head, rows)
+
+
+def _by_class(comparison: Any) -> list[str]:
+    """F1 of every class under both methods, where there are more than two classes."""
+    from dugong.metrics.tables import columns, figure
+
+    by_method = [one.classes for one in comparison.evaluations]
+    if len(by_method[0]) <= 2:
+        return []
+    head = ("class", "known", *(f"F1, {name}" for name in comparison.names))
+    rows = [
+        (same[0].name, f"{same[0].n_gold:,}", *(figure(one.f1) for one in same))
+        for same in zip(*by_method, strict=True)
+    ]
+    return [columns(head, rows)]
