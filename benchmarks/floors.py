@@ -35,10 +35,10 @@ def measure_floors(n_sequences: int = 1_000_000) -> dict[str, float]:
     plan, grouping, parameters = Plan.of(rows), assign_groups(votes), world.parameters()
     found = {"sum() of the votes": best(matrix.sum, 15)}
     del matrix
-    found["assign groups"] = best(lambda: assign_groups(votes))
-    found["count moments"] = best(lambda: count(votes, plan, grouping, n_threads=1))
+    found["assign groups"] = best(lambda: assign_groups(votes, n_threads=1), 15)
+    found["count moments"] = best(lambda: count(votes, plan, grouping, n_threads=1), 15)
     model = dg.LabelModel(prior=world.prior, dependencies=(), n_threads=1)
-    found["fit"] = best(lambda: model.fit(votes))
+    found["fit"] = best(lambda: model.fit(votes), 15)
     found["element labels"] = best(
         lambda: posterior(votes, parameters, world.prior, resolutions=["element"], n_threads=1)
     )

@@ -25,7 +25,7 @@ from dugong.votes import Votes
 N_GROUPS = 32
 N_NAMED_GROUPS = 256
 FEW = 20
-SAMPLE = 1 << 19
+SAMPLE = 1 << 18
 _SHORTEST_BLOCK = 16
 _HASHED_SOURCES = 3
 _WORTH_A_THREAD = 1 << 17
