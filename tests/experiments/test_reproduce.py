@@ -134,6 +134,13 @@ def test_without_an_end_model_the_labels_are_scored(tmp_path: Path) -> None:
     assert rows["Dugong"]["F1"] == rows["Dugong"]["F1 of labels"] != "-"
 
 
+def test_labels_only_trains_nothing(finished, monkeypatch: pytest.MonkeyPatch) -> None:
+    output, made = finished
+    monkeypatch.setattr(measure, "end_model_probabilities", None)
+    lines = run(output, labels_only=True).tables[0].records[1:4]
+    assert [line["f1_mean"] for line in lines] == [line["labels_f1_mean"] for line in made.tables[0].records[1:4]]
+
+
 def test_methods_use_the_prior_that_they_name(case) -> None:
     kinds = [type(fit_labels(method, case, 0).prior_) for method in PRIORS]
     assert kinds == [Uniform, Patterns, Markov]

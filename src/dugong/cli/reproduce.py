@@ -45,6 +45,7 @@ WHAT = ("table1", "ablations", "priors", "simulations", "scaling", "timeline")
 )
 @click.option("--restart", is_flag=True, help="Compute everything anew instead of going on with what is there.")
 @click.option("--jobs", type=int, default=-1, show_default=True, help="Processes; -1 for one per core.")
+@click.option("--labels-only", is_flag=True, help="Score the labels and train no end models: seconds, not minutes.")
 @click.option("--device", help="Of the networks, such as cuda; default: the processor.")
 @json_option
 def command(*, what: Any, tasks: tuple[str, ...], as_json: bool, **options: Any) -> None:

@@ -47,6 +47,8 @@ class Job:
     shares : tuple of float
         Shares of the train part to use, one after the other.
     device : str or None
+    labels_only : bool
+        Whether no end model is trained.
     store : Store
     """
 
@@ -59,6 +61,7 @@ class Job:
     store: Store
     shares: tuple[float, ...] = (1.0,)
     device: str | None = None
+    labels_only: bool = False
 
     @property
     def recipe(self) -> Recipe:
@@ -124,6 +127,7 @@ def _cells(job: Job, recipe: Recipe, cases: _Cases) -> Iterator[Cell]:
     for share in job.shares:
         for method in job.methods:
             settings = {**cases.settings, "seed": job.seed, "share": share, "method": _plain(method)}
+            settings |= {"labels_only": True} if job.labels_only else {}
             name = f"{recipe.name}-{'real' if job.real else 'simulated'}-{method.name}-{job.seed}"
             result = job.store.get(name, settings)
             if result is None:
@@ -197,7 +201,7 @@ def _scored(case: Case, method: Method, job: Job, checkpoint: Path | None) -> di
         test = model.predict_proba(case.votes("test"), case.resolution)
     gold = case.gold("test")
     found: dict[str, Any] = {"labels": None if test is None else scores_of(test, gold), "end": None}
-    if has_end_model(case):
+    if has_end_model(case) and not job.labels_only:
         if checkpoint is not None:
             checkpoint.parent.mkdir(parents=True, exist_ok=True)
         said = end_model_probabilities(case, train, job.seed, device=job.device, checkpoint=checkpoint)

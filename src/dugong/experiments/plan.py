@@ -29,6 +29,7 @@ class Plan:
     store : Store
     jobs : int
     device : str or None
+    labels_only : bool
     tell : function of a line
         Is told what was finished.
     """
@@ -41,6 +42,7 @@ class Plan:
     store: Store
     jobs: int
     device: str | None
+    labels_only: bool
     tell: Callable[[str], None]
 
 
@@ -63,6 +65,7 @@ def make_jobs(
                     store=plan.store,
                     shares=shares,
                     device=plan.device,
+                    labels_only=plan.labels_only,
                 )
                 for seed in range(plan.seeds)
             ]

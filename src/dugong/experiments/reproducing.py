@@ -53,6 +53,7 @@ def reproduce(
     restart: bool = False,
     jobs: int = -1,
     device: str | None = None,
+    labels_only: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> Reproduction:
     """Reproduce a table or figure of the paper, and write it as Markdown, CSV, PNG and SVG.
@@ -80,6 +81,8 @@ def reproduce(
         Processes; -1 for one per core.
     device : str, optional
         Of the networks, such as "cuda".
+    labels_only : bool
+        Score the labels of the label models and train no end models: seconds instead of minutes.
     progress : function of a line of text, optional
 
     Returns
@@ -99,6 +102,7 @@ def reproduce(
         store=Store(folder=Path(output) / "cells", fresh=restart),
         jobs=jobs,
         device=device,
+        labels_only=labels_only,
         tell=progress or (lambda _: None),
     )
     made = _make(what, plan)
