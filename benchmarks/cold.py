@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.race import ONE_THREAD
+from benchmarks.peers_setup import ONE_THREAD
 
 
 def measure_cold() -> dict[str, float]:

@@ -46,6 +46,6 @@ def measure_floors(n_sequences: int = 1_000_000) -> dict[str, float]:
     learning = dg.LabelModel(n_threads=1)
     learned = best(lambda: learning.fit(votes), 1) + best(lambda: learning.predict_proba(votes), 1)
     found["fit + labels, all learned"] = learned
-    columns, lengths = [np.array(column) for column in votes.columns], np.array(votes.lengths)
+    columns, lengths = tuple(np.array(column) for column in votes.columns), np.array(votes.lengths)
     found["validate votes"] = best(lambda: dg.Votes(sources=votes.sources, columns=columns, lengths=lengths))
     return found

@@ -9,6 +9,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 HOME = ROOT / ".venv-peers"
 PYTHON = HOME / "bin" / "python"
+# Part of the environment of every measurement; read when numba is imported, so set before.
+ONE_THREAD = dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "POLARS_MAX_THREADS"), "1"
+)
 # flyingsquid does not ask for pgmpy, which it imports.
 PACKAGES = ("hmmlearn", "crowd-kit", "pomegranate", "snorkel", "flyingsquid pgmpy", "skweak", "numbskull")
 

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers_setup import PYTHON, ROOT
+from benchmarks.peers_setup import ONE_THREAD, PYTHON, ROOT
 from benchmarks.scenes import Scene
 
 OURS = {"dugong": "ours", "dugong (learned)": "ours_learned", "majority vote": "majority"}
@@ -26,9 +26,6 @@ PEERS = {
 }
 # The cap is on CPU time; a process that makes no headway is ended after this many times as much wall time.
 PATIENCE = 10
-ONE_THREAD = dict.fromkeys(
-    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "POLARS_MAX_THREADS"), "1"
-)
 
 
 def measure(name: str, scene: Scene, data: Path, cap: float, threads: int = 1) -> dict[str, Any]:

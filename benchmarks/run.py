@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.race import ONE_THREAD, OURS, PEERS
+from benchmarks.peers_setup import ONE_THREAD
 
 os.environ.update(ONE_THREAD)
 
@@ -23,7 +23,7 @@ from benchmarks import peers_setup, render
 from benchmarks.cold import measure_cold
 from benchmarks.floors import measure_floors
 from benchmarks.quality import measure_figure, measure_quality
-from benchmarks.race import measure, measured_as
+from benchmarks.race import OURS, PEERS, measure, measured_as
 from benchmarks.scaling import measure_scaling
 from benchmarks.scenes import SCENARIOS, Scene, write_scene
 from benchmarks.targets import checks

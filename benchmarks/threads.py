@@ -11,8 +11,7 @@ import subprocess
 import sys
 import time
 
-from benchmarks.peers_setup import ROOT
-from benchmarks.race import ONE_THREAD
+from benchmarks.peers_setup import ONE_THREAD, ROOT
 
 N_SEQUENCES, N_REPEATS, N_ROUNDS = 1_000_000, 5, 3
 
