@@ -62,7 +62,7 @@ def test_inputs_hold_three_seconds_before_and_one_after(material: Material) -> N
     assert RECIPE.end_model is not None
     full, small = RECIPE.end_model.inputs(sequence, False), RECIPE.end_model.inputs(sequence, True)
     assert full.shape == (5, 5 * 64, 9)
-    assert small.shape == (5, 5 * 16, 9)
+    assert small.shape == (5, 5 * 4, 18)
     assert np.allclose(full[3, 64:128], full[4, :64])
     assert not full[0, : 3 * 64].any()  # nothing lies before the first second
     assert not full[4, 4 * 64 :].any()
