@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dugong.engines import Processes, Serial, WorkerLostError, importable, local_engine, mark
-from dugong.engines.marks import SIZE, create_slot, open_slot, read_slot
+from dugong.engines.marks import SIZE, create_slot, last_word, leaving_word, open_slot, read_slot
 
 
 def run(function, items, **options):
@@ -124,7 +124,7 @@ def test_a_function_that_cannot_be_loaded_is_an_error():
 
 
 def test_marks_are_cut_to_their_slot(tmp_path, monkeypatch):
-    monkeypatch.setattr("dugong.engines.marks._slots", [])
+    monkeypatch.setattr("dugong.engines.marks._slots.open", [])
     mark("outside a worker this does nothing")
     create_slot(tmp_path / "slot")
     open_slot(tmp_path / "slot")
@@ -132,6 +132,19 @@ def test_marks_are_cut_to_their_slot(tmp_path, monkeypatch):
     assert read_slot(tmp_path / "slot") == "é" * (SIZE // 2)
     mark("")
     assert read_slot(tmp_path / "slot") == ""
+
+
+def test_the_last_word_of_a_worker_is_left_only_if_it_dies(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with leaving_word("a"):
+        mark("source 'loud'")
+        assert last_word("a") == "source 'loud'"  # and forgotten
+    assert last_word("a") == ""
+    with leaving_word("b"):
+        mark("step")
+    assert last_word("b") == ""
+    assert list(tmp_path.iterdir()) == []
+    mark("outside a worker this does nothing")
 
 
 def test_what_a_fresh_interpreter_can_import():

@@ -13,9 +13,9 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import groupby
 from os import PathLike
-from typing import Any
+from typing import Any, Unpack
 
-from dugong.engines import Engine, local_engine
+from dugong.engines import Engine
 from dugong.exceptions import SourceError
 from dugong.places import Place, place_of
 from dugong.shards.code import digest_code, digest_source
@@ -29,8 +29,8 @@ from dugong.sources.collecting import ApplyReport, Collector
 from dugong.sources.decorator import Source
 from dugong.sources.items import Item
 from dugong.sources.progress import Progress, ProgressCallback, progress_callback
-from dugong.sources.running import Run, prepare_run
-from dugong.sources.voting import OnFault, SequenceVotes
+from dugong.sources.running import Run, RunOptions, prepare_run
+from dugong.sources.voting import SequenceVotes
 from dugong.votes.header import pack
 from dugong.votes.parquet import write_parquet
 
@@ -77,7 +77,6 @@ class _Work:
     folder: Place
     digests: Mapping[str, str]
     settings: str
-    engine: Engine
     shard_size: int
     restart: bool
 
@@ -111,7 +110,7 @@ class _Work:
         job = self.run.job(tuple(source for source in self.run.every if source.name in needed))
         waiting: deque[_Todo] = deque()
         # Closed explicitly: an exception between two results must not leave workers to the garbage collector.
-        with closing(vote(job, _noted(group, waiting), self.engine)) as results:
+        with closing(vote(job, _noted(group, waiting), self.run.engine)) as results:
             for fresh in results:
                 yield waiting.popleft(), fresh
 
@@ -199,23 +198,16 @@ class _Writer:
         self._collector, self._todos = None, []
 
 
-def apply_shards(  # noqa: PLR0913 (the options of `apply`, and three more)
+def apply_shards(
     sources: Any,
     sequences: Any,
     folder: str | PathLike[str],
     *,
     shard_size: int = SHARD_SIZE,
-    n_jobs: int = 1,
-    progress: bool | ProgressCallback = True,
-    on_fault: OnFault = "raise",
-    n_classes: int | None = None,
-    classes: Iterable[str] | None = None,
-    background: str | int | None = None,
-    spans: Mapping[str, Any] | None = None,
-    limit: int | None = None,
-    only: str | Iterable[str] | None = None,
-    engine: Engine | None = None,
     restart: bool = False,
+    progress: bool | ProgressCallback = True,
+    engine: Engine | None = None,
+    **options: Unpack[RunOptions],
 ) -> AppliedShards:
     """Let every source vote on every sequence, and keep what is done in a folder.
 
@@ -229,30 +221,20 @@ def apply_shards(  # noqa: PLR0913 (the options of `apply`, and three more)
         asked.
     restart : bool
         Run everything anew. Needed when sequences change under the same id, which no digest of code can see.
-    sources, sequences, n_jobs, progress, on_fault, n_classes, classes, background, spans, limit, engine : as in `apply`
+    sources, sequences, progress, engine : as in `apply`
+    **options : n_jobs, on_fault, n_classes, classes, background, spans, limit
+        As in `apply`.
     """
-    run = prepare_run(
-        sources,
-        sequences,
-        n_jobs=n_jobs,
-        on_fault=on_fault,
-        n_classes=n_classes,
-        classes=classes,
-        background=background,
-        spans=spans,
-        limit=limit,
-        only=only,
-    )
-    check_run(run.every, run.meaning, spans or {}, on_fault)
+    run = prepare_run(sources, sequences, engine=engine, **options)
+    check_run(run.every, run.meaning, run.spans, run.on_fault)
     if shard_size < 1:
         raise SourceError(f"shard_size= must be at least 1 sequence; found {shard_size!r}.")
-    about = [run.meaning.n_classes, run.meaning.class_names, run.meaning.background, shard_size, spans or {}]
+    about = [run.meaning.n_classes, run.meaning.class_names, run.meaning.background, shard_size, run.spans]
     work = _Work(
         run=run,
         folder=place_of(folder),
         digests={source.name: digest_source(source) for source in run.every},
         settings=digest_code(about),
-        engine=engine or local_engine(n_jobs),
         shard_size=shard_size,
         restart=restart,
     )

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import closing
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
-from dugong.engines import Engine, ShippingError, WorkerLostError, local_engine, ship
+from dugong.engines import Engine, ShippingError, WorkerLostError, ship
 from dugong.exceptions import SourceError
 from dugong.sources.collecting import Applied, Collector
 from dugong.sources.items import Item
 from dugong.sources.progress import ProgressCallback, progress_callback
-from dugong.sources.running import prepare_run
+from dugong.sources.running import RunOptions, prepare_run
 from dugong.sources.voting import Job, OnFault, SequenceVotes, vote_on_sequence
 from dugong.votes import Votes
 
@@ -107,32 +107,14 @@ def apply_with_report(
     sources: Any,
     sequences: Any,
     *,
-    n_jobs: int = 1,
     progress: bool | ProgressCallback = True,
-    on_fault: OnFault = "raise",
-    n_classes: int | None = None,
-    classes: Iterable[str] | None = None,
-    background: str | int | None = None,
-    spans: Mapping[str, Any] | None = None,
-    limit: int | None = None,
-    only: str | Iterable[str] | None = None,
     engine: Engine | None = None,
+    **options: Unpack[RunOptions],
 ) -> Applied:
     """Do what `apply` does, and report the time and the faults of every source beside the votes."""
-    run = prepare_run(
-        sources,
-        sequences,
-        n_jobs=n_jobs,
-        on_fault=on_fault,
-        n_classes=n_classes,
-        classes=classes,
-        background=background,
-        spans=spans,
-        limit=limit,
-        only=only,
-    )
+    run = prepare_run(sources, sequences, engine=engine, **options)
     collector = Collector(sources=tuple(source.info for source in run.chosen))
-    stream = vote(run.job(run.chosen), run.items, engine or local_engine(n_jobs))
+    stream = vote(run.job(run.chosen), run.items, run.engine)
     # Closed explicitly: an exception between two results must not leave workers to the garbage collector.
     with progress_callback(progress) as report, closing(stream):
         for result in stream:

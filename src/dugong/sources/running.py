@@ -9,14 +9,28 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from time import perf_counter
-from typing import Any
+from typing import Any, TypedDict
 
+from dugong.engines import Engine, local_engine
 from dugong.sources.checking import Meaning, check_run, check_size, read_meaning, read_sources
 from dugong.sources.decorator import Source
 from dugong.sources.inputs import pairs_of
 from dugong.sources.items import Item, SequenceId, items_of, split_spans
 from dugong.sources.progress import Progress
 from dugong.sources.voting import Job, OnFault
+
+
+class RunOptions(TypedDict, total=False):
+    """Options of every way of applying sources; `apply` explains them."""
+
+    n_jobs: int
+    on_fault: OnFault
+    n_classes: int | None
+    classes: Iterable[str] | None
+    background: str | int | None
+    spans: Mapping[str, Any] | None
+    limit: int | None
+    only: str | Iterable[str] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -29,9 +43,10 @@ class Run:
     chosen : those that run
     meaning : Meaning
     on_fault : "raise" or "abstain"
-    makers : functions that find spans
+    spans, makers : all spans that were given, and the functions among them
     items : the sequences, read lazily
     total : how many there are, if that is known
+    engine : where it runs
     begin : on the clock
     """
 
@@ -39,9 +54,11 @@ class Run:
     chosen: tuple[Source, ...]
     meaning: Meaning
     on_fault: OnFault
+    spans: Mapping[str, Any]
     makers: Mapping[str, Any]
     items: Iterator[Item]
     total: int | None
+    engine: Engine
     begin: float = field(default_factory=perf_counter)
 
     def job(self, sources: tuple[Source, ...]) -> Job:
@@ -71,14 +88,15 @@ def prepare_run(
     sources: Any,
     sequences: Any,
     *,
-    n_jobs: int,
-    on_fault: OnFault,
-    n_classes: int | None,
-    classes: Iterable[str] | None,
-    background: str | int | None,
-    spans: Mapping[str, Any] | None,
-    limit: int | None,
-    only: str | Iterable[str] | None,
+    n_jobs: int = 1,
+    on_fault: OnFault = "raise",
+    n_classes: int | None = None,
+    classes: Iterable[str] | None = None,
+    background: str | int | None = None,
+    spans: Mapping[str, Any] | None = None,
+    limit: int | None = None,
+    only: str | Iterable[str] | None = None,
+    engine: Engine | None = None,
 ) -> Run:
     """Read what was given, and refuse what cannot work; see `apply` for what everything is."""
     begin = perf_counter()
@@ -94,7 +112,9 @@ def prepare_run(
         meaning=meaning,
         on_fault=on_fault,
         makers=makers,
+        spans=spans or {},
         items=items_of(islice(pairs, limit), given),
         total=total if total is None or limit is None else min(total, limit),
+        engine=engine or local_engine(n_jobs),
         begin=begin,
     )
