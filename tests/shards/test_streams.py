@@ -87,6 +87,7 @@ def test_what_is_learned_comes_from_a_sample_of_whole_sequences(shards: VoteShar
     note = next(note for note in model.diagnostics_.notes if note.kind == "sample")
     assert f"of {whole.n_sequences:,} sequences" in note.text
     assert 0.1 < note.size < 0.6
+    assert note.text in str(model.summary())
     sample = read_sample(shards, 1500)
     assert sample.n_elements == pytest.approx(1500, rel=0.3)
     assert {str(one).partition("-")[0] for one in sample.sequence_ids} == {"mon", "tue", "wed", "thu", "fri", "sat"}
