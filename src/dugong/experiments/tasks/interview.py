@@ -239,7 +239,7 @@ RECIPE = Recipe(
         sources=(2, 2, 0),
         network="ResNet-50",
     ),
-    quick=Size(train=800, dev=80, test=240, small=True),
+    quick=Size(train=600, dev=60, test=200, small=True),
     sources=(guest_seen, host_seen, says_thank_you, same_number_of_faces),
     # None is declared: with two sources on frames and two on windows, nothing is left to measure one with.
     dependencies=(),
@@ -249,7 +249,7 @@ RECIPE = Recipe(
         network=network,
         inputs=pictures,
         options={"epochs": 20, "batch_size": 32, "learning_rate": 1e-3},
-        small_options={"epochs": 4, "batch_size": 32, "learning_rate": 2e-3},
+        small_options={"epochs": 3, "batch_size": 32, "learning_rate": 2e-3},
     ),
     load=lambda folder: load_frames(folder, "TV news"),
     real_data=(
