@@ -207,3 +207,40 @@ def test_what_cannot_be_done_is_said(rng):
     learned = learn(votes)
     with pytest.raises(VoteError, match="was not there when the model was fitted"):
         learned.probabilities(random_votes(rng, 3, 2))
+
+
+def test_silence_says_what_the_active_sources_would_have_said(rng):
+    truth = rng.random(4000) < 0.5
+    codes = np.zeros((4000, 4), dtype=np.int8)
+    for place, (vote, hit, miss) in enumerate([(1, 0.7, 0.02), (1, 0.6, 0.02), (-1, 0.2, 0.02), (-1, 0.15, 0.02)]):
+        codes[:, place] = vote * (rng.random(4000) < np.where(truth == (vote > 0), hit, miss))
+    votes = Votes.from_dense(codes, lengths=[1] * 4000)
+    learned = learn(votes)
+    silent = (codes == 0).all(axis=1)
+    found = probabilities(votes, replace(learned, trust=0.0))[silent, 1]
+    assert silent.mean() > 0.2
+    assert abs(found.mean() - truth[silent].mean()) < 0.15
+    assert found.max() < 0.4
+
+
+def test_silence_that_has_nothing_to_do_with_the_label_says_nothing(rng):
+    truth = rng.random(4000) < 0.6
+    codes = np.where(rng.random((4000, 4)) < 0.8, truth[:, np.newaxis], ~truth[:, np.newaxis]) * 2 - 1
+    codes = np.where(rng.random((4000, 4)) < 0.6, 0, codes).astype(np.int8)
+    learned = learn(Votes.from_dense(codes, lengths=[1] * 4000))
+    silence = learned.robust.views.silence
+    np.testing.assert_allclose(np.ptp(silence.logs.sum(axis=0) + silence.shift), 0, atol=0.25)
+
+
+def test_ten_near_copies_leave_the_labels_honest(rng):
+    truth = rng.random(6000) < 0.4
+    codes = np.where(rng.random((6000, 5)) < 0.75, truth[:, np.newaxis], ~truth[:, np.newaxis])
+    copies = np.where(rng.random((6000, 10)) < 0.97, codes[:, :1], ~codes[:, :1])
+    votes = Votes.from_dense((np.hstack([codes, copies]) * 2 - 1).astype(np.int8), lengths=[10] * 600)
+    found = probabilities(votes)[:, 1]
+    few = probabilities(Votes.from_dense((codes * 2 - 1).astype(np.int8), lengths=[10] * 600))[:, 1]
+    assert np.mean((found > 0.5) == truth) > np.mean((few > 0.5) == truth) - 0.02
+    for low in np.arange(0, 1, 0.2):
+        inside = (found >= low) & (found < low + 0.2)
+        if inside.sum() > 200:
+            assert abs(found[inside].mean() - truth[inside].mean()) < 0.12

@@ -438,6 +438,9 @@ def look_alone(
     split: FloatArray,
     balance: FloatArray,
     background: int,
+    silence: FloatArray,
+    shift: FloatArray,
+    by_chance: float,
     share_prior: float,
     persistence: float,
     views: FloatArray,
@@ -445,7 +448,8 @@ def look_alone(
 ) -> None:
     """Smoothed vote share plus discounted posterior of every element, and the evidence that it brings into a chain.
 
-    Logs are (m, C, K); `lasting` says what of a vote counts in time (may be empty: all of it).
+    Logs are (m, C, K); `lasting` says what of a vote counts in time (may be empty: all of it). Where nobody speaks and
+    there is no background, `silence` (m, K) and `shift` (K,) are the evidence, with the probability `by_chance`.
     """
     n, m = codes.shape
     K = len(balance)
@@ -495,7 +499,17 @@ def look_alone(
         speaks = total > 0.0
         if not speaks and background < 0:
             for y in range(K):
-                alone[y], chained[i, y] = 0.0, 0.0
+                alone[y] = shift[y]
+            for j in range(m):
+                if codes[i, j] == silent:
+                    for y in range(K):
+                        alone[y] += silence[j, y]
+            norm = 0.0
+            for y in range(K):
+                norm += balance[y] * np.exp(alone[y])
+            for y in range(K):
+                alone[y] = np.log(by_chance * np.exp(alone[y]) / max(norm, 1e-300) + 1.0 - by_chance + 1e-300)
+                chained[i, y] = persistence * alone[y]
         most, norm = -np.inf, 0.0
         for y in range(K):
             alone[y] += log_balance[y]

@@ -19,7 +19,7 @@ from dugong.estimate.learned.factors import coarse_factors, forest_factors
 from dugong.estimate.learned.given import learn_with_graph
 from dugong.estimate.learned.reading import graph_of, strengths_of
 from dugong.estimate.learned.result import Learned, Robust, as_markov
-from dugong.estimate.learned.robust import Shares, Views, fit_views, look, vote_shares
+from dugong.estimate.learned.robust import Views, fit_views, look, vote_shares
 from dugong.estimate.learned.rounds import Setting, tables_of
 from dugong.estimate.learned.sample import thin
 from dugong.estimate.learned.search import Finding, Method, search
@@ -81,16 +81,13 @@ def learn(
     setting = case.setting()
     finding = None
     if setting.panel.n_sources >= FEWEST_SOURCES:
-        finding = search(setting, _element_shares(case, setting, views), case.background, method)
+        similar = views.similar[np.ix_(case.on_elements, case.on_elements)]
+        shares = vote_shares(setting.folded.rows, similar, case.background)
+        finding = search(setting, shares, case.background, similar, method)
     tell(3, _STAGES)
     learned = _finish(case, views, setting, finding)
     tell(_STAGES, _STAGES)
     return learned
-
-
-def _element_shares(case: Case, setting: Setting, views: Views) -> Shares:
-    places = case.on_elements
-    return vote_shares(setting.folded.rows, views.similar[np.ix_(places, places)], case.background)
 
 
 def _finish(case: Case, views: Views, setting: Setting, finding: Finding | None) -> Learned:

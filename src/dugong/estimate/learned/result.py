@@ -20,6 +20,7 @@ from dugong.estimate.learned.coarse import coarse_shares
 from dugong.estimate.learned.panel import Coding, Reader
 from dugong.estimate.learned.robust import Law, Views, look
 from dugong.estimate.learned.settings import BLOCK, DOUBT
+from dugong.estimate.learned.silence import Silence
 from dugong.estimate.result import Diagnostics, Note
 from dugong.exceptions import VoteError
 from dugong.graph import SourceGraph
@@ -90,6 +91,9 @@ class Robust:
             "tables": views.tables.tolist(),
             "similar": views.similar.tolist(),
             "background": views.background,
+            "silence": views.silence.logs.tolist(),
+            "silent_shift": views.silence.shift.tolist(),
+            "silent_share": views.silence.share,
             "balance": views.law.balance.tolist(),
             "initial": views.law.initial.tolist(),
             "transition": views.law.transition.tolist(),
@@ -107,6 +111,11 @@ class Robust:
             law=law,
             similar=np.array(plain["similar"]).reshape(m, m),
             background=plain["background"],
+            silence=Silence(
+                logs=np.array(plain["silence"]).reshape(m, len(law.balance)),
+                shift=np.array(plain["silent_shift"]),
+                share=float(plain["silent_share"]),
+            ),
         )
         return cls(
             sources=tuple(

@@ -18,6 +18,7 @@ from dugong.estimate.learned.copies import copy_weights, find_copies
 from dugong.estimate.learned.folded import Folded
 from dugong.estimate.learned.panel import Panel
 from dugong.estimate.learned.settings import PERSISTENCE, ROUNDS_STICKY, SHARE_PRIOR, SHARED_ERRORS
+from dugong.estimate.learned.silence import Silence, learn_silence
 from dugong.estimate.learned.tables import (
     clamp,
     class_balance,
@@ -50,12 +51,14 @@ class Views:
     law : the law of the labels
     similar : (m, m) near-copies
     background : class index of elements about which nobody speaks, or None
+    silence : what it means that nobody speaks, where there is no background
     """
 
     tables: FloatArray
     law: Law
     similar: FloatArray
     background: int | None
+    silence: Silence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -104,7 +107,8 @@ def fit_views(
     law = given or _learn_law(folded, logs, balance, possible)
     never = count_tables(panel, labels, shares.use).sum(axis=1) <= 0
     tables = np.stack([mute_unseen(own, unseen) for own, unseen in zip(tables, never, strict=True)])
-    return Views(tables=tables, law=law, similar=similar, background=background)
+    silence = learn_silence(folded, labels, shares.use)
+    return Views(tables=tables, law=law, similar=similar, background=background, silence=silence)
 
 
 def _learn_law(folded: Folded, logs: FloatArray, balance: FloatArray, possible: Possible | None) -> Law:
@@ -140,6 +144,9 @@ def look(panel: Panel, views: Views) -> FloatArray:
         panel.coding.split,
         law.balance,
         -1 if views.background is None else views.background,
+        views.silence.logs,
+        views.silence.shift,
+        views.silence.share,
         SHARE_PRIOR,
         PERSISTENCE,
         labels,

@@ -16,7 +16,7 @@ from dugong.estimate.learned.forest import Forest, no_edges, reroot, strongest_f
 from dugong.estimate.learned.indicators import low_rank_strengths
 from dugong.estimate.learned.repeats import Repeats
 from dugong.estimate.learned.residuals import Misfit, find_misfit
-from dugong.estimate.learned.robust import Shares
+from dugong.estimate.learned.robust import Shares, evidence, vote_weights
 from dugong.estimate.learned.rounds import Setting, State, first_state, run_rounds
 from dugong.estimate.learned.settings import (
     DEMANDING,
@@ -34,6 +34,7 @@ from dugong.estimate.learned.settings import (
     TESTABLE,
     WEAK_EDGE,
 )
+from dugong.estimate.learned.tables import make_tables, softmax
 from dugong.types import FloatArray, IntArray
 
 Method = Literal["residuals", "low-rank"]
@@ -73,11 +74,13 @@ class Finding:
         return parents, self.state.repeats.only(chosen)
 
 
-def search(setting: Setting, shares: Shares, background: int | None, method: Method = "residuals") -> Finding:
-    """Find edges and self-dependence, and fit the model."""
+def search(
+    setting: Setting, shares: Shares, background: int | None, similar: FloatArray, method: Method = "residuals"
+) -> Finding:
+    """Find edges and self-dependence, and fit the model; `similar` are near-copies, (m, m)."""
     if background is not None:
         shares = _better_start(setting, shares, background)
-    found = _by_residuals(setting, shares) if method == "residuals" else _by_low_rank(setting, shares)
+    found = _by_residuals(setting, shares, similar) if method == "residuals" else _by_low_rank(setting, shares)
     if found.trust > 0:
         found = replace(found, state=_rounds(setting, found.state, ROUNDS_MORE, found.forest, SETTLED))
     return found
@@ -90,11 +93,11 @@ def _by_low_rank(setting: Setting, shares: Shares) -> Finding:
     return _attempt(setting, shares, strongest_forest(strength, SELF_EDGE), strength, repeats)
 
 
-def _by_residuals(setting: Setting, shares: Shares) -> Finding:
+def _by_residuals(setting: Setting, shares: Shares, similar: FloatArray) -> Finding:
     """Greedy with refitting: what a fit leaves unexplained, beyond chance, becomes an edge."""
     panel = setting.panel
     nothing = no_edges(panel.n_sources)
-    start = find_misfit(setting, _independent(setting, shares, nothing), nothing.apart())
+    start = find_misfit(setting, _without_copies(setting, shares, similar), nothing.apart())
     first = np.where(start.discovered, start.correlation, 0.0)
     found = _attempt(setting, shares, strongest_forest(first, STRONG_EDGE), first)
     most = found.forest.n_edges + max(1, (panel.n_sources - 2) // 2)
@@ -141,6 +144,20 @@ def _independent(setting: Setting, shares: Shares, forest: Forest) -> State:
     """A few rounds without edges in time, from the vote."""
     start = first_state(setting, setting.folded.weighted(shares.share), shares.use)
     return run_rounds(setting, start, shares.use, ROUNDS_ALONE, parents=forest.parents, chain=False)
+
+
+def _without_copies(setting: Setting, shares: Shares, similar: FloatArray) -> State:
+    """The same with near-copies counted down: else many of them make the label, and their errors vanish."""
+    folded = setting.folded
+    weights, use, labels = vote_weights(folded.rows, similar, 0.0), shares.use, shares.share
+    state = first_state(setting, folded.weighted(labels), use)
+    for _ in range(ROUNDS_ALONE):
+        tables = make_tables(folded.rows, state.weights, use, pinned=setting.pinned).single
+        logs = evidence(folded.rows, tables, weights, folded.everywhere())
+        labels = softmax(logs + np.log(np.maximum(state.law.balance, 1e-300)))
+        use = folded.everywhere()
+        state = first_state(setting, folded.weighted(labels), use)
+    return replace(state, labels=labels[folded.which])
 
 
 def _rounds(setting: Setting, state: State, rounds: int, forest: Forest, settled: float = 0.0) -> State:

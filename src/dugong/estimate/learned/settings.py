@@ -58,6 +58,7 @@ ROUNDS_ALONE: Final = 2  # E/M rounds without the chain
 ROUNDS_CHAIN: Final = 12  # ... with it
 ROUNDS_MORE: Final = 12  # ... more of them where the model is trusted
 SETTLED: Final = 3e-4  # largest change of a table at which these end early
+ROUNDS_SILENCE: Final = 20  # for the labels of elements about which nobody speaks
 ROUNDS_STICKY: Final = 4  # for the transitions of the robust answer
 ROUNDS_EXACT: Final = 30  # at most, through the exact engine, with every source at every resolution
 ROUNDS_LARGE: Final = 2  # ... where there are more votes than the search looked at
