@@ -15,11 +15,12 @@ import numpy as np
 import pytest
 
 import tiny_task as tiny
-from dugong.exceptions import DugongError, PriorError
+from dugong.exceptions import DugongError, PriorError, TaskError
 from dugong.experiments import Reproduction, measure, reproduce, training
 from dugong.experiments.case import prepare
-from dugong.experiments.methods import PRIORS, TABLE1, fit_labels
+from dugong.experiments.methods import ABLATIONS, PRIORS, TABLE1, fit_labels
 from dugong.experiments.training import Rows, decided, examples
+from dugong.graph import temporal
 from dugong.priors import Markov, Patterns, Uniform
 
 FOLDER = Path(__file__).parent.parent
@@ -145,6 +146,23 @@ def test_methods_use_the_prior_that_they_name(case) -> None:
     kinds = [type(fit_labels(method, case, 0).prior_) for method in PRIORS]
     assert kinds == [Uniform, Patterns, Markov]
     assert fit_labels(TABLE1[0], case, 0) is None
+
+
+def test_ablations_change_one_part(case) -> None:
+    recipe = replace(tiny.RECIPE, dependencies=(temporal("first"), ("second", "third")))
+    whole, untied, free = (fit_labels(method, replace(case, recipe=recipe), 0) for method in ABLATIONS)
+    assert whole.accuracies_["first"].shape == free.accuracies_["first"].shape == (2, 3)
+    assert untied.accuracies_["first"].shape == (4, 2, 3)
+    assert [list(model.correlations_) for model in (untied, free)] == [[("second", "third")], []]
+    ragged = replace(case, all_votes=_shorter(case.all_votes))
+    with pytest.raises(TaskError, match="found 3 to 4 elements"):
+        fit_labels(ABLATIONS[1], ragged, 0)
+
+
+def _shorter(votes):
+    lengths = votes.lengths.copy()
+    lengths[0] = 3
+    return replace(votes, lengths=lengths, columns=tuple(np.delete(column, 3) for column in votes.columns))
 
 
 def test_rows_are_the_elements_in_order(case) -> None:

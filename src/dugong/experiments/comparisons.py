@@ -19,10 +19,11 @@ SIMULATED = (
     "Data marked *simulated* is generated in the shape of the paper's and says nothing about its numbers: compare the "
     "order of the methods, not their values. Published figures are over five weight seeds on the original data."
 )
-LABELS_ONLY = "No end model, as in the paper: the scores are those of the labels."
 
 
-def comparison(name: str, title: str, methods: Sequence[Method], cells: Sequence[Cell]) -> Table:
+def comparison(
+    name: str, title: str, methods: Sequence[Method], cells: Sequence[Cell], notes: tuple[str, ...] = ()
+) -> Table:
     """Precision, recall and F1 by task, data and method: mean ± standard deviation over seeds, in percent."""
     records = [record(group, methods) for group in groups(cells)]
     rows = [row for one in records for row in _rows(one)]
@@ -33,7 +34,7 @@ def comparison(name: str, title: str, methods: Sequence[Method], cells: Sequence
         columns=columns,
         rows=tuple(rows),
         records=tuple(line for one in records for line in one),
-        notes=(SIMULATED,),
+        notes=(SIMULATED, *notes),
     )
 
 

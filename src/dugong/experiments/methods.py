@@ -10,10 +10,13 @@ from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 from dugong.baselines import DataProgramming, MajorityVote
+from dugong.estimate.design import Sharing
+from dugong.exceptions import TaskError
 from dugong.experiments.case import Case
+from dugong.graph import Dependency
 from dugong.model import LabelModel
 from dugong.priors import Prior, Uniform, from_labels
-from dugong.tasks import Resolution
+from dugong.tasks import Element, Resolution
 from dugong.types import FloatArray
 from dugong.votes import Votes
 
@@ -45,6 +48,8 @@ class Method:
     prior : {"user", "dev", "uniform"}
         For "dugong": the recipe's own, counted in the dev part, or every pattern alike.
     sharing : {"tied", "task"}
+        "task": one table per position for sources on elements, and no self-dependence, which needs tables that
+        positions share.
     dependencies : bool
         Whether the dependencies of the recipe are modelled.
     estimator : {"centred", "sgd"}
@@ -92,12 +97,28 @@ def fit_labels(method: Method, case: Case, seed: int) -> Labels | None:
         return DataProgramming(seed=seed).fit(case.votes("train"))
     model = LabelModel(
         prior=_prior(method, case),
-        dependencies=case.recipe.dependencies if method.dependencies else (),
-        sharing=method.sharing,
+        dependencies=_dependencies(method, case),
+        sharing="tied" if method.sharing == "tied" else _by_position(case.votes("train")),
         estimator=method.estimator,
         seed=seed,
     )
     return model.fit(case.votes("train"))
+
+
+def _dependencies(method: Method, case: Case) -> tuple[Dependency, ...]:
+    """What is modelled: how a source repeats itself is measured with tables that positions share, or not at all."""
+    if not method.dependencies:
+        return ()
+    given = case.recipe.dependencies
+    return given if method.sharing == "tied" else tuple(one for one in given if isinstance(one, tuple))
+
+
+def _by_position(votes: Votes) -> dict[str, Sharing]:
+    """A table for every position of sources on elements; sequences must be of one length for that."""
+    shortest, longest = int(votes.lengths.min()), int(votes.lengths.max())
+    if shortest < longest:
+        raise TaskError(f"tables by position need sequences of one length; found {shortest} to {longest} elements.")
+    return {info.name: "task" if isinstance(info.resolution, Element) else "tied" for info in votes.sources}
 
 
 def _prior(method: Method, case: Case) -> Prior:
