@@ -137,8 +137,8 @@ def _make(what: What, plan: Plan) -> Reproduction:
 
 _NOTES = {
     "ablations": (
-        "How a source repeats itself is measured with tables that all positions share, so *without tying* leaves it out "
-        "as well: compare it with *without dependencies*."
+        "How a source repeats itself is measured with tables that all positions share, so *without tying* leaves it "
+        "out as well: compare it with *without dependencies*."
     )
 }
 
