@@ -30,7 +30,7 @@ WHAT = ("table1", "ablations", "priors", "simulations", "scaling", "timeline")
     show_default=True,
     help="Closed form, or the paper's gradient descent (extra torch).",
 )
-@click.option("--seeds", type=click.IntRange(min=1), help="How often all is repeated; default: 5, with --quick 3.")
+@click.option("--seeds", type=click.IntRange(min=1), help="How often all is repeated; default: 5, with --quick 2.")
 @click.option(
     "--data",
     type=click.Path(path_type=Path),

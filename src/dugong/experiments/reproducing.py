@@ -26,7 +26,7 @@ from dugong.experiments.timeline import draw_timeline
 
 What = Literal["table1", "ablations", "priors", "simulations", "scaling", "timeline"]
 WHAT: tuple[What, ...] = get_args(What)
-SEEDS, QUICK_SEEDS = 5, 3
+SEEDS, QUICK_SEEDS = 5, 2
 
 TITLES = {
     "table1": "End models under traditional supervision, majority vote, data programming and Dugong",
@@ -72,7 +72,7 @@ def reproduce(
     estimator : {"centred", "sgd"}
         Of the label model: the closed form, or the paper's gradient descent (extra ``torch``).
     seeds : int, optional
-        How often everything is repeated: 5 by default, 3 with `quick`. A seed decides the simulated data and the
+        How often everything is repeated: 5 by default, 2 with `quick`. A seed decides the simulated data and the
         first weights of the networks.
     data : path, optional
         Folder with real data, by default what the environment variable DUGONG_DATA names; data that is not there is a
