@@ -8,6 +8,7 @@ import pytest
 from dugong.estimate.assemble import soften
 from dugong.estimate.design import make_design
 from dugong.estimate.fitting import fit_centred
+from dugong.estimate.tables import project
 from dugong.exceptions import GraphError
 from dugong.graph import SourceGraph, temporal
 from dugong.infer.engine import log_likelihood
@@ -33,6 +34,14 @@ def test_few_sequences_of_a_rare_class_leave_all_their_votes_possible(seed):
     votes, estimate = fit(world, 60)
     assert estimate.diagnostics.projections
     assert np.isfinite(log_likelihood(votes, estimate.parameters, world.prior)).all()
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e6, 1e14])
+def test_tables_of_a_label_that_hardly_occurs_become_laws(scale):
+    """Dividing by a tiny P(label) makes huge entries, whose digits the projection must not lose."""
+    table, _ = project(scale * np.random.default_rng(0).normal(size=(40, 3)))
+    assert table.min() >= 0
+    np.testing.assert_allclose(table.sum(axis=1), 1, rtol=0, atol=1e-12)
 
 
 def test_projected_tables_of_dependent_sources_leave_votes_possible():

@@ -17,6 +17,7 @@ def project(table: FloatArray, axes: int = 1) -> tuple[FloatArray, float]:
     kept = np.count_nonzero(ordered - excess / ranks > 0, axis=1)
     shift = excess[np.arange(len(flat)), kept - 1] / kept
     valid = np.maximum(flat - shift[:, np.newaxis], 0)
+    valid /= valid.sum(axis=1, keepdims=True)  # huge entries (a label that hardly occurs) lose digits in the shift
     inside = (flat >= 0).all(axis=1) & (np.abs(flat.sum(axis=1) - 1) < 1e-12)
     valid = np.where(inside[:, np.newaxis], flat, valid)
     return valid.reshape(shape), float(np.abs(valid - flat).max(initial=0.0))
