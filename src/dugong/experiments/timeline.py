@@ -92,7 +92,7 @@ def _table(recipe: Recipe, cells: list[dict[str, Any]]) -> Table:
     ]
     return Table(
         name="timeline",
-        title=f"False positives on the test part of {recipe.name} (simulated)",
+        title=f"False positives and misses on the test part of {recipe.name} (simulated)",
         columns=columns,
         rows=tuple(rows),
         records=tuple(records),
@@ -104,10 +104,11 @@ def _draw(recipe: Recipe, stretch: dict[str, list[int]]) -> Figure:
     truth = np.array(stretch["truth"])
     for place, track in enumerate(stretch.values()):
         said = np.array(track) == 1
-        for colour, where in (("tab:green", said & (truth == 1)), ("tab:red", said & (truth == -1))):
+        marks = {"tab:green": said & (truth == 1), "tab:red": said & (truth == -1), "0.85": ~said & (truth == 1)}
+        for colour, where in marks.items():
             at = np.flatnonzero(where)
             ax.bar(at, np.full(len(at), 0.8), width=1.0, bottom=-place - 0.4, color=colour)
     ax.set_yticks([-place for place in range(len(stretch))], list(stretch))
-    ax.set(xlabel=f"elements of successive test sequences of {recipe.name} (red: found where there is nothing)")
+    ax.set(xlabel=f"elements of successive test sequences of {recipe.name} (red: false, grey: missed)")
     ax.set_xlim(0, len(truth))
     return figure
