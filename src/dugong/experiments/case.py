@@ -24,6 +24,11 @@ from dugong.votes import Votes
 from dugong.votes.gold import gold_at
 
 
+# Generators, sources and declared dependencies were tried out on data of small seeds, with scores in view. What is
+# reported is drawn with seeds that nobody had looked at.
+FIRST_SEED = 1000
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Case:
     """Raw data with votes and gold labels.
@@ -85,10 +90,10 @@ def size_of(recipe: Recipe, *, quick: bool) -> Size:
 
 @contextmanager
 def simulated(recipe: Recipe, *, quick: bool, seed: int) -> Iterator[Case]:
-    """Generated data of a task; its files are removed in the end."""
+    """Generated data of a task, with seeds from `FIRST_SEED` on; its files are removed in the end."""
     size = size_of(recipe, quick=quick)
     with tempfile.TemporaryDirectory(prefix=f"dugong-{recipe.name}-") as folder:
-        yield prepare(recipe, recipe.generate(size, seed, Path(folder)), small=size.small)
+        yield prepare(recipe, recipe.generate(size, FIRST_SEED + seed, Path(folder)), small=size.small)
 
 
 def real(recipe: Recipe, data: Path | None, *, quick: bool) -> Case:

@@ -241,7 +241,7 @@ RECIPE = Recipe(
     ),
     quick=Size(train=600, dev=60, test=200, small=True),
     sources=(guest_seen, host_seen, says_thank_you, same_number_of_faces),
-    # None is declared: with two sources on frames and two on windows, nothing is left to measure one with.
+    # None is declared: with the guest depending on its own past the labels were much worse when it was tried.
     dependencies=(),
     user_prior=user_prior,
     generate=generate,

@@ -265,8 +265,8 @@ RECIPE = Recipe(
     ),
     quick=Size(train=400, dev=40, test=100, small=True),
     sources=(same_faces, moved_faces, hue_jumps, colour_jumps, flow_jumps),
-    # None is declared. Two successive elements hardly ever both hold a cut, so votes say too little about how a source
-    # depends on its past; and no third source on windows would tell the two on faces apart.
+    # None is declared: with the flow depending on its own past the labels were worse when it was tried, for reasons that
+    # were not looked into. No third source on windows would tell the two on faces apart.
     dependencies=(),
     user_prior=user_prior,
     generate=generate,
