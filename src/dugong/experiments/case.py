@@ -23,7 +23,6 @@ from dugong.types import Int8Array
 from dugong.votes import Votes
 from dugong.votes.gold import gold_at
 
-
 # Generators, sources and declared dependencies were tried out on data of small seeds, with scores in view. What is
 # reported is drawn with seeds that nobody had looked at.
 FIRST_SEED = 1000

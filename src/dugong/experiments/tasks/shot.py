@@ -265,7 +265,7 @@ RECIPE = Recipe(
     ),
     quick=Size(train=400, dev=40, test=100, small=True),
     sources=(same_faces, moved_faces, hue_jumps, colour_jumps, flow_jumps),
-    # None is declared: with the flow depending on its own past the labels were worse when it was tried, for reasons that
+    # None is declared: with the flow depending on its own past the labels were worse when tried, for reasons that
     # were not looked into. No third source on windows would tell the two on faces apart.
     dependencies=(),
     user_prior=user_prior,
