@@ -168,7 +168,7 @@ def _shorter(votes):
 def test_rows_are_the_elements_in_order(case) -> None:
     rows = Rows(case, tiny.RECIPE.end_model, "dev")
     assert len(rows) == len(case.gold("dev")) == 80
-    np.testing.assert_array_equal(np.stack([rows[i] for i in range(80)]), examples(case, tiny.RECIPE.end_model, "dev"))
+    np.testing.assert_array_equal(np.stack([rows[i] for i in range(80)]), examples(case, "dev"))
     whole = Rows(case, replace(tiny.RECIPE.end_model, unit="sequence"), "dev")
     assert len(whole) == 20
     assert whole[3].shape == (4, 4)

@@ -22,7 +22,7 @@ from dugong.experiments.methods import Method, fit_labels
 from dugong.experiments.recipe import Recipe
 from dugong.experiments.store import Store, digest, library_digest, recipe_digest
 from dugong.experiments.tasks import find_recipe
-from dugong.experiments.training import end_model_probabilities, has_end_model
+from dugong.experiments.training import end_model_probabilities, examples, has_end_model
 from dugong.metrics import evaluate
 from dugong.types import FloatArray, Int8Array
 
@@ -120,6 +120,7 @@ def measure(job: Job) -> list[Cell]:
         except LoaderError as error:
             reason = str(error).partition("\n")[0].rstrip(".")
             return [_absent(recipe, method, job.seed, reason) for method in job.methods]
+        stack.callback(examples.cache_clear)
         return list(_cells(job, recipe, cases))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,7 @@ def _trained(
     from dugong.endmodels import predict, train
 
     options = {**model.options, **(model.small_options if case.small else {})}
-    dev = (examples(case, model, "dev"), case.gold("dev"))
+    dev = (examples(case, "dev"), case.gold("dev"))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = model.network(case.small)
@@ -73,9 +74,9 @@ def _trained(
         options.pop("patience", None)
         trained = train(network, dev[0], dev[1], **shared, **options)
     else:
-        trained = train(network, examples(case, model, "train"), decided(labels), dev=dev, **shared, **options)
+        trained = train(network, examples(case, "train"), decided(labels), dev=dev, **shared, **options)
     size = int(options.get("batch_size", 32))
-    return predict(trained.model, examples(case, model, "test"), batch_size=max(size, 32))
+    return predict(trained.model, examples(case, "test"), batch_size=max(size, 32))
 
 
 def decided(labels: FloatArray) -> FloatArray:
@@ -90,9 +91,11 @@ def _as_many_steps(case: Case, options: dict[str, Any]) -> int:
     return max(1, round(int(options.get("epochs", 20)) * max(ratio, 1.0)))
 
 
-def examples(case: Case, model: EndModel, part: Part) -> Any:
-    """Inputs of the end model, one row per example, in the order of the labels."""
-    rows = Rows(case, model, part)
+@lru_cache(maxsize=3)
+def examples(case: Case, part: Part) -> Any:
+    """Inputs of the end model, one row per example, in the order of the labels; kept for the methods that follow."""
+    assert case.recipe.end_model is not None
+    rows = Rows(case, case.recipe.end_model, part)
     first = rows[0]
     return rows.stacked() if first.nbytes * len(rows) <= _IN_MEMORY else rows
 
