@@ -214,7 +214,7 @@ class LabelModel(Configured):
         prior = self.prior if isinstance(self.prior, Prior) else None
         graph = None if isinstance(self.dependencies, str) else SourceGraph.of(votes.source_names, self.dependencies)
         method = _METHODS[self.dependencies] if isinstance(self.dependencies, str) else "residuals"
-        fit = fit_learned(votes, prior, graph, wishes, groups, evidence, method)
+        fit = fit_learned(votes, prior, graph, wishes, groups, evidence=evidence, method=method)
         self._store(votes, fit)
         self.seen_ = look_at(votes, fit.prior)
         return self

@@ -129,6 +129,7 @@ def fit_learned(
     graph: SourceGraph | None,
     wishes: Wishes,
     groups: Sequence[object] | None = None,
+    *,
     evidence: Int8Array | None = None,
     method: Method = "residuals",
 ) -> Fit:
