@@ -117,7 +117,7 @@ class LabelModel(Configured):
             return self._learn(votes, evidence, groups)
         design = self._design(votes)
         plan = plan_for(design, resolve_estimator(self.estimator))
-        grouping = assign_groups(votes, groups)
+        grouping = assign_groups(votes, groups, n_threads=self.n_threads)
         moments = count(votes, plan, grouping, n_threads=self.n_threads)
         return self._estimate(design, moments, votes, evidence, grouping)
 
@@ -129,7 +129,8 @@ class LabelModel(Configured):
         self._check_streamable(votes)
         design = self._design(votes)
         plan = plan_for(design, resolve_estimator(self.estimator))
-        moments = count(votes, plan, assign_groups(votes, groups), n_threads=self.n_threads)
+        grouping = assign_groups(votes, groups, n_threads=self.n_threads)
+        moments = count(votes, plan, grouping, n_threads=self.n_threads)
         if hasattr(self, "moments_"):
             moments = self.moments_ + moments
         elif hasattr(self, "parameters_"):

@@ -150,7 +150,7 @@ def fit_learned(
         part.votes,
         learned.parameters,
         learned.prior,
-        assign_groups(part.votes, part.groups),
+        assign_groups(part.votes, part.groups, n_threads=wishes.n_threads),
         learned.graph.edges,
         evidence=part.evidence,
         n_threads=wishes.n_threads,
