@@ -64,6 +64,13 @@ def test_differences_and_their_mean_over_simulated_tasks() -> None:
     assert order.rows[0]["paper: Dugong - MV"] == "+47.6"
 
 
+def test_a_mean_over_some_of_the_seeds_is_not_compared() -> None:
+    found = [*cells("bav", MV=(0.5, 0.5), Dugong=(0.9,))]
+    found.append(Cell(task="bav", method="Dugong", origin="simulated", seed=1, problem="why"))
+    order = orders(comparison("t", "T", TABLE1, found), [("Dugong", "MV")], name="o", title="O")
+    assert order.rows[0]["Dugong - MV"] == "-"
+
+
 def test_a_problem_is_shown_and_absent_data_is_one_row() -> None:
     absent = [Cell(task="bav", method=m.name, origin="real", seed=0, problem="no files") for m in TABLE1]
     table = comparison("t", "T", TABLE1, absent)

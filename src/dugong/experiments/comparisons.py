@@ -113,7 +113,9 @@ def orders(table: Table, pairs: Sequence[tuple[str, str]], *, name: str, title: 
     """By how many F1 points one method is above another, here and in the paper; means over seeds."""
     found: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
     for line in table.records:
-        found.setdefault((line["task"], line["data"]), {})[line["method"]] = dict(line)
+        # Seeds that failed are missing from a mean: it cannot be compared with one over all seeds.
+        whole = dict(line) | ({"f1_mean": None} if line["problem"] else {})
+        found.setdefault((line["task"], line["data"]), {})[line["method"]] = whole
     records, rows = [], []
     for (task, data), lines in found.items():
         if all(line["f1_mean"] is None for line in lines.values()):
