@@ -148,6 +148,7 @@ def compare(what: str, plan: Plan) -> Reproduction:
     chosen = methods.with_estimator(_METHODS[what], plan.estimator)
     cells = run_jobs(plan, make_jobs(plan, plan.tasks or TASKS, chosen))
     notes = (_NOTES[what],) if what in _NOTES else ()
-    table = comparisons.comparison(what, TITLES[what], chosen, cells, notes)
+    title = f"{TITLES[what]}{' (labels alone)' if plan.labels_only else ''}"
+    table = comparisons.comparison(what, title, chosen, cells, notes)
     order = comparisons.orders(table, _PAIRS[what], name=f"{what}-differences", title="Differences in F1 points")
     return Reproduction(name=what, tables=(table, order))

@@ -28,14 +28,15 @@ def scale(plan: Plan) -> Reproduction:
     """Scores by share of the train part, and errors by n beside the bounds."""
     dugong = with_estimator(TABLE1[-1:], plan.estimator)
     cells = run_jobs(plan, make_jobs(plan, plan.tasks or TASKS, dugong, SHARES))
-    by_share = _share_table(cells)
+    what = "Dugong's labels" if plan.labels_only else "End models trained on Dugong's labels"
+    by_share = _share_table(cells, f"{what}, by amount of unlabelled data")
     errors = [seed_cells(plan, "growth", end_model_errors, n_sequences=n) for n in SIZES]
     by_n = _error_table(errors)
     drawing = Drawing(name="scaling", draw=lambda: _draw(by_share, by_n))
     return Reproduction(name="scaling", tables=(by_share, by_n), drawings=(drawing,))
 
 
-def _share_table(cells: Sequence[Cell]) -> Table:
+def _share_table(cells: Sequence[Cell], title: str) -> Table:
     records: list[dict[str, Any]] = []
     for group in groups(cells):
         for share in SHARES:
@@ -58,7 +59,7 @@ def _share_table(cells: Sequence[Cell]) -> Table:
     ]
     return Table(
         name="scaling-tasks",
-        title="End models trained on Dugong's labels, by amount of unlabelled data",
+        title=title,
         columns=("task", "data", "unlabelled sequences", "precision", "F1"),
         rows=tuple(rows),
         records=tuple(records),
