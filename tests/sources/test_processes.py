@@ -232,11 +232,11 @@ def test_no_worker_is_left_behind():
 
 
 FOREVER = """
-import time
+import os, time
 from dugong.sources import apply, source
 @source
 def forever(number):
-    print("busy", flush=True)
+    os.write(2, b"busy\\n")  # in one piece: two workers share the pipe
     while True:
         time.sleep(0.01)
 apply([forever], {0: [1], 1: [1], 2: [1]}, n_jobs=2)

@@ -92,9 +92,8 @@ def label_all(model: LabelModel, votes: Votes) -> Mapping[Resolution, FloatArray
 
 
 def is_averaged(model: LabelModel) -> bool:
-    """Whether labels are an average of the exact model and a more cautious answer."""
-    learned = model.learned_
-    return learned is not None and learned.robust is not None and learned.trust < 1
+    """Whether labels are an average of the exact model and a more cautious answer, be it only the class balance."""
+    return model.learned_ is not None and model.learned_.robust is not None
 
 
 def label_names(votes: Votes, resolution: Resolution) -> tuple[str, ...]:
