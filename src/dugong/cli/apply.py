@@ -18,7 +18,8 @@ from dugong.places import Place
 if TYPE_CHECKING:
     from dugong.cli.project import Project
     from dugong.sources import ApplyReport
-    from dugong.votes import Summary
+    from dugong.types import Int8Array
+    from dugong.votes import Summary, Votes
 
 
 @click.command(
@@ -127,10 +128,10 @@ def _into_one_file(
     return votes.summary(_gold(project, votes)), report, n_elements
 
 
-def _gold(project: Project, votes: object) -> object:
+def _gold(project: Project, votes: Votes) -> Int8Array | None:
     """Known labels of the sequences that were voted on, if the project has any."""
     if project.gold is None:
         return None
     from dugong.cli.gold import read_gold
 
-    return read_gold(project.gold, votes, missing_ok=True)  # type: ignore[arg-type]
+    return read_gold(project.gold, votes, missing_ok=True)

@@ -52,7 +52,7 @@ class Finding:
     state : the fitted labels, their law, and who repeats itself
     misfit : what is left unexplained
     trust : 1 if nothing, 0 if too much or nothing can be tested
-    refusal : why it is 0: residuals ("misfit"), too few pairs of votes ("too little"), errors that last ("lasting")
+    refusal : why it is 0: residuals ("misfit"), pairs of votes say "too little", errors that last ("lasting")
     closed : no further edges are worth a search
     """
 

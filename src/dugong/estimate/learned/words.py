@@ -95,7 +95,7 @@ def _trust_note(finding: Finding | None, trust: float, n_sources: int) -> Note:
     if finding is None:
         why = f"only {n_sources} sources vote on elements, and a model can be tested from {FEWEST_SOURCES} on"
     elif finding.refusal == "too little":
-        why = "too few elements have two votes to test a model"
+        why = "pairs of votes on the same element say too little to test a model"
     elif finding.refusal == "lasting":
         why = "most sources repeat their errors, and too little tells these from labels"
     else:
