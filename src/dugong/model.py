@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from dugong.contract import Configured
-from dugong.estimate.balance import LabelSums
+from dugong.estimate.balance import Passes
 from dugong.estimate.design import Design, Sharing, make_design, tasks_per_sequence
 from dugong.estimate.em import EM
 from dugong.estimate.errors import StandardErrors
@@ -20,7 +20,7 @@ from dugong.estimate.fits import Fit, Wishes, fit_given, fit_learned
 from dugong.estimate.fitting import plan_for
 from dugong.estimate.identify import identify
 from dugong.estimate.learned import Learned, Method
-from dugong.estimate.result import Correlations, Estimate
+from dugong.estimate.result import Correlations
 from dugong.estimate.settings import Paper, resolve_estimator
 from dugong.estimate.sgd_settings import SGD
 from dugong.exceptions import GraphError, LabelError, NotFittedError
@@ -141,16 +141,14 @@ class LabelModel(Configured):
             )
         return self.fit_moments(moments, votes)
 
-    def fit_moments(
-        self, moments: Moments, votes: Votes, measure: Callable[[Estimate], LabelSums] | None = None
-    ) -> Self:
+    def fit_moments(self, moments: Moments, votes: Votes, passes: Passes | None = None) -> Self:
         """Estimate from moments that were counted elsewhere; `votes` only says what is voted on.
 
-        `measure` finds the class balance of the votes under a first estimate, in one more pass over them; without it,
-        the balance is the prior's.
+        `passes` goes over the votes again where there is little data: for their class balance, and for one exact E/M
+        step. Without it, the balance is the prior's and there is no such step.
         """
         self._check_streamable(votes)
-        return self._estimate(self._design(votes), moments, votes, measure=measure)
+        return self._estimate(self._design(votes), moments, votes, passes=passes)
 
     def plan(self, votes: Votes) -> Plan:
         """What has to be counted for `fit_moments`."""
@@ -193,12 +191,12 @@ class LabelModel(Configured):
         votes: Votes,
         evidence: Int8Array | None = None,
         grouping: Grouping | None = None,
-        measure: Callable[[Estimate], LabelSums] | None = None,
+        passes: Passes | None = None,
     ) -> Self:
         prior = self.prior
         assert isinstance(prior, Prior)
         fit = fit_given(
-            design, moments, votes, prior, self._wishes(), evidence=evidence, grouping=grouping, measure=measure
+            design, moments, votes, prior, self._wishes(), evidence=evidence, grouping=grouping, passes=passes
         )
         self._store(votes, fit)
         self.moments_ = moments

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dugong.estimate.assemble import RawTables, raw_tables
+from dugong.estimate.balance import InMemory
 from dugong.estimate.centred import centred_tables
 from dugong.estimate.design import make_design
 from dugong.estimate.fitting import fit_centred, fit_paper
@@ -25,8 +26,8 @@ def fit(world, n_sequences, seed=0, *, balance=False, **options):
     design = make_design(votes.sources, SourceGraph.of(votes.source_names, world.dependencies), **options)
     grouping = assign_groups(votes)
     moments = count(votes, design.plan, grouping)
-    known = votes if balance else None
-    fitted = fit_centred(design, moments, world.prior, votes=known, grouping=grouping, n_threads=1)
+    passes = InMemory(votes=votes, prior=world.prior, grouping=grouping, n_threads=1) if balance else None
+    fitted = fit_centred(design, moments, world.prior, passes=passes)
     return design, moments, fitted
 
 

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from dugong.estimate.balance import InMemory
 from dugong.estimate.design import make_design
 from dugong.estimate.fitting import fit_centred
 from dugong.exceptions import GraphError, TaskError
@@ -32,7 +33,9 @@ def test_the_plan_comes_true():
     for seed in range(60):
         votes, _ = world().sample(found.needed, rng=1000 + seed)
         design = make_design(votes.sources, SourceGraph.of(votes.source_names))
-        raw = fit_centred(design, count(votes, design.plan), world().prior, votes=votes).estimate.raw
+        raw = fit_centred(
+            design, count(votes, design.plan), world().prior, passes=InMemory(votes=votes, prior=world().prior)
+        ).estimate.raw
         widest = max(found.sources, key=lambda source: source.needed).name
         errors = np.abs(raw[widest] - truth[widest])
         inside.append(errors[np.unravel_index(errors.argmax(), errors.shape)] <= 0.06)

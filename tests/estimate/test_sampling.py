@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dugong.estimate.balance import InMemory
 from dugong.estimate.design import make_design
 from dugong.estimate.fitting import fit_centred
 from dugong.graph import SourceGraph
@@ -17,7 +18,9 @@ def errors(world, n_sequences, seed, length=5, dependencies=None, **options):
     votes, _ = world.sample(n_sequences, length, rng=np.random.default_rng(seed))
     declared = world.dependencies if dependencies is None else dependencies
     design = make_design(votes.sources, SourceGraph.of(votes.source_names, declared), **options)
-    fitted = fit_centred(design, count(votes, design.plan), world.prior, votes=votes)
+    fitted = fit_centred(
+        design, count(votes, design.plan), world.prior, passes=InMemory(votes=votes, prior=world.prior)
+    )
     truth = world.accuracies(length)
     return np.concatenate([np.abs(fitted.estimate.accuracies[name] - truth[name]).ravel() for name in truth])
 
@@ -66,7 +69,9 @@ def test_error_and_the_length_of_sequences(sharing) -> None:
     for length in (2, 8):
         votes, _ = world.sample(2_000, length, rng=np.random.default_rng(length))
         design = make_design(votes.sources, SourceGraph.of(votes.source_names), sharing=sharing)
-        estimate = fit_centred(design, count(votes, design.plan), world.prior, votes=votes).estimate
+        estimate = fit_centred(
+            design, count(votes, design.plan), world.prior, passes=InMemory(votes=votes, prior=world.prior)
+        ).estimate
         truth = world.accuracies(length)
         tables[length] = np.sqrt(sum(((estimate.accuracies[n] - truth[n]) ** 2).sum() for n in truth))
     assert tables[8] < tables[2] if sharing == "tied" else tables[8] > 1.5 * tables[2]

@@ -281,7 +281,8 @@ def test_the_label_model_by_name() -> None:
     assert abs(models[0].score(votes, gold) - models[1].score(votes, gold)) < 0.005
     errors = [model.standard_errors_.accuracies["s0"] for model in models]
     np.testing.assert_allclose(errors[1], errors[0], rtol=0.05, atol=0)
-    np.testing.assert_array_equal(models[1].standard_errors_.raw["s0"], models[1].accuracies_["s0"])
+    gap = np.abs(models[1].standard_errors_.raw["s0"] - models[1].accuracies_["s0"])  # one E/M step lies between
+    assert (gap < errors[1]).all()
 
 
 def test_few_long_sequences_use_their_own_balance() -> None:

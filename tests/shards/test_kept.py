@@ -62,6 +62,7 @@ def test_a_fit_that_died_continues(parts: list[dg.Votes], tmp_path: Path, counte
     assert counted == [
         *(f"part-{n:05d} moments" for n in (4, 5)),
         *(f"part-{n:05d} balance" for n in range(6)),
+        *(f"part-{n:05d} counts" for n in range(6)),
     ]
     counted.clear()
     assert fit(shards, tmp_path / "again.json", keep) == expected
@@ -104,7 +105,7 @@ def test_progress(parts: list[dg.Votes], tmp_path: Path) -> None:
     told: list[tuple[str, int, int]] = []
     model = dg.LabelModel(prior=PRIOR, dependencies=())
     fit_shards(model, VoteShards.write(parts, tmp_path / "v"), progress=lambda *now: told.append(now))
-    assert told == [("moments", 4, 6), ("moments", 6, 6), ("balance", 4, 6), ("balance", 6, 6)]
+    assert told == [(what, done, 6) for what in ("moments", "balance", "counts") for done in (4, 6)]
 
 
 @dg.source

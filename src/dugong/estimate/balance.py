@@ -1,19 +1,23 @@
 """The class balance of a sample as sums that merge: posterior means of y, by resolution and group of sequences.
 
 In: votes and a first estimate. Out: `LabelSums`, one exact E-step (the posterior under that estimate), summed. Sums of
-shards add with ``+``, so the balance of any number of votes is found without holding them.
+shards add with ``+``, so the balance of any number of votes is found without holding them. `Passes` is what a fit asks
+of votes that it does not hold.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
-from dugong.infer.engine import posterior
+from dugong.estimate.result import Estimate, Note
+from dugong.infer.engine import expected_counts, posterior
 from dugong.infer.parameters import Parameters
-from dugong.moments import Grouping
+from dugong.infer.results import ExpectedCounts
+from dugong.moments import Grouping, assign_groups
 from dugong.priors import Prior
 from dugong.tasks import Resolution
 from dugong.types import FloatArray, IntArray
@@ -43,6 +47,11 @@ class LabelSums:
             if self.counts[where].sum()
         }
 
+    def note(self) -> Note:
+        """The balance in words."""
+        listed = ", ".join(f"{where.name} {mean:+.3f}" for where, mean in self.means().items())
+        return Note(kind="balance", text=f"class balance of this sample (mean of y by resolution): {listed}")
+
     def without_groups(self) -> dict[Resolution, FloatArray]:
         """Mean of y over all tasks but those of each group, shape (n_groups,)."""
         found = {}
@@ -50,6 +59,16 @@ class LabelSums:
             sums, counts = self.sums[where], self.counts[where]
             found[where] = np.asarray((sums.sum() - sums) / np.maximum(counts.sum() - counts, 1))
         return found
+
+
+class Passes(Protocol):
+    """Passes over votes that need not be in one piece, under an estimate that was made from their moments."""
+
+    def balance(self, estimate: Estimate) -> LabelSums:
+        """The class balance of the votes."""
+
+    def counts(self, estimate: Estimate) -> ExpectedCounts:
+        """The sufficient statistics of the votes."""
 
 
 def sum_labels(
@@ -64,3 +83,22 @@ def sum_labels(
         sums[where] = np.bincount(groups, found[where] @ _SIGNS, grouping.n_groups).astype(np.float64)
         counts[where] = np.bincount(groups, minlength=grouping.n_groups)
     return LabelSums(sums=sums, counts=counts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class InMemory:
+    """`Passes` over votes that are at hand."""
+
+    votes: Votes
+    prior: Prior
+    grouping: Grouping | None = None
+    n_threads: int | None = None
+
+    def balance(self, estimate: Estimate) -> LabelSums:
+        """The class balance of the votes."""
+        grouping = self.grouping or assign_groups(self.votes, n_threads=self.n_threads)
+        return sum_labels(self.votes, estimate.parameters, self.prior, grouping, self.n_threads)
+
+    def counts(self, estimate: Estimate) -> ExpectedCounts:
+        """The sufficient statistics of the votes."""
+        return expected_counts(self.votes, estimate.parameters, self.prior, n_threads=self.n_threads)

@@ -2,13 +2,14 @@
 
 The E-step is exact (infer.engine). The M-step counts, with pseudo-votes that pull every table towards the start; a
 damped step still never lowers the penalised likelihood, because that is concave in each table. It stops when the gain
-per vote is negligible, long before tables that the votes do not support begin to drift.
+per vote is negligible, long before tables that the votes do not support begin to drift. Known tables stay as they
+are, and sources that share a table are counted together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,35 @@ class EM:
             )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ties:
+    """What the votes do not decide source by source.
+
+    Attributes
+    ----------
+    keys : name of the table of every source that shares one with others
+    known : sources whose tables are given
+    """
+
+    keys: Mapping[str, str] = field(default_factory=dict)
+    known: frozenset[str] = frozenset()
+
+    def pool(self, counts: ExpectedCounts) -> dict[str, Mapping[str, FloatArray]]:
+        """Counts by source, those of sources that share a table added up."""
+        sums: dict[object, FloatArray] = {}
+        for source, tables in counts.factors.items():
+            for name, table in tables.items():
+                key = (self.keys.get(source, source), name, table.shape)
+                sums[key] = sums[key] + table if key in sums else table
+        return {
+            source: {name: sums[self.keys.get(source, source), name, table.shape] for name, table in tables.items()}
+            for source, tables in counts.factors.items()
+        }
+
+
+FREE = Ties()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EMResult:
     """Where EM ended: parameters, prior, and the penalised log-likelihood before every step and at the end."""
@@ -73,6 +103,7 @@ def expectation_maximisation(
     prior: Prior,
     settings: EM,
     *,
+    ties: Ties = FREE,
     evidence: Int8Array | None = None,
     n_threads: int | None = None,
     progress: Callable[[int, float], None] | None = None,
@@ -91,35 +122,38 @@ def expectation_maximisation(
         if len(objective) > 1 and objective[-1] - objective[-2] < settings.tolerance * n_votes:
             return EMResult(parameters=parameters, prior=law, objective=tuple(objective), converged=True)
         if step < settings.max_iter:
-            parameters, law = _maximise(counts, parameters, law, start, prior, settings)
+            parameters = maximise(counts, parameters, start, settings, ties)
+            law = _maximise_prior(counts, law, prior, settings)
     return EMResult(parameters=parameters, prior=law, objective=tuple(objective), converged=False)
 
 
-def _maximise(
-    counts: ExpectedCounts, parameters: Parameters, law: Prior, start: Parameters, prior: Prior, settings: EM
-) -> tuple[Parameters, Prior]:
-    anchors = {factor.source: factor for factor in start.factors}
+def maximise(
+    counts: ExpectedCounts, parameters: Parameters, start: Parameters, settings: EM, ties: Ties = FREE
+) -> Parameters:
+    """The M-step: tables that explain the expected counts best, pulled towards those of `start`."""
+    anchors, pooled = {factor.source: factor for factor in start.factors}, ties.pool(counts)
     factors = tuple(
-        _update(factor, anchors[factor.source], counts.factors[factor.source], settings)
+        factor if factor.source in ties.known else _update(factor, anchors[factor.source], pooled, settings)
         for factor in parameters.factors
     )
-    if settings.learn_prior and isinstance(law, Markov) and isinstance(prior, Markov):
-        weight = settings.pseudo_votes
-        law = Markov(
-            initial=_blend(np.array(law.initial), counts.initial, np.array(prior.initial), weight, settings.damping),
-            transition=_blend(
-                np.array(law.transition), counts.transitions, np.array(prior.transition), weight, settings.damping
-            ),
-        )
-    return Parameters(n_classes=parameters.n_classes, factors=factors), law
+    return replace(parameters, factors=factors)
 
 
-def _update(factor: Factor, anchor: Factor, counts: Mapping[str, FloatArray], settings: EM) -> Factor:
+def _maximise_prior(counts: ExpectedCounts, law: Prior, prior: Prior, settings: EM) -> Prior:
+    if not (settings.learn_prior and isinstance(law, Markov) and isinstance(prior, Markov)):
+        return law
+    weight, damping = settings.pseudo_votes, settings.damping
+    return Markov(
+        initial=_blend(np.array(law.initial), counts.initial, np.array(prior.initial), weight, damping),
+        transition=_blend(np.array(law.transition), counts.transitions, np.array(prior.transition), weight, damping),
+    )
+
+
+def _update(factor: Factor, anchor: Factor, counts: Mapping[str, Mapping[str, FloatArray]], settings: EM) -> Factor:
     changes: dict[str, Any] = {}
-    for name in _TABLES:
+    for name, seen in counts[factor.source].items():
         table = getattr(factor, name, None)
-        if table is not None and name in counts:
-            seen = counts[name]
+        if table is not None and name in _TABLES:
             changes[name] = _blend(table, seen, getattr(anchor, name), settings.pseudo_votes, settings.damping)
     return replace(factor, **changes)
 

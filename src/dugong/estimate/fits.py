@@ -6,16 +6,17 @@ keeps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dugong.estimate.balance import LabelSums
+from dugong.estimate.balance import InMemory, Passes
 from dugong.estimate.count_errors import around, count_errors
 from dugong.estimate.design import Design
-from dugong.estimate.em import EM, expectation_maximisation
+from dugong.estimate.em import EM, Ties, expectation_maximisation
 from dugong.estimate.errors import StandardErrors
-from dugong.estimate.fitting import Fitted, fit_centred, fit_paper, refine
+from dugong.estimate.finish import inside, one_step
+from dugong.estimate.fitting import Fitted, balance_matters, fit_centred, fit_paper, refine
 from dugong.estimate.identify import identify
 from dugong.estimate.jackknife import jackknife
 from dugong.estimate.learned import Learned, Method, choose_part, learn
@@ -24,6 +25,8 @@ from dugong.estimate.result import Estimate
 from dugong.estimate.settings import Estimator, Paper
 from dugong.estimate.sgd import fit_sgd, sgd_errors
 from dugong.estimate.sgd_settings import SGD
+from dugong.estimate.slope_errors import table_errors
+from dugong.estimate.slopes import find_slopes
 from dugong.graph import SourceGraph
 from dugong.infer.engine import expected_counts
 from dugong.moments import Grouping, Moments, assign_groups
@@ -80,29 +83,35 @@ def fit_given(
     *,
     evidence: Int8Array | None = None,
     grouping: Grouping | None = None,
-    measure: Callable[[Estimate], LabelSums] | None = None,
+    passes: Passes | None = None,
 ) -> Fit:
-    """Closed forms, then EM where it is asked for or labels are known; without a grouping from moments alone."""
-    chosen, names = wishes.estimator, votes.class_names
-    identify(design, prior, moments.shapes, moments=moments, class_names=names).check()
-    fitted = _first(design, moments, votes, prior, wishes, grouping=grouping, measure=measure)
-    spread = sgd_errors if isinstance(chosen, SGD) else jackknife
+    """Closed forms, then EM where it is asked for or labels are known.
+
+    Without a grouping `votes` only says what is voted on: the fit is from moments, and from `passes` if there are any.
+    """
+    identify(design, prior, moments.shapes, moments=moments, class_names=votes.class_names).check()
+    if grouping is not None:
+        passes = InMemory(votes=votes, prior=prior, grouping=grouping, n_threads=wishes.n_threads)
+    fitted = _first(design, moments, votes, prior, wishes, passes)
+    spread = sgd_errors if isinstance(wishes.estimator, SGD) else jackknife
     errors = spread(design, moments, fitted, signs=wishes.signs, accuracies=wishes.accuracies)
-    if isinstance(chosen, EM) or evidence is not None:
-        settings = chosen if isinstance(chosen, EM) else EM(max_iter=_STEPS_WITH_GOLD)
-        fitted, prior = refine(fitted, votes, design, prior, settings, evidence=evidence, n_threads=wishes.n_threads)
-    return Fit(estimate=fitted.estimate, prior=prior, errors=errors)
+    estimate, pure = fitted.estimate, isinstance(wishes.estimator, Paper)
+    if not pure:
+        slopes = fitted.slopes or find_slopes(design, moments, fitted.laws, accuracies=wishes.accuracies)
+        estimate = inside(estimate, table_errors(design, moments, fitted.laws, slopes))
+    ties = Ties(keys={info.name: design.key(info.name) for info in design.sources}, known=frozenset(wishes.accuracies))
+    if isinstance(wishes.estimator, EM) or evidence is not None:
+        settings = wishes.estimator if isinstance(wishes.estimator, EM) else EM(max_iter=_STEPS_WITH_GOLD)
+        estimate, prior = refine(
+            estimate, votes, design, prior, settings, ties=ties, evidence=evidence, n_threads=wishes.n_threads
+        )
+    elif not pure and passes is not None and balance_matters(prior, moments):
+        estimate = one_step(estimate, passes.counts(estimate), design.graph.edges, ties)
+    return Fit(estimate=estimate, prior=prior, errors=errors)
 
 
 def _first(
-    design: Design,
-    moments: Moments,
-    votes: Votes,
-    prior: Prior,
-    wishes: Wishes,
-    *,
-    grouping: Grouping | None,
-    measure: Callable[[Estimate], LabelSums] | None,
+    design: Design, moments: Moments, votes: Votes, prior: Prior, wishes: Wishes, passes: Passes | None
 ) -> Fitted:
     """The estimate from moments."""
     common: dict[str, Any] = {
@@ -112,15 +121,9 @@ def _first(
     }
     if isinstance(wishes.estimator, Paper):
         return fit_paper(design, moments, prior, **common)
-    common |= {
-        "votes": None if grouping is None else votes,
-        "grouping": grouping,
-        "n_threads": wishes.n_threads,
-        "measure": measure,
-    }
     if isinstance(wishes.estimator, SGD):
-        return fit_sgd(design, moments, prior, wishes.estimator, **common)
-    return fit_centred(design, moments, prior, **common)
+        return fit_sgd(design, moments, prior, wishes.estimator, passes=passes, **common)
+    return fit_centred(design, moments, prior, passes=passes, **common)
 
 
 def fit_learned(

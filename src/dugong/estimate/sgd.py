@@ -10,7 +10,7 @@ abstains are no bias (docs/differences.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dugong.estimate.assemble import Assembly
-from dugong.estimate.balance import LabelSums, sum_labels
+from dugong.estimate.balance import InMemory, Passes
 from dugong.estimate.centred import estimate_centred
 from dugong.estimate.design import Design
 from dugong.estimate.fitting import Fitted, balance_matters
@@ -30,7 +30,7 @@ from dugong.estimate.sgd_tables import AccuracyTables
 from dugong.estimate.sgd_units import make_bank
 from dugong.exceptions import GraphError, MissingExtraError, TaskError
 from dugong.infer.parameters import Parameters
-from dugong.moments import Grouping, Moments, assign_groups
+from dugong.moments import Moments
 from dugong.priors import Prior
 from dugong.types import FloatArray
 from dugong.votes import Votes
@@ -46,37 +46,27 @@ def fit_sgd(
     prior: Prior,
     settings: SGD,
     *,
-    votes: Votes | None = None,
-    grouping: Grouping | None = None,
+    passes: Passes | None = None,
     signs: str = "group",
     accuracies: Mapping[str, FloatArray] | None = None,
     class_names: tuple[str, ...] | None = None,
-    n_threads: int | None = None,
-    measure: Callable[[Estimate], LabelSums] | None = None,
 ) -> Fitted:
     """Estimate with the prior's class balance; then, where that is uncertain, once more with the sample's own.
 
     Parameters
     ----------
-    votes : the votes behind the moments; without them, or `measure`, the balance stays the prior's
-    grouping, measure : as for `fit_centred`
+    passes : goes over the votes behind the moments again; without it the balance stays the prior's
     """
     laws = Laws(prior, moments.shapes, class_names)
+    votes = passes.votes if isinstance(passes, InMemory) else None
     first = estimate_sgd(design, moments, laws, settings, votes=votes, signs=signs, accuracies=accuracies)
-    if (votes is None and measure is None) or not balance_matters(prior, moments):
+    if passes is None or not balance_matters(prior, moments):
         return Fitted(estimate=first, laws=laws)
-    if votes is None:
-        assert measure is not None
-        sums = measure(first)
-    else:
-        sums = sum_labels(votes, first.parameters, prior, grouping or assign_groups(votes), n_threads)
+    sums = passes.balance(first)
     laws = laws.with_balance(sums.means())
     estimate = estimate_sgd(design, moments, laws, settings, votes=votes, signs=signs, accuracies=accuracies)
-    listed = ", ".join(f"{resolution.name} {mean:+.3f}" for resolution, mean in sums.means().items())
-    note = Note(kind="balance", text=f"class balance of this sample (mean of y by resolution): {listed}")
-    diagnostics = replace(estimate.diagnostics, notes=(*estimate.diagnostics.notes, note))
-    balances = sums.without_groups() if grouping is not None or votes is None else {}
-    return Fitted(estimate=replace(estimate, diagnostics=diagnostics), laws=laws, balances=balances)
+    diagnostics = replace(estimate.diagnostics, notes=(*estimate.diagnostics.notes, sums.note()))
+    return Fitted(estimate=replace(estimate, diagnostics=diagnostics), laws=laws, balances=sums.without_groups())
 
 
 def sgd_errors(

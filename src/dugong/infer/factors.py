@@ -216,9 +216,13 @@ def fold_counts(flat: FlatFactor, counts: FloatArray) -> dict[str, FloatArray]:
     Returns
     -------
     dict
-        "table" and, where the factor has one, "marginal"; "step" and "first" for a temporal factor.
+        "table" and, where the factor has one, "marginal"; "step" and "first" for a temporal factor. All in one layout,
+        so that sums over them have the same bits whether or not they have been in a file.
     """
-    factor = flat.factor
+    return {name: np.ascontiguousarray(table) for name, table in _folded(flat.factor, flat, counts).items()}
+
+
+def _folded(factor: Factor, flat: FlatFactor, counts: FloatArray) -> dict[str, FloatArray]:
     full = counts[voted(counts)]
     if isinstance(factor, Temporal):
         classes, columns = factor.first.shape

@@ -48,3 +48,14 @@ class ExpectedCounts:
     initial: FloatArray
     transitions: FloatArray
     log_likelihood: FloatArray
+
+    def __add__(self, other: ExpectedCounts) -> ExpectedCounts:
+        return ExpectedCounts(
+            factors={
+                source: {name: table + other.factors[source][name] for name, table in tables.items()}
+                for source, tables in self.factors.items()
+            },
+            initial=self.initial + other.initial,
+            transitions=self.transitions + other.transitions,
+            log_likelihood=self.log_likelihood + other.log_likelihood,
+        )

@@ -1,9 +1,10 @@
 """A label model from shards: sums where sums are enough, a bounded sample where they are not.
 
 In: a label model and a folder of votes. Out: the fitted model. With two classes, a given prior, given dependencies
-and a closed-form estimator, every shard is counted by itself and the moments add up; the class balance of the sample
-takes one more pass. Anything else (``"learn"``, EM, more classes) needs its votes in memory: it is learned on whole
-sequences that a hash of their ids chooses from all shards, and `diagnostics_` says so.
+and a closed-form estimator, every shard is counted by itself and the moments add up; where there is little data, the
+class balance of the sample and one exact E/M step take a pass each. Anything else (``"learn"``, EM, more classes) needs
+its votes in memory: it is learned on whole sequences that a hash of their ids chooses from all shards, and
+`diagnostics_` says so.
 """
 
 from __future__ import annotations
@@ -11,19 +12,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from os import PathLike
+from typing import Any
 
 from dugong.engines import Engine, Serial, reduce_sums
 from dugong.engines.reduce import FAN_IN
 from dugong.estimate.balance import LabelSums, sum_labels
 from dugong.estimate.result import Estimate, Note
 from dugong.exceptions import GraphError
+from dugong.infer.engine import expected_counts
 from dugong.infer.parameters import Parameters
+from dugong.infer.results import ExpectedCounts
 from dugong.model import LabelModel
 from dugong.moments import Moments, Plan, assign_groups, count, groups
 from dugong.places import Place, place_of
 from dugong.priors import Prior
 from dugong.shards.folder import Shard, VoteShards
-from dugong.shards.kept import BALANCE, MOMENTS, Form, SumT, drop_kept, kept
+from dugong.shards.kept import BALANCE, COUNTS, MOMENTS, Form, SumT, drop_kept, kept
 from dugong.shards.memory import check_memory, sample_within
 from dugong.shards.sampling import SAMPLE, read_sample
 from dugong.store import tree
@@ -59,26 +63,50 @@ class _SumLabels:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Expect:
+    """From a shard to its expected counts."""
+
+    parameters: Parameters
+    prior: Prior
+    n_threads: int | None
+
+    def __call__(self, shard: Shard) -> ExpectedCounts:
+        return expected_counts(shard.read(), self.parameters, self.prior, n_threads=self.n_threads)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Passes:
     """Passes over all shards; the same sums for any engine, to the last bit."""
 
     shards: VoteShards
     engine: Engine
-    folder: Place | None
-    progress: ShardProgress | None
+    prior: Prior | None = None
+    n_threads: int | None = None
+    folder: Place | None = None
+    progress: ShardProgress | None = None
 
     @property
     def n_elements(self) -> int:
         """Elements for the sizes of groups: rounded, so that a shard more does not change the groups of all others."""
         return groups.SAMPLE << max(0, (self.shards.n_elements // groups.SAMPLE).bit_length() - 1)
 
-    def count(self, plan: Plan) -> Moments:
+    def moments(self, plan: Plan) -> Moments:
         step = _Count(plan=plan, n_elements=self.n_elements)
         return self._sum(step, MOMENTS, {"plan": [asdict(row) for row in plan.rows]})
 
-    def balance(self, estimate: Estimate, prior: Prior, n_threads: int | None) -> LabelSums:
-        step = _SumLabels(parameters=estimate.parameters, prior=prior, n_elements=self.n_elements, n_threads=n_threads)
-        return self._sum(step, BALANCE, {"parameters": estimate.parameters.to_dict(), "prior": prior.to_dict()})
+    def balance(self, estimate: Estimate) -> LabelSums:
+        step = _SumLabels(n_elements=self.n_elements, **self._under(estimate))
+        return self._sum(step, BALANCE, self._belief(estimate))
+
+    def counts(self, estimate: Estimate) -> ExpectedCounts:
+        return self._sum(_Expect(**self._under(estimate)), COUNTS, self._belief(estimate))
+
+    def _under(self, estimate: Estimate) -> dict[str, Any]:
+        return {"parameters": estimate.parameters, "prior": self.prior, "n_threads": self.n_threads}
+
+    def _belief(self, estimate: Estimate) -> dict[str, object]:
+        assert self.prior is not None
+        return {"parameters": estimate.parameters.to_dict(), "prior": self.prior.to_dict()}
 
     def _sum(self, step: Callable[[Shard], SumT], form: Form[SumT], question: dict[str, object]) -> SumT:
         total, tell = len(self.shards), self.progress
@@ -93,7 +121,7 @@ class _Passes:
 
 def count_shards(shards: VoteShards, plan: Plan, engine: Engine | None = None) -> Moments:
     """The moments of all shards together; the same for any engine, to the last bit."""
-    return _Passes(shards=shards, engine=engine or Serial(), folder=None, progress=None).count(plan)
+    return _Passes(shards=shards, engine=engine or Serial()).moments(plan)
 
 
 def fit_shards(
@@ -137,13 +165,16 @@ def fit_shards(
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
         drop_kept(folder, shards.shards)
-    passes = _Passes(shards=shards, engine=engine or Serial(), folder=folder, progress=progress)
-
-    def measure(estimate: Estimate) -> LabelSums:
-        assert isinstance(model.prior, Prior)
-        return passes.balance(estimate, model.prior, model.n_threads)
-
-    return model.fit_moments(passes.count(model.plan(specimen)), specimen, measure)
+    assert isinstance(model.prior, Prior)
+    passes = _Passes(
+        shards=shards,
+        engine=engine or Serial(),
+        prior=model.prior,
+        n_threads=model.n_threads,
+        folder=folder,
+        progress=progress,
+    )
+    return model.fit_moments(passes.moments(model.plan(specimen)), specimen, passes)
 
 
 def _fit_sample(model: LabelModel, shards: VoteShards, n_elements: int) -> LabelModel:

@@ -18,11 +18,13 @@ from typing import Any, BinaryIO, Generic, Protocol, Self, TypeVar
 import numpy as np
 
 from dugong.estimate.balance import LabelSums
+from dugong.infer.results import ExpectedCounts
 from dugong.moments import Moments
 from dugong.places import Place
 from dugong.shards.folder import Shard
 from dugong.shards.stamps import State, digest_file, digest_of, read_state, settle, stamp_of, write_stamped
 from dugong.tasks import resolution_from_dict, resolution_to_dict
+from dugong.types import FloatArray
 
 _SUFFIX = ".npz"
 
@@ -86,7 +88,7 @@ def kept(
 
 def drop_kept(folder: Place, shards: tuple[Shard, ...]) -> None:
     """Remove sums of shards that are gone."""
-    wanted = {f"{shard.name}.{form.name}{_SUFFIX}" for shard in shards for form in (MOMENTS, BALANCE)}
+    wanted = {f"{shard.name}.{form.name}{_SUFFIX}" for shard in shards for form in (MOMENTS, BALANCE, COUNTS)}
     for file in folder.glob(f"*{_SUFFIX}"):
         if file.name not in wanted:
             stamp_of(file).unlink(missing_ok=True)
@@ -117,5 +119,23 @@ def _read_balance(path: Place) -> LabelSums:
         )
 
 
+def _write_counts(counts: ExpectedCounts, handle: BinaryIO) -> None:
+    names = [[source, name] for source, tables in counts.factors.items() for name in tables]
+    arrays = {f"table{place}": counts.factors[source][name] for place, (source, name) in enumerate(names)}
+    arrays |= {"initial": counts.initial, "transitions": counts.transitions, "log_likelihood": counts.log_likelihood}
+    header = np.frombuffer(json.dumps(names).encode(), dtype=np.uint8)
+    np.savez(handle, header=header, **arrays)  # type: ignore[arg-type]
+
+
+def _read_counts(path: Place) -> ExpectedCounts:
+    with path.open("rb") as handle, np.load(handle, allow_pickle=False) as stored:
+        factors: dict[str, dict[str, FloatArray]] = {}
+        for place, (source, name) in enumerate(json.loads(stored["header"].tobytes())):
+            factors.setdefault(source, {})[name] = stored[f"table{place}"]
+        rest = {name: stored[name] for name in ("initial", "transitions", "log_likelihood")}
+        return ExpectedCounts(factors=factors, **rest)
+
+
 MOMENTS = Form(name="moments", write=_write_moments, read=Moments.load)
 BALANCE = Form(name="balance", write=_write_balance, read=_read_balance)
+COUNTS = Form(name="counts", write=_write_counts, read=_read_counts)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
+from dugong.estimate.balance import InMemory
 from dugong.estimate.design import make_design
 from dugong.estimate.fitting import fit_centred
 from dugong.exceptions import GraphError, TaskError
@@ -180,7 +181,8 @@ def centred_fit(world: World) -> Fit:
     def fit(votes: Votes) -> Mapping[str, FloatArray]:
         design = make_design(votes.sources, SourceGraph.of(votes.source_names, world.dependencies))
         moments = count(votes, design.plan)
-        fitted = fit_centred(design, moments, world.prior, votes=votes, class_names=votes.class_names, n_threads=1)
+        passes = InMemory(votes=votes, prior=world.prior, n_threads=1)
+        fitted = fit_centred(design, moments, world.prior, passes=passes, class_names=votes.class_names)
         return fitted.estimate.raw
 
     return fit
