@@ -116,3 +116,8 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stderr
     assert "Exception ignored" not in done.stderr
+
+
+def test_the_package_runs_as_a_module() -> None:
+    done = subprocess.run([sys.executable, "-m", "dugong", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("dugong, version")

@@ -263,9 +263,10 @@ def test_fit_and_label_tell_how_far_they_are(
     labelled = cli("label", model, folder, "-o", tmp_path / "labels", "--log-json")
     events = [json.loads(line) for outcome in (fitted, labelled) for line in outcome.err.splitlines()]
     told = [(one["step"], one["done"], one["total"]) for one in events if one["event"] == "progress"]
-    assert told == [("moments", 3, 3), ("balance", 3, 3), ("label", 1, 3), ("label", 2, 3), ("label", 3, 3)]
+    sums = [(step, 3, 3) for step in ("moments", "balance", "counts")]
+    assert told == [*sums, ("label", 1, 3), ("label", 2, 3), ("label", 3, 3)]
     assert all(one["seconds_left"] == 0 for one in events if one.get("done") == one.get("total", -1))
-    assert len(list((tmp_path / "model.parts").glob("*.npz"))) == 6
+    assert len(list((tmp_path / "model.parts").glob("*.npz"))) == 9
     before = model.read_bytes()
     monkeypatch.setattr(watching, "_EVERY", 0.0)
     again = cli("fit", folder, "-o", model, *PRIOR)

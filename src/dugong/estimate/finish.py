@@ -27,13 +27,14 @@ from dugong.types import FloatArray
 # Standard errors below this are rounding: the entry is known.
 _KNOWN = 1e-10
 _REPORTED = 1e-6
+_FAR = -30.0  # standard errors from the edge at which it has no influence, and beyond which numbers overflow
 _STEP = EM(max_iter=1)
 
 
 def possible_mean(value: FloatArray, error: FloatArray) -> FloatArray:
     """Mean of a normal law around `value`, cut to [0, 1]; `value` itself where that is far inside."""
     low = np.minimum(value, 1 - value)  # by symmetry the nearer edge is at 0
-    near, far = -low / error, (1 - low) / error
+    near, far = np.maximum(-low / error, _FAR), (1 - low) / error
     rest = np.exp((near**2 - far**2) / 2)
     mass = (erfcx(near / np.sqrt(2)) - erfcx(far / np.sqrt(2)) * rest) / 2
     mean = low + error * (1 - rest) / (np.sqrt(2 * np.pi) * mass)

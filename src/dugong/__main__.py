@@ -1,0 +1,8 @@
+"""`python -m dugong` is the command `dugong`."""
+
+from __future__ import annotations
+
+from dugong.cli.app import main
+
+if __name__ == "__main__":
+    main()
