@@ -1,8 +1,9 @@
 """What the second stage of the SGD variant fits: joint tables of votes that depend on each other.
 
 A clique on one task, a source with itself in time, its first votes, a fine with a coarse source, a full table: all are
-a table ``phi(votes | labels)`` seen through proxies whose accuracies are known by now,
-``P(votes, votes of proxies) = sum over labels of P(labels) phi(votes | labels) P(votes of proxies | labels)``.
+a table ``phi(labels, votes)`` seen through proxies, whose accuracies are known by now: unbiased stand-ins y~ for the
+labels (METHOD 3.4). For every set V of the tasks
+``E[1[votes] * product of y~ over V] = sum over labels of phi(labels, votes) * product of y over V``.
 Consistency terms tie sums of phi to the accuracies of its members (the paper's "additional" constraints).
 """
 
@@ -17,16 +18,17 @@ import numpy as np
 from dugong.estimate.assemble import pattern_law
 from dugong.estimate.design import clique_rows, crossed_edges, crossed_rows, full_rows, temporal_rows
 from dugong.estimate.joints import need_rows
+from dugong.estimate.laws import Laws
+from dugong.estimate.proxies import combined
 from dugong.estimate.sgd_tables import AccuracyTables, JointKey
-from dugong.estimate.sgd_units import pair_law, standardise
 from dugong.moments import Moments, Row
+from dugong.tasks import Resolution, Window
 from dugong.tasks import Sequence as WholeSequence
-from dugong.tasks import Window
 from dugong.types import FloatArray
 
-# Share of the observed vote patterns in the start, so that no pattern that occurs begins at zero.
-_MIX = 0.05
+# Chances of votes below which a weight does not grow any more.
 _RAREST = 1e-3
+_SIGNS = np.array([-1.0, 1.0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -35,9 +37,9 @@ class Consistency:
 
     Attributes
     ----------
-    label_map : (k, n_labels) rows are mixtures of label patterns
+    label_map : (k, n_labels) which label patterns hold each label of the member
     vote_map : (n_votes, C) which vote patterns hold each vote of the member
-    target : (positions or 1, k, C) accuracies of the member
+    target : (positions or 1, k, C) P(label, vote) of the member
     weights : (positions or 1, k, C) of the squared residuals
     """
 
@@ -55,27 +57,32 @@ class JointUnits:
     ----------
     key : what the table is about
     rows : one per proxy (or pair of proxies)
-    chances : (positions, n_labels) law of the labels
-    proxies : (n_rows, positions, n_labels, n_proxy_votes) P(votes of the proxies | labels)
-    observed, weights : (n_rows, positions, n_votes, n_proxy_votes)
-    totals : (n_rows, positions)
-    start : (positions or 1, n_labels, n_votes) where the descent begins
+    scores : (n_rows, places, n_proxy_votes, n_sets) product of y~ over every set of tasks, by position
+    totals : (n_rows, places) vote patterns
+    observed : (n_rows, positions, n_votes, n_sets) mean of 1[votes] times that product
+    weights : like `observed`, of the squared residuals
+    start : (positions, n_labels, n_votes) where the descent begins
     consistency : tuple of Consistency
     """
 
     key: JointKey
     rows: tuple[Row, ...]
-    chances: FloatArray
-    proxies: FloatArray
+    scores: FloatArray
+    totals: FloatArray
     observed: FloatArray
     weights: FloatArray
-    totals: FloatArray
     start: FloatArray
     consistency: tuple[Consistency, ...] = ()
 
-    def counts(self, moments: Moments) -> FloatArray:
-        """The counts of these rows in other moments of the same plan, shaped as `observed`."""
-        return _counted(moments, self.rows, self.observed.shape)
+    @property
+    def signs(self) -> FloatArray:
+        """Product of y over every set of tasks, (n_labels, n_sets): a Walsh-Hadamard matrix."""
+        n_tasks = self.scores.shape[3].bit_length() - 1
+        return reduce(np.kron, [np.array([[1.0, -1.0], [1.0, 1.0]])] * n_tasks)
+
+    def recount(self, few: Moments, share: float) -> FloatArray:
+        """`observed` in moments of a share of the votes, scaled so that batches average out."""
+        return _observed(few, self.rows, self.scores, self.totals * share, self.observed.shape)
 
 
 def make_joints(tables: AccuracyTables) -> list[JointUnits]:
@@ -98,12 +105,12 @@ def _clique(tables: AccuracyTables, names: tuple[str, ...]) -> JointUnits:
     chances = tables.chances(design.info(names[0]).resolution, by_position=by_position)[:n_positions]
     apart = any(design.levels[name] == "task" for name in names)
     members = [tables.at(name, n_positions if apart else 1) for name in names]
-    label_law = chances if apart else chances.mean(axis=0, keepdims=True)
+    chances = chances if apart else tables.chances(design.info(names[0]).resolution)
     sizes = [table.shape[2] for table in members]
-    consistency = [_tie(member, np.eye(2), _holds(sizes, j), label_law) for j, member in enumerate(members)]
-    proxies = np.stack([tables.at(row.sources[-1], n_positions) for row in rows])
+    consistency = [_tie(member, np.eye(2), _holds(sizes, j), chances) for j, member in enumerate(members)]
+    seen = _through_all(tables, [row.sources[-1] for row in rows], n_positions)
     key, start = JointKey("clique", names), _on_one_task(members)
-    return _units(tables, key, rows, chances, proxies, start=start, consistency=consistency)
+    return _units(tables, key, rows, chances, seen, start=start, consistency=consistency)
 
 
 def _temporal(tables: AccuracyTables, name: str, lag: int) -> JointUnits:
@@ -111,17 +118,17 @@ def _temporal(tables: AccuracyTables, name: str, lag: int) -> JointUnits:
     need_rows(rows, tables.design, (name,))
     resolution = tables.design.info(name).resolution
     chances = pair_law(tables.laws, rows[0], resolution, resolution).reshape(1, 4)
-    proxies = np.stack([_on_tasks([tables.at(row.sources[2], 1)] * 2) for row in rows])
+    seen = _through_each([[tables.score(row.sources[2])] * 2 for row in rows])
     start = _on_tasks([tables.at(name, 1)] * 2)
-    return _units(tables, JointKey("temporal", (name,)), rows, chances, proxies, start=start)
+    return _units(tables, JointKey("temporal", (name,)), rows, chances, seen, start=start)
 
 
 def _first(tables: AccuracyTables, name: str, lag: int) -> JointUnits:
     """First votes: position 0 of rows that keep positions apart."""
     rows = [row for row in temporal_rows(tables.design, name, lag) if row.by_position]
     chances = tables.chances(tables.design.info(name).resolution, by_position=True)[:1]
-    proxies = np.stack([tables.at(row.sources[1], 1) for row in rows])
-    return _units(tables, JointKey("first", (name,)), rows, chances, proxies, start=tables.at(name, 1))
+    seen = _through_all(tables, [row.sources[1] for row in rows], 1)
+    return _units(tables, JointKey("first", (name,)), rows, chances, seen, start=tables.at(name, 1))
 
 
 def _crossed(tables: AccuracyTables, fine: str, coarse: str) -> JointUnits:
@@ -129,17 +136,16 @@ def _crossed(tables: AccuracyTables, fine: str, coarse: str) -> JointUnits:
     need_rows(rows, design, (fine, coarse))
     low, high = design.info(fine).resolution, design.info(coarse).resolution
     law = pair_law(tables.laws, rows[0], low, high)[0]
-    proxies = np.stack([_on_tasks([tables.at(row.sources[2], 1), tables.at(row.sources[3], 1)]) for row in rows])
+    seen = _through_each([[tables.score(row.sources[2]), tables.score(row.sources[3])] for row in rows])
     members = [tables.at(fine, 1), tables.at(coarse, 1)]
     sizes = [table.shape[2] for table in members]
     consistency = [_tie(members[1][:, [0, 1, 0, 1]], np.eye(4), _holds(sizes, 1), law.reshape(1, 4))]
     if isinstance(high, Window | WholeSequence):  # every fine task lies in a coarse one, so that nothing is left out
-        share = law / np.maximum(law.sum(axis=1, keepdims=True), 1e-300)
-        mixture = np.kron(np.eye(2), np.ones(2)) * share.reshape(4)
-        consistency.append(_tie(members[0], mixture, _holds(sizes, 0), law.sum(axis=1)[np.newaxis]))
+        over_coarse = np.repeat(np.eye(2), 2, axis=1)
+        consistency.append(_tie(members[0], over_coarse, _holds(sizes, 0), law.sum(axis=1)[np.newaxis]))
     key = JointKey("crossed", (fine, coarse))
     start = _on_tasks(members)
-    return _units(tables, key, rows, law.reshape(1, 4), proxies, start=start, consistency=consistency)
+    return _units(tables, key, rows, law.reshape(1, 4), seen, start=start, consistency=consistency)
 
 
 def _full(tables: AccuracyTables, name: str) -> JointUnits:
@@ -147,8 +153,8 @@ def _full(tables: AccuracyTables, name: str) -> JointUnits:
     need_rows(rows, tables.design, (name,))
     size = len(rows[0].slots) // 2
     law = pattern_law(tables, name, size).reshape(1, -1)  # type: ignore[arg-type]
-    proxies = np.stack([_on_tasks(list(tables.at(row.sources[size], size)[:, np.newaxis])) for row in rows])
-    return _units(tables, JointKey("full", (name,)), rows, law, proxies)
+    seen = _through_each([[tables.score(row.sources[size], place) for place in range(size)] for row in rows])
+    return _units(tables, JointKey("full", (name,)), rows, law, seen)
 
 
 def _units(
@@ -156,30 +162,65 @@ def _units(
     key: JointKey,
     rows: list[Row],
     chances: FloatArray,
-    proxies: FloatArray,
+    seen: tuple[FloatArray, FloatArray],
     *,
     start: FloatArray | None = None,
     consistency: Sequence[Consistency] = (),
 ) -> JointUnits:
-    n_rows, n_positions, n_labels, n_proxy_votes = proxies.shape
-    n_votes = tables.moments.table(rows[0]).reshape(-1).size // n_proxy_votes
-    if rows[0].by_position:
-        n_votes //= len(tables.moments.table(rows[0]))
-    counts = _counted(tables.moments, tuple(rows), (n_rows, n_positions, n_votes, n_proxy_votes))
-    observed, weights, totals = standardise(counts.reshape(-1, n_votes, n_proxy_votes))
+    scores, precision = seen
+    n_positions, n_labels = chances.shape  # fewer than places of scores where one table serves all of them
+    n_votes = int(np.prod(tables.moments.table(rows[0]).shape[int(rows[0].by_position) :])) // scores.shape[2]
+    counts = _counted(tables.moments, rows, (*scores.shape[:2], n_votes, scores.shape[2]))
     patterns = counts.sum(axis=(0, 1, 3)) / max(counts.sum(), 1e-300)
-    start = np.broadcast_to(patterns, (1, n_labels, n_votes)) if start is None else start
+    totals, shape = counts.sum(axis=(2, 3)), (len(rows), n_positions, n_votes, n_labels)
+    if n_positions < precision.shape[1]:
+        precision = precision.mean(axis=1, keepdims=True)
     return JointUnits(
         key=key,
         rows=tuple(rows),
-        chances=chances,
-        proxies=proxies,
-        observed=observed.reshape(counts.shape),
-        weights=weights.reshape(counts.shape),
-        totals=totals.reshape(counts.shape[:2]),
-        start=(1 - _MIX) * start + _MIX * patterns,
+        scores=scores,
+        totals=totals,
+        observed=_observed(tables.moments, rows, scores, totals, shape),
+        weights=precision[:, :, np.newaxis] / np.maximum(patterns, _RAREST)[:, np.newaxis],
+        start=chances[:, :, np.newaxis] * (patterns if start is None else start),
         consistency=tuple(consistency),
     )
+
+
+def _observed(
+    moments: Moments, rows: Sequence[Row], scores: FloatArray, totals: FloatArray, shape: tuple[int, ...]
+) -> FloatArray:
+    """Mean of 1[votes] times products of scores, in the shape of `JointUnits.observed`."""
+    sums = _counted(moments, rows, (*scores.shape[:2], shape[2], scores.shape[2])) @ scores
+    if shape[1] < sums.shape[1]:
+        sums, totals = sums.sum(axis=1, keepdims=True), totals.sum(axis=1, keepdims=True)
+    return np.asarray(sums / np.maximum(totals, 1e-300)[:, :, np.newaxis, np.newaxis])
+
+
+def _through_all(tables: AccuracyTables, proxies: Sequence[str], n_positions: int) -> tuple[FloatArray, FloatArray]:
+    """Scores and weights of proxies on one task; together they weigh as the best combination of all of them.
+
+    Returns
+    -------
+    scores (n_rows, positions, C, 2), precision (n_rows, positions, 2)
+    """
+    scores = np.ones((len(proxies), n_positions, len(tables.marginal(proxies[0])[0]), 2))
+    precision = np.ones((len(proxies), n_positions, 2))
+    for position in range(n_positions):
+        best, information = combined(tables, proxies, position)
+        for place, name in enumerate(proxies):
+            table = tables.at(name, n_positions)[position]
+            share = float((table[1] - table[0]) @ best[name]) / 2  # of the label that this proxy stands for
+            scores[place, position, :, 1] = best[name] / (share if share > 0 else 1.0)
+            precision[place, position, 1] = information * max(share, 0.0)
+    return scores, precision
+
+
+def _through_each(proxies: Sequence[Sequence[tuple[FloatArray, float]]]) -> tuple[FloatArray, FloatArray]:
+    """Scores and weights of one proxy per task in every row, (n_rows, 1, Q, n_sets) and (n_rows, 1, n_sets)."""
+    scores = [reduce(np.kron, [np.stack([np.ones_like(one), one], axis=1) for one, _ in row]) for row in proxies]
+    precision = [reduce(np.kron, [np.array([1.0, weight]) for _, weight in row]) for row in proxies]
+    return np.stack(scores)[:, np.newaxis], np.stack(precision)[:, np.newaxis]
 
 
 def _counted(moments: Moments, rows: Sequence[Row], shape: tuple[int, ...]) -> FloatArray:
@@ -218,8 +259,19 @@ def _holds(sizes: Sequence[int], member: int) -> FloatArray:
     return np.asarray(np.eye(sizes[member])[votes])
 
 
-def _tie(target: FloatArray, label_map: FloatArray, vote_map: FloatArray, label_law: FloatArray) -> Consistency:
-    """Accuracies of a member as a constraint, weighted as a chi-square over its votes given each label."""
-    rates = np.einsum("pk,pkc->pc", label_law, target)
-    weights = label_law[:, :, np.newaxis] / np.maximum(rates, _RAREST)[:, np.newaxis, :]
-    return Consistency(label_map=label_map, vote_map=vote_map, target=target, weights=weights)
+def _tie(accuracy: FloatArray, label_map: FloatArray, vote_map: FloatArray, label_law: FloatArray) -> Consistency:
+    """Accuracies of a member as a constraint, weighted as in a chi-square."""
+    rates = np.einsum("pk,pkc->pc", label_law, accuracy)
+    law = label_law[:, :, np.newaxis]
+    weights = 1 / np.maximum(law * rates[:, np.newaxis], _RAREST)
+    return Consistency(label_map=label_map, vote_map=vote_map, target=law * accuracy, weights=weights)
+
+
+def pair_law(laws: Laws, row: Row, first: Resolution, second: Resolution) -> FloatArray:
+    """Joint law of the labels of the first two slots of a row, (positions or 1, 2, 2), at the sample's balance."""
+    found = laws.pair(row, first, second)
+    left = (1 + found.first[:, np.newaxis] * _SIGNS) / 2
+    right = (1 + found.second[:, np.newaxis] * _SIGNS) / 2
+    law = left[:, :, np.newaxis] * right[:, np.newaxis, :]
+    law = np.maximum(law + found.covariance[:, np.newaxis, np.newaxis] * np.outer(_SIGNS, _SIGNS) / 4, 0.0)
+    return np.asarray(law / law.sum(axis=(1, 2), keepdims=True))

@@ -1,69 +1,73 @@
-"""The stages of the SGD variant: accuracies on the same task, across resolutions, across time; then correlations.
+"""The stages of the SGD variant: slopes on the same task, across resolutions, across time; then correlations.
 
 As in the closed form, what an earlier stage has settled is held in the later ones, because rows across resolutions and
-time lean on the prior. One sign per connected group of sources is free: a group that ended up worse than random on
-average is mirrored and descends again.
+time lean on the prior. One sign per connected group of slopes is free: a group that is worse than random on average is
+turned round, which leaves its loss as it was.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
-from dugong.estimate.design import settled_keys
-from dugong.estimate.sgd_accuracies import AccuracyProblem
+from dugong.estimate.design import Design, settled_keys
+from dugong.estimate.equations import N_INDICATORS, Unknowns, informative, marginal
+from dugong.estimate.laws import Laws
+from dugong.estimate.result import Note
 from dugong.estimate.sgd_correlations import CorrelationProblem
 from dugong.estimate.sgd_descent import Trace, descend
 from dugong.estimate.sgd_joints import make_joints
+from dugong.estimate.sgd_pairs import PairRows, make_pairs
 from dugong.estimate.sgd_settings import SGD
+from dugong.estimate.sgd_slopes import SlopeProblem, to_numpy
 from dugong.estimate.sgd_tables import AccuracyTables, SgdTables
-from dugong.estimate.sgd_units import Bank, PairUnits, make_pairs
-from dugong.moments import Row
+from dugong.estimate.slopes import Slopes
+from dugong.moments import Moments, Row
 from dugong.types import BoolArray, FloatArray
 from dugong.votes import Votes
 
-_LEAST = 1e-3
-_SIGNS = np.array([-1.0, 1.0])
+# A tilt of every source towards being right: enough to choose between the two mirror images.
+TILT = 0.2
+_DIRECTION = np.array([-1.0, 1.0])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Solved:
-    """Tables after some stages, the units that they explain, and how each descent went."""
-
-    tables: AccuracyTables
-    units: PairUnits
-    traces: dict[str, Trace]
-    open_tables: BoolArray
-
-
-def solve_accuracies(tables: AccuracyTables, settings: SGD, rng: np.random.Generator, votes: Votes | None) -> Solved:
-    """All accuracies, stage after stage; `tables.found` is replaced."""
-    design, bank = tables.design, tables.bank
-    found, known = np.where(bank.pinned[:, None, None], bank.known, bank.start()), bank.pinned.copy()
+def solve_slopes(
+    design: Design,
+    moments: Moments,
+    laws: Laws,
+    settings: SGD,
+    rng: np.random.Generator,
+    *,
+    votes: Votes | None,
+    signs: str,
+    accuracies: Mapping[str, FloatArray],
+) -> tuple[Slopes, dict[str, Trace]]:
+    """All slopes, stage after stage, and how each descent went."""
+    unknowns = Unknowns.of(design, moments)
+    varies = informative(design, moments, unknowns)
+    beta, pinned = _begin(design, moments, unknowns, accuracies)
+    known, rows, traces = pinned, list[Row](), dict[str, Trace]()
     stages = {"same task": design.same, "across resolutions": design.across, "across time": design.lagged}
-    traces: dict[str, Trace] = {}
-    rows: list[Row] = []
     for stage, extra in stages.items():
         rows += extra
-        units = make_pairs(design, tables.moments, tables.laws, bank, rows)
-        fresh = settled(units, known, bank.spoken.sum(axis=1) > 1) & ~known
+        pairs = make_pairs(design, moments, laws, unknowns, rows)
+        fresh = _settled(pairs, known) & varies & ~known
         if not fresh.any():
             continue
-        within, touched = known | fresh, fresh[units.left] | fresh[units.right]
-        chosen = units.only(within[units.left] & within[units.right] & touched)
-        problem = AccuracyProblem(bank, chosen, tables.moments, found, fresh, settings.device)
+        left, right, within = pairs.equations.left, pairs.equations.right, known | fresh
+        chosen = pairs.only(pairs.useful & within[left] & within[right] & (fresh[left] | fresh[right]))
+        problem = SlopeProblem(chosen, moments, beta, fresh, settings.device)
         traces[stage] = descend(problem, settings, rng, votes)
-        found = problem.tables().detach().cpu().numpy().astype(np.float64)
-        flipped = mirrored(bank, chosen, found, fresh, known)
-        if flipped is not None:
-            problem = AccuracyProblem(bank, chosen, tables.moments, flipped, fresh, settings.device)
-            traces[f"{stage}, mirrored"] = descend(problem, settings, rng, votes)
-            found = problem.tables().detach().cpu().numpy().astype(np.float64)
-        known = known | fresh
-    level = np.broadcast_to(bank.rates[:, np.newaxis], found.shape)
-    found = np.where(known[:, None, None], found, level)
-    return Solved(tables=with_accuracies(tables, found), units=units, traces=traces, open_tables=known & ~bank.pinned)
+        beta, known = _mirrored(chosen, to_numpy(problem.probabilities()), known), within
+    beta = np.where(known, beta, 0.0)
+    outcome = _describe_signs(unknowns, beta, f"rule {signs!r}{', with pinned accuracies' if pinned.any() else ''}")
+    beta, notes = (beta, []) if signs == "group" else _force_positive(unknowns, beta, pinned)
+    found = Slopes(unknowns=unknowns, beta=beta, equations=pairs.equations, origins=pairs.origins, signs=outcome)
+    return replace(found, notes=tuple(notes)), traces
 
 
 def solve_correlations(
@@ -75,87 +79,72 @@ def solve_correlations(
     if joints:
         problem = CorrelationProblem(joints, tables.moments, settings.consistency, settings.device)
         traces["correlations"] = descend(problem, settings, rng, votes)
-        found = [table.detach().cpu().numpy().astype(np.float64) for table in problem.tables()]
+        found = [to_numpy(table) for table in problem.parameters]
     return (
         SgdTables(
             design=tables.design,
             moments=tables.moments,
             laws=tables.laws,
-            bank=tables.bank,
-            found=tables.found,
+            slopes=tables.slopes,
             accuracies=tables.accuracies,
             joints={units.key: table for units, table in zip(joints, found, strict=True)},
-            label_laws={units.key: units.chances for units in joints},
             first_votes={u.key.names[0]: float(u.totals.max()) for u in joints if u.key.kind == "first"},
         ),
         traces,
     )
 
 
-def with_accuracies(tables: AccuracyTables, found: FloatArray) -> AccuracyTables:
-    """The same with other accuracies."""
-    return AccuracyTables(
-        design=tables.design,
-        moments=tables.moments,
-        laws=tables.laws,
-        bank=tables.bank,
-        found=found,
-        accuracies=tables.accuracies,
-    )
+def _begin(
+    design: Design, moments: Moments, unknowns: Unknowns, accuracies: Mapping[str, FloatArray]
+) -> tuple[FloatArray, BoolArray]:
+    """Slopes that are pinned by known tables, the others tilted a little towards sources that are right."""
+    beta, pinned = np.zeros(unknowns.size), np.zeros(unknowns.size, dtype=np.bool_)
+    for info in design.sources:
+        if design.levels[info.name] == "full":
+            continue
+        places = unknowns.of_key(design.key(info.name))
+        beta[places] = TILT / 2 * _DIRECTION * marginal(design, moments, info.name)[:, :N_INDICATORS]
+    for name, table in accuracies.items():
+        places, known = unknowns.of_key(design.key(name)), np.asarray(table)[..., :N_INDICATORS]
+        beta[places], pinned[places] = (known[..., 1, :] - known[..., 0, :]) / 2, True
+    return beta, pinned
 
 
-def settled(units: PairUnits, fixed: BoolArray, varies: BoolArray) -> BoolArray:
-    """Tables whose size the units determine: an odd cycle of pairs, or a path to something fixed."""
-    near: dict[str, set[str]] = {str(table): set() for table in range(len(fixed))}
-    useful = units.useful & varies[units.left] & varies[units.right]
-    for a, b in zip(units.left[useful], units.right[useful], strict=True):
+def _settled(pairs: PairRows, fixed: BoolArray) -> BoolArray:
+    """Slopes whose size the equations determine: an odd cycle of tables, or a path to something fixed."""
+    table = np.arange(len(fixed)) // N_INDICATORS
+    near: dict[str, set[str]] = {str(one): set() for one in table}
+    useful = pairs.equations.only(pairs.useful)
+    for a, b in {*zip(table[useful.left], table[useful.right], strict=True)}:
         near[str(a)].add(str(b))
         near[str(b)].add(str(a))
-    found = settled_keys(near, {str(table) for table in np.flatnonzero(fixed)})
-    return np.array([str(table) in found for table in range(len(fixed))], dtype=np.bool_) & varies
+    found = settled_keys(near, {str(one) for one in table[fixed]})
+    return np.array([str(one) in found for one in table], dtype=np.bool_)
 
 
-def slopes(found: FloatArray) -> FloatArray:
-    """Half the difference between the two rows of every table, (n_tables, C)."""
-    return np.asarray((found[:, 1] - found[:, 0]) / 2)
+def _mirrored(pairs: PairRows, beta: FloatArray, anchored: BoolArray) -> FloatArray:
+    """Slopes with every connected group turned round that is worse than random on average and touches nothing known."""
+    left, right = pairs.equations.left, pairs.equations.right
+    links = coo_array((np.ones(len(left)), (left, right)), shape=(len(beta), len(beta)))
+    n_groups, group = connected_components(links, directed=False)
+    direction = np.bincount(group, beta * np.resize(_DIRECTION, len(beta)), n_groups)
+    held = np.bincount(group, anchored, n_groups) > 0
+    return np.where(((direction < 0) & ~held)[group], -beta, beta)
 
 
-def reflected(bank: Bank, found: FloatArray) -> FloatArray:
-    """Every table with its slopes turned round: the same vote rates, the same covariances with other such tables."""
-    mean = bank.chances @ _SIGNS
-    shift = _SIGNS - mean[:, np.newaxis]
-    return np.asarray(bank.rates[:, np.newaxis] - slopes(found)[:, np.newaxis] * shift[:, :, np.newaxis])
+def _describe_signs(unknowns: Unknowns, beta: FloatArray, how: str) -> dict[str, str]:
+    sums = {key: float((beta[unknowns.of_key(key)] * _DIRECTION).sum()) for key in unknowns.first}
+    return {key: f"{'+' if direction >= 0 else '-'} ({how})" for key, direction in sums.items()}
 
 
-def mirrored(
-    bank: Bank, units: PairUnits, found: FloatArray, fresh: BoolArray, anchored: BoolArray
-) -> FloatArray | None:
-    """Tables with every group turned round that is worse than random on average; None if there is none."""
-    direction = slopes(found)[:, 1] - slopes(found)[:, 0]
-    turn = np.zeros(bank.size, dtype=np.bool_)
-    for group in _groups(units, fresh | anchored):
-        if not anchored[group].any() and direction[group].sum() < 0:
-            turn[group] = True
-    if not turn.any():
-        return None
-    valid = np.where(bank.spoken[:, np.newaxis], np.maximum(reflected(bank, found), _LEAST), 0.0)
-    return np.where(turn[:, None, None], valid / valid.sum(axis=2, keepdims=True), found)
-
-
-def _groups(units: PairUnits, members: BoolArray) -> list[list[int]]:
-    """Connected groups of tables."""
-    near: dict[int, set[int]] = {int(table): set() for table in np.flatnonzero(members)}
-    for a, b in zip(units.left[units.useful], units.right[units.useful], strict=True):
-        near[int(a)].add(int(b))
-        near[int(b)].add(int(a))
-    groups, seen = [], set()
-    for root in near:
-        if root not in seen:
-            group, queue = {root}, [root]
-            while queue:
-                fresh = near[queue.pop()] - group
-                group |= fresh
-                queue += fresh
-            seen |= group
-            groups.append(sorted(group))
-    return groups
+def _force_positive(unknowns: Unknowns, beta: FloatArray, pinned: BoolArray) -> tuple[FloatArray, list[Note]]:
+    """Turn single tables round that are worse than random."""
+    result, notes = beta.copy(), []
+    for key in unknowns.first:
+        places = unknowns.of_key(key)
+        wrong = ((beta[places] * _DIRECTION).sum(axis=1) < 0) & ~pinned[places[:, 0]]
+        if wrong.any():
+            result[places[wrong]] *= -1
+            text = f"the sign of {key!r} was flipped to positive"
+            notes.append(Note(kind="flip", where=key, size=float(wrong.sum()), text=text))
+    return result, notes
