@@ -22,8 +22,8 @@ from dugong.estimate.learned import Learned, Method, choose_part, learn
 from dugong.estimate.readout import read_accuracies, read_correlations
 from dugong.estimate.result import Estimate
 from dugong.estimate.settings import Estimator, Paper
-from dugong.estimate.sgd import fit_sgd, sgd_errors
-from dugong.estimate.sgd_settings import SGD
+from dugong.estimate.sgd.fit import fit_sgd, sgd_errors
+from dugong.estimate.sgd.settings import SGD
 from dugong.graph import SourceGraph
 from dugong.infer.engine import expected_counts
 from dugong.moments import Grouping, Moments, assign_groups

@@ -25,8 +25,8 @@ from dugong.estimate.fitting import Fitted, balance_matters
 from dugong.estimate.jackknife import StandardErrors, jackknife
 from dugong.estimate.laws import Laws
 from dugong.estimate.result import Diagnostics, Estimate, Note
-from dugong.estimate.sgd_settings import SGD
-from dugong.estimate.sgd_tables import AccuracyTables
+from dugong.estimate.sgd.settings import SGD
+from dugong.estimate.sgd.tables import AccuracyTables
 from dugong.estimate.slopes import Slopes
 from dugong.exceptions import GraphError, MissingExtraError, TaskError
 from dugong.infer.parameters import Parameters
@@ -36,7 +36,7 @@ from dugong.types import FloatArray
 from dugong.votes import Votes
 
 if TYPE_CHECKING:
-    from dugong.estimate.sgd_descent import Trace
+    from dugong.estimate.sgd.descent import Trace
 
 
 def fit_sgd(
@@ -117,7 +117,7 @@ def estimate_sgd(
     accuracies : known P(vote | label) by source, taken as they are
     """
     _check(design, moments, settings, votes, signs)
-    from dugong.estimate.sgd_stages import solve_correlations, solve_slopes
+    from dugong.estimate.sgd.stages import solve_correlations, solve_slopes
 
     known, rng = accuracies or {}, np.random.default_rng(settings.seed)
     slopes, traces = solve_slopes(design, moments, laws, settings, rng, votes=votes, signs=signs, accuracies=known)

@@ -18,13 +18,13 @@ from dugong.estimate.design import Design, settled_keys
 from dugong.estimate.equations import N_INDICATORS, Unknowns, informative, marginal
 from dugong.estimate.laws import Laws
 from dugong.estimate.result import Note
-from dugong.estimate.sgd_correlations import CorrelationProblem
-from dugong.estimate.sgd_descent import Trace, descend
-from dugong.estimate.sgd_joints import make_joints
-from dugong.estimate.sgd_pairs import PairRows, make_pairs
-from dugong.estimate.sgd_settings import SGD
-from dugong.estimate.sgd_slopes import SlopeProblem, to_numpy
-from dugong.estimate.sgd_tables import AccuracyTables, SgdTables
+from dugong.estimate.sgd.correlations import CorrelationProblem
+from dugong.estimate.sgd.descent import Trace, descend
+from dugong.estimate.sgd.joints import make_joints
+from dugong.estimate.sgd.pairs import PairRows, make_pairs
+from dugong.estimate.sgd.settings import SGD
+from dugong.estimate.sgd.slopes import SlopeProblem, to_numpy
+from dugong.estimate.sgd.tables import AccuracyTables, SgdTables
 from dugong.estimate.slopes import Slopes
 from dugong.moments import Moments, Row
 from dugong.types import BoolArray, FloatArray

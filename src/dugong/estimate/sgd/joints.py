@@ -20,7 +20,7 @@ from dugong.estimate.design import clique_rows, crossed_edges, crossed_rows, ful
 from dugong.estimate.joints import need_rows
 from dugong.estimate.laws import Laws
 from dugong.estimate.proxies import combined
-from dugong.estimate.sgd_tables import AccuracyTables, JointKey
+from dugong.estimate.sgd.tables import AccuracyTables, JointKey
 from dugong.moments import Moments, Row
 from dugong.tasks import Resolution, Window
 from dugong.tasks import Sequence as WholeSequence

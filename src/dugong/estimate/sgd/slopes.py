@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dugong.estimate.sgd_pairs import PairRows
+from dugong.estimate.sgd.pairs import PairRows
 from dugong.moments import Moments, Plan, Row, count
 from dugong.moments.groups import Grouping
 from dugong.types import AnyArray, BoolArray, FloatArray, IntArray

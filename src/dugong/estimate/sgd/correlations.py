@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dugong.estimate.sgd_joints import JointUnits
-from dugong.estimate.sgd_slopes import count_few, to_tensor
+from dugong.estimate.sgd.joints import JointUnits
+from dugong.estimate.sgd.slopes import count_few, to_tensor
 from dugong.moments import Moments
 from dugong.types import IntArray
 from dugong.votes import Votes
