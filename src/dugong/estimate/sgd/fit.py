@@ -1,7 +1,7 @@
 """The paper's SGD variant (section 3.1): accuracies and correlations as variables, constraints as l2 losses.
 
 In: moments, a prior, the design, `SGD` settings. Out: an `Estimate`, as from the closed forms. The constraints are the
-covariances of all rows of the plan, vote rates, contingency tables of dependent votes, and consistency between
+covariances of all rows of the plan, vote rates, moments of dependent votes with proxies, and consistency between
 correlations and accuracies; the start is a slight tilt towards sources that are right. Needs the extra `torch`.
 
 Differs from the paper: centred moments are matched instead of raw agreements, so that lopsided sources and abstains are
@@ -88,7 +88,7 @@ def sgd_errors(
 ) -> StandardErrors:
     """Standard errors of the closed form from the same moments, around the tables that the descent found.
 
-    Both solve the same equations with about the same weights; a descent for every group would cost minutes.
+    Both solve the same equations with the same weights; a descent for every group would cost minutes.
     """
     closed, slopes = estimate_centred(design, moments, fitted.laws, signs=signs, accuracies=accuracies)
     errors = jackknife(

@@ -100,12 +100,10 @@ def make_joints(tables: AccuracyTables) -> list[JointUnits]:
 def _clique(tables: AccuracyTables, names: tuple[str, ...]) -> JointUnits:
     design, rows = tables.design, clique_rows(tables.design, names)
     need_rows(rows, design, names)
-    by_position = rows[0].by_position
-    n_positions = len(tables.moments.table(rows[0])) if by_position else 1
-    chances = tables.chances(design.info(names[0]).resolution, by_position=by_position)[:n_positions]
-    apart = any(design.levels[name] == "task" for name in names)
+    n_positions = len(tables.moments.table(rows[0])) if rows[0].by_position else 1
+    apart = any(design.levels[name] == "task" for name in names)  # else one table, though proxies may be by position
     members = [tables.at(name, n_positions if apart else 1) for name in names]
-    chances = chances if apart else tables.chances(design.info(names[0]).resolution)
+    chances = tables.chances(design.info(names[0]).resolution, by_position=apart)[:n_positions]
     sizes = [table.shape[2] for table in members]
     consistency = [_tie(member, np.eye(2), _holds(sizes, j), chances) for j, member in enumerate(members)]
     seen = _through_all(tables, [row.sources[-1] for row in rows], n_positions)
