@@ -7,6 +7,6 @@ from __future__ import annotations
 
 from dugong.estimate.em import EM
 from dugong.estimate.settings import Centred, Paper
-from dugong.estimate.sgd_settings import SGD
+from dugong.estimate.sgd.settings import SGD
 
 __all__ = ["EM", "SGD", "Centred", "Paper"]

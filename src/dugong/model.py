@@ -22,7 +22,7 @@ from dugong.estimate.identify import identify
 from dugong.estimate.learned import Learned, Method
 from dugong.estimate.result import Correlations
 from dugong.estimate.settings import Paper, resolve_estimator
-from dugong.estimate.sgd_settings import SGD
+from dugong.estimate.sgd.settings import SGD
 from dugong.exceptions import GraphError, LabelError, NotFittedError
 from dugong.graph import Dependency, SourceGraph
 from dugong.infer import engine

@@ -23,8 +23,8 @@ from dugong.estimate.learned import Learned, Method, choose_part, learn
 from dugong.estimate.readout import read_accuracies, read_correlations
 from dugong.estimate.result import Estimate
 from dugong.estimate.settings import Estimator, Paper
-from dugong.estimate.sgd import fit_sgd, sgd_errors
-from dugong.estimate.sgd_settings import SGD
+from dugong.estimate.sgd.fit import fit_sgd, sgd_errors
+from dugong.estimate.sgd.settings import SGD
 from dugong.estimate.slope_errors import table_errors
 from dugong.estimate.slopes import find_slopes
 from dugong.graph import SourceGraph

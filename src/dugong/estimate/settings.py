@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dugong.estimate.em import EM
-from dugong.estimate.sgd_settings import SGD
+from dugong.estimate.sgd.settings import SGD
 from dugong.exceptions import GraphError
 
 

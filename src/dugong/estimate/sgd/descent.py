@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dugong.estimate.sgd_settings import SGD
+from dugong.estimate.sgd.settings import SGD
 from dugong.types import IntArray
 from dugong.votes import Votes
 

@@ -27,13 +27,14 @@ class SGD:
     patience : int
         Steps between two looks at the loss over all moments: for the schedule, the early stop and the report.
     tolerance : float
-        Stop when no probability moved by more than this between two looks (or the fit is exact for all purposes).
+        Stop when no parameter moved by more than this between two looks (or the fit is exact for all purposes).
     batches : {"moments", "votes"}
         What a step sees: `batch_size` of the stored moments (rows of the plan by position), or the moments of
         `batch_size` sequences, counted on the fly.
     batch_size : int
     consistency : float
-        Weight of the loss that ties the correlations to the accuracies, relative to that of the moments.
+        Weight of the loss that ties the correlations to the accuracies, relative to that of the moments. With 0 the
+        tables of pairs are those of the closed form, and may disagree a little with the tables of their members.
     device : str
         Where torch computes: "cpu", "cuda", "cuda:1", "mps".
     seed : int
@@ -47,7 +48,7 @@ class SGD:
     tolerance: float = 1e-6
     batches: Batches = "moments"
     batch_size: int = 512
-    consistency: float = 1.0
+    consistency: float = 0.1
     device: str = "cpu"
     seed: int = 0
 

@@ -1,11 +1,11 @@
 """The paper's SGD variant (section 3.1): accuracies and correlations as variables, constraints as l2 losses.
 
 In: moments, a prior, the design, `SGD` settings. Out: an `Estimate`, as from the closed forms. The constraints are the
-contingency tables of all rows of the plan, vote rates, and consistency between correlations and accuracies; the
-start is the observed vote rates with a slight tilt towards sources that are right. Needs the extra `torch`.
+covariances of all rows of the plan, vote rates, moments of dependent votes with proxies, and consistency between
+correlations and accuracies; the start is a slight tilt towards sources that are right. Needs the extra `torch`.
 
-Differs from the paper: whole contingency tables are matched instead of raw agreements, so that lopsided sources and
-abstains are no bias (docs/differences.md).
+Differs from the paper: centred moments are matched instead of raw agreements, so that lopsided sources and abstains are
+no bias (docs/differences.md).
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from dugong.estimate.fitting import Fitted, balance_matters
 from dugong.estimate.jackknife import StandardErrors, jackknife
 from dugong.estimate.laws import Laws
 from dugong.estimate.result import Diagnostics, Estimate, Note
-from dugong.estimate.sgd_settings import SGD
-from dugong.estimate.sgd_tables import AccuracyTables
-from dugong.estimate.sgd_units import make_bank
+from dugong.estimate.sgd.settings import SGD
+from dugong.estimate.sgd.tables import AccuracyTables
+from dugong.estimate.slopes import Slopes
 from dugong.exceptions import GraphError, MissingExtraError, TaskError
 from dugong.infer.parameters import Parameters
 from dugong.moments import Moments
@@ -36,8 +36,7 @@ from dugong.types import FloatArray
 from dugong.votes import Votes
 
 if TYPE_CHECKING:
-    from dugong.estimate.sgd_descent import Trace
-    from dugong.estimate.sgd_stages import Solved
+    from dugong.estimate.sgd.descent import Trace
 
 
 def fit_sgd(
@@ -79,7 +78,7 @@ def sgd_errors(
 ) -> StandardErrors:
     """Standard errors of the closed form from the same moments, around the tables that the descent found.
 
-    Both solve the same equations with about the same weights; a descent for every group would cost minutes.
+    Both solve the same equations with the same weights; a descent for every group would cost minutes.
     """
     closed, slopes = estimate_centred(design, moments, fitted.laws, signs=signs, accuracies=accuracies)
     errors = jackknife(
@@ -108,14 +107,12 @@ def estimate_sgd(
     accuracies : known P(vote | label) by source, taken as they are
     """
     _check(design, moments, settings, votes, signs)
-    from dugong.estimate.sgd_stages import solve_accuracies, solve_correlations
+    from dugong.estimate.sgd.stages import solve_correlations, solve_slopes
 
     known, rng = accuracies or {}, np.random.default_rng(settings.seed)
-    bank = make_bank(design, moments, laws, known)
-    begin = AccuracyTables(design=design, moments=moments, laws=laws, bank=bank, found=bank.start(), accuracies=known)
-    solved = solve_accuracies(begin, settings, rng, votes)
-    accurate, flips = (solved.tables, []) if signs == "group" else _force_positive(solved)
-    tables, traces = solve_correlations(accurate, settings, rng, votes)
+    slopes, traces = solve_slopes(design, moments, laws, settings, rng, votes=votes, signs=signs, accuracies=known)
+    accurate = AccuracyTables(design=design, moments=moments, laws=laws, slopes=slopes, accuracies=known)
+    tables, more = solve_correlations(accurate, settings, rng, votes)
     built = Assembly(tables)
     return Estimate(
         parameters=Parameters(n_classes=moments.n_classes, factors=tuple(built.factors)),
@@ -123,7 +120,7 @@ def estimate_sgd(
         correlations=built.correlations,
         raw=built.raw,
         raw_correlations=built.raw_correlations,
-        diagnostics=_diagnose(solved, {**solved.traces, **traces}, built, flips, settings, signs),
+        diagnostics=_diagnose(moments, slopes, built, traces | more, settings),
     )
 
 
@@ -150,32 +147,15 @@ def _check(design: Design, moments: Moments, settings: SGD, votes: Votes | None,
         raise GraphError(f'signs must be "group" or "positive"; found {signs!r}.')
 
 
-def _force_positive(solved: Solved) -> tuple[AccuracyTables, list[Note]]:
-    """Turn single tables round that are worse than random."""
-    from dugong.estimate.sgd_stages import reflected, slopes, with_accuracies
-
-    tables, bank = solved.tables, solved.tables.bank
-    beta = slopes(tables.found)
-    wrong = (beta[:, 1] < beta[:, 0]) & solved.open_tables
-    notes = []
-    for key in bank.unknowns.first:
-        flips = int(wrong[bank.places(key)].sum())
-        if flips:
-            text = f"the sign of {key!r} was flipped to positive"
-            notes.append(Note(kind="flip", where=key, size=float(flips), text=text))
-    found = np.where(wrong[:, None, None], reflected(bank, tables.found), tables.found)
-    return with_accuracies(tables, found), notes
-
-
 def _diagnose(
-    solved: Solved, traces: Mapping[str, Trace], built: Assembly, flips: list[Note], settings: SGD, signs: str
+    moments: Moments, slopes: Slopes, built: Assembly, traces: Mapping[str, Trace], settings: SGD
 ) -> Diagnostics:
-    residuals, support = _residuals(solved)
+    residuals, support = _residuals(moments, slopes)
     return Diagnostics(
-        notes=(*(_report(stage, trace) for stage, trace in traces.items()), *flips, *built.all_notes()),
+        notes=(*(_report(stage, trace) for stage, trace in traces.items()), *slopes.notes, *built.all_notes()),
         residuals=residuals,
         support=support,
-        signs=_signs(solved, signs),
+        signs=slopes.signs,
         projections=built.projections,
         learned={
             "sgd": {stage: trace.to_dict() for stage, trace in traces.items()},
@@ -191,30 +171,16 @@ def _report(stage: str, trace: Trace) -> Note:
     return Note(kind="sgd", where=stage, size=trace.losses[-1], text=f"{text} and {ending}")
 
 
-def _residuals(solved: Solved) -> tuple[dict[tuple[str, str], float], dict[tuple[str, str], int]]:
-    """The largest standardised residual of the contingency table of every pair, and its number of votes."""
-    units, found = solved.units, solved.tables.found
-    predicted = np.einsum("nab,naz,nbw->nzw", units.laws, found[units.left], found[units.right])
-    spread = np.sqrt(predicted * (1 - predicted) / np.maximum(units.totals, 1.0)[:, None, None])
-    standard = (units.observed - predicted) / np.where(spread > 0, spread, np.inf)
+def _residuals(moments: Moments, slopes: Slopes) -> tuple[dict[tuple[str, str], float], dict[tuple[str, str], int]]:
+    """The largest standardised residual of every pair of sources, and its number of votes."""
+    equations, beta = slopes.equations, slopes.beta
+    spread = np.sqrt(np.where(equations.variance > 0, equations.variance, np.inf))
+    standard = (equations.value - equations.scale * beta[equations.left] * beta[equations.right]) / spread
     residuals: dict[tuple[str, str], float] = {}
     support: dict[tuple[str, str], int] = {}
-    for pair, cells, total in zip(units.names(), standard.reshape(len(standard), -1), units.totals, strict=True):
-        value = float(cells[np.argmax(np.abs(cells))])
+    for row, value in zip(slopes.origins, standard, strict=True):
+        pair = (row.sources[0], row.sources[1])
         if abs(value) >= abs(residuals.get(pair, 0.0)):
-            residuals[pair] = value
-        support[pair] = support.get(pair, 0) + int(total)
+            residuals[pair] = float(value)
+        support[pair] = int(moments.table(row).sum()) if pair not in support else support[pair]
     return residuals, support
-
-
-def _signs(solved: Solved, rule: str) -> dict[str, str]:
-    from dugong.estimate.sgd_stages import slopes
-
-    bank, beta = solved.tables.bank, slopes(solved.tables.found)
-    pinned = ", with pinned accuracies" if bank.pinned.any() else ""
-    outcome = {}
-    for key in bank.unknowns.first:
-        own = beta[bank.places(key)]
-        direction = float((own[:, 1] - own[:, 0]).sum())
-        outcome[key] = f"{'+' if direction >= 0 else '-'} (rule {rule!r}{pinned})"
-    return outcome

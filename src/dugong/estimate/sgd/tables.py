@@ -1,23 +1,18 @@
 """The tables that the SGD variant ends with, in the form that all estimators hand to `Assembly`.
 
 `AccuracyTables` holds P(vote | label) of single sources after the first stage; `SgdTables` adds the joint tables of the
-second. They are valid by construction; only ``signs="positive"`` can push one outside.
+second. `Assembly` makes them valid, and records by how much they had to be moved.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import prod
 from typing import Literal
 
 import numpy as np
 
-from dugong.estimate.design import Design
-from dugong.estimate.laws import Laws
-from dugong.estimate.sgd_units import Bank
-from dugong.estimate.tables import project
-from dugong.moments import Moments, Row, Slot
+from dugong.estimate.proxies import Tables
 from dugong.tasks import Resolution
 from dugong.types import FloatArray
 
@@ -33,32 +28,13 @@ class JointKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class AccuracyTables:
-    """P(vote | label) of all sources but those with full tables; `found` is (n_tables, 2, C) as in the bank."""
-
-    design: Design
-    moments: Moments
-    laws: Laws
-    bank: Bank
-    found: FloatArray
-    accuracies: Mapping[str, FloatArray]
-
-    def raw(self, name: str) -> FloatArray:
-        """P(vote | label), (positions, 2, C)."""
-        if name in self.accuracies:
-            known = np.asarray(self.accuracies[name], dtype=np.float64)
-            return known if known.ndim == 3 else known[np.newaxis]
-        return np.asarray(self.found[self.bank.places(self.design.key(name)), :, : self.columns(name)])
+class AccuracyTables(Tables):
+    """P(vote | label) of all sources but those with full tables, from their slopes."""
 
     def at(self, name: str, n_positions: int) -> FloatArray:
-        """The valid table of a source at each of some positions, (n_positions, 2, C)."""
-        valid, _ = project(self.raw(name))
-        return np.asarray(valid[np.minimum(np.arange(n_positions), len(valid) - 1)])
-
-    def columns(self, name: str) -> int:
-        """Vote columns of a source."""
-        row = Row(slots=(Slot(name),), by_position=self.design.levels[name] == "task")
-        return int(self.moments.table(row).shape[-1])
+        """The table of a source at each of some positions, (n_positions, 2, C); it need not be valid."""
+        table = self.raw(name)
+        return np.asarray(table[np.minimum(np.arange(n_positions), len(table) - 1)])
 
     def chances(self, resolution: Resolution, *, by_position: bool = False) -> FloatArray:
         """P(label) of the tasks of a resolution, (positions or 1, 2)."""
@@ -72,13 +48,11 @@ class SgdTables(AccuracyTables):
 
     Attributes
     ----------
-    joints : P(votes | labels) by key, (positions, label patterns, vote patterns)
-    label_laws : P(labels) by key, (positions, label patterns)
+    joints : P(labels, votes) by key, (positions, label patterns, vote patterns)
     first_votes : number of first votes by temporal source
     """
 
     joints: Mapping[JointKey, FloatArray]
-    label_laws: Mapping[JointKey, FloatArray]
     first_votes: Mapping[str, float]
 
     def clique(self, names: tuple[str, ...]) -> FloatArray:
@@ -96,7 +70,9 @@ class SgdTables(AccuracyTables):
 
     def first(self, name: str) -> tuple[FloatArray, float]:
         """P(first vote | first label), and how many first votes there were."""
-        return self.joints[JointKey("first", (name,))][0], self.first_votes[name]
+        chance = self.chances(self.design.info(name).resolution, by_position=True)[0]
+        joint = self.joints[JointKey("first", (name,))][0]
+        return joint / np.maximum(chance, 1e-12)[:, np.newaxis], self.first_votes[name]
 
     def crossed(self, fine: str, coarse: str) -> FloatArray:
         """P(fine label, coarse label, fine vote, coarse vote)."""
@@ -109,11 +85,5 @@ class SgdTables(AccuracyTables):
 
     def _joint(self, key: JointKey, n_labels: int, names: tuple[str, ...]) -> FloatArray:
         """P(labels, votes) with one axis each: (positions, 2, ..., 2, C, ..., C)."""
-        table, law = self.joints[key], self.label_laws[key]
-        if len(law) != len(table):
-            law = law.mean(axis=0, keepdims=True)
-        joint = table * law[:, :, np.newaxis]
-        joint = joint / joint.sum(axis=(1, 2), keepdims=True)
-        columns = [self.columns(name) for name in names]
-        assert joint.shape[1:] == (2**n_labels, prod(columns))
-        return np.reshape(joint, (len(joint), *(2,) * n_labels, *columns))
+        columns = [self.marginal(name).shape[1] for name in names]
+        return np.reshape(self.joints[key], (-1, *(2,) * n_labels, *columns))
