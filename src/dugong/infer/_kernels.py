@@ -77,7 +77,7 @@ def scale(v: float, x: int, reference: int) -> float:
 @inner
 def put(values: FloatArray, exponents: IntArray, i: int, v: float, x: int) -> None:
     """Store (v, x), brought near one."""
-    if v < _LOW:
+    if 0.0 < v < _LOW:
         v *= _UP
         x -= 1
     elif v > _HIGH:
@@ -105,18 +105,23 @@ def add(values: FloatArray, exponents: IntArray, i: int, v: float, x: int) -> No
 
 
 @inner
-def top_of(values: FloatArray, exponents: IntArray, at: int, size: int) -> tuple[int, bool]:
-    """Largest exponent of the entries that are not zero, and whether it is that of all of them."""
-    top, even, seen = 0, True, False
+def top_of(values: FloatArray, exponents: IntArray, at: int, size: int) -> int:
+    """Largest exponent of the entries that are not zero; that of the first one if all are."""
+    top: int = exponents[at]
+    seen = values[at] != 0.0
     for i in range(at, at + size):
-        if values[i] != 0.0:
-            x = exponents[i]
-            if seen and x != top:
-                even = False
-            if not seen or x > top:
-                top = x
-            seen = True
-    return top, even
+        if values[i] != 0.0 and (exponents[i] > top or not seen):
+            top, seen = exponents[i], True
+    return top
+
+
+@inner
+def are_even(exponents: IntArray, at: int, size: int) -> bool:
+    """Whether all entries have the same exponent."""
+    differences = 0
+    for i in range(at, at + size):
+        differences |= exponents[i] ^ exponents[at]
+    return differences == 0
 
 
 # --- steps of the chain ----------------------------------------------------------------------------------------
@@ -134,21 +139,21 @@ def push(
     width: int,
 ) -> None:
     """From the `size` states stored at `at` to the `width` states stored at `to`."""
-    top, even = top_of(values, exponents, at, size)
+    even = are_even(exponents, at, size)
     for j in range(to, to + width):
         values[j] = 0.0
     for i in range(size):
         v, x = values[at + i], exponents[at + i]
-        if v == 0.0:
-            continue
-        for p in range(pointers[step + i], pointers[step + i + 1]):
-            if even:
+        if even:
+            for p in range(pointers[step + i], pointers[step + i + 1]):
                 values[to + targets[p]] += v * weights[p]
-            else:
+        elif v != 0.0:
+            for p in range(pointers[step + i], pointers[step + i + 1]):
                 add(values, exponents, to + targets[p], v * weights[p], x)
     if even:
+        x = exponents[at]
         for j in range(to, to + width):
-            put(values, exponents, j, values[j], top)
+            put(values, exponents, j, values[j], x)
 
 
 @inner
@@ -165,36 +170,18 @@ def pull(
     width: int,
 ) -> None:
     """Backwards, from the `size` states after a step, stored at `at`, to the `width` states before it."""
-    top, even = top_of(values, exponents, at, size)
+    even, x = are_even(exponents, at, size), exponents[at]
     for i in range(width):
         total = 0.0
         if even:
             for p in range(pointers[step + i], pointers[step + i + 1]):
                 total += values[at + targets[p]] * weights[p]
-        put(values, exponents, to + i, total, top)
+        put(values, exponents, to + i, total, x)
         if not even:
             for p in range(pointers[step + i], pointers[step + i + 1]):
                 j = at + targets[p]
                 if values[j] != 0.0:
                     add(values, exponents, to + i, values[j] * weights[p], exponents[j])
-
-
-@inner
-def weigh(
-    code: int,
-    task: int,
-    codes: IntArray,
-    likelihood: FloatArray,
-    power: IntArray,
-    values: FloatArray,
-    exponents: IntArray,
-    at: int,
-    size: int,
-) -> None:
-    """Multiply the states stored at `at` by what the votes on a task say about their codes."""
-    for i in range(size):
-        d = task + codes[code + i]
-        put(values, exponents, at + i, values[at + i] * likelihood[d], exponents[at + i] + power[d])
 
 
 @inner
@@ -219,8 +206,11 @@ def forward(
         to, width = at + size, path[e, SIZE]
         push(pointers, targets, weights, path[e, STEP], values, exponents, at, size, to, width)
         for k in range(path[e, WEIGHINGS], path[e + 1, WEIGHINGS]):
+            code = weighings[k, CODES]
             task = sequences[s, TASKS + weighings[k, CHANNEL]] + weighings[k, TASK]
-            weigh(weighings[k, CODES], task, codes, likelihood, power, values, exponents, to, width)
+            for i in range(width):
+                d, v, x = task + codes[code + i], values[to + i], exponents[to + i]
+                put(values, exponents, to + i, v * likelihood[d], x + power[d])
         at, size = to, width
     return at
 
@@ -258,13 +248,14 @@ def smooth(
             sequences, s, path, weighings, codes, pointers, targets, weights, likelihood, power, values, exponents
         )
         size = path[first + length - 1, SIZE]
-        top, _ = top_of(values, exponents, at, size)
+        top = top_of(values, exponents, at, size)
         total = 0.0
         for i in range(at, at + size):
             total += scale(values[i], exponents[i], top)
         if not total > 0.0:
             return s
         logs[s] = np.log(total) + top * 512.0 * _LN2
+        # P(votes from here on | state), of one element at a time, is at the end of the scratch arrays.
         after, before = len(values) - 2 * widest, len(values) - widest
         for i in range(after, after + size):
             values[i] = 1.0
@@ -272,7 +263,7 @@ def smooth(
         for e in range(first + length - 1, first - 1, -1):
             size = path[e, SIZE]
             total = 0.0
-            for i in range(size):
+            for i in range(size):  # the posterior takes the place of the forward values
                 x = exponents[at + i] + exponents[after + i]
                 values[at + i] = scale(values[at + i] * values[after + i], x, top)
                 total += values[at + i]
@@ -282,8 +273,9 @@ def smooth(
                 code = weighings[k, CODES]
                 task = sequences[s, TASKS + weighings[k, CHANNEL]] + weighings[k, TASK]
                 for i in range(size):
-                    mass[task + codes[code + i]] += values[at + i]
-                weigh(code, task, codes, likelihood, power, values, exponents, after, size)
+                    d, v, x = task + codes[code + i], values[after + i], exponents[after + i]
+                    mass[d] += values[at + i]
+                    put(values, exponents, after + i, v * likelihood[d], x + power[d])
             if e > first:
                 step, width = path[e, STEP], path[e - 1, SIZE]
                 at -= width
@@ -407,7 +399,7 @@ def weight_of(pointers: IntArray, targets: IntArray, weights: FloatArray, origin
 @inner
 def pick(values: FloatArray, exponents: IntArray, at: int, size: int, uniform: float) -> int:
     """A state drawn in proportion to its weight; -1 if all are zero."""
-    top, _ = top_of(values, exponents, at, size)
+    top = top_of(values, exponents, at, size)
     left = 0.0
     for i in range(at, at + size):
         left += scale(values[i], exponents[i], top)
