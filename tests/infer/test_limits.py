@@ -69,6 +69,35 @@ def test_one_label_per_sequence_sums_all_evidence(rng) -> None:
     np.testing.assert_allclose(found, np.tile([0.9999, 0.0001], (2 * n + 1, 1)), rtol=0, atol=1e-8)
 
 
+def test_evidence_that_was_lost_comes_back_at_every_resolution() -> None:
+    """As above through the chain over products, whose states then differ by far more than a float can hold."""
+    n = 20_000
+    whole = Sequence(link="any")
+    votes = Votes(
+        sources=(SourceInfo(name="a"), SourceInfo(name="s", resolution=whole)),
+        columns=(np.concatenate([np.ones(n), -np.ones(n + 1)]).astype(np.int8), np.array([1], dtype=np.int8)),
+        lengths=np.array([2 * n + 1]),
+    )
+    tables = {"a": SHARP, "s": PLAIN}
+    parameters = Parameters(
+        n_classes=2,
+        factors=tuple(
+            Conditional(source=info.name, resolution=info.resolution, table=tables[info.name]) for info in votes.sources
+        ),
+    )
+    odds = 9999 * PLAIN[0, 1] / PLAIN[1, 1]
+    negative = odds / (1 + odds)
+    found = engine.posterior(votes, parameters, STAY)
+    np.testing.assert_allclose(found["element"][:, 0], negative, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(found["sequence"], [[negative, 1 - negative]], rtol=0, atol=1e-8)
+    counts = engine.expected_counts(votes, parameters, STAY)
+    np.testing.assert_allclose(counts.transitions, 2 * n * np.diag([negative, 1 - negative]), rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(counts.initial, [negative, 1 - negative], rtol=0, atol=1e-8)
+    assert (engine.decode(votes, parameters, STAY) == -1).all()
+    draws = engine.sample(votes, parameters, STAY, np.random.default_rng(0), 3)
+    assert (draws == draws[:, :1]).all()
+
+
 def test_a_hundred_thousand_sequences_of_mixed_lengths(rng) -> None:
     lengths = rng.integers(1, 501, size=100_000)
     votes = make_votes(rng, {"a": Element()}, lengths)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Literal, Self
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from dugong.baselines.elements import (
     accuracy_on,
@@ -170,6 +169,9 @@ def _random_start(forced: Votes, rng: np.random.Generator) -> tuple[Parameters, 
 
 def named_states(tables: dict[str, FloatArray], prior: Markov) -> tuple[dict[str, FloatArray], Markov]:
     """Put the states in the order of the classes: the order in which the sources agree with them most."""
+    # Imported here: loading it takes longer than everything else that a majority vote, in the same folder, needs.
+    from scipy.optimize import linear_sum_assignment
+
     n_classes = prior.n_classes
     agreement = np.sum([table[:, :n_classes] for table in tables.values()], axis=0)
     states = linear_sum_assignment(agreement.T, maximize=True)[1]

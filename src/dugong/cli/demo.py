@@ -85,7 +85,7 @@ def fit(votes: Votes, prior: Prior, clock: Clock) -> LabelModel:
     from dugong.model import LabelModel
     from dugong.worlds.tvnews_sources import SOURCES
 
-    say("fitting ...            (the first run compiles for half a minute; later ones do not)")
+    say("fitting ...            (the first run compiles for some seconds; later ones do not)")
     model = LabelModel(prior=prior, dependencies=declared(SOURCES)).fit(votes)
     clock.done("fit", f"prior {prior!r}")
     return model

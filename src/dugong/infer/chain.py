@@ -14,9 +14,9 @@ import numpy as np
 from dugong.infer import _kernels as kernels
 from dugong.infer.blocks import Progress, Sums, block_bounds, on_threads, report_impossible
 from dugong.infer.lookups import split_cells
-from dugong.infer.machine import Chained, make_block, make_path, prepare
+from dugong.infer.prepare import Block, Chained, cut, prepare
 from dugong.tasks import Element, Resolution
-from dugong.types import FloatArray, Int8Array
+from dugong.types import AnyArray, FloatArray, Int8Array
 
 __all__ = ["Chained", "decode", "draw", "prepare", "smooth", "table_counts"]
 
@@ -32,17 +32,10 @@ def smooth(
     """Marginals of the wanted resolutions, log-likelihoods and, when counting, expected counts."""
     shapes = {r: (chained.layouts[chained.resolutions.index(r)].n_tasks, n_labels(chained, r)) for r in wanted}
     marginals = {resolution: np.empty(shape) for resolution, shape in shapes.items()}
-    log_likelihood = np.zeros(chained.votes.n_sequences)
-    n_classes = chained.n_classes
-    total = Sums(
-        cells=np.zeros(len(chained.laws.table) if counting else 0),
-        initial=np.zeros(n_classes),
-        transitions=np.zeros((n_classes, n_classes)),
-        log_likelihood=log_likelihood,
-    )
-    work = partial(_smooth_block, chained, marginals, log_likelihood, len(total.cells))
-    bounds = block_bounds(chained.votes.lengths)
-    for part in on_threads(work, bounds, n_threads, progress):
+    total = _no_sums(chained, counting=counting)
+    total.log_likelihood = np.zeros(chained.votes.n_sequences)
+    work = partial(_smooth_block, chained, marginals, total.log_likelihood, counting)
+    for part in on_threads(work, block_bounds(chained.votes.lengths), n_threads, progress):
         total.cells += part.cells
         total.initial += part.initial
         total.transitions += part.transitions
@@ -54,54 +47,75 @@ def n_labels(chained: Chained, resolution: Resolution) -> int:
     return chained.n_classes if isinstance(resolution, Element) else 2
 
 
+def _no_sums(chained: Chained, *, counting: bool) -> Sums:
+    n_classes = chained.n_classes
+    return Sums(
+        cells=np.zeros(sum(lookup.table.size for lookup in chained.lookups) if counting else 0),
+        initial=np.zeros(n_classes),
+        transitions=np.zeros((n_classes, n_classes)),
+    )
+
+
 def _smooth_block(
     chained: Chained,
     marginals: dict[Resolution, FloatArray],
     log_likelihood: FloatArray,
-    n_cells: int,
+    counting: bool,  # noqa: FBT001  (bound by `smooth`)
     bounds: tuple[int, int],
 ) -> Sums:
     begin, end = bounds
-    block = _vote_block(chained, begin, end)
-    parts = [_part(chained, marginals, place, begin, end) for place in range(len(chained.resolutions))]
-    sizes = np.array([0 if part is None else part.size for part in parts])
-    out_first = np.cumsum(sizes) - sizes
-    out_first[[part is None for part in parts]] = -1
-    out = np.empty(sum(part.size for part in parts if part is not None))
-    n_classes = chained.n_classes
-    sums = Sums(cells=np.zeros(n_cells), initial=np.zeros(n_classes), transitions=np.zeros((n_classes, n_classes)))
+    block, machine = cut(chained, begin, end), chained.machine
+    mass, sums = np.zeros(len(block.emissions.values)), _no_sums(chained, counting=counting)
     failed = kernels.smooth(
-        chained.machine,
-        chained.laws,
-        block,
-        make_path(block),
-        out,
-        out_first,
+        *_tables(chained, block),
+        machine.weights,
+        block.emissions.values,
+        block.emissions.powers,
+        *_scratch(block),
+        block.paths.widest,
+        mass,
         log_likelihood[begin:end],
-        sums.cells,
-        sums.initial,
-        sums.transitions,
+        machine.pairs if counting else machine.pairs[:0],
+        sums.transitions.reshape(-1),
     )
-    if failed >= 0:
-        report_impossible(chained.votes, begin + failed)
-    for part, first in zip(parts, out_first, strict=True):
-        if part is not None:
-            part[...] = out[first : first + part.size].reshape(part.shape)
+    _check(chained, begin, failed)
+    parts = chained.codes.pieces(mass, block.layouts)
+    for resolution, found in marginals.items():
+        place = chained.resolutions.index(resolution)
+        found[block.rows[place]] = parts[chained.codes.places.index(place)]
+    if counting:
+        _count(chained, block, parts, sums)
     return sums
 
 
-def _part(
-    chained: Chained, marginals: dict[Resolution, FloatArray], place: int, begin: int, end: int
-) -> FloatArray | None:
-    resolution = chained.resolutions[place]
-    if resolution not in marginals:
-        return None
-    offsets = chained.layouts[place].offsets
-    return marginals[resolution][offsets[begin] : offsets[end]]
+def _count(chained: Chained, block: Block, parts: list[FloatArray], sums: Sums) -> None:
+    """Sum the posterior of codes by the cells that the votes pointed at, and that of the first labels."""
+    firsts = block.layouts[0].offsets[:-1][block.layouts[0].lengths > 0]
+    sums.initial += parts[0][firsts].sum(axis=0)
+    cells = []
+    for lookup, rows in zip(chained.lookups, block.emissions.rows, strict=True):
+        part = parts[chained.codes.channels.index(lookup.channel)]
+        columns = [np.bincount(rows, weights=column, minlength=len(lookup.rows)) for column in part.T]
+        cells.append(np.column_stack(columns).reshape(-1))
+    sums.cells[:] = np.concatenate([sums.cells[:0], *cells])
 
 
-def _vote_block(chained: Chained, begin: int, end: int) -> kernels.Block:
-    return make_block(chained.layouts, chained.slots, chained.votes, begin, end)
+def _tables(chained: Chained, block: Block) -> tuple[AnyArray, ...]:
+    """What every kernel reads first: the paths of a block, what channels see, the edges."""
+    paths, machine = block.paths, chained.machine
+    codes = machine.codes.reshape(-1)
+    return paths.sequences, paths.rows, paths.weighings, codes, machine.pointers, machine.targets
+
+
+def _scratch(block: Block) -> tuple[AnyArray, AnyArray]:
+    """Room for one value and one integer per state of a path, of layer 0, and of two more elements."""
+    size = 1 + block.paths.n_states + 2 * block.paths.widest
+    return np.empty(size), np.empty(size, dtype=np.int64)
+
+
+def _check(chained: Chained, begin: int, failed: int) -> None:
+    if failed >= 0:
+        report_impossible(chained.votes, begin + failed)
 
 
 def table_counts(chained: Chained, sums: Sums) -> list[FloatArray]:
@@ -112,15 +126,13 @@ def table_counts(chained: Chained, sums: Sums) -> list[FloatArray]:
 def decode(chained: Chained, n_threads: int | None = None) -> Int8Array:
     """Class indices of the most likely joint labels, flat over elements."""
     labels = np.zeros(chained.votes.n_elements, dtype=np.int8)
-    offsets = chained.layouts[0].offsets
+    log_weights = np.log(chained.machine.weights)
 
     def work(bounds: tuple[int, int]) -> None:
-        begin, end = bounds
-        block = _vote_block(chained, begin, end)
-        part = labels[offsets[begin] : offsets[end]]
-        failed = kernels.decode(chained.machine, chained.laws, block, make_path(block), part)
-        if failed >= 0:
-            report_impossible(chained.votes, begin + failed)
+        block = cut(chained, *bounds)
+        logs, part = block.emissions.logs(), labels[block.rows[0]]
+        failed = kernels.find_best(*_tables(chained, block), log_weights, logs, *_scratch(block), part)
+        _check(chained, bounds[0], failed)
 
     for _ in on_threads(work, block_bounds(chained.votes.lengths), n_threads):
         pass
@@ -130,19 +142,18 @@ def decode(chained: Chained, n_threads: int | None = None) -> Int8Array:
 def draw(chained: Chained, rng: np.random.Generator, n_draws: int, n_threads: int | None = None) -> Int8Array:
     """Class indices of labels drawn from the posterior, shape (n_draws, n_elements)."""
     labels = np.zeros((n_draws, chained.votes.n_elements), dtype=np.int8)
-    offsets = chained.layouts[0].offsets
     bounds = block_bounds(chained.votes.lengths)
     generators = dict(zip(bounds, rng.spawn(len(bounds)), strict=True))
 
     def work(bound: tuple[int, int]) -> None:
-        begin, end = bound
-        block = _vote_block(chained, begin, end)
-        uniforms = generators[bound].random((n_draws, int(offsets[end] - offsets[begin])))
-        drawn = np.zeros(uniforms.shape, dtype=np.int8)
-        failed = kernels.draw(chained.machine, chained.laws, block, make_path(block), uniforms, drawn)
-        if failed >= 0:
-            report_impossible(chained.votes, begin + failed)
-        labels[:, offsets[begin] : offsets[end]] = drawn
+        block, weights = cut(chained, *bound), chained.machine.weights
+        uniforms = generators[bound].random((n_draws, block.layouts[0].n_tasks))
+        drawn, emissions = np.zeros(uniforms.shape, dtype=np.int8), block.emissions
+        likelihood = emissions.values, emissions.powers
+        scratch = *_scratch(block), block.paths.widest
+        failed = kernels.draw(*_tables(chained, block), weights, *likelihood, *scratch, uniforms, drawn)
+        _check(chained, bound[0], failed)
+        labels[:, block.rows[0]] = drawn
 
     for _ in on_threads(work, bounds, n_threads):
         pass

@@ -29,7 +29,11 @@ class Slot:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Pin:
-    """One number that a look-up reads: from which slot, at which task, and how it moves in the table."""
+    """One number that a look-up reads: from which slot (-1: never asked), at which task, and how it moves in the table.
+
+    `cells` are rows of the table (all its axes but the last, flat) between neighbouring numbers; `absent` as many as
+    "not asked" moves.
+    """
 
     slot: int
     cells: int
@@ -48,6 +52,11 @@ class Lookup:
     members: tuple[int, ...]
     group: Group | None = None
 
+    @property
+    def rows(self) -> FloatArray:
+        """The table with all axes but the last as one."""
+        return self.table.reshape(-1, self.table.shape[-1])
+
 
 def make_lookups(
     factors: tuple[FlatFactor, ...], resolutions: tuple[Resolution, ...]
@@ -59,7 +68,7 @@ def make_lookups(
         own = [place for place, flat in enumerate(factors) if flat.channel.resolution == resolution]
         plain = [place for place in own if _is_plain(factors[place])]
         for group in make_groups(tuple(factors[place] for place in plain)):
-            pin = Pin(slot=len(slots), cells=group.table.shape[1], absent=0)
+            pin = Pin(slot=len(slots), cells=1, absent=0)
             slots.append(Slot(resolution=resolution, columns=group.columns, places=group.places))
             lookups.append(
                 Lookup(
@@ -84,7 +93,7 @@ def _single(factors: tuple[FlatFactor, ...], place: int, slots: list[Slot]) -> L
     flat = factors[place]
     pins = []
     for axis, reading in enumerate(flat.readings):
-        cells = int(np.prod(flat.table.shape[2 + axis :]))
+        cells = int(np.prod(flat.table.shape[2 + axis : -1]))
         slot = -1
         if reading.column >= 0:
             slot = len(slots)
@@ -97,11 +106,11 @@ def _single(factors: tuple[FlatFactor, ...], place: int, slots: list[Slot]) -> L
     return Lookup(channel=flat.channel, table=flat.table, pins=tuple(pins), members=(place,))
 
 
-def pack_slot(votes: Votes, slot: Slot, first: int, last: int) -> AnyArray:
-    """The packed votes on tasks first..last, uint16."""
-    rows = np.zeros(last - first, dtype=np.uint16)
+def pack_slot(votes: Votes, slot: Slot, tasks: slice) -> AnyArray:
+    """The packed votes on some tasks, uint16."""
+    rows = np.zeros(tasks.stop - tasks.start, dtype=np.uint16)
     for column, places in zip(slot.columns, slot.places, strict=True):
-        kernels.pack(votes.columns[column][first:last], places, rows)
+        kernels.pack(votes.columns[column][tasks], places, rows)
     return rows
 
 

@@ -4,8 +4,8 @@ A state after element t holds the state of the label chain, the remembered label
 source needs, and, for every window, span or sequence that is open at t, in the order of opening, the state of its
 link automaton (and a guess of its final label where a crossed source needs to know it early). All states of a
 *layer* share the same open tasks, so a layer is one integer matrix. A *step* closes some tasks, opens others and
-reads the next element. Layers and steps are memoised, so regular windows lead to a handful of tables however long
-the sequences are.
+reads the next element; the first one leaves layer 0, which has one state and no element. Layers and steps are memoised,
+so regular windows lead to a handful of tables however long the sequences are.
 """
 
 from __future__ import annotations
@@ -78,7 +78,6 @@ class Product:
     coarse: tuple[Coarse, ...]
     layers: list[Layer] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
-    starts: dict[int, tuple[int, FloatArray]] = field(default_factory=dict)
     edges: dict[tuple[int, int, int], int] = field(default_factory=dict)
     _known: dict[tuple[tuple[int, ...], int, bytes], int] = field(default_factory=dict)
     _past: IntArray = field(init=False)
@@ -86,30 +85,21 @@ class Product:
     def __post_init__(self) -> None:
         self._past = remembered(self.chain, self.lag)
         self.chain = self.chain.with_memory(self.lag)
+        memory = sum(coarse.memory for coarse in self.coarse)
+        self.layers.append(Layer(slots=(), rows=np.full((1, 1 + memory), -1, dtype=np.int64)))
 
     # --- building ------------------------------------------------------------------------------------------
-    def start(self, opening: int) -> tuple[int, FloatArray]:
-        """The first layer and the weights of its states, when the first element opens these tasks."""
-        if opening not in self.starts:
-            memory = sum(coarse.memory for coarse in self.coarse)
-            origin = Layer(slots=(), rows=np.full((1, 1 + memory), -1, dtype=np.int64))
-            place, step = self._advance(origin, 0, opening, self.chain.initial[None])
-            weights = np.zeros(len(self.layers[place].rows))
-            weights[step.targets] = step.weights
-            self.starts[opening] = place, weights
-        return self.starts[opening]
-
     def step(self, layer: int, closing: int, opening: int) -> int:
         """Place of the step that leaves a layer by closing and opening these tasks and reading one element."""
         key = (layer, closing, opening)
         if key not in self.edges:
             origin = self.layers[layer]
-            _, step = self._advance(origin, closing, opening, self.chain.transition[origin.rows[:, 0]])
-            self.edges[key] = len(self.steps)
-            self.steps.append(step)
+            law = self.chain.transition[origin.rows[:, 0]] if layer else self.chain.initial[None]
+            self.steps.append(self._advance(origin, closing, opening, law))
+            self.edges[key] = len(self.steps) - 1
         return self.edges[key]
 
-    def _advance(self, origin: Layer, closing: int, opening: int, law: FloatArray) -> tuple[int, Step]:
+    def _advance(self, origin: Layer, closing: int, opening: int, law: FloatArray) -> Step:
         kept = self._close(origin, closing)
         rows, sources, slots = self._open(kept, opening)
         branch, states = np.nonzero(law[sources])
@@ -119,7 +109,7 @@ class Product:
         rows, targets = _unique_rows(rows)
         layer = self._remember(Layer(slots=slots, rows=rows))
         pointers = np.searchsorted(sources[branch], np.arange(len(origin.rows) + 1))
-        return layer, Step(following=layer, pointers=pointers, targets=targets, weights=weights)
+        return Step(following=layer, pointers=pointers, targets=targets, weights=weights)
 
     def _close(self, layer: Layer, closing: int) -> Layer:
         for place, coarse in enumerate(self.coarse):

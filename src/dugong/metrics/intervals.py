@@ -19,8 +19,7 @@ from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
-from scipy.special import expit, logit
-from scipy.stats import t as student
+from scipy.special import expit, logit, stdtrit
 
 from dugong.types import FloatArray
 
@@ -77,4 +76,4 @@ def jackknife(value: float, without: FloatArray, *, confidence: float, scale: Sc
 def _radius(without: FloatArray, confidence: float) -> float:
     n_groups = len(without)
     error = np.sqrt((n_groups - 1) / n_groups * np.sum((without - without.mean()) ** 2))
-    return float(student.ppf(0.5 + confidence / 2, n_groups - 1) * error)
+    return float(stdtrit(n_groups - 1, 0.5 + confidence / 2) * error)

@@ -119,6 +119,15 @@ class Layout:
         table = _find_spans(resolution, spans) if isinstance(resolution, Spans) else None
         return cls(resolution=resolution, lengths=lengths, offsets=read_only(offsets), spans=table)
 
+    def between(self, begin: int, end: int) -> Layout:
+        """The layout of sequences begin..end alone."""
+        offsets = self.offsets[begin : end + 1]
+        rows, offsets = slice(int(offsets[0]), int(offsets[-1])), offsets - offsets[0]
+        spans = self.spans
+        if spans is not None:
+            spans = SpanTable(offsets=offsets, starts=spans.starts[rows], stops=spans.stops[rows])
+        return Layout(resolution=self.resolution, lengths=self.lengths[begin:end], offsets=offsets, spans=spans)
+
     @property
     def n_tasks(self) -> int:
         """Number of tasks of all sequences."""

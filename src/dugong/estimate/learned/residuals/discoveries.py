@@ -9,7 +9,7 @@ the blocks that matter.
 from __future__ import annotations
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtr
 
 from dugong.types import BoolArray, FloatArray
 
@@ -23,7 +23,7 @@ def p_values(total: FloatArray, square: FloatArray, fourth: FloatArray) -> Float
     some = fourth > 0
     blocks = 3 * square**2 / np.where(some, fourth, 1.0)
     error = np.sqrt(np.where(some, square, 1.0))
-    found = 2 * stats.t.sf(np.abs(total) / error, np.maximum(blocks - 1, 1e-3))
+    found = 2 * stdtr(np.maximum(blocks - 1, 1e-3), -np.abs(total) / error)
     return np.asarray(np.where(some & (blocks > 1), found, 1.0))
 
 

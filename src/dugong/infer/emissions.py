@@ -1,0 +1,153 @@
+"""P(votes on a task | code), for all tasks of a block at once.
+
+In: look-ups and packed votes. Out: `Emissions`: one flat array with a piece per channel, (n_tasks, codes) each, as
+values near one and powers of 2 ** 512, and the rows of the tables that the votes pointed at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import accumulate
+
+import numpy as np
+
+from dugong.infer.factors import Channel
+from dugong.infer.lookups import Lookup, Pin
+from dugong.tasks import Layout, Resolution
+from dugong.types import AnyArray, FloatArray, IntArray
+
+_LOW, _HIGH = 2.0**-256, 2.0**256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Codes:
+    """The channels, ordered by place (0: elements, then the coarse resolutions); the first of a place is its label.
+
+    Attributes
+    ----------
+    channels, places : the channels, and the places of their resolutions
+    sizes, widths : how many codes a channel has, and how many with those of impossible states
+    """
+
+    channels: tuple[Channel, ...]
+    places: tuple[int, ...]
+    sizes: tuple[int, ...]
+    widths: tuple[int, ...]
+
+    def ends(self, layouts: tuple[Layout, ...]) -> list[int]:
+        """Where the piece of every channel ends in a flat array over tasks and codes."""
+        sizes = [layouts[place].n_tasks * width for place, width in zip(self.places, self.widths, strict=True)]
+        return list(accumulate(sizes))
+
+    def begins(self, layouts: tuple[Layout, ...]) -> list[IntArray]:
+        """Where the tasks of every sequence begin in the piece of every channel."""
+        firsts = [0, *self.ends(layouts)[:-1]]
+        return [
+            first + layouts[place].offsets[:-1] * width
+            for first, place, width in zip(firsts, self.places, self.widths, strict=True)
+        ]
+
+    def pieces(self, flat: AnyArray, layouts: tuple[Layout, ...]) -> list[AnyArray]:
+        """Views of a flat array, (n_tasks, codes) by channel, without impossible states."""
+        parts = np.split(flat, self.ends(layouts)[:-1])
+        return [
+            part.reshape(-1, width)[:, :size] for part, width, size in zip(parts, self.widths, self.sizes, strict=True)
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Emissions:
+    """Likelihoods by task and code, flat, as `values` times 2 ** (512 `powers`); table rows by look-up."""
+
+    values: FloatArray
+    powers: IntArray
+    rows: tuple[AnyArray, ...]
+
+    def logs(self) -> FloatArray:
+        """Their logarithms."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.values) + self.powers * 512.0 * np.log(2.0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Table:
+    """The table of a look-up, (rows, codes), as values near one and powers of 2 ** 512; None if all powers are zero."""
+
+    values: FloatArray
+    powers: IntArray | None
+
+    @classmethod
+    def of(cls, numbers: FloatArray) -> Table:
+        """Split numbers into values and powers."""
+        fractions, bits = np.frexp(numbers)
+        powers = np.floor(bits / 512 + 0.5).astype(np.int64)
+        return cls(values=np.ldexp(fractions, bits - 512 * powers), powers=powers if powers.any() else None)
+
+
+def emit(
+    codes: Codes,
+    lookups: tuple[Lookup, ...],
+    tables: tuple[Table, ...],
+    layouts: tuple[Layout, ...],
+    packed: tuple[AnyArray, ...],
+) -> Emissions:
+    """Look up what the packed votes of a block say about every task."""
+    n_cells = codes.ends(layouts)[-1]
+    values, powers = np.zeros(n_cells), np.zeros(n_cells, dtype=np.int64)
+    parts, part_powers = codes.pieces(values, layouts), codes.pieces(powers, layouts)
+    for part in parts:
+        part[...] = 1.0
+    places = {layout.resolution: layout for layout in layouts}
+    rows = tuple(_rows(lookup, places, packed) for lookup in lookups)
+    for lookup, table, own in zip(lookups, tables, rows, strict=True):
+        channel = codes.channels.index(lookup.channel)
+        _multiply(table, own, parts[channel], part_powers[channel])
+    return Emissions(values=values, powers=powers, rows=rows)
+
+
+def _multiply(table: Table, rows: AnyArray, values: FloatArray, powers: IntArray) -> None:
+    values *= table.values[rows]
+    if table.powers is not None:
+        powers += table.powers[rows]
+    if values.min(initial=1.0) < _LOW:
+        small = values < _LOW
+        values[small] *= 2.0**512
+        powers[small] -= 1
+    if values.max(initial=1.0) > _HIGH:
+        large = values > _HIGH
+        values[large] *= 2.0**-512
+        powers[large] += 1
+
+
+def _rows(lookup: Lookup, layouts: dict[Resolution, Layout], packed: tuple[AnyArray, ...]) -> AnyArray:
+    """The row of the table for every task."""
+    if lookup.group is not None:
+        return packed[lookup.pins[0].slot]
+    layout = layouts[lookup.channel.resolution]
+    n_positions = len(lookup.table)
+    rows = np.minimum(layout.positions(), n_positions - 1) * (len(lookup.rows) // n_positions)
+    for pin in lookup.pins:
+        rows += _moves(pin, layout, layouts, packed)
+    return rows
+
+
+def _moves(pin: Pin, layout: Layout, layouts: dict[Resolution, Layout], packed: tuple[AnyArray, ...]) -> IntArray | int:
+    """How far one number moves the row of every task."""
+    if pin.slot < 0:
+        return pin.absent
+    # The last entry, which index -1 reads, is that of a task that does not exist.
+    moves = np.append(packed[pin.slot].astype(np.int64) * pin.cells, pin.absent)
+    if pin.container is not None:
+        return np.asarray(moves[_containers(layout, layouts[pin.container])])
+    if pin.lag:
+        tasks = np.arange(layout.n_tasks) - pin.lag
+        return np.asarray(moves[np.where(layout.positions() < pin.lag, -1, tasks)])
+    return moves[:-1]
+
+
+def _containers(layout: Layout, outer: Layout) -> IntArray:
+    """The task of another resolution that holds the first element of every task; -1 if there is none."""
+    first, _ = layout.flat_bounds()
+    begins, ends = outer.flat_bounds()
+    found = np.searchsorted(begins, first, side="right") - 1
+    return np.where(first < np.append(ends, -1)[found], found, -1)
