@@ -7,46 +7,44 @@ Blocks do not depend on the number of threads, so results do not either.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
 
 from dugong.infer import _kernels as kernels
-from dugong.infer.blocks import Progress, Sums, block_bounds, on_threads, report_impossible
+from dugong.infer.blocks import Progress, Sums, block_bounds, on_threads, report_impossible, sum_runs
 from dugong.infer.lookups import split_cells
 from dugong.infer.machine import Chained, make_block, make_path, prepare
 from dugong.tasks import Element, Resolution
-from dugong.types import FloatArray, Int8Array
+from dugong.types import FloatArray, Int8Array, IntArray
 
-__all__ = ["Chained", "decode", "draw", "prepare", "smooth", "table_counts"]
+__all__ = ["Chained", "count", "decode", "draw", "prepare", "smooth"]
 
 
 def smooth(
     chained: Chained,
     wanted: tuple[Resolution, ...],
     *,
-    counting: bool = False,
     n_threads: int | None = None,
     progress: Progress | None = None,
-) -> tuple[dict[Resolution, FloatArray], Sums]:
-    """Marginals of the wanted resolutions, log-likelihoods and, when counting, expected counts."""
+) -> tuple[dict[Resolution, FloatArray], FloatArray]:
+    """Marginals of the wanted resolutions, and the log-likelihood of every sequence."""
     shapes = {r: (chained.layouts[chained.resolutions.index(r)].n_tasks, n_labels(chained, r)) for r in wanted}
     marginals = {resolution: np.empty(shape) for resolution, shape in shapes.items()}
-    log_likelihood = np.zeros(chained.votes.n_sequences)
-    n_classes = chained.n_classes
-    total = Sums(
-        cells=np.zeros(len(chained.laws.table) if counting else 0),
-        initial=np.zeros(n_classes),
-        transitions=np.zeros((n_classes, n_classes)),
-        log_likelihood=log_likelihood,
-    )
-    work = partial(_smooth_block, chained, marginals, log_likelihood, len(total.cells))
-    bounds = block_bounds(chained.votes.lengths)
-    for part in on_threads(work, bounds, n_threads, progress):
-        total.cells += part.cells
-        total.initial += part.initial
-        total.transitions += part.transitions
-    return marginals, total
+    work = partial(_smooth_block, chained, marginals, 0)
+    parts = [part.log_likelihood for part in on_threads(work, block_bounds(chained.votes.lengths), n_threads, progress)]
+    return marginals, np.concatenate([np.zeros(0), *parts])
+
+
+def count(chained: Chained, runs: IntArray, n_threads: int | None = None) -> Iterator[tuple[list[FloatArray], Sums]]:
+    """Expected counts by cell of every factor's flat table, and of labels and pairs, of each run of sequences."""
+    n_cells = len(chained.laws.table)
+    nothing = partial(Sums.none, chained.n_classes, n_cells)
+    for total in sum_runs(
+        partial(_smooth_block, chained, {}, n_cells), nothing, chained.votes.lengths, runs, n_threads
+    ):
+        yield split_cells(chained.lookups, total.cells), total
 
 
 def n_labels(chained: Chained, resolution: Resolution) -> int:
@@ -57,7 +55,6 @@ def n_labels(chained: Chained, resolution: Resolution) -> int:
 def _smooth_block(
     chained: Chained,
     marginals: dict[Resolution, FloatArray],
-    log_likelihood: FloatArray,
     n_cells: int,
     bounds: tuple[int, int],
 ) -> Sums:
@@ -68,8 +65,7 @@ def _smooth_block(
     out_first = np.cumsum(sizes) - sizes
     out_first[[part is None for part in parts]] = -1
     out = np.empty(sum(part.size for part in parts if part is not None))
-    n_classes = chained.n_classes
-    sums = Sums(cells=np.zeros(n_cells), initial=np.zeros(n_classes), transitions=np.zeros((n_classes, n_classes)))
+    sums = Sums.none(chained.n_classes, n_cells, end - begin)
     failed = kernels.smooth(
         chained.machine,
         chained.laws,
@@ -77,7 +73,7 @@ def _smooth_block(
         make_path(block),
         out,
         out_first,
-        log_likelihood[begin:end],
+        sums.log_likelihood,
         sums.cells,
         sums.initial,
         sums.transitions,
@@ -102,11 +98,6 @@ def _part(
 
 def _vote_block(chained: Chained, begin: int, end: int) -> kernels.Block:
     return make_block(chained.layouts, chained.slots, chained.votes, begin, end)
-
-
-def table_counts(chained: Chained, sums: Sums) -> list[FloatArray]:
-    """Expected counts by cell of every factor's flat table."""
-    return split_cells(chained.lookups, sums.cells)
 
 
 def decode(chained: Chained, n_threads: int | None = None) -> Int8Array:
