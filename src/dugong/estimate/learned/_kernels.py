@@ -477,6 +477,19 @@ def find_weights(codes: Int8Array, similar: FloatArray, silent: int, shared: flo
 
 
 @kernel
+def count_company(codes: Int8Array, silent: int, counts: IntArray) -> None:
+    """How often each source gave each vote, and how many sources spoke there: (2, m, C + 1), first: was not asked."""
+    for i in range(codes.shape[0]):
+        spoken = 0
+        for j in range(codes.shape[1]):
+            spoken += codes[i, j] >= 0 and codes[i, j] != silent
+        for j in range(codes.shape[1]):
+            row = np.uint64(codes[i, j] + 1)
+            counts[0, j, row] += 1
+            counts[1, j, row] += spoken
+
+
+@kernel
 def count_agreements(codes: Int8Array, sizes: FloatArray, silent: int, both: FloatArray, same: FloatArray) -> None:
     """How often two sources speak about one element, and how often they then say the same; rows with their sizes."""
     m = codes.shape[1]
