@@ -167,15 +167,21 @@ def mix(logs: FloatArray, edge_logs: FloatArray, slots: IntArray, parents: IntAr
     the label stayed or changed, and label.
     """
     m, n_codes, K = logs.shape
-    both = (repeats[0] > 0.0) & (parents >= 0)
-    mixed = np.zeros((m, n_codes + 1 if both.any() else 1, n_codes, 2, 2, K))
+    joined = False
     for j in range(m):
-        for above in range(-1, n_codes if both[j] else 0):
-            fresh = np.exp(logs[j] if above < 0 else edge_logs[slots[j], above])
-            for again in range(2):
-                for b in range(2 if repeats[0, j] > 0.0 else 0):
-                    chance = (1.0 - repeats[b, j]) * fresh + repeats[b, j] * again
-                    mixed[j, above + 1, :, again, b] = np.log(np.maximum(chance, 1e-300))
+        joined |= repeats[0, j] > 0.0 and parents[j] >= 0
+    mixed = np.zeros((m, n_codes + 1 if joined else 1, n_codes, 2, 2, K))
+    for j in range(m):
+        if repeats[0, j] <= 0.0:
+            continue
+        for above in range(-1, n_codes if parents[j] >= 0 else 0):
+            for z in range(n_codes):
+                for y in range(K):
+                    fresh = np.exp(logs[j, z, y] if above < 0 else edge_logs[slots[j], above, z, y])
+                    for again in range(2):
+                        for b in range(2):
+                            chance = (1.0 - repeats[b, j]) * fresh + repeats[b, j] * again
+                            mixed[j, above + 1, z, again, b, y] = np.log(max(chance, 1e-300))
     return mixed
 
 

@@ -53,9 +53,12 @@ def follow(labels: FloatArray, kept: FloatArray, place: IntArray, lag: int, weig
 
 @kernel
 def list_entries(
-    weights: FloatArray, place: IntArray, length: int
+    weights: FloatArray, place: IntArray, length: int, begin: int
 ) -> tuple[AnyArray, AnyArray, AnyArray, FloatArray, IntArray]:
-    """Entries of all elements: element, label, branch, weight; and where the first, second, ... of all blocks start."""
+    """Entries of elements, the first of which is `begin`: element, label, branch, weight; where each round starts.
+
+    A round holds the first, second, ... entries of all blocks that have so many.
+    """
     n_branches, n, n_classes = weights.shape
     sizes, n_blocks = np.zeros(n, dtype=np.int64), 0
     for i in range(n):
@@ -63,13 +66,17 @@ def list_entries(
         for b in range(n_branches):
             for y in range(n_classes):
                 sizes[n_blocks - 1] += weights[b, i, y] >= _NEGLIGIBLE
-    sizes = sizes[:n_blocks]
-    ranks = np.empty(n_blocks, dtype=np.int64)
-    ranks[np.argsort(-sizes)] = np.arange(n_blocks)
-    starts = np.zeros(sizes.max() + 1, dtype=np.int64)
-    for size in sizes:
-        starts[1 : size + 1] += 1
-    starts = np.cumsum(starts)
+    # How many blocks have more than so many entries: where the next block with exactly so many goes.
+    ranks, starts = np.zeros(sizes.max() + 1, dtype=np.int64), np.zeros(sizes.max() + 1, dtype=np.int64)
+    for block in range(n_blocks):
+        for q in range(sizes[block]):
+            ranks[q] += 1
+    for q in range(len(starts) - 1):
+        starts[q + 1] = starts[q] + ranks[q]
+    for block in range(n_blocks):
+        size = sizes[block]
+        sizes[block] = ranks[size]
+        ranks[size] += 1
     element, label, branch = np.empty((3, starts[-1]), dtype=np.uint64)
     weight = np.empty(starts[-1])
     block, nth = -1, 0
@@ -79,8 +86,8 @@ def list_entries(
         for b in range(n_branches):
             for y in range(n_classes):
                 if weights[b, i, y] >= _NEGLIGIBLE:
-                    e = starts[nth] + ranks[block]
-                    element[e], label[e], branch[e], weight[e] = i, y, b, weights[b, i, y]
+                    e = starts[nth] + sizes[block]
+                    element[e], label[e], branch[e], weight[e] = begin + i, y, b, weights[b, i, y]
                     nth += 1
     return element, label, branch, weight, starts
 
@@ -134,7 +141,8 @@ def fill_residuals(
 @kernel
 def add_powers(one: FloatArray, other: FloatArray, starts: IntArray, block: FloatArray) -> tuple[float, float, float]:
     """Sum of products of two residuals, of squares and of fourth powers of the sums of blocks."""
-    block[: starts[1]] = 0.0
+    for s in range(starts[1]):
+        block[s] = 0.0
     for q in range(len(starts) - 1):
         ones, others = one[starts[q] : starts[q + 1]], other[starts[q] : starts[q + 1]]
         for s in range(len(ones)):
@@ -187,8 +195,7 @@ def add_products(
         end = min(begin + _TILE, n)
         while end < n and place[end] % length != 0:
             end += 1
-        element, label, branch, weight, starts = list_entries(weights[:, begin:end], place[begin:end], length)
-        element += np.uint64(begin)
+        element, label, branch, weight, starts = list_entries(weights[:, begin:end], place[begin:end], length, begin)
         begin, size = end, len(element)
         if size == 0:
             continue
@@ -201,7 +208,8 @@ def add_products(
             codes, place, element, label, branch, rates, is_wrong, silent, about, repeats, lags, left, spread
         )
         if lag > 0:
-            element -= np.uint64(lag)
+            for e in range(size):
+                element[e] -= np.uint64(lag)
             fill_residuals(
                 codes,
                 place,
