@@ -19,7 +19,7 @@ from dugong.moments import Moments, Row, Shapes
 from dugong.priors import Prior
 from dugong.tasks import Element, Resolution
 from dugong.types import ABSTAIN, MISSING, AnyArray, FloatArray, read_only
-from dugong.votes import SourceInfo, Votes, count_codes, gold_at
+from dugong.votes import SourceInfo, Votes, gold_at
 
 __all__ = ["ClassAccuracy", "ModelSummary", "Seen", "SourceAccuracy", "look", "look_at", "summarize_model"]
 
@@ -73,9 +73,9 @@ def look_at(votes: Votes, prior: Prior) -> Seen:
     shapes = Shapes.of(votes.lengths, votes.spans)
     coverage = {}
     for info, column in zip(votes.sources, votes.columns, strict=True):
-        counts = count_codes(column)
-        asked = len(column) - counts.get(MISSING, 0)
-        coverage[info.name] = 1 - counts.get(ABSTAIN, 0) / asked if asked else 0.0
+        asked = len(column) - np.count_nonzero(column == MISSING)
+        abstains = np.count_nonzero(column == ABSTAIN)
+        coverage[info.name] = 1 - abstains / asked if asked else 0.0
     return _seen(shapes, votes.sources, coverage, Laws(prior, shapes, votes.class_names))
 
 

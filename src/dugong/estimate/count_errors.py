@@ -6,8 +6,9 @@ The soft labels themselves are held fixed, so these errors leave out what the la
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from operator import itemgetter
 
 import numpy as np
 
@@ -40,13 +41,13 @@ def count_errors(
     labels = np.arange(votes.n_sequences) if few else grouping.base
     groups, members = np.unique(labels, return_inverse=True)
     counts = expected_counts(votes, parameters, prior, groups=members, evidence=evidence, n_threads=n_threads)
-    total = _without(counts, None)
-    full = _tables(parameters, total, edges)
+    full = _tables(parameters, _each(counts, lambda table: table.sum(axis=0)), edges)
     left_out = [place for place, group in enumerate(groups) if few or group > 0]
     if len(left_out) < 2:
         return unknown_errors(full, len(left_out))
     sizes = np.bincount(members, weights=votes.lengths.astype(np.float64))
-    replicates = [_tables(parameters, _without(counts, place), edges) for place in left_out]
+    without = _each(counts, lambda table: table.sum(axis=0) - table)
+    replicates = [_tables(parameters, _each(without, itemgetter(place)), edges) for place in left_out]
     return spread(full, replicates, sizes[left_out] / max(sizes.sum(), 1.0))
 
 
@@ -69,19 +70,14 @@ def _tables(parameters: Parameters, counts: ExpectedCounts, edges: Iterable[tupl
     )
 
 
-def _without(counts: ExpectedCounts, group: int | None) -> ExpectedCounts:
-    """Counts of all groups but one, or of all."""
-
-    def rest(array: FloatArray) -> FloatArray:
-        total = array.sum(axis=0)
-        return np.asarray(total if group is None else total - array[group])
-
+def _each(counts: ExpectedCounts, change: Callable[[FloatArray], FloatArray]) -> ExpectedCounts:
+    """Counts of which every array was changed; rounding makes none of a factor negative."""
     return ExpectedCounts(
         factors={
-            source: {name: np.maximum(rest(table), 0.0) for name, table in tables.items()}
+            source: {name: np.maximum(change(table), 0.0) for name, table in tables.items()}
             for source, tables in counts.factors.items()
         },
-        initial=rest(counts.initial),
-        transitions=rest(counts.transitions),
-        log_likelihood=rest(counts.log_likelihood),
+        initial=change(counts.initial),
+        transitions=change(counts.transitions),
+        log_likelihood=change(counts.log_likelihood),
     )

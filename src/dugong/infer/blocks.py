@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import TypeVar
 
 import numba
@@ -26,12 +27,29 @@ ResultT = TypeVar("ResultT")
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Sums:
-    """Expected counts by table cell, and of labels and pairs of labels."""
+    """Expected counts by table cell, of labels and of pairs of labels; log-likelihoods of the sequences."""
 
     cells: FloatArray
     initial: FloatArray
     transitions: FloatArray
-    log_likelihood: FloatArray = field(default_factory=lambda: np.zeros(0))
+    log_likelihood: FloatArray
+
+    @classmethod
+    def none(cls, n_classes: int, n_cells: int, n_sequences: int = 0) -> Sums:
+        """Nothing counted yet, about so many sequences."""
+        return cls(
+            cells=np.zeros(n_cells),
+            initial=np.zeros(n_classes),
+            transitions=np.zeros((n_classes, n_classes)),
+            log_likelihood=np.zeros(n_sequences),
+        )
+
+    def add(self, first: int, part: Sums) -> None:
+        """Add the counts of a block, and write the log-likelihoods of its sequences from `first` on."""
+        self.cells += part.cells
+        self.initial += part.initial
+        self.transitions += part.transitions
+        self.log_likelihood[first : first + len(part.log_likelihood)] = part.log_likelihood
 
 
 def block_bounds(lengths: IntArray, size: int = BLOCK) -> list[tuple[int, int]]:
@@ -67,6 +85,28 @@ def on_threads(
     finally:
         if pool is not None:
             pool.shutdown(cancel_futures=True)
+
+
+def sum_runs(
+    work: Callable[[tuple[int, int]], Sums],
+    nothing: Callable[[int], Sums],
+    lengths: IntArray,
+    runs: IntArray,
+    n_threads: int | None,
+    size: int = BLOCK,
+) -> Iterator[Sums]:
+    """Counts of runs of sequences, one after the other; a run goes from one of `runs` to the next.
+
+    Blocks do not cross runs: every run is counted as if it were alone.
+    """
+    blocks = [block_bounds(lengths[begin:end], size) for begin, end in pairwise(runs.tolist())]
+    places = zip(runs.tolist(), blocks, strict=False)
+    parts = on_threads(work, [(begin + a, begin + b) for begin, own in places for a, b in own], n_threads)
+    for own, n_sequences in zip(blocks, np.diff(runs).tolist(), strict=True):
+        total = nothing(n_sequences)
+        for first, _ in own:
+            total.add(first, next(parts))
+        yield total
 
 
 def report_impossible(votes: Votes, sequence: int) -> None:

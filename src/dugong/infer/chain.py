@@ -7,39 +7,44 @@ Blocks do not depend on the number of threads, so results do not either.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
 
 from dugong.infer import _kernels as kernels
-from dugong.infer.blocks import Progress, Sums, block_bounds, on_threads, report_impossible
+from dugong.infer.blocks import Progress, Sums, block_bounds, on_threads, report_impossible, sum_runs
 from dugong.infer.lookups import split_cells
 from dugong.infer.prepare import Block, Chained, cut, prepare
 from dugong.tasks import Element, Resolution
-from dugong.types import AnyArray, FloatArray, Int8Array
+from dugong.types import AnyArray, FloatArray, Int8Array, IntArray
 
-__all__ = ["Chained", "decode", "draw", "prepare", "smooth", "table_counts"]
+__all__ = ["Chained", "count", "decode", "draw", "prepare", "smooth"]
 
 
 def smooth(
     chained: Chained,
     wanted: tuple[Resolution, ...],
     *,
-    counting: bool = False,
     n_threads: int | None = None,
     progress: Progress | None = None,
-) -> tuple[dict[Resolution, FloatArray], Sums]:
-    """Marginals of the wanted resolutions, log-likelihoods and, when counting, expected counts."""
+) -> tuple[dict[Resolution, FloatArray], FloatArray]:
+    """Marginals of the wanted resolutions, and the log-likelihood of every sequence."""
     shapes = {r: (chained.layouts[chained.resolutions.index(r)].n_tasks, n_labels(chained, r)) for r in wanted}
     marginals = {resolution: np.empty(shape) for resolution, shape in shapes.items()}
-    total = _no_sums(chained, counting=counting)
-    total.log_likelihood = np.zeros(chained.votes.n_sequences)
-    work = partial(_smooth_block, chained, marginals, total.log_likelihood, counting)
-    for part in on_threads(work, block_bounds(chained.votes.lengths), n_threads, progress):
-        total.cells += part.cells
-        total.initial += part.initial
-        total.transitions += part.transitions
-    return marginals, total
+    work = partial(_smooth_block, chained, marginals, 0)
+    parts = [part.log_likelihood for part in on_threads(work, block_bounds(chained.votes.lengths), n_threads, progress)]
+    return marginals, np.concatenate([np.zeros(0), *parts])
+
+
+def count(chained: Chained, runs: IntArray, n_threads: int | None = None) -> Iterator[tuple[list[FloatArray], Sums]]:
+    """Expected counts by cell of every factor's flat table, and of labels and pairs, of each run of sequences."""
+    n_cells = sum(lookup.table.size for lookup in chained.lookups)
+    nothing = partial(Sums.none, chained.n_classes, n_cells)
+    for total in sum_runs(
+        partial(_smooth_block, chained, {}, n_cells), nothing, chained.votes.lengths, runs, n_threads
+    ):
+        yield split_cells(chained.lookups, total.cells), total
 
 
 def n_labels(chained: Chained, resolution: Resolution) -> int:
@@ -47,25 +52,15 @@ def n_labels(chained: Chained, resolution: Resolution) -> int:
     return chained.n_classes if isinstance(resolution, Element) else 2
 
 
-def _no_sums(chained: Chained, *, counting: bool) -> Sums:
-    n_classes = chained.n_classes
-    return Sums(
-        cells=np.zeros(sum(lookup.table.size for lookup in chained.lookups) if counting else 0),
-        initial=np.zeros(n_classes),
-        transitions=np.zeros((n_classes, n_classes)),
-    )
-
-
 def _smooth_block(
     chained: Chained,
     marginals: dict[Resolution, FloatArray],
-    log_likelihood: FloatArray,
-    counting: bool,  # noqa: FBT001  (bound by `smooth`)
+    n_cells: int,
     bounds: tuple[int, int],
 ) -> Sums:
     begin, end = bounds
     block, machine = cut(chained, begin, end), chained.machine
-    mass, sums = np.zeros(len(block.emissions.values)), _no_sums(chained, counting=counting)
+    mass, sums = np.zeros(len(block.emissions.values)), Sums.none(chained.n_classes, n_cells, end - begin)
     failed = kernels.smooth(
         *_tables(chained, block),
         machine.weights,
@@ -74,8 +69,8 @@ def _smooth_block(
         *_scratch(block),
         block.paths.widest,
         mass,
-        log_likelihood[begin:end],
-        machine.pairs if counting else machine.pairs[:0],
+        sums.log_likelihood,
+        machine.pairs if n_cells else machine.pairs[:0],
         sums.transitions.reshape(-1),
     )
     _check(chained, begin, failed)
@@ -83,7 +78,7 @@ def _smooth_block(
     for resolution, found in marginals.items():
         place = chained.resolutions.index(resolution)
         found[block.rows[place]] = parts[chained.codes.places.index(place)]
-    if counting:
+    if n_cells:
         _count(chained, block, parts, sums)
     return sums
 
@@ -116,11 +111,6 @@ def _scratch(block: Block) -> tuple[AnyArray, AnyArray]:
 def _check(chained: Chained, begin: int, failed: int) -> None:
     if failed >= 0:
         report_impossible(chained.votes, begin + failed)
-
-
-def table_counts(chained: Chained, sums: Sums) -> list[FloatArray]:
-    """Expected counts by cell of every factor's flat table."""
-    return split_cells(chained.lookups, sums.cells)
 
 
 def decode(chained: Chained, n_threads: int | None = None) -> Int8Array:

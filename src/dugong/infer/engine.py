@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -17,7 +18,7 @@ from dugong.exceptions import LabelError, PriorError
 from dugong.infer import chain as chained
 from dugong.infer import enumerate as enumerated
 from dugong.infer import packed
-from dugong.infer.blocks import Progress
+from dugong.infer.blocks import Progress, Sums
 from dugong.infer.factors import FlatFactor, flatten, fold_counts
 from dugong.infer.parameters import Conditional, FullTable, Parameters
 from dugong.infer.results import ExpectedCounts, Posterior
@@ -78,12 +79,12 @@ def posterior(
         return enumerated.posterior(votes, factors, law, wanted)
     assert isinstance(law, LabelChain)
     if packed.fits(factors, law, wanted):
-        marginals, sums = packed.smooth(votes, factors, law, n_threads=n_threads, progress=progress)
-        return Posterior(probabilities={Element(): marginals}, log_likelihood=sums.log_likelihood)
-    found, sums = chained.smooth(
+        marginals, likelihood = packed.smooth(votes, factors, law, n_threads=n_threads, progress=progress)
+        return Posterior(probabilities={Element(): marginals}, log_likelihood=likelihood)
+    found, likelihood = chained.smooth(
         chained.prepare(votes, factors, law, wanted), wanted, n_threads=n_threads, progress=progress
     )
-    return Posterior(probabilities=found, log_likelihood=sums.log_likelihood)
+    return Posterior(probabilities=found, log_likelihood=likelihood)
 
 
 def log_likelihood(
@@ -160,17 +161,16 @@ def expected_counts(
     votes, parameters = with_evidence(votes, parameters, evidence)
     law = _law(votes, prior)
     if groups is None:
-        return _counts(votes, parameters, law, n_threads)
+        return _counts(votes, parameters, law, np.array([0, votes.n_sequences]), n_threads)[0]
     members = np.asarray(groups)
     if members.shape != (votes.n_sequences,) or (len(members) and members.min() < 0):
         raise LabelError(
             f"groups must be one number from 0 on per sequence, shape {(votes.n_sequences,)}; "
             f"found shape {members.shape}."
         )
-    parts = [
-        _counts(votes[members == group], parameters, law, n_threads) for group in range(int(members.max(initial=0)) + 1)
-    ]
-    return _stack(parts)
+    # The sequences of a group one after the other: everything is prepared once, and each group is a run of blocks.
+    runs = np.append(0, np.cumsum(np.bincount(members, minlength=1)))
+    return _stack(_counts(votes[np.argsort(members, kind="stable")], parameters, law, runs, n_threads))
 
 
 def with_evidence(votes: Votes, parameters: Parameters, evidence: Int8Array | None) -> tuple[Votes, Parameters]:
@@ -231,17 +231,22 @@ def _check_unifilar(law: LabelChain) -> None:
         )
 
 
-def _counts(votes: Votes, parameters: Parameters, law: Joint | LabelChain, n_threads: int | None) -> ExpectedCounts:
+def _counts(
+    votes: Votes, parameters: Parameters, law: Joint | LabelChain, runs: IntArray, n_threads: int | None
+) -> list[ExpectedCounts]:
+    """Expected counts of each run of sequences; a run goes from one of `runs` to the next."""
     factors = flatten(votes, parameters)
     if _must_enumerate(factors, law):
-        cells, sums = enumerated.count(votes, factors, law)
-    elif isinstance(law, LabelChain) and packed.fits(factors, law, ()):
-        cells, sums = packed.count(votes, factors, law, n_threads=n_threads)
-    else:
-        assert isinstance(law, LabelChain)
-        prepared = chained.prepare(votes, factors, law, ())
-        _, sums = chained.smooth(prepared, (), counting=True, n_threads=n_threads)
-        cells = chained.table_counts(prepared, sums)
+        parts = (enumerated.count(votes[begin:end], factors, law) for begin, end in pairwise(runs.tolist()))
+        return [_expected(factors, *part) for part in parts]
+    assert isinstance(law, LabelChain)
+    if packed.fits(factors, law, ()):
+        return [_expected(factors, *part) for part in packed.count(votes, factors, law, runs, n_threads)]
+    prepared = chained.prepare(votes, factors, law, ())
+    return [_expected(factors, *part) for part in chained.count(prepared, runs, n_threads)]
+
+
+def _expected(factors: tuple[FlatFactor, ...], cells: list[FloatArray], sums: Sums) -> ExpectedCounts:
     return ExpectedCounts(
         factors={
             flat.factor.source: fold_counts(flat, own)

@@ -281,17 +281,11 @@ def draw(
 def count(votes: Votes, factors: tuple[FlatFactor, ...], law: Joint | LabelChain) -> tuple[list[FloatArray], Sums]:
     """Expected counts by cell of every factor's flat table, and of labels and pairs."""
     cells = [np.zeros(flat.table.shape) for flat in factors]
-    n_classes = votes.n_classes
-    sums = Sums(
-        cells=np.zeros(0),
-        initial=np.zeros(n_classes),
-        transitions=np.zeros((n_classes, n_classes)),
-        log_likelihood=np.zeros(votes.n_sequences),
-    )
+    sums = Sums.none(votes.n_classes, 0, votes.n_sequences)
     for shape in shapes(votes, factors, law, ()):
         _checked(votes, shape)
         multiplicity = np.bincount(shape.inverse, minlength=len(shape.posterior)).astype(np.float64)
-        initial, pairs = add_counts(shape, multiplicity, factors, cells, n_classes)
+        initial, pairs = add_counts(shape, multiplicity, factors, cells, votes.n_classes)
         sums.initial += initial
         sums.transitions += pairs
         sums.log_likelihood[shape.sequences] = shape.log_likelihood[shape.inverse]

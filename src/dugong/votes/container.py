@@ -202,10 +202,11 @@ class Votes(NamedConstructors):
 
     def _select_sequences(self, sequences: Any) -> Votes:
         chosen = np.atleast_1d(np.arange(self.n_sequences)[sequences])
-        columns = []
-        for source, column in zip(self.sources, self.columns, strict=True):
-            offsets = self.layout(source.resolution).offsets
-            columns.append(column[ranges(offsets[:-1][chosen], np.diff(offsets)[chosen])])
+        tasks: dict[Resolution, IntArray] = {}
+        for resolution in dict.fromkeys(source.resolution for source in self.sources):
+            offsets = self.layout(resolution).offsets
+            tasks[resolution] = ranges(offsets[:-1][chosen], np.diff(offsets)[chosen])
+        columns = [column[tasks[info.resolution]] for info, column in zip(self.sources, self.columns, strict=True)]
         ids = self.sequence_ids[chosen]
         kept = set(ids.tolist()) if self.faults else set()
         return replace(

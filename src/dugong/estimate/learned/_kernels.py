@@ -160,6 +160,32 @@ def add_evidence(codes: Int8Array, logs: FloatArray, weights: FloatArray, use: B
 
 
 @kernel
+def mix(logs: FloatArray, edge_logs: FloatArray, slots: IntArray, parents: IntArray, repeats: FloatArray) -> FloatArray:
+    """Logs of fresh votes mixed with repetitions, so that no element needs an exponential.
+
+    By source, vote of its parent (one further, the first place is none), vote, whether it is the earlier one, whether
+    the label stayed or changed, and label.
+    """
+    m, n_codes, K = logs.shape
+    joined = False
+    for j in range(m):
+        joined |= repeats[0, j] > 0.0 and parents[j] >= 0
+    mixed = np.zeros((m, n_codes + 1 if joined else 1, n_codes, 2, 2, K))
+    for j in range(m):
+        if repeats[0, j] <= 0.0:
+            continue
+        for above in range(-1, n_codes if parents[j] >= 0 else 0):
+            for z in range(n_codes):
+                for y in range(K):
+                    fresh = np.exp(logs[j, z, y] if above < 0 else edge_logs[slots[j], above, z, y])
+                    for again in range(2):
+                        for b in range(2):
+                            chance = (1.0 - repeats[b, j]) * fresh + repeats[b, j] * again
+                            mixed[j, above + 1, z, again, b, y] = np.log(max(chance, 1e-300))
+    return mixed
+
+
+@kernel
 def add_model(
     codes: Int8Array,
     logs: FloatArray,
@@ -179,8 +205,8 @@ def add_model(
     empty: it is the same.
     """
     K = moved.shape[1]
-    value = np.empty(K)
     apart = len(stayed) > 0
+    mixed = mix(logs, edge_logs, slots, parents, repeats) if apart else np.zeros((0, 0, 0, 2, 2, K))
     for i in range(codes.shape[0]):
         for y in range(K):
             moved[i, y] = 0.0
@@ -192,25 +218,19 @@ def add_model(
             if z < 0:
                 continue
             above = codes[i, parents[j]] if parents[j] >= 0 else -1
-            if above >= 0:
-                for y in range(K):
-                    value[y] = edge_logs[slots[j], above, z, y]
-            else:
-                for y in range(K):
-                    value[y] = logs[j, z, y]
             before = codes[i - lags[j], j] if apart and place[i] >= lags[j] else -1
-            if before < 0 or repeats[0, j] <= 0.0:
+            if before >= 0 and repeats[0, j] > 0.0:
+                own = mixed[j, above + 1, z, 1 if before == z else 0]
                 for y in range(K):
-                    moved[i, y] += value[y]
-                if apart:
-                    for y in range(K):
-                        stayed[i, y] += value[y]
+                    stayed[i, y] += own[0, y]
+                    moved[i, y] += own[1, y]
                 continue
-            again = 1.0 if before == z else 0.0
+            value = edge_logs[slots[j], above, z] if above >= 0 else logs[j, z]
             for y in range(K):
-                fresh = np.exp(value[y])
-                stayed[i, y] += np.log(max((1.0 - repeats[0, j]) * fresh + repeats[0, j] * again, 1e-300))
-                moved[i, y] += np.log(max((1.0 - repeats[1, j]) * fresh + repeats[1, j] * again, 1e-300))
+                moved[i, y] += value[y]
+            if apart:
+                for y in range(K):
+                    stayed[i, y] += value[y]
 
 
 @kernel
@@ -292,6 +312,67 @@ def smooth(
 
 
 @kernel
+def smooth_two(
+    likely: FloatArray,
+    most: FloatArray,
+    which: IntArray,
+    starts: BoolArray,
+    initial: FloatArray,
+    transition: FloatArray,
+    labels: FloatArray,
+    steps: FloatArray,
+    kept: FloatArray,
+) -> float:
+    """What `smooth_rows` does, for two classes, in registers; forward messages wait in `labels`."""
+    n, keeps = len(which), len(kept) > 0
+    s00, s01, s10, s11 = transition[0, 0], transition[0, 1], transition[1, 0], transition[1, 1]
+    n00, n01, n10, n11 = 0.0, 0.0, 0.0, 0.0
+    likelihood, p0, p1 = 0.0, initial[0], initial[1]
+    for t in range(n):
+        r = np.uint64(which[t])
+        if starts[t]:
+            p0, p1 = initial[0], initial[1]
+        a0, a1 = p0 * likely[r, 0] + _FLOOR, p1 * likely[r, 1] + _FLOOR
+        total = a0 + a1
+        likelihood += most[r]
+        if total < _SMALL or t == n - 1 or starts[t + 1]:
+            likelihood += np.log(total)
+            a0, a1 = a0 / total, a1 / total
+        labels[t, 0], labels[t, 1] = a0, a1
+        p0, p1 = a0 * s00 + a1 * s10, a0 * s01 + a1 * s11
+    b0, b1 = 1.0, 1.0
+    for t in range(n - 1, -1, -1):
+        r = np.uint64(which[t])
+        g0, g1 = labels[t, 0] * b0, labels[t, 1] * b1
+        total = 1.0 / (g0 + g1)
+        labels[t, 0], labels[t, 1] = g0 * total, g1 * total
+        if starts[t]:
+            b0, b1 = 1.0, 1.0
+            if keeps:
+                kept[t, 0], kept[t, 1] = 0.0, 0.0
+            continue
+        a0, a1 = labels[t - 1, 0], labels[t - 1, 1]
+        e0, e1 = likely[r, 0] * b0, likely[r, 1] * b1
+        b0, b1 = s00 * e0 + s01 * e1, s10 * e0 + s11 * e1
+        total = 1.0 / (a0 * b0 + a1 * b1)
+        a0, a1 = a0 * total, a1 * total
+        n00 += a0 * s00 * e0
+        n01 += a0 * s01 * e1
+        n10 += a1 * s10 * e0
+        n11 += a1 * s11 * e1
+        if keeps:
+            kept[t, 0], kept[t, 1] = a0 * s00 * e0, a1 * s11 * e1
+        largest = max(b0, b1)
+        if largest < _SMALL:
+            b0, b1 = b0 / largest, b1 / largest
+    steps[0, 0] += n00
+    steps[0, 1] += n01
+    steps[1, 0] += n10
+    steps[1, 1] += n11
+    return likelihood
+
+
+@kernel
 def smooth_rows(
     logs: FloatArray,
     which: IntArray,
@@ -315,6 +396,8 @@ def smooth_rows(
             most[r] = max(most[r], logs[r, y])
         for y in range(K):
             likely[r, y] = np.exp(logs[r, y] - most[r])
+    if K == 2:
+        return smooth_two(likely, most, which, starts, initial, transition, labels, steps, kept)
     likelihood = 0.0
     forward = np.empty((n, K))
     for t in range(n):
@@ -397,6 +480,19 @@ def find_weights(codes: Int8Array, similar: FloatArray, silent: int, shared: flo
     copied = np.array([row.max() > 0.0 for row in similar])
     for i in range(codes.shape[0]):
         weigh(codes, i, similar, copied, silent, shared, weights[i])
+
+
+@kernel
+def count_company(codes: Int8Array, silent: int, counts: IntArray) -> None:
+    """How often each source gave each vote, and how many sources spoke there: (2, m, C + 1), first: was not asked."""
+    for i in range(codes.shape[0]):
+        spoken = 0
+        for j in range(codes.shape[1]):
+            spoken += codes[i, j] >= 0 and codes[i, j] != silent
+        for j in range(codes.shape[1]):
+            row = np.uint64(codes[i, j] + 1)
+            counts[0, j, row] += 1
+            counts[1, j, row] += spoken
 
 
 @kernel

@@ -17,14 +17,10 @@ from dugong.types import FloatArray, IntArray
 
 def content_order(panel: Panel, names: tuple[str, ...]) -> IntArray:
     """Places of the sources sorted by what they voted; ties go by name."""
-    spoken = panel.spoken().sum(axis=1)
-    size = panel.coding.n_columns + 1
-    keys = []
-    for place, name in enumerate(names):
-        codes = panel.codes[:, place] + 1
-        own = np.bincount(codes, minlength=size)
-        company = np.bincount(codes, weights=spoken, minlength=size)
-        keys.append((tuple(own.tolist()), tuple(company.tolist()), name))
+    counts = np.zeros((2, panel.n_sources, panel.coding.n_columns + 1), dtype=np.int64)
+    kernels.count_company(panel.codes, panel.coding.silent, counts)
+    own, company = counts.tolist()
+    keys = list(zip(own, company, names, strict=True))
     return np.array(sorted(range(len(names)), key=keys.__getitem__), dtype=np.int64)
 
 

@@ -18,7 +18,7 @@ from dugong.estimate.learned.repeats import Repeats
 from dugong.estimate.learned.result import Learned
 from dugong.estimate.learned.robust import vote_shares
 from dugong.estimate.learned.rounds import Setting, State, first_state, run_rounds
-from dugong.estimate.learned.settings import FEWEST_SOURCES, ROUNDS_ALONE, ROUNDS_CHAIN, ROUNDS_MORE
+from dugong.estimate.learned.settings import FEWEST_SOURCES, ROUNDS_ALONE, ROUNDS_CHAIN, ROUNDS_MORE, SETTLED
 from dugong.estimate.learned.tables import make_tables
 from dugong.estimate.learned.words import describe_given
 from dugong.estimate.readout import read_correlations
@@ -77,4 +77,4 @@ def _graph_rounds(case: Case, setting: Setting, graph: SourceGraph) -> State:
     lags = np.array([graph.temporal.get(name, 1) for name in names], dtype=np.int64)
     state = replace(first_state(setting, state.weights, everywhere), repeats=Repeats.about(again, lags))
     rounds = ROUNDS_CHAIN + ROUNDS_MORE
-    return run_rounds(setting, state, everywhere, rounds, parents=forest.parents, chain=True)
+    return run_rounds(setting, state, everywhere, rounds, parents=forest.parents, chain=True, settled=SETTLED)

@@ -15,7 +15,7 @@ import numpy as np
 from dugong.estimate.learned.forest import Forest, no_edges, reroot, strongest_forest
 from dugong.estimate.learned.indicators import low_rank_strengths
 from dugong.estimate.learned.repeats import Repeats
-from dugong.estimate.learned.residuals import Misfit, find_misfit
+from dugong.estimate.learned.residuals import Misfit, find_misfit, find_shared_errors
 from dugong.estimate.learned.robust import Shares, evidence, vote_weights
 from dugong.estimate.learned.rounds import Setting, State, first_state, run_rounds
 from dugong.estimate.learned.settings import (
@@ -96,9 +96,7 @@ def _by_low_rank(setting: Setting, shares: Shares) -> Finding:
 def _by_residuals(setting: Setting, shares: Shares, similar: FloatArray) -> Finding:
     """Greedy with refitting: what a fit leaves unexplained, beyond chance, becomes an edge."""
     panel = setting.panel
-    nothing = no_edges(panel.n_sources)
-    start = find_misfit(setting, _without_copies(setting, shares, similar), nothing.apart())
-    first = np.where(start.discovered, start.correlation, 0.0)
+    first = find_shared_errors(setting, _without_copies(setting, shares, similar))
     found = _attempt(setting, shares, strongest_forest(first, STRONG_EDGE), first)
     most = found.forest.n_edges + max(1, (panel.n_sources - 2) // 2)
     while found.trust < 1 and not found.closed and found.forest.n_edges < most:

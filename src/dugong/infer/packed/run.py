@@ -6,13 +6,14 @@ Everything else goes through the product of automata. Memory: the output and one
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from dugong.infer._kernels import pack as add_places
-from dugong.infer.blocks import Progress, Sums, block_bounds, on_threads, report_impossible
+from dugong.infer.blocks import Progress, Sums, block_bounds, on_threads, report_impossible, sum_runs
 from dugong.infer.factors import FlatFactor
 from dugong.infer.groups import Group, fits_table, make_groups, split_counts
 from dugong.infer.packed import _kernels as kernels
@@ -84,42 +85,28 @@ def smooth(
     *,
     n_threads: int | None = None,
     progress: Progress | None = None,
-) -> tuple[FloatArray, Sums]:
+) -> tuple[FloatArray, FloatArray]:
     """Marginals of all elements, shape (n_elements, K), and the log-likelihood of every sequence."""
     marginals = np.empty((votes.n_elements, law.n_classes))
-    total = _no_sums(law.n_classes, 0, votes.n_sequences)
-    work = partial(_run_block, _plan(votes, factors, law), marginals, total)
-    for _ in on_threads(work, block_bounds(votes.lengths, _BLOCK), n_threads, progress):
-        pass
-    return marginals, total
+    work = partial(_run_block, _plan(votes, factors, law), marginals)
+    parts = [part.log_likelihood for part in on_threads(work, block_bounds(votes.lengths, _BLOCK), n_threads, progress)]
+    return marginals, np.concatenate([np.zeros(0), *parts])
 
 
 def count(
-    votes: Votes, factors: tuple[FlatFactor, ...], law: LabelChain, *, n_threads: int | None = None
-) -> tuple[list[FloatArray], Sums]:
-    """Expected counts by cell of every factor's flat table, and of labels and pairs."""
+    votes: Votes, factors: tuple[FlatFactor, ...], law: LabelChain, runs: IntArray, n_threads: int | None = None
+) -> Iterator[tuple[list[FloatArray], Sums]]:
+    """Expected counts by cell of every factor's flat table, and of labels and pairs, of each run of sequences."""
     plan = _plan(votes, factors, law)
-    total = _no_sums(law.n_classes, len(plan.tables), votes.n_sequences)
-    for part in on_threads(partial(_run_block, plan, None, total), block_bounds(votes.lengths, _BLOCK), n_threads):
-        total.cells += part.cells
-        total.initial += part.initial
-        total.transitions += part.transitions
-    cells: dict[int, FloatArray] = {}
-    for group, own in zip(plan.groups, np.split(total.cells, plan.firsts[1:-1]), strict=True):
-        cells |= dict(zip(group.members, split_counts(group, own), strict=True))
-    return [cells[place] for place in range(len(factors))], total
+    nothing = partial(Sums.none, law.n_classes, len(plan.tables))
+    for total in sum_runs(partial(_run_block, plan, None), nothing, votes.lengths, runs, n_threads, _BLOCK):
+        cells: dict[int, FloatArray] = {}
+        for group, own in zip(plan.groups, np.split(total.cells, plan.firsts[1:-1]), strict=True):
+            cells |= dict(zip(group.members, split_counts(group, own), strict=True))
+        yield [cells[place] for place in range(len(factors))], total
 
 
-def _no_sums(n_classes: int, n_cells: int, n_sequences: int) -> Sums:
-    return Sums(
-        cells=np.zeros(n_cells),
-        initial=np.zeros(n_classes),
-        transitions=np.zeros((n_classes, n_classes)),
-        log_likelihood=np.zeros(n_sequences),
-    )
-
-
-def _run_block(plan: Plan, marginals: FloatArray | None, total: Sums, bounds: tuple[int, int]) -> Sums:
+def _run_block(plan: Plan, marginals: FloatArray | None, bounds: tuple[int, int]) -> Sums:
     """Label one block; without an array for the marginals, count."""
     begin, end = bounds
     offsets = plan.offsets[begin : end + 1]
@@ -127,7 +114,7 @@ def _run_block(plan: Plan, marginals: FloatArray | None, total: Sums, bounds: tu
     n_classes = len(plan.initial)
     rows = pack(plan, first, last)
     out = np.empty((last - first, n_classes)) if marginals is None else marginals[first:last]
-    sums = _no_sums(n_classes, len(total.cells), 0)
+    sums = Sums.none(n_classes, len(plan.tables) if marginals is None else 0, end - begin)
     pairs = sums.transitions if marginals is None else np.zeros((0, 0))
     kernel = kernels.smooth_two if n_classes == 2 else kernels.smooth_many
     failed = kernel(
@@ -138,7 +125,7 @@ def _run_block(plan: Plan, marginals: FloatArray | None, total: Sums, bounds: tu
         plan.transition,
         offsets - first,
         out,
-        total.log_likelihood[begin:end],
+        sums.log_likelihood,
         pairs,
     )
     if failed >= 0:

@@ -1,9 +1,14 @@
-"""Compiled loops over residuals: sums of their products, by pairs of sources and by lag, with jackknife errors.
+"""Compiled loops over residuals: sums of their products, by pairs of sources, with jackknife errors.
 
 Under a fitted model the residual of one source (wrong or not, minus what is expected given the label) is unrelated to
 that of another, and to earlier ones. Products are summed within blocks of a sequence; the squares of the sums of the
-blocks are the squared error of the total (the delete-one-block jackknife). Sums are (4, ...): products, scales, second
-and fourth powers of block sums. Letters as in the other kernels.
+blocks are the squared error of the total (the delete-one-block jackknife). Sums are (4, m, m): products, scales, second
+and fourth powers of block sums.
+
+Every label that an element may have is one *entry*. Entries are taken a tile of blocks at a time and laid out so that
+the first entries of all blocks come first, then the second ones, and so on, longest blocks first: then the sums of all
+blocks of the tile grow together, one vector operation for many blocks. Indices are unsigned or begin at zero: that they
+cannot be negative is what lets the compiler use vectors. Letters as in the other kernels; e entry.
 """
 
 from __future__ import annotations
@@ -11,9 +16,12 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dugong.types import BoolArray, FloatArray, Int8Array, IntArray
+from dugong.types import AnyArray, BoolArray, FloatArray, Int8Array, IntArray
 
 _NEGLIGIBLE = 1e-6
+_TILE = 1024  # elements, at least: a few hundred KB of residuals
+
+ERRORS, SPEAKING = 0, 1  # what a residual is about: being wrong, or speaking at all
 
 kernel = njit(cache=True, nogil=True)
 
@@ -32,180 +40,200 @@ def expect(
 
 
 @kernel
-def close_block(block: FloatArray, sums: FloatArray) -> None:
-    """Add the sums of one block, (2, ...), to all, and begin a new one."""
-    for j in range(block.shape[1]):
-        for k in range(block.shape[2]):
-            if block[1, j, k] > 0.0:
-                sums[0, j, k] += block[0, j, k]
-                sums[1, j, k] += block[1, j, k]
-                square = block[0, j, k] * block[0, j, k]
-                sums[2, j, k] += square
-                sums[3, j, k] += square * square
-                block[0, j, k] = 0.0
-                block[1, j, k] = 0.0
-
-
-@kernel
-def add_pairs(weight: float, n: int, who: IntArray, left: FloatArray, spread: FloatArray, block: FloatArray) -> None:
-    """Add all pairs of the first `n` residuals to sums of products and of scales (lower triangle)."""
-    for a in range(n):
-        one, scale = weight * left[a], weight * spread[a]
-        for b in range(a + 1):
-            block[0, who[a], who[b]] += one * left[b]
-            block[1, who[a], who[b]] += scale * spread[b]
-
-
-@kernel
-def add_residuals(
-    codes: Int8Array,
-    place: IntArray,
-    labels: FloatArray,
-    kept: FloatArray,
-    rates: FloatArray,
-    is_wrong: BoolArray,
-    silent: int,
-    repeats: FloatArray,
-    lags: IntArray,
-    length: int,
-    errors: FloatArray,
-    speaking: FloatArray,
-) -> None:
-    """Products of the residuals of two sources on one element: of being wrong, and of speaking at all.
-
-    `rates` are P(wrong | speaks, label) and P(speaks | label), (2, m, K). With `kept`, labels that stayed and labels
-    that changed count apart, because a repeating source repeats itself differently.
-    """
-    n_elements, m = codes.shape
-    who, whose = np.empty(m, dtype=np.int64), np.empty(m, dtype=np.int64)
-    left, spread, lefts, spreads = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
-    spreads_of = np.sqrt(rates * (1.0 - rates))
-    branches = 2 if len(kept) > 0 else 1
-    error_block, speaking_block = np.zeros((2, m, m)), np.zeros((2, m, m))
-    for i in range(n_elements):
+def follow(labels: FloatArray, kept: FloatArray, place: IntArray, lag: int, weights: FloatArray) -> None:
+    """P(label, and the same label `lag` elements earlier) from that with one element less, in place, (n, K)."""
+    for i in range(len(place)):
         for y in range(labels.shape[1]):
-            for b in range(branches):
-                weight = labels[i, y]
-                if branches == 2:
-                    weight = kept[i, y] if b == 0 else labels[i, y] - kept[i, y]
-                if weight < _NEGLIGIBLE:
-                    continue
-                n, asked = 0, 0
-                for j in range(m):
-                    z = codes[i, j]
-                    if z < 0:
-                        continue
-                    past = codes[i - lags[j], j] if place[i] >= lags[j] else -1
-                    wrong, speaks = expect(
-                        past, repeats[b, j], silent, rates[0, j, y], rates[1, j, y], is_wrong[max(past, 0), y]
-                    )
-                    usual = past < 0 or repeats[b, j] <= 0.0
-                    if z != silent:
-                        who[n] = j
-                        left[n] = (1.0 if is_wrong[z, y] else 0.0) - wrong
-                        spread[n] = spreads_of[0, j, y] if usual else np.sqrt(wrong * (1.0 - wrong))
-                        n += 1
-                    if speaks < 1.0:
-                        whose[asked] = j
-                        lefts[asked] = (0.0 if z == silent else 1.0) - speaks
-                        spreads[asked] = spreads_of[1, j, y] if usual else np.sqrt(speaks * (1.0 - speaks))
-                        asked += 1
-                add_pairs(weight, n, who, left, spread, error_block)
-                add_pairs(weight, asked, whose, lefts, spreads, speaking_block)
-        if i + 1 == n_elements or place[i + 1] % length == 0:
-            close_block(error_block, errors)
-            close_block(speaking_block, speaking)
-
-
-@kernel
-def add_lagged(
-    codes: Int8Array,
-    place: IntArray,
-    kept: FloatArray,
-    rates: FloatArray,
-    marginal: FloatArray,
-    is_wrong: BoolArray,
-    silent: int,
-    repeats: FloatArray,
-    lags: IntArray,
-    length: int,
-    sums: FloatArray,
-) -> None:
-    """Products of the residual error of a source (row) and of another one element earlier, where the label stayed."""
-    n_elements, m = codes.shape
-    spreads, spreads_now = np.sqrt(marginal * (1.0 - marginal)), np.sqrt(rates[0] * (1.0 - rates[0]))
-    who, before, spread = np.empty(m, dtype=np.int64), np.empty(m), np.empty(m)
-    block = np.zeros((2, m, m))
-    for i in range(n_elements):
-        for y in range(kept.shape[1]):
-            weight = kept[i, y]
-            if place[i] == 0 or weight < _NEGLIGIBLE:
-                continue
-            n = 0
-            for k in range(m):
-                past = codes[i - 1, k]
-                if past >= 0 and past != silent:
-                    who[n], spread[n] = k, spreads[k, y]
-                    before[n] = (1.0 if is_wrong[past, y] else 0.0) - marginal[k, y]
-                    n += 1
-            for j in range(m):
-                z = codes[i, j]
-                if z < 0 or z == silent:
-                    continue
-                own = codes[i - lags[j], j] if place[i] >= lags[j] else -1
-                wrong, _ = expect(own, repeats[0, j], silent, rates[0, j, y], rates[1, j, y], is_wrong[max(own, 0), y])
-                one = weight * ((1.0 if is_wrong[z, y] else 0.0) - wrong)
-                usual = own < 0 or repeats[0, j] <= 0.0
-                scale = weight * (spreads_now[j, y] if usual else np.sqrt(wrong * (1.0 - wrong)))
-                for a in range(n):
-                    block[0, j, who[a]] += one * before[a]
-                    block[1, j, who[a]] += scale * spread[a]
-        if i + 1 == n_elements or place[i + 1] % length == 0:
-            close_block(block, sums)
-
-
-@kernel
-def add_own(
-    codes: Int8Array,
-    place: IntArray,
-    labels: FloatArray,
-    kept: FloatArray,
-    rates: FloatArray,
-    marginal: FloatArray,
-    is_wrong: BoolArray,
-    silent: int,
-    repeats: FloatArray,
-    lags: IntArray,
-    length: int,
-    sums: FloatArray,
-) -> None:
-    """Products of the residual errors of a source some elements apart, where the label stayed all the time.
-
-    Sums are (4, n_lags, m), the first row for neighbours.
-    """
-    n_elements, m = codes.shape
-    block = np.zeros((2, sums.shape[1], m))
-    for i in range(n_elements):
-        for y in range(labels.shape[1]):
-            weight = labels[i, y]
-            for lag in range(1, min(sums.shape[1], place[i]) + 1):
+            if place[i] < lag:
+                weights[i, y] = 0.0
+            elif weights[i, y] > 0.0:
                 # P(same label one element earlier still | it stayed until here)
-                weight *= kept[i - lag + 1, y] / max(labels[i - lag + 1, y], 1e-300)
-                if weight < _NEGLIGIBLE:
-                    break
-                for j in range(m):
-                    z, past = codes[i, j], codes[i - lag, j]
-                    if z < 0 or z == silent or past < 0 or past == silent:
-                        continue
-                    own = codes[i - lags[j], j] if place[i] >= lags[j] else -1
-                    wrong, _ = expect(
-                        own, repeats[0, j], silent, rates[0, j, y], rates[1, j, y], is_wrong[max(own, 0), y]
-                    )
-                    left = (1.0 if is_wrong[z, y] else 0.0) - wrong
-                    before = (1.0 if is_wrong[past, y] else 0.0) - marginal[j, y]
-                    block[0, lag - 1, j] += weight * left * before
-                    block[1, lag - 1, j] += weight * np.sqrt(
-                        wrong * (1.0 - wrong) * marginal[j, y] * (1.0 - marginal[j, y])
-                    )
-        if i + 1 == n_elements or place[i + 1] % length == 0:
-            close_block(block, sums)
+                weights[i, y] *= kept[i - lag + 1, y] / max(labels[i - lag + 1, y], 1e-300)
+
+
+@kernel
+def list_entries(
+    weights: FloatArray, place: IntArray, length: int, begin: int
+) -> tuple[AnyArray, AnyArray, AnyArray, FloatArray, IntArray]:
+    """Entries of elements, the first of which is `begin`: element, label, branch, weight; where each round starts.
+
+    A round holds the first, second, ... entries of all blocks that have so many.
+    """
+    n_branches, n, n_classes = weights.shape
+    sizes, n_blocks = np.zeros(n, dtype=np.int64), 0
+    for i in range(n):
+        n_blocks += place[i] % length == 0
+        for b in range(n_branches):
+            for y in range(n_classes):
+                sizes[n_blocks - 1] += weights[b, i, y] >= _NEGLIGIBLE
+    # How many blocks have more than so many entries: where the next block with exactly so many goes.
+    ranks, starts = np.zeros(sizes.max() + 1, dtype=np.int64), np.zeros(sizes.max() + 1, dtype=np.int64)
+    for block in range(n_blocks):
+        for q in range(sizes[block]):
+            ranks[q] += 1
+    for q in range(len(starts) - 1):
+        starts[q + 1] = starts[q] + ranks[q]
+    for block in range(n_blocks):
+        size = sizes[block]
+        sizes[block] = ranks[size]
+        ranks[size] += 1
+    element, label, branch = np.empty((3, starts[-1]), dtype=np.uint64)
+    weight = np.empty(starts[-1])
+    block, nth = -1, 0
+    for i in range(n):
+        if place[i] % length == 0:
+            block, nth = block + 1, 0
+        for b in range(n_branches):
+            for y in range(n_classes):
+                if weights[b, i, y] >= _NEGLIGIBLE:
+                    e = starts[nth] + sizes[block]
+                    element[e], label[e], branch[e], weight[e] = begin + i, y, b, weights[b, i, y]
+                    nth += 1
+    return element, label, branch, weight, starts
+
+
+@kernel
+def fill_residuals(
+    codes: Int8Array,
+    place: IntArray,
+    element: AnyArray,
+    label: AnyArray,
+    branch: AnyArray,
+    rates: FloatArray,
+    is_wrong: BoolArray,
+    silent: int,
+    about: int,
+    repeats: FloatArray,
+    lags: IntArray,
+    left: FloatArray,
+    spread: FloatArray,
+) -> None:
+    """Residuals and their standard deviations by source and entry, zero where there is no vote to look at.
+
+    `rates` are P(wrong | speaks, label) and P(speaks | label), (2, m, K), of which residuals are `about` one.
+    """
+    n_codes, n_classes = is_wrong.shape
+    speaking = about == SPEAKING
+    lefts, spreads = np.zeros((n_codes + 1, n_classes)), np.zeros((n_codes + 1, n_classes))
+    for j in range(codes.shape[1]):
+        for z in range(n_codes):
+            for y in range(n_classes):
+                if speaking or z != silent:
+                    event = z != silent if speaking else is_wrong[z, y]
+                    rate = rates[about, j, y]
+                    lefts[z + 1, y] = (1.0 if event else 0.0) - rate
+                    spreads[z + 1, y] = np.sqrt(rate * (1.0 - rate))
+        for e in range(len(element)):
+            row = np.uint64(codes[element[e], j] + 1)
+            left[j, e], spread[j, e] = lefts[row, label[e]], spreads[row, label[e]]
+        if repeats[0, j] <= 0.0:
+            continue
+        for e in range(len(element)):
+            i, y, b = np.int64(element[e]), label[e], branch[e]
+            z = codes[i, j]
+            if place[i] >= lags[j] and z >= 0 and (speaking or z != silent) and codes[i - lags[j], j] >= 0:
+                past = codes[i - lags[j], j]
+                rate = expect(past, repeats[b, j], silent, rates[0, j, y], rates[1, j, y], is_wrong[past, y])[about]
+                left[j, e] += rates[about, j, y] - rate
+                spread[j, e] = np.sqrt(rate * (1.0 - rate))
+
+
+@kernel
+def add_powers(one: FloatArray, other: FloatArray, starts: IntArray, block: FloatArray) -> tuple[float, float, float]:
+    """Sum of products of two residuals, of squares and of fourth powers of the sums of blocks."""
+    for s in range(starts[1]):
+        block[s] = 0.0
+    for q in range(len(starts) - 1):
+        ones, others = one[starts[q] : starts[q + 1]], other[starts[q] : starts[q + 1]]
+        for s in range(len(ones)):
+            block[s] += ones[s] * others[s]
+    total, square, fourth = 0.0, 0.0, 0.0
+    for s in range(starts[1]):
+        power = block[s] * block[s]
+        total += block[s]
+        square += power
+        fourth += power * power
+    return total, square, fourth
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def dot(one: FloatArray, other: FloatArray) -> float:
+    """A dot product in any order."""
+    total = 0.0
+    for e in range(len(one)):
+        total += one[e] * other[e]
+    return total
+
+
+@kernel
+def add_products(
+    codes: Int8Array,
+    place: IntArray,
+    weights: FloatArray,
+    rates: FloatArray,
+    earlier: FloatArray,
+    lag: int,
+    is_wrong: BoolArray,
+    silent: int,
+    about: int,
+    repeats: FloatArray,
+    lags: IntArray,
+    length: int,
+    pairs: BoolArray,
+    sums: FloatArray,
+) -> None:
+    """Products of the residual of a source (row) and of that of a source `lag` elements earlier (column).
+
+    Weights (branches, n, K) of labels: that stayed and that changed, if a repeating source repeats itself differently;
+    without a vote that is repeated, one branch. `rates` and `earlier` are P(wrong | speaks, label) and
+    P(speaks | label), (2, m, K), now and earlier; `pairs` (m, m) says which pairs count.
+    """
+    n, m = codes.shape
+    none, room = np.zeros(repeats.shape), np.zeros(0)
+    begin = 0
+    while begin < n:
+        end = min(begin + _TILE, n)
+        while end < n and place[end] % length != 0:
+            end += 1
+        element, label, branch, weight, starts = list_entries(weights[:, begin:end], place[begin:end], length, begin)
+        begin, size = end, len(element)
+        if size == 0:
+            continue
+        if len(room) < (4 * m + 3) * size:
+            room = np.empty((4 * m + 3) * size)
+        tile = room[: (4 * m + 3) * size].reshape(4 * m + 3, size)
+        left, spread, before, spread_before = tile[:m], tile[m : 2 * m], tile[2 * m : 3 * m], tile[3 * m : 4 * m]
+        one, scale, block = tile[4 * m], tile[4 * m + 1], tile[4 * m + 2]
+        fill_residuals(
+            codes, place, element, label, branch, rates, is_wrong, silent, about, repeats, lags, left, spread
+        )
+        if lag > 0:
+            for e in range(size):
+                element[e] -= np.uint64(lag)
+            fill_residuals(
+                codes,
+                place,
+                element,
+                label,
+                branch,
+                earlier,
+                is_wrong,
+                silent,
+                about,
+                none,
+                lags,
+                before,
+                spread_before,
+            )
+        else:
+            before, spread_before = left, spread
+        for j in range(m):
+            for e in range(size):
+                one[e], scale[e] = weight[e] * left[j, e], weight[e] * spread[j, e]
+            for k in range(m):
+                if pairs[j, k]:
+                    total, square, fourth = add_powers(one, before[k], starts, block)
+                    sums[0, j, k] += total
+                    sums[1, j, k] += dot(scale, spread_before[k])
+                    sums[2, j, k] += square
+                    sums[3, j, k] += fourth

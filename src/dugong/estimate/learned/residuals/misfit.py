@@ -26,7 +26,7 @@ from dugong.estimate.learned.settings import (
     STEADY,
 )
 from dugong.estimate.learned.tables import count_tables
-from dugong.types import BoolArray, FloatArray
+from dugong.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -98,20 +98,12 @@ class Misfit:
 
 def find_misfit(setting: Setting, state: State, apart: BoolArray) -> Misfit:
     """Compare a fitted model with the votes; `apart` says which pairs of sources have no edge between them."""
-    panel, folded = setting.panel, setting.folded
-    everything = count_tables(folded.rows, state.weights, folded.everywhere())
-    usual = _rates(panel, everything)
-    fresh = usual
-    if state.repeats and state.single is not None:
-        counts = state.single * everything.sum(axis=2, keepdims=True)
-        fresh = _rates(panel, np.where(state.repeats.sources[:, np.newaxis, np.newaxis], counts, everything))
-        fresh[1, (usual[1] == 1).all(axis=1)] = 1.0
-    errors, speaking = _same_element(setting, state, fresh)
-    m = panel.n_sources
+    sums, m = _sums(setting, state), setting.panel.n_sources
+    errors, speaking = (sums.same_element(about) for about in (kernels.ERRORS, kernels.SPEAKING))
     later, own = Products.none(m, m), Products.none(LONGEST_LAG, m)
     if state.labels is not None and state.kept is not None:
-        later = _next_element(panel, state, state.kept, fresh, usual)
-        own = _own(panel, state, state.labels, state.kept, fresh, usual)
+        later = sums.next_element(state.kept)
+        own = sums.own(state.labels, state.kept)
     discovered, own_discovered = _discovered(errors, own)
     lasting = np.where(own_discovered & (own.total > 0), own.correlation(), 0.0)
     return Misfit(
@@ -126,6 +118,13 @@ def find_misfit(setting: Setting, state: State, apart: BoolArray) -> Misfit:
         own=lasting,
         own_discovered=own_discovered,
     )
+
+
+def find_shared_errors(setting: Setting, state: State) -> FloatArray:
+    """Residual correlations of errors on one element that are discoveries, (m, m), else zero."""
+    errors = _sums(setting, state).same_element(kernels.ERRORS)
+    discovered, _ = _discovered(errors, Products.none(LONGEST_LAG, setting.panel.n_sources))
+    return np.where(discovered, errors.correlation(), 0.0)
 
 
 def _discovered(errors: Products, own: Products) -> tuple[BoolArray, BoolArray]:
@@ -150,70 +149,75 @@ def _rates(panel: Panel, counts: FloatArray) -> FloatArray:
     return np.stack([np.clip(1 - (right + 0.5) / (spoken + 1), 1e-3, 1 - 1e-3), speaks])
 
 
-def _same_element(setting: Setting, state: State, rates: FloatArray) -> tuple[Products, Products]:
-    panel = setting.panel
-    errors, speaking = np.zeros((2, 4, panel.n_sources, panel.n_sources))
-    assert state.labels is not None
-    none = np.zeros((0, state.labels.shape[1]))
-    kernels.add_residuals(
-        panel.codes,
-        panel.places(),
-        state.labels,
-        state.kept if state.repeats and state.kept is not None else none,
-        rates,
-        panel.coding.split <= 0,
-        panel.coding.silent,
-        state.repeats.rates,
-        state.repeats.lags,
-        JACKKNIFE_BLOCK,
-        errors,
-        speaking,
-    )
-    return _symmetric(errors), _symmetric(speaking)
+def _sums(setting: Setting, state: State) -> _Sums:
+    panel, folded = setting.panel, setting.folded
+    everything = count_tables(folded.rows, state.weights, folded.everywhere())
+    usual = _rates(panel, everything)
+    fresh = usual
+    if state.repeats and state.single is not None:
+        counts = state.single * everything.sum(axis=2, keepdims=True)
+        fresh = _rates(panel, np.where(state.repeats.sources[:, np.newaxis, np.newaxis], counts, everything))
+        fresh[1, (usual[1] == 1).all(axis=1)] = 1.0
+    return _Sums(panel=panel, place=panel.places(), state=state, fresh=fresh, usual=usual)
 
 
-def _symmetric(lower: FloatArray) -> Products:
-    return _products(np.stack([table + np.tril(table, -1).T for table in lower]))
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Sums:
+    """Sums of products under one state; rates (2, m, K) are those of fresh votes, and of all votes."""
+
+    panel: Panel
+    place: IntArray
+    state: State
+    fresh: FloatArray
+    usual: FloatArray
+
+    def same_element(self, about: int) -> Products:
+        """Residuals of two sources on one element: of being wrong, or of speaking at all."""
+        state = self.state
+        assert state.labels is not None
+        weights = state.labels[np.newaxis]
+        if state.repeats and state.kept is not None:
+            weights = np.stack([state.kept, state.labels - state.kept])
+        sums = self._products(weights, np.tri(self.panel.n_sources, dtype=np.bool_), about=about)
+        return _products(np.stack([table + np.tril(table, -1).T for table in sums]))
+
+    def next_element(self, kept: FloatArray) -> Products:
+        """The residual error of a source (row) and of another one element earlier, where the label stayed."""
+        every = np.ones((self.panel.n_sources, self.panel.n_sources), dtype=np.bool_)
+        return _products(self._products(kept[np.newaxis], every, lag=1))
+
+    def own(self, labels: FloatArray, kept: FloatArray) -> Products:
+        """Residual errors of a source some elements apart, where the label stayed all the time, (lags, m)."""
+        sums = np.zeros((4, LONGEST_LAG, self.panel.n_sources))
+        weights, itself = labels.copy(), np.eye(self.panel.n_sources, dtype=np.bool_)
+        for lag in range(1, min(LONGEST_LAG, int(self.place.max(initial=0))) + 1):
+            kernels.follow(labels, kept, self.place, lag, weights)
+            sums[:, lag - 1] = np.diagonal(self._products(weights[np.newaxis], itself, lag=lag), axis1=1, axis2=2)
+        return _products(sums)
+
+    def _products(
+        self, weights: FloatArray, pairs: BoolArray, *, lag: int = 0, about: int = kernels.ERRORS
+    ) -> FloatArray:
+        panel, repeats = self.panel, self.state.repeats
+        sums = np.zeros((4, *pairs.shape))
+        kernels.add_products(
+            panel.codes,
+            self.place,
+            weights,
+            self.fresh,
+            self.usual,
+            lag,
+            panel.coding.split <= 0,
+            panel.coding.silent,
+            about,
+            repeats.rates,
+            repeats.lags,
+            JACKKNIFE_BLOCK,
+            pairs,
+            sums,
+        )
+        return sums
 
 
 def _products(sums: FloatArray) -> Products:
     return Products(total=sums[0], scale=sums[1], square=sums[2], fourth=sums[3])
-
-
-def _next_element(panel: Panel, state: State, kept: FloatArray, rates: FloatArray, usual: FloatArray) -> Products:
-    sums = np.zeros((4, panel.n_sources, panel.n_sources))
-    kernels.add_lagged(
-        panel.codes,
-        panel.places(),
-        kept,
-        rates,
-        usual[0],
-        panel.coding.split <= 0,
-        panel.coding.silent,
-        state.repeats.rates,
-        state.repeats.lags,
-        JACKKNIFE_BLOCK,
-        sums,
-    )
-    return _products(sums)
-
-
-def _own(
-    panel: Panel, state: State, labels: FloatArray, kept: FloatArray, rates: FloatArray, usual: FloatArray
-) -> Products:
-    sums = np.zeros((4, LONGEST_LAG, panel.n_sources))
-    kernels.add_own(
-        panel.codes,
-        panel.places(),
-        labels,
-        kept,
-        rates,
-        usual[0],
-        panel.coding.split <= 0,
-        panel.coding.silent,
-        state.repeats.rates,
-        state.repeats.lags,
-        JACKKNIFE_BLOCK,
-        sums,
-    )
-    return _products(sums)
