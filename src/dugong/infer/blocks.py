@@ -34,12 +34,17 @@ class Sums:
     log_likelihood: FloatArray = field(default_factory=lambda: np.zeros(0))
 
 
-def block_bounds(lengths: IntArray, size: int = BLOCK) -> list[tuple[int, int]]:
-    """Cut the sequences into runs of about `size` elements; the same for any number of threads."""
-    ends = np.cumsum(np.maximum(lengths, 1))
+def block_bounds(offsets: IntArray, size: int = BLOCK) -> list[tuple[int, int]]:
+    """Cut the sequences into runs of about `size` elements; the same for any number of threads.
+
+    `offsets` are those of the elements, (n_sequences + 1,); a sequence without elements counts as one.
+    """
+    ends, empty = offsets[1:], offsets[1:] == offsets[:-1]
+    if empty.any():
+        ends = ends + np.cumsum(empty)
     total = int(ends[-1]) if len(ends) else 0
     cuts = np.searchsorted(ends, np.arange(size, total, size), side="left") + 1
-    edges = np.unique(np.concatenate([[0], cuts, [len(lengths)]]))
+    edges = np.unique(np.concatenate([[0], cuts, [len(ends)]]))
     return list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
 
 

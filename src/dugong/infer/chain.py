@@ -41,7 +41,7 @@ def smooth(
         log_likelihood=log_likelihood,
     )
     work = partial(_smooth_block, chained, marginals, log_likelihood, len(total.cells))
-    bounds = block_bounds(chained.votes.lengths)
+    bounds = block_bounds(chained.layouts[0].offsets)
     for part in on_threads(work, bounds, n_threads, progress):
         total.cells += part.cells
         total.initial += part.initial
@@ -122,7 +122,7 @@ def decode(chained: Chained, n_threads: int | None = None) -> Int8Array:
         if failed >= 0:
             report_impossible(chained.votes, begin + failed)
 
-    for _ in on_threads(work, block_bounds(chained.votes.lengths), n_threads):
+    for _ in on_threads(work, block_bounds(chained.layouts[0].offsets), n_threads):
         pass
     return labels
 
@@ -131,7 +131,7 @@ def draw(chained: Chained, rng: np.random.Generator, n_draws: int, n_threads: in
     """Class indices of labels drawn from the posterior, shape (n_draws, n_elements)."""
     labels = np.zeros((n_draws, chained.votes.n_elements), dtype=np.int8)
     offsets = chained.layouts[0].offsets
-    bounds = block_bounds(chained.votes.lengths)
+    bounds = block_bounds(chained.layouts[0].offsets)
     generators = dict(zip(bounds, rng.spawn(len(bounds)), strict=True))
 
     def work(bound: tuple[int, int]) -> None:
