@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dugong.infer import _kernels as kernels
 from dugong.infer.factors import Channel, FlatFactor
-from dugong.infer.groups import Group, fits_table, make_groups, split_counts
+from dugong.infer.groups import Group, fits_table, make_groups, pack_columns, split_counts
 from dugong.tasks import Resolution
 from dugong.types import AnyArray, FloatArray
 from dugong.votes import Votes
@@ -100,8 +99,7 @@ def _single(factors: tuple[FlatFactor, ...], place: int, slots: list[Slot]) -> L
 def pack_slot(votes: Votes, slot: Slot, first: int, last: int) -> AnyArray:
     """The packed votes on tasks first..last, uint16."""
     rows = np.zeros(last - first, dtype=np.uint16)
-    for column, places in zip(slot.columns, slot.places, strict=True):
-        kernels.pack(votes.columns[column][first:last], places, rows)
+    pack_columns(votes, slot.columns, slot.places, slice(first, last), rows)
     return rows
 
 

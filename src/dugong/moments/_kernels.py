@@ -108,15 +108,17 @@ def spread_duplicates(
     low = np.uint64(index_bits)
     mask = (np.uint64(1) << low) - np.uint64(1)
     room = 16
-    while room < 2 * np.diff(begins).max():
-        room *= 2
+    for part in range(len(begins) - 1):
+        while room < 2 * (begins[part + 1] - begins[part]):
+            room *= 2
     contents, copies = np.empty(room, dtype=np.uint64), np.empty(room, dtype=np.uint32)
     for part in range(len(begins) - 1):
         begin, end = begins[part], begins[part + 1]
         size = 16
         while size < 2 * (end - begin):
             size *= 2
-        copies[:size] = 0
+        for place in range(size):
+            copies[place] = 0
         for k in range(begin, end):
             content = entries[k] >> low
             spot = ((content * _MIX) >> np.uint64(32)) & np.uint64(size - 1)
