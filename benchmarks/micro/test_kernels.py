@@ -11,7 +11,7 @@ from dugong.infer.engine import decode, expected_counts, posterior
 from dugong.infer.factors import flatten
 from dugong.infer.packed import run
 from dugong.moments import Row, Shapes, Slot, _kernels, assign_groups, count, pair
-from dugong.moments.pairs import TILE, as_words
+from dugong.moments.pairs import TILE
 from dugong.moments.rows import Plan
 from dugong.votes import Votes
 from dugong.worlds import World
@@ -26,19 +26,22 @@ def test_hash_three_sources(against_floor: Measure, votes: Votes) -> None:
 
 
 def test_spread_duplicates(against_floor: Measure, votes: Votes) -> None:
-    """Drawing groups by content and number of the copy."""
-    offsets, n = votes.layout("element").offsets, votes.n_sequences
-    hashes, room, groups = np.zeros(n, dtype=np.uint64), np.empty(n, dtype=np.uint64), np.empty(n, dtype=np.int32)
+    """Drawing groups by content and number of the copy, all sequences sorted into parts before."""
+    offsets, n, bits = votes.layout("element").offsets, votes.n_sequences, 9
+    hashes, entries, groups = np.zeros(n, dtype=np.uint64), np.empty(n, dtype=np.uint64), np.zeros(n, dtype=np.int32)
     _kernels.hash_sequences(votes.columns[0], offsets, hashes)
-    against_floor(lambda: _kernels.spread_duplicates(hashes, 0, 1, 64, 32, room, groups))
+    tally = np.zeros(1 << bits, dtype=np.int64)
+    _kernels.tally_parts(hashes, bits, tally)
+    begins = np.append(0, np.cumsum(tally))
+    _kernels.sort_parts(hashes, 0, bits, n.bit_length(), begins[:-1].copy(), entries)
+    against_floor(lambda: _kernels.spread_duplicates(entries, begins, n.bit_length(), 64, 32, groups))
 
 
 def test_pack_votes(against_floor: Measure, votes: Votes) -> None:
     """Bit planes of all votes, tile by tile."""
-    words = [as_words(column[: len(column) // TILE * TILE]) for column in votes.columns]
     planes = np.zeros((3, TILE // 64), dtype=np.uint64)
-    tiles = range(0, len(words[0]), TILE // 8)
-    against_floor(lambda: [_kernels.pack_votes(w[t : t + TILE // 8], planes) for t in tiles for w in words])
+    tiles = range(0, votes.n_elements // TILE * TILE, TILE)
+    against_floor(lambda: [_kernels.pack_votes(c[t : t + TILE], planes) for t in tiles for c in votes.columns])
 
 
 def test_count_packed_pairs(against_floor: Measure, votes: Votes) -> None:

@@ -52,12 +52,17 @@ class Sums:
         self.log_likelihood[first : first + len(part.log_likelihood)] = part.log_likelihood
 
 
-def block_bounds(lengths: IntArray, size: int = BLOCK) -> list[tuple[int, int]]:
-    """Cut the sequences into runs of about `size` elements; the same for any number of threads."""
-    ends = np.cumsum(np.maximum(lengths, 1))
+def block_bounds(offsets: IntArray, size: int = BLOCK) -> list[tuple[int, int]]:
+    """Cut the sequences into runs of about `size` elements; the same for any number of threads.
+
+    `offsets` are those of the elements, (n_sequences + 1,); a sequence without elements counts as one.
+    """
+    ends, empty = offsets[1:], offsets[1:] == offsets[:-1]
+    if empty.any():
+        ends = ends + np.cumsum(empty)
     total = int(ends[-1]) if len(ends) else 0
     cuts = np.searchsorted(ends, np.arange(size, total, size), side="left") + 1
-    edges = np.unique(np.concatenate([[0], cuts, [len(lengths)]]))
+    edges = np.unique(np.concatenate([[0], cuts, [len(ends)]]))
     return list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
 
 
@@ -90,7 +95,7 @@ def on_threads(
 def sum_runs(
     work: Callable[[tuple[int, int]], Sums],
     nothing: Callable[[int], Sums],
-    lengths: IntArray,
+    offsets: IntArray,
     runs: IntArray,
     n_threads: int | None,
     size: int = BLOCK,
@@ -99,7 +104,7 @@ def sum_runs(
 
     Blocks do not cross runs: every run is counted as if it were alone.
     """
-    blocks = [block_bounds(lengths[begin:end], size) for begin, end in pairwise(runs.tolist())]
+    blocks = [block_bounds(offsets[begin : end + 1] - offsets[begin], size) for begin, end in pairwise(runs.tolist())]
     places = zip(runs.tolist(), blocks, strict=False)
     parts = on_threads(work, [(begin + a, begin + b) for begin, own in places for a, b in own], n_threads)
     for own, n_sequences in zip(blocks, np.diff(runs).tolist(), strict=True):

@@ -32,8 +32,8 @@ def smooth(
     """Marginals of the wanted resolutions, and the log-likelihood of every sequence."""
     shapes = {r: (chained.layouts[chained.resolutions.index(r)].n_tasks, n_labels(chained, r)) for r in wanted}
     marginals = {resolution: np.empty(shape) for resolution, shape in shapes.items()}
-    work = partial(_smooth_block, chained, marginals, 0)
-    parts = [part.log_likelihood for part in on_threads(work, block_bounds(chained.votes.lengths), n_threads, progress)]
+    work, bounds = partial(_smooth_block, chained, marginals, 0), block_bounds(chained.layouts[0].offsets)
+    parts = [part.log_likelihood for part in on_threads(work, bounds, n_threads, progress)]
     return marginals, np.concatenate([np.zeros(0), *parts])
 
 
@@ -41,9 +41,8 @@ def count(chained: Chained, runs: IntArray, n_threads: int | None = None) -> Ite
     """Expected counts by cell of every factor's flat table, and of labels and pairs, of each run of sequences."""
     n_cells = sum(lookup.table.size for lookup in chained.lookups)
     nothing = partial(Sums.none, chained.n_classes, n_cells)
-    for total in sum_runs(
-        partial(_smooth_block, chained, {}, n_cells), nothing, chained.votes.lengths, runs, n_threads
-    ):
+    work = partial(_smooth_block, chained, {}, n_cells)
+    for total in sum_runs(work, nothing, chained.layouts[0].offsets, runs, n_threads):
         yield split_cells(chained.lookups, total.cells), total
 
 
@@ -124,7 +123,7 @@ def decode(chained: Chained, n_threads: int | None = None) -> Int8Array:
         failed = kernels.find_best(*_tables(chained, block), log_weights, logs, *_scratch(block), part)
         _check(chained, bounds[0], failed)
 
-    for _ in on_threads(work, block_bounds(chained.votes.lengths), n_threads):
+    for _ in on_threads(work, block_bounds(chained.layouts[0].offsets), n_threads):
         pass
     return labels
 
@@ -132,7 +131,7 @@ def decode(chained: Chained, n_threads: int | None = None) -> Int8Array:
 def draw(chained: Chained, rng: np.random.Generator, n_draws: int, n_threads: int | None = None) -> Int8Array:
     """Class indices of labels drawn from the posterior, shape (n_draws, n_elements)."""
     labels = np.zeros((n_draws, chained.votes.n_elements), dtype=np.int8)
-    bounds = block_bounds(chained.votes.lengths)
+    bounds = block_bounds(chained.layouts[0].offsets)
     generators = dict(zip(bounds, rng.spawn(len(bounds)), strict=True))
 
     def work(bound: tuple[int, int]) -> None:

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dugong.infer import _kernels as kernels
 from dugong.infer.factors import FlatFactor
 from dugong.types import AnyArray, FloatArray, read_only
+from dugong.votes import Votes
 
 # Cells of one table: 64 KB of float64, so that two tables stay in the nearest caches.
 MOST_CELLS = 8192
@@ -97,6 +99,13 @@ def _group(factors: tuple[FlatFactor, ...], sizes: dict[int, int], members: list
         axes=tuple(axes),
         table=read_only(table.reshape(-1, n_codes)),
     )
+
+
+def pack_columns(votes: Votes, columns: tuple[int, ...], places: AnyArray, tasks: slice, rows: AnyArray) -> None:
+    """Add to `rows` the places of the votes of some sources on a run of tasks."""
+    kernel = kernels.pack_binary if votes.n_classes == 2 and not votes.partial else kernels.pack
+    for column, own in zip(columns, places, strict=True):
+        kernel(votes.columns[column][tasks], own, rows)
 
 
 def split_counts(group: Group, counts: FloatArray) -> list[FloatArray]:

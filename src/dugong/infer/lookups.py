@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dugong.infer import _kernels as kernels
 from dugong.infer.factors import Channel, FlatFactor
-from dugong.infer.groups import Group, fits_table, make_groups, split_counts
+from dugong.infer.groups import Group, fits_table, make_groups, pack_columns, split_counts
 from dugong.tasks import Resolution
 from dugong.types import AnyArray, FloatArray
 from dugong.votes import Votes
@@ -109,8 +108,7 @@ def _single(factors: tuple[FlatFactor, ...], place: int, slots: list[Slot]) -> L
 def pack_slot(votes: Votes, slot: Slot, tasks: slice) -> AnyArray:
     """The packed votes on some tasks, uint16."""
     rows = np.zeros(tasks.stop - tasks.start, dtype=np.uint16)
-    for column, places in zip(slot.columns, slot.places, strict=True):
-        kernels.pack(votes.columns[column][tasks], places, rows)
+    pack_columns(votes, slot.columns, slot.places, tasks, rows)
     return rows
 
 

@@ -67,62 +67,69 @@ def hash_sequences(column: Int8Array, offsets: IntArray, hashes: AnyArray) -> No
         hashes[i] = value
 
 
+_MIX: Any = np.uint64(0xD6E8FEB86659FD93)
+
+
+@njit(cache=True, nogil=True)
+def tally_parts(hashes: AnyArray, part_bits: int, tally: IntArray) -> None:
+    """Count how many hashes fall into each part: their upper bits, once they are mixed."""
+    shift = np.uint64(63 - part_bits)
+    for i in range(len(hashes)):
+        tally[(hashes[i] * _MIX) >> np.uint64(1) >> shift] += 1
+
+
+@njit(cache=True, nogil=True)
+def sort_parts(
+    hashes: AnyArray, start: int, part_bits: int, index_bits: int, ends: IntArray, entries: AnyArray
+) -> None:
+    """Write the sequences from `start` on to their parts, in order; `ends` is where each part is filled up to.
+
+    An entry holds the upper bits of a hash, which stand for the content, and below them the number of the sequence.
+    """
+    shift = np.uint64(63 - part_bits)
+    mask = (np.uint64(1) << np.uint64(index_bits)) - np.uint64(1)
+    for i in range(len(hashes)):
+        value = hashes[i] * _MIX
+        part = value >> np.uint64(1) >> shift
+        entries[ends[part]] = (value & ~mask) | np.uint64(start + i)
+        ends[part] += 1
+
+
 @njit(cache=True, nogil=True)
 def spread_duplicates(
-    hashes: AnyArray, share: int, n_shares: int, n_places: int, n_groups: int, sorted_: AnyArray, groups: AnyArray
+    entries: AnyArray, begins: IntArray, index_bits: int, n_places: int, n_groups: int, groups: AnyArray
 ) -> None:
-    """Group of every sequence, drawn by its content and its number among the copies of that content.
+    """Group of every sequence of some parts, drawn by its content and its number among the copies of that content.
 
     The copies of a content go to groups as independent draws would, whichever of them comes first. Of the places that
-    are drawn from, the first are groups 1, 2, ...; all others are group 0. Contents are divided into shares, and those
-    of one share into parts whose table of copies stays in the cache; `sorted_` is room for one number per sequence.
+    are drawn from, the first are groups 1, 2, ...; all others are group 0, which `groups` must hold already. The
+    table of copies is that of one part, so that it stays in the cache.
     """
-    mixer, n = np.uint64(0xD6E8FEB86659FD93), len(hashes)
-    # A number of the sorted list holds the upper bits of a hash, which stand for the content, and the sequence.
-    index_bits, part_bits = 1, 0
-    while n >> index_bits:
-        index_bits += 1
-    part_bits = min(max(index_bits - 11, 0), 10)
-    low, to_part = np.uint64(index_bits), np.uint64(63 - part_bits)
+    low = np.uint64(index_bits)
     mask = (np.uint64(1) << low) - np.uint64(1)
-    begins = np.zeros((1 << part_bits) + 1, dtype=np.int64)
-    for i in range(n):
-        value = hashes[i] * mixer
-        if int((value & np.uint64(0xFFFF)) * np.uint64(n_shares) >> np.uint64(16)) == share:
-            begins[(value >> np.uint64(1) >> to_part) + 1] += 1
-    largest = 0
-    for part in range(1 << part_bits):
-        largest = max(largest, begins[part + 1])
-        begins[part + 1] += begins[part]
-    for i in range(n):
-        value = hashes[i] * mixer
-        if int((value & np.uint64(0xFFFF)) * np.uint64(n_shares) >> np.uint64(16)) == share:
-            part = value >> np.uint64(1) >> to_part
-            sorted_[begins[part]] = (value & ~mask) | np.uint64(i)
-            begins[part] += 1
-    size = 16
-    while size < 2 * largest:
-        size *= 2
-    contents, copies = np.empty(size, dtype=np.uint64), np.empty(size, dtype=np.uint32)
-    begin = 0
-    for part in range(1 << part_bits):
-        end = begins[part]
+    room = 16
+    for part in range(len(begins) - 1):
+        while room < 2 * (begins[part + 1] - begins[part]):
+            room *= 2
+    contents, copies = np.empty(room, dtype=np.uint64), np.empty(room, dtype=np.uint32)
+    for part in range(len(begins) - 1):
+        begin, end = begins[part], begins[part + 1]
         size = 16
         while size < 2 * (end - begin):
             size *= 2
         for place in range(size):
             copies[place] = 0
         for k in range(begin, end):
-            content = sorted_[k] >> low
-            spot = ((content * mixer) >> np.uint64(32)) & np.uint64(size - 1)
+            content = entries[k] >> low
+            spot = ((content * _MIX) >> np.uint64(32)) & np.uint64(size - 1)
             while copies[spot] != 0 and contents[spot] != content:
                 spot = (spot + np.uint64(1)) & np.uint64(size - 1)
             contents[spot] = content
-            drawn = ((content << low) ^ (np.uint64(copies[spot]) * np.uint64(0x9E3779B97F4A7C15))) * mixer
+            drawn = ((content << low) ^ (np.uint64(copies[spot]) * np.uint64(0x9E3779B97F4A7C15))) * _MIX
             copies[spot] += np.uint32(1)
             group = int(((drawn >> np.uint64(32)) * np.uint64(n_places)) >> np.uint64(32))
-            groups[sorted_[k] & mask] = group + 1 if group < n_groups else 0
-        begin = end
+            if group < n_groups:
+                groups[entries[k] & mask] = group + 1
 
 
 @njit(cache=True, nogil=True)
@@ -183,30 +190,38 @@ def _count_bits(typing_context: Any, word: Any) -> Any:  # noqa: ARG001  the sig
 _popcount: Any = intrinsic(_count_bits)
 
 
+def _compare_64(typing_context: Any, votes: Any, start: Any, code: Any) -> Any:  # noqa: ARG001
+    """Which of 64 votes from some place on are a code, as the bits of one word: a few vector instructions."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = _array_of(signature.args[0])(context, builder, arguments[0])
+        sixty_four = ir.VectorType(ir.IntType(8), 64)
+        place = builder.gep(array.data, [arguments[1]])
+        found = builder.load(builder.bitcast(place, sixty_four.as_pointer()), align=1)
+        one = builder.insert_element(ir.Constant(sixty_four, ir.Undefined), arguments[2], ir.IntType(32)(0))
+        nought = ir.Constant(ir.VectorType(ir.IntType(32), 64), None)
+        same = builder.icmp_signed("==", found, builder.shuffle_vector(one, one, nought))
+        return builder.bitcast(same, ir.IntType(64))
+
+    return types.uint64(votes, types.int64, types.int8), generate
+
+
+_which_are: Any = intrinsic(_compare_64)
+
+
 @njit(cache=True, nogil=True)
-def pack_votes(votes: AnyArray, planes: AnyArray) -> bool:
+def pack_votes(votes: Int8Array, planes: AnyArray) -> bool:
     """Bit planes of binary votes: planes[0] votes -1, planes[1] votes +1, planes[2] asked; returns "all asked".
 
-    `votes` are int8 codes read as 64-bit words, eight votes each, in multiples of eight words. The codes are
-    0xFF, 0x00, 0x01 and 0x80 for -1, 0, +1 and not asked, so two bits of each byte tell them apart; the product
-    gathers the lowest bits of eight bytes into one byte.
+    The votes are a multiple of 64.
     """
-    ones, gather = np.uint64(0x0101010101010101), np.uint64(0x0102040810204080)
-    last = np.uint64(56)
     anywhere = np.uint64(0)
-    for word in range(len(votes) // 8):
-        negative, positive, silent = np.uint64(0), np.uint64(0), np.uint64(0)
-        for part in range(8):
-            eight = votes[word * 8 + part]
-            high = eight >> np.uint64(1)
-            shift = np.uint64(8 * part)
-            negative |= (((high & ones) * gather) >> last) << shift
-            positive |= (((eight & ~high & ones) * gather) >> last) << shift
-            unasked = (eight >> np.uint64(7)) & ~eight & ones
-            if unasked != 0:
-                silent |= ((unasked * gather) >> last) << shift
+    for word in range(len(votes) // 64):
+        silent = _which_are(votes, 64 * word, np.int8(-128))
         anywhere |= silent
-        planes[0, word], planes[1, word], planes[2, word] = negative, positive, ~silent
+        planes[0, word] = _which_are(votes, 64 * word, np.int8(-1))
+        planes[1, word] = _which_are(votes, 64 * word, np.int8(1))
+        planes[2, word] = ~silent
     return bool(anywhere == 0)
 
 
@@ -218,33 +233,36 @@ def count_packed_pairs(
 
     Words from `begin` to `end` are looked at; `asked` says of each source whether all tasks of the planes were asked.
     """
+    size = end - begin
     totals = np.zeros((len(planes), 2), dtype=np.int64)
     for source in range(len(planes)):
         for sign in range(2):
-            plane, total = planes[source, sign], 0
-            for word in range(begin, end):
+            plane, total = planes[source, sign, begin:end], 0
+            for word in range(size):
                 total += _popcount(plane[word])
             totals[source, sign] = total
     for p in range(len(first)):
         a, b = first[p], second[p]
-        left, right = planes[a], planes[b]
+        left_n, left_p = planes[a, 0, begin:end], planes[a, 1, begin:end]
+        right_n, right_p = planes[b, 0, begin:end], planes[b, 1, begin:end]
         nn, np_, pn, pp = 0, 0, 0, 0
-        for word in range(begin, end):
-            a_n, a_p, b_n, b_p = left[0, word], left[1, word], right[0, word], right[1, word]
+        for word in range(size):
+            a_n, a_p, b_n, b_p = left_n[word], left_p[word], right_n[word], right_p[word]
             nn += _popcount(a_n & b_n)
             np_ += _popcount(a_n & b_p)
             pn += _popcount(a_p & b_n)
             pp += _popcount(a_p & b_p)
         n_left, p_left, n_right, p_right = totals[a, 0], totals[a, 1], totals[b, 0], totals[b, 1]
-        both = 64 * (end - begin)
+        both = 64 * size
         if not (asked[a] and asked[b]):
             n_left, p_left, n_right, p_right, both = 0, 0, 0, 0, 0
-            for word in range(begin, end):
-                a_k, b_k = left[2, word], right[2, word]
-                n_left += _popcount(left[0, word] & b_k)
-                p_left += _popcount(left[1, word] & b_k)
-                n_right += _popcount(a_k & right[0, word])
-                p_right += _popcount(a_k & right[1, word])
+            left_k, right_k = planes[a, 2, begin:end], planes[b, 2, begin:end]
+            for word in range(size):
+                a_k, b_k = left_k[word], right_k[word]
+                n_left += _popcount(left_n[word] & b_k)
+                p_left += _popcount(left_p[word] & b_k)
+                n_right += _popcount(a_k & right_n[word])
+                p_right += _popcount(a_k & right_p[word])
                 both += _popcount(a_k & b_k)
         cell = counts[p]
         cell[0, 0] += nn

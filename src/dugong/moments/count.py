@@ -90,7 +90,7 @@ class _Reader:
         """Runs of tasks of every group but the rest: whole sequences, or blocks inside them."""
         layout = self.resolved[resolution].layout
         if not self.blocked:
-            chosen = np.flatnonzero(self.grouping.base)
+            chosen = np.flatnonzero(self.grouping.base != 0)
             return Runs(
                 starts=layout.offsets[chosen], stops=layout.offsets[chosen + 1], groups=self.grouping.base[chosen]
             )

@@ -16,7 +16,7 @@ import numba
 import numpy as np
 
 from dugong.exceptions import VoteError
-from dugong.moments._kernels import hash_sequences, spread_duplicates
+from dugong.moments._kernels import hash_sequences, sort_parts, spread_duplicates, tally_parts
 from dugong.moments.threads import on_threads
 from dugong.tasks import Layout
 from dugong.types import AnyArray, IntArray
@@ -29,6 +29,8 @@ SAMPLE = 1 << 18
 _SHORTEST_BLOCK = 16
 _HASHED_SOURCES = 3
 _WORTH_A_THREAD = 1 << 17
+# Parts hold one or two thousand sequences, so that a table of their contents stays in the nearest caches.
+_PART_BITS, _MOST_PART_BITS = 11, 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -84,27 +86,38 @@ def _hash_labels(labels: Iterable[object], places: int) -> IntArray:
 
 
 def _hash_content(votes: Votes, places: int, n_threads: int | None) -> IntArray:
+    """Hash the sequences, sort them into parts by content, then draw groups part by part: each on threads."""
     n = votes.n_sequences
     chosen = np.argsort(np.array(votes.source_names))[:_HASHED_SOURCES]
     offsets = {where: votes.layout(where).offsets for where in {votes.sources[place].resolution for place in chosen}}
-    hashes = np.zeros(n, dtype=np.uint64)
-    groups: AnyArray = np.empty(n, dtype=np.int32)
+    hashes, entries = np.zeros(n, dtype=np.uint64), np.empty(n, dtype=np.uint64)
+    groups: AnyArray = np.zeros(n, dtype=np.int32)
+    index_bits = n.bit_length()
+    part_bits = min(max(index_bits - _PART_BITS, 0), _MOST_PART_BITS)
     workers = 1 if n < _WORTH_A_THREAD else numba.get_num_threads() if n_threads is None else n_threads
-    cuts = np.linspace(0, n, workers + 1).astype(np.int64)
+    cuts = np.linspace(0, n, workers + 1).astype(np.int64).tolist()
+    tallies = np.zeros((workers, 1 << part_bits), dtype=np.int64)
 
     def hash_share(share: int) -> None:
-        rows = slice(int(cuts[share]), int(cuts[share + 1]))
+        rows = slice(cuts[share], cuts[share + 1])
         # By name, so that the order of the sources does not matter; equal hashes are told apart by their number.
         for place in chosen:
             own = offsets[votes.sources[place].resolution][rows.start : rows.stop + 1]
             hash_sequences(votes.columns[place], own, hashes[rows])
+        tally_parts(hashes[rows], part_bits, tallies[share])
 
-    def spread_share(share: int) -> None:
-        room = np.empty(n, dtype=np.uint64)
-        spread_duplicates(hashes, share, workers, places, N_GROUPS, room, groups)
+    def sort_share(share: int) -> None:
+        sort_parts(hashes[cuts[share] : cuts[share + 1]], cuts[share], part_bits, index_bits, ends[share], entries)
+
+    def draw_share(parts: AnyArray) -> None:
+        spread_duplicates(entries, begins[parts[0] : parts[-1] + 2], index_bits, places, N_GROUPS, groups)
 
     on_threads(hash_share, list(range(workers)))
-    on_threads(spread_share, list(range(workers)))
+    # Part after part, and inside a part share after share: the order of the sequences.
+    ends = np.ascontiguousarray((np.cumsum(tallies.T).reshape(-1, workers) - tallies.T).T)
+    begins = np.append(ends[0], n)
+    on_threads(sort_share, list(range(workers)))
+    on_threads(draw_share, np.array_split(np.arange(1 << part_bits), min(workers, 1 << part_bits)))
     return groups
 
 

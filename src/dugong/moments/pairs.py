@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 
 from dugong.moments._kernels import count_packed_pairs, count_pairs, gather_runs, pack_votes
 from dugong.moments.rows import Row
-from dugong.moments.threads import on_threads
-from dugong.types import MISSING, AnyArray, Int8Array, IntArray
+from dugong.moments.threads import divide, on_threads
+from dugong.types import MISSING, Int8Array, IntArray
 
-# The planes of ten sources on one tile take 120 kB, which stay in the second-level cache.
-TILE = 1 << 15
+# The planes of ten sources on one tile take 240 kB, which stay in the second-level cache.
+TILE = 1 << 16
 _WORD = 64
+_WORTH_A_THREAD = 1 << 12  # runs
 _ROOM = 7  # places that copying a short run as one word may touch after it
 
 
@@ -69,39 +69,38 @@ class PairCounter:
 
     def packed(self, columns: list[Int8Array], runs: Runs, *, rest: bool, n_threads: int | None) -> IntArray:
         """Count binary votes by group; the `rest`, tasks in no run, becomes group 0."""
-        counts = self._grouped(columns, runs)
+        counts = self._grouped(columns, runs, n_threads)
         if rest:
             counts[0] = self._total(columns, n_threads) - counts.sum(axis=0)
         return counts
 
     def _total(self, columns: list[Int8Array], n_threads: int | None) -> IntArray:
-        cut = len(columns[0]) // TILE * TILE
-        words, rest = [as_words(column[:cut]) for column in columns], [as_words(column[cut:]) for column in columns]
-        tiles = range(0, cut // 8, TILE // 8)
-        workers = max(1, min(len(tiles), numba.get_num_threads() if n_threads is None else n_threads))
-        shares = [tiles[place::workers] for place in range(workers)]
-        found = on_threads(lambda share: self._tiles(words, share), shares)
-        return np.asarray(sum(found) + self._tiles(rest, [0]), dtype=np.int64)
+        tiles = range(0, len(columns[0]), TILE)
+        return np.asarray(sum(on_threads(lambda own: self._tiles(columns, own), divide(tiles, n_threads))))
 
-    def _tiles(self, words: list[AnyArray], starts: Iterable[int]) -> IntArray:
+    def _tiles(self, columns: list[Int8Array], starts: Iterable[int]) -> IntArray:
         total = np.zeros((len(self.rows), 3, 3), dtype=np.int64)
-        planes = np.zeros((len(words), 3, TILE // _WORD), dtype=np.uint64)
-        asked = np.ones(len(words), dtype=np.bool_)
+        planes = np.zeros((len(columns), 3, TILE // _WORD), dtype=np.uint64)
+        asked = np.ones(len(columns), dtype=np.bool_)
         for start in starts:
-            for place, column in enumerate(words):
-                tile = column[start : start + TILE // 8]
+            for place, column in enumerate(columns):
+                tile = whole_words(column[start : start + TILE])
                 asked[place] = pack_votes(tile, planes[place])
-            count_packed_pairs(planes, asked, 0, len(tile) // 8, self.first, self.second, total)
+            count_packed_pairs(planes, asked, 0, len(tile) // _WORD, self.first, self.second, total)
         return total
 
-    def _grouped(self, columns: list[Int8Array], runs: Runs) -> IntArray:
+    def _grouped(self, columns: list[Int8Array], runs: Runs, n_threads: int | None) -> IntArray:
         counts = np.zeros((self.n_groups, len(self.rows), 3, 3), dtype=np.int64)
         targets, words = runs.targets(self.n_groups)
-        gathered = np.full(int(words[-1]) * _WORD, MISSING, dtype=np.int8)
         planes = np.zeros((len(columns), 3, int(words[-1])), dtype=np.uint64)
-        for place, column in enumerate(columns):
-            gather_runs(column, runs.starts, runs.stops, targets, gathered)
-            pack_votes(gathered.view(np.uint64), planes[place])
+
+        def pack_some(places: range) -> None:
+            gathered = np.full(int(words[-1]) * _WORD, MISSING, dtype=np.int8)
+            for place in places:
+                gather_runs(columns[place], runs.starts, runs.stops, targets, gathered)
+                pack_votes(gathered, planes[place])
+
+        on_threads(pack_some, divide(range(len(columns)), n_threads if len(targets) > _WORTH_A_THREAD else 1))
         asked = np.zeros(len(columns), dtype=np.bool_)
         for group in np.flatnonzero(np.diff(words)):
             begin, end = int(words[group]), int(words[group + 1])
@@ -109,10 +108,10 @@ class PairCounter:
         return counts
 
 
-def as_words(votes: Int8Array) -> AnyArray:
-    """Votes as 64-bit words, filled up with "not asked" to a multiple of 64 votes."""
-    if len(votes) % _WORD == 0 and votes.ctypes.data % 8 == 0:
-        return votes.view(np.uint64)
-    padded = np.full(-(-len(votes) // _WORD) * _WORD, MISSING, dtype=np.int8)
+def whole_words(votes: Int8Array) -> Int8Array:
+    """Votes filled up with "not asked" to a multiple of 64, the bits of a word."""
+    if len(votes) % _WORD == 0:
+        return votes
+    padded: Int8Array = np.full(-(-len(votes) // _WORD) * _WORD, MISSING, dtype=np.int8)
     padded[: len(votes)] = votes
-    return padded.view(np.uint64)
+    return padded

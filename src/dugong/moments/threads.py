@@ -6,8 +6,16 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+import numba
+
 WorkT = TypeVar("WorkT")
 ResultT = TypeVar("ResultT")
+
+
+def divide(work: range, n_threads: int | None) -> list[range]:
+    """Every thread its share of the work, at least one; as many threads as numba would use by default."""
+    workers = max(1, min(len(work), numba.get_num_threads() if n_threads is None else n_threads))
+    return [work[place::workers] for place in range(workers)]
 
 
 def on_threads(work: Callable[[WorkT], ResultT], shares: list[WorkT]) -> list[ResultT]:

@@ -8,7 +8,8 @@ The constructors, files and tables are one small file each beside this one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -76,6 +77,7 @@ class Votes(NamedConstructors):
     spans: Mapping[str, SpanTable] = field(default_factory=dict)
     time: TimeAxis | None = None
     faults: tuple[Fault, ...] = ()
+    _layouts: dict[Resolution, Layout] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         from dugong.votes.validate import check_votes, normal_ids
@@ -86,6 +88,10 @@ class Votes(NamedConstructors):
         object.__setattr__(self, "columns", tuple(read_only(np.ascontiguousarray(c)) for c in self.columns))
         check_votes(self)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Through the constructor: layouts are not worth sending, and unpickled arrays would not be read-only.
+        return partial(Votes, **{one.name: getattr(self, one.name) for one in fields(self) if one.init}), ()
+
     # --- sizes and names -----------------------------------------------------------------------------
     @property
     def n_sequences(self) -> int:
@@ -95,7 +101,7 @@ class Votes(NamedConstructors):
     @property
     def n_elements(self) -> int:
         """Number of elements of all sequences."""
-        return int(self.lengths.sum())
+        return self.layout(Element()).n_tasks
 
     @property
     def n_sources(self) -> int:
@@ -137,7 +143,12 @@ class Votes(NamedConstructors):
     def layout(self, resolution: str | Resolution = "element") -> Layout:
         """Where the tasks of a resolution lie; any Window or Sequence object may be asked for."""
         found = find_resolution(resolution, self.resolutions) if isinstance(resolution, str) else resolution
-        return Layout.of(found, self.lengths, self.spans)
+        if found in self._layouts:
+            return self._layouts[found]
+        layout = Layout.of(found, self.lengths, self.spans)
+        if found in self.resolutions:  # every stage asks for these
+            self._layouts[found] = layout
+        return layout
 
     # --- what is in them -----------------------------------------------------------------------------
     def summary(self, gold: Any = None) -> Summary:

@@ -201,7 +201,8 @@ def _element_sources(pieces: list[AnyArray], names: Iterable[str] | None) -> tup
 
 def _check_ambiguous(pieces: list[AnyArray], columns: Int8Array) -> None:
     """Refuse arrays of 0 and 1 alone: the paper's positive-or-abstain looks like Snorkel's two classes."""
-    seen = {code for column in columns for code in count_codes(column)} - {MISSING}
+    negative = any((column == -1).any() for column in columns)
+    seen = {-1} if negative else {code for column in columns for code in count_codes(column)} - {MISSING}
     if any(piece.dtype == np.bool_ for piece in pieces) or seen == {0, 1}:
         raise VoteError(
             "the coding of these votes is ambiguous: they hold only 0 and 1, and 0 may mean abstain or a "

@@ -44,21 +44,28 @@ class Codebook:
     nan: int | None = None
 
     def encode(self, block: AnyArray) -> Int8Array:
-        """Our codes, 127 where a value is not in the book."""
+        """Our codes, 127 where a value is not in the book; the block itself if they are the same."""
+        if block.dtype.kind == "f" and (empty := np.isnan(block)).any():
+            codes = np.array(self.encode(np.where(empty, 0, block)))
+            codes[empty] = _INVALID if self.nan is None else self.nan
+            return codes
+        with np.errstate(invalid="ignore"):  # infinity, which the comparison finds
+            small = block.astype(np.int8, copy=False)
+        if not np.array_equal(small, block):
+            return self._look_up(block)
+        table = self._look_up(np.arange(256, dtype=np.uint8).view(np.int8))
+        seen = np.arange(int(small.min(initial=0)), int(small.max(initial=0)) + 1)
+        if np.array_equal(table[seen], seen):
+            return small
+        # Twice as fast as to index the table.
+        translated = np.frombuffer(small.tobytes().translate(table.tobytes()), dtype=np.int8)
+        return translated.reshape(small.shape)
+
+    def _look_up(self, values: AnyArray) -> Int8Array:
         keys = np.array(sorted(self.codes), dtype=np.int64)
         ours = np.array([self.codes[key] for key in keys.tolist()], dtype=np.int8)
-        if block.dtype in (np.int8, np.uint8, np.bool_):
-            table = np.full(256, _INVALID, dtype=np.int8)
-            low, high = (-128, 127) if block.dtype == np.int8 else (0, 255)
-            inside = (keys >= low) & (keys <= high)
-            table[keys[inside] % 256] = ours[inside]
-            return np.asarray(table[block.view(np.uint8)])
-        values = block.astype(np.float64 if block.dtype.kind == "f" else np.int64)
         place = np.minimum(np.searchsorted(keys, values), len(keys) - 1)
-        codes = np.where(keys[place] == values, ours[place], np.int8(_INVALID))
-        if self.nan is not None and block.dtype.kind == "f":
-            codes[np.isnan(values)] = self.nan
-        return codes
+        return np.where(keys[place] == values, ours[place], np.int8(_INVALID))
 
 
 def add_missing(codes: Mapping[int, int], missing: float | None) -> tuple[dict[int, int], int | None]:

@@ -31,7 +31,7 @@ def coarse_shares(reader: Reader, views: Views, resolution: Resolution) -> Float
     finder = TaskFinder(votes.layout(resolution))
     positive = votes.classes.index(positive_class(votes, resolution))
     shares = np.zeros(votes.layout(resolution).n_tasks)
-    for first, last in block_bounds(votes.lengths, BLOCK):
+    for first, last in block_bounds(reader.offsets, BLOCK):
         begin, end = int(reader.offsets[first]), int(reader.offsets[last])
         if begin == end:
             continue

@@ -78,7 +78,7 @@ class Robust:
     def _elements(self, reader: Reader, n_threads: int | None) -> FloatArray:
         out = np.empty((reader.votes.n_elements, self.coding.n_classes))
         work = partial(_look_at_block, reader, self.views, out)
-        for _ in on_threads(work, block_bounds(reader.votes.lengths, BLOCK), n_threads):
+        for _ in on_threads(work, block_bounds(reader.offsets, BLOCK), n_threads):
             pass
         return out
 

@@ -47,7 +47,7 @@ def read_sample(reader: Reader, most: int = PART) -> Panel:
     begins[borders[:-1][np.diff(borders) > 0]] = True
     rows = np.repeat(chosen, np.diff(borders))
     parts = []
-    for first, last in block_bounds(np.diff(reader.offsets)):
+    for first, last in block_bounds(reader.offsets):
         begin, end = int(reader.offsets[first]), int(reader.offsets[last])
         parts.append(reader.read(begin, end).rows(rows[begin:end], begins[begin:end]))
     return stack(parts)
@@ -75,7 +75,7 @@ def _hashes(reader: Reader, borders: IntArray) -> AnyArray:
 def _whole_column(reader: Reader, place: int) -> Int8Array:
     """All codes of one source, or, behind the last source, the known labels."""
     column = np.empty(int(reader.offsets[-1]), dtype=np.int8)
-    for first, last in block_bounds(np.diff(reader.offsets)):
+    for first, last in block_bounds(reader.offsets):
         begin, end = int(reader.offsets[first]), int(reader.offsets[last])
         known = place == len(reader.sources)
         column[begin:end] = reader.known(begin, end) if known else reader.column(reader.sources[place], begin, end)[0]

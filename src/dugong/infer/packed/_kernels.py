@@ -9,9 +9,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from dugong.infer._kernels import inner
 from dugong.types import AnyArray, FloatArray, IntArray
 
 _SMALL = 1e-100
+_TILE = 1 << 12  # elements whose messages stay in the nearest caches
 _EVERY = 64  # steps between two normalisations of the posterior, which rounding moves by 1e-16 a step
 
 
@@ -29,64 +31,103 @@ def smooth_two(
 ) -> int:
     """Posterior marginals for two classes; returns -1 or the first impossible sequence.
 
-    Adds the expected pairs of labels to `transitions` unless that is empty.
+    Adds the expected pairs of labels to `transitions` unless that is empty. Forward for some sequences, then backward
+    for them: the processor works on several short sequences at a time, since none waits for another.
     """
-    s00, s01, s10, s11 = transition[0, 0], transition[0, 1], transition[1, 0], transition[1, 1]
-    n00 = n01 = n10 = n11 = 0.0
-    n_groups = len(rows)
-    counting = transitions.size > 0
-    for sequence in range(len(offsets) - 1):
-        begin, end = offsets[sequence], offsets[sequence + 1]
-        log_scale = 0.0
-        p0, p1 = initial[0], initial[1]
-        a0, a1 = 1.0, 0.0
-        for t in range(begin, end):
-            for g in range(n_groups):
-                cell = firsts[g] + 2 * np.int64(rows[g, t])
-                p0 *= tables[cell]
-                p1 *= tables[cell + 1]
-            a0, a1 = p0, p1
-            total = a0 + a1
-            if total < _SMALL:
-                if total == 0.0:
-                    return sequence
-                log_scale += np.log(total)
-                a0 /= total
-                a1 /= total
-            out[t, 0] = a0
-            out[t, 1] = a1
-            p0 = a0 * s00 + a1 * s10
-            p1 = a0 * s01 + a1 * s11
-        total = a0 + a1
-        likelihood[sequence] = log_scale + np.log(total)
-        if begin == end:
-            continue
-        g0, g1 = a0 / total, a1 / total
-        out[end - 1, 0] = g0
-        out[end - 1, 1] = g1
-        for t in range(end - 2, begin - 1, -1):
-            a0, a1 = out[t, 0], out[t, 1]
-            r0 = g0 / (a0 * s00 + a1 * s10)
-            r1 = g1 / (a0 * s01 + a1 * s11)
-            if counting:
-                n00 += a0 * s00 * r0
-                n01 += a0 * s01 * r1
-                n10 += a1 * s10 * r0
-                n11 += a1 * s11 * r1
-            g0 = a0 * (s00 * r0 + s01 * r1)
-            g1 = a1 * (s10 * r0 + s11 * r1)
-            if t % _EVERY == 0:
-                total = g0 + g1
-                g0 /= total
-                g1 /= total
-            out[t, 0] = g0
-            out[t, 1] = g1
-    if counting:
-        transitions[0, 0] += n00
-        transitions[0, 1] += n01
-        transitions[1, 0] += n10
-        transitions[1, 1] += n11
+    n_sequences, first = len(offsets) - 1, 0
+    while first < n_sequences:
+        last = first + 1
+        while last < n_sequences and offsets[last + 1] - offsets[first] <= _TILE:
+            last += 1
+        for sequence in range(first, last):
+            begin, end = offsets[sequence], offsets[sequence + 1]
+            if not forward_two(rows, tables, firsts, initial, transition, begin, end, out, likelihood, sequence):
+                return sequence
+        for sequence in range(first, last):
+            begin, end = offsets[sequence], offsets[sequence + 1]
+            if begin < end:
+                backward_two(transition, begin, end, out, likelihood, sequence, transitions)
+        first = last
     return -1
+
+
+@inner
+def forward_two(
+    rows: AnyArray,
+    tables: FloatArray,
+    firsts: IntArray,
+    initial: FloatArray,
+    transition: FloatArray,
+    begin: int,
+    end: int,
+    out: FloatArray,
+    likelihood: FloatArray,
+    sequence: int,
+) -> bool:
+    """Forward messages of one sequence, and the logarithm of what they were divided by; whether it is possible."""
+    s00, s01, s10, s11 = transition[0, 0], transition[0, 1], transition[1, 0], transition[1, 1]
+    log_scale = 0.0
+    p0, p1 = initial[0], initial[1]
+    # Numba takes unsigned places as they are; signed ones might count from the end.
+    for t in range(np.uint64(begin), np.uint64(end)):
+        for g in range(len(rows)):
+            cell = np.uint64(firsts[g]) + np.uint64(2) * np.uint64(rows[g, t])
+            p0 *= tables[cell]
+            p1 *= tables[cell + np.uint64(1)]
+        a0, a1 = p0, p1
+        total = a0 + a1
+        if total < _SMALL:
+            if total == 0.0:
+                return False
+            log_scale += np.log(total)
+            a0 /= total
+            a1 /= total
+        out[t, 0] = a0
+        out[t, 1] = a1
+        p0 = a0 * s00 + a1 * s10
+        p1 = a0 * s01 + a1 * s11
+    likelihood[sequence] = log_scale
+    return True
+
+
+@inner
+def backward_two(
+    transition: FloatArray,
+    begin: int,
+    end: int,
+    out: FloatArray,
+    likelihood: FloatArray,
+    sequence: int,
+    transitions: FloatArray,
+) -> None:
+    """From forward messages to posterior marginals, in place."""
+    s00, s01, s10, s11 = transition[0, 0], transition[0, 1], transition[1, 0], transition[1, 1]
+    counting = transitions.size > 0
+    last = np.uint64(end - 1)
+    a0, a1 = out[last, 0], out[last, 1]
+    total = a0 + a1
+    likelihood[sequence] += np.log(total)
+    g0, g1 = a0 / total, a1 / total
+    out[last, 0] = g0
+    out[last, 1] = g1
+    for back in range(2, end - begin + 1):
+        t = np.uint64(end - back)
+        a0, a1 = out[t, 0], out[t, 1]
+        r0 = g0 / (a0 * s00 + a1 * s10)
+        r1 = g1 / (a0 * s01 + a1 * s11)
+        if counting:
+            transitions[0, 0] += a0 * s00 * r0
+            transitions[0, 1] += a0 * s01 * r1
+            transitions[1, 0] += a1 * s10 * r0
+            transitions[1, 1] += a1 * s11 * r1
+        g0 = a0 * (s00 * r0 + s01 * r1)
+        g1 = a1 * (s10 * r0 + s11 * r1)
+        if back % _EVERY == 0:
+            total = g0 + g1
+            g0 /= total
+            g1 /= total
+        out[t, 0] = g0
+        out[t, 1] = g1
 
 
 @njit(cache=True, nogil=True)
@@ -148,7 +189,7 @@ def smooth_many(
                 p[i] = out[t, i] * total
             for k in range(n_classes):
                 out[t, k] = p[k]
-            if t % _EVERY == 0:
+            if (end - t) % _EVERY == 0:
                 normalise(out, t)
     return -1
 
