@@ -60,7 +60,7 @@ def explore(product: Product, channels: tuple[Channel, ...], layouts: tuple[Layo
     given = any(layout.spans is not None for layout in layouts)
     paths, _ = different_paths(layouts)
     # Given spans make every sequence a path of its own: some at a time.
-    for begin, end in block_bounds(layouts[0].lengths) if given else [(0, len(paths[0].lengths))]:
+    for begin, end in block_bounds(layouts[0].offsets) if given else [(0, len(paths[0].lengths))]:
         known.walk(tuple(layout.between(begin, end) for layout in paths))
     return known.machine(channels)
 
