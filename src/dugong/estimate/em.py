@@ -91,13 +91,14 @@ def expectation_maximisation(
         if len(objective) > 1 and objective[-1] - objective[-2] < settings.tolerance * n_votes:
             return EMResult(parameters=parameters, prior=law, objective=tuple(objective), converged=True)
         if step < settings.max_iter:
-            parameters, law = _maximise(counts, parameters, law, start, prior, settings)
+            parameters, law = maximise(counts, parameters, law, start, prior, settings)
     return EMResult(parameters=parameters, prior=law, objective=tuple(objective), converged=False)
 
 
-def _maximise(
+def maximise(
     counts: ExpectedCounts, parameters: Parameters, law: Prior, start: Parameters, prior: Prior, settings: EM
 ) -> tuple[Parameters, Prior]:
+    """Tables, and the prior where it is learned, from expected counts and pseudo-votes for the start."""
     anchors = {factor.source: factor for factor in start.factors}
     factors = tuple(
         _update(factor, anchors[factor.source], counts.factors[factor.source], settings)

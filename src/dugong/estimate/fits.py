@@ -21,7 +21,8 @@ from dugong.estimate.jackknife import jackknife
 from dugong.estimate.learned import Learned, Method, choose_part, learn
 from dugong.estimate.readout import read_accuracies, read_correlations
 from dugong.estimate.result import Estimate
-from dugong.estimate.settings import Estimator, Paper
+from dugong.estimate.settings import Centred, Estimator, Paper
+from dugong.estimate.settle import settle
 from dugong.estimate.sgd import fit_sgd, sgd_errors
 from dugong.estimate.sgd_settings import SGD
 from dugong.graph import SourceGraph
@@ -88,6 +89,9 @@ def fit_given(
     fitted = _first(design, moments, votes, prior, wishes, grouping=grouping, measure=measure)
     spread = sgd_errors if isinstance(chosen, SGD) else jackknife
     errors = spread(design, moments, fitted, signs=wishes.signs, accuracies=wishes.accuracies)
+    if isinstance(chosen, Centred) and grouping is not None:
+        pinned = wishes.accuracies
+        fitted = settle(fitted, votes, design, prior, grouping, pinned=pinned, n_threads=wishes.n_threads)
     if isinstance(chosen, EM) or evidence is not None:
         settings = chosen if isinstance(chosen, EM) else EM(max_iter=_STEPS_WITH_GOLD)
         fitted, prior = refine(fitted, votes, design, prior, settings, evidence=evidence, n_threads=wishes.n_threads)
