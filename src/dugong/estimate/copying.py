@@ -19,7 +19,7 @@ from dugong.types import FloatArray
 
 FEWEST_GROUPS = 4
 # Standard deviations by which a chi-square must exceed its mean before cells may differ from copying.
-CLEARLY = 2.0
+CLEARLY = 3.0
 
 
 def draw_to_copying(
