@@ -30,7 +30,7 @@ from dugong.priors import Prior
 from dugong.types import BoolArray, FloatArray
 from dugong.votes import Votes
 
-ROUNDS = 3
+ROUNDS = 2
 
 
 def settle(
@@ -57,9 +57,7 @@ def settle(
         kept = {name: share for name, (_, share) in drawn.items()}
         total = _total(counts, {name: steps for name, (steps, _) in drawn.items()})
         parameters = _next(total, parameters, start, prior, pinned)
-    counts = expected_counts(votes, parameters, prior, n_threads=n_threads)
-    gain = float(counts.log_likelihood) - likelihoods[0]
-    return _told(fitted, parameters, counts, design, kept, gain)
+    return _told(fitted, parameters, total, design, kept, likelihoods[-1] - likelihoods[0])
 
 
 def _drawn(steps: FloatArray, drawn: BoolArray) -> tuple[FloatArray, float]:
@@ -113,7 +111,7 @@ def _told(
     estimate = fitted.estimate
     shares = ", ".join(f"{name!r} {share:.0%}" for name, share in kept.items())
     text = (
-        f"{ROUNDS} exact rounds changed the log-likelihood by {gain:+.4g}; "
+        f"{ROUNDS} exact rounds, which changed the log-likelihood by {gain:+.4g} before the last; "
         f"kept of what sources do beside copying their last vote: {shares}"
     )
     note = Note(kind="rounds", text=text, size=gain)
