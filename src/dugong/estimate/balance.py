@@ -68,7 +68,7 @@ class Passes(Protocol):
         """The class balance of the votes."""
 
     def counts(self, estimate: Estimate) -> ExpectedCounts:
-        """The sufficient statistics of the votes."""
+        """The sufficient statistics of the votes, by group of sequences."""
 
 
 def sum_labels(
@@ -85,6 +85,14 @@ def sum_labels(
     return LabelSums(sums=sums, counts=counts)
 
 
+def count_by_group(
+    votes: Votes, parameters: Parameters, prior: Prior, grouping: Grouping, n_threads: int | None = None
+) -> ExpectedCounts:
+    """One exact E-step, summed by group of sequences; every array has a leading axis over groups."""
+    groups, n_groups = grouping.base, grouping.n_groups
+    return expected_counts(votes, parameters, prior, groups=groups, n_groups=n_groups, n_threads=n_threads)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class InMemory:
     """`Passes` over votes that are at hand."""
@@ -96,9 +104,11 @@ class InMemory:
 
     def balance(self, estimate: Estimate) -> LabelSums:
         """The class balance of the votes."""
-        grouping = self.grouping or assign_groups(self.votes, n_threads=self.n_threads)
-        return sum_labels(self.votes, estimate.parameters, self.prior, grouping, self.n_threads)
+        return sum_labels(self.votes, estimate.parameters, self.prior, self._groups(), self.n_threads)
 
     def counts(self, estimate: Estimate) -> ExpectedCounts:
-        """The sufficient statistics of the votes."""
-        return expected_counts(self.votes, estimate.parameters, self.prior, n_threads=self.n_threads)
+        """The sufficient statistics of the votes, by group of sequences."""
+        return count_by_group(self.votes, estimate.parameters, self.prior, self._groups(), self.n_threads)
+
+    def _groups(self) -> Grouping:
+        return self.grouping or assign_groups(self.votes, n_threads=self.n_threads)

@@ -17,7 +17,7 @@ from dugong.estimate.assemble import Assembly
 from dugong.estimate.design import Design
 from dugong.estimate.joints import CentredTables
 from dugong.estimate.laws import Laws
-from dugong.estimate.result import Diagnostics, Estimate
+from dugong.estimate.result import Diagnostics, Estimate, Note
 from dugong.estimate.slopes import Slopes, find_slopes
 from dugong.infer.parameters import Parameters
 from dugong.moments import Moments
@@ -42,7 +42,7 @@ def estimate_centred(
         correlations=built.correlations,
         raw=built.raw,
         raw_correlations=built.raw_correlations,
-        diagnostics=_diagnose(moments, tables.slopes, built),
+        diagnostics=_diagnose(moments, tables, built),
     )
     return estimate, tables.slopes
 
@@ -61,7 +61,8 @@ def centred_tables(
     return CentredTables(design=design, moments=moments, laws=laws, slopes=slopes, accuracies=accuracies or {})
 
 
-def _diagnose(moments: Moments, slopes: Slopes, built: Assembly) -> Diagnostics:
+def _diagnose(moments: Moments, tables: CentredTables, built: Assembly) -> Diagnostics:
+    slopes = tables.slopes
     equations = slopes.equations
     predicted = equations.scale * slopes.beta[equations.left] * slopes.beta[equations.right]
     spread = np.sqrt(np.where(equations.variance > 0, equations.variance, np.inf))
@@ -74,10 +75,24 @@ def _diagnose(moments: Moments, slopes: Slopes, built: Assembly) -> Diagnostics:
             residuals[pair] = float(value)
         support[pair] = int(moments.table(row).sum()) if pair not in support else support[pair]
     return Diagnostics(
-        notes=(*slopes.notes, *built.all_notes()),
+        notes=(*slopes.notes, *_repetitions(tables), *built.all_notes()),
         residuals=residuals,
         support=support,
         signs=slopes.signs,
         condition=slopes.condition,
         projections=built.projections,
     )
+
+
+def _repetitions(tables: CentredTables) -> list[Note]:
+    """How far the transition tables were drawn towards copying."""
+    shares = {name: tables.drawn(name, lag)[1] for name, lag in tables.design.graph.temporal.items()}
+    return [
+        Note(
+            kind="repetition",
+            where=name,
+            size=1 - share,
+            text=f"of what {name!r} does beside copying its last vote {share:.0%} was kept; the rest is within noise",
+        )
+        for name, share in shares.items()
+    ]

@@ -73,6 +73,26 @@ class StandardErrors:
         )
 
 
+def weighted_error(full: FloatArray, without: FloatArray, shares: FloatArray) -> FloatArray:
+    """Standard error from estimates without each group, for groups of different sizes.
+
+    A group with a share s of the data has a pseudo-value, ``(full - (1 - s) * without) / s``, whose variance around
+    their weighted mean is that of the estimate times ``1 / s - 1 / (sum of shares)``.
+
+    Parameters
+    ----------
+    full : (...) the estimate from all data
+    without : (n_groups, ...)
+    shares : (n_groups,)
+        What part of the data each group holds; their sum is below one where only some groups were drawn.
+    """
+    share = shares.reshape(-1, *(1,) * full.ndim)
+    pseudo = (full - (1 - share) * without) / share
+    centre = (share * pseudo).sum(axis=0) / shares.sum()
+    variance = ((pseudo - centre) ** 2 / (1 / share - 1 / shares.sum())).mean(axis=0)
+    return np.asarray(np.sqrt(variance))
+
+
 def _plain(array: FloatArray) -> Any:
     plain = array.astype(object)
     plain[~np.isfinite(array)] = None

@@ -11,12 +11,15 @@ possible does not claim more than was measured. From there one E/M step reaches 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
 from scipy.special import erfcx
 
+from dugong.estimate.balance import Passes
+from dugong.estimate.copying import draw_counts
+from dugong.estimate.design import Design
 from dugong.estimate.em import EM, Ties, maximise
 from dugong.estimate.readout import read_accuracies, read_correlations
 from dugong.estimate.result import Estimate, Note
@@ -83,19 +86,43 @@ def _with_table(factor: Factor, tables: Mapping[str, FloatArray]) -> Factor:
     return replace(factor, table=tables[factor.source].reshape(factor.table.shape))
 
 
-def one_step(estimate: Estimate, counts: ExpectedCounts, edges: tuple[tuple[str, str], ...], ties: Ties) -> Estimate:
-    """The estimate after one M-step on counts that are expected under it."""
-    parameters = maximise(counts, estimate.parameters, estimate.parameters, _STEP, ties)
-    accuracies = {**estimate.accuracies, **_read(parameters, replace(counts, factors=ties.pool(counts)), ties)}
-    size = max((float(np.abs(accuracies[n] - t).max()) for n, t in estimate.accuracies.items()), default=0.0)
-    note = Note(kind="step", text=f"one exact E/M step moved the tables by up to {size:.3g}", size=size)
-    return replace(
-        estimate,
-        parameters=parameters,
-        accuracies=accuracies,
-        correlations={**estimate.correlations, **read_correlations(parameters, counts, edges)},
-        diagnostics=replace(estimate.diagnostics, notes=(*estimate.diagnostics.notes, note)),
+def finish(estimate: Estimate, passes: Passes, design: Design, ties: Ties) -> Estimate:
+    """One exact E/M step; two where sources repeat themselves, whose closed form says least about a change of label."""
+    start, temporal = estimate, design.graph.temporal
+    kept: dict[str, float] = {}
+    for _ in range(2 if temporal else 1):
+        counts, kept = _sum_groups(passes.counts(estimate), temporal)
+        parameters = maximise(counts, estimate.parameters, start.parameters, _STEP, ties)
+        estimate = replace(
+            estimate,
+            parameters=parameters,
+            accuracies={**estimate.accuracies, **_read(parameters, replace(counts, factors=ties.pool(counts)), ties)},
+            correlations={**estimate.correlations, **read_correlations(parameters, counts, design.graph.edges)},
+        )
+    size = max((float(np.abs(estimate.accuracies[n] - t).max()) for n, t in start.accuracies.items()), default=0.0)
+    text = f"{'two exact E/M steps' if temporal else 'one exact E/M step'} moved the tables by up to {size:.3g}"
+    if temporal:
+        shares = ", ".join(f"{name!r} {share:.0%}" for name, share in kept.items())
+        text += f"; kept of what sources do beside copying their last vote: {shares}"
+    notes = (*estimate.diagnostics.notes, Note(kind="step", text=text, size=size))
+    return replace(estimate, diagnostics=replace(estimate.diagnostics, notes=notes))
+
+
+def _sum_groups(counts: ExpectedCounts, temporal: Iterable[str]) -> tuple[ExpectedCounts, dict[str, float]]:
+    """Counts of all groups together, transition tables drawn towards copying; and what was kept of these."""
+    drawn = {name: draw_counts(counts.factors[name]["step"]) for name in temporal}
+    factors = {
+        source: {name: table.sum(axis=0) for name, table in tables.items()}
+        | ({"step": drawn[source][0]} if source in drawn else {})
+        for source, tables in counts.factors.items()
+    }
+    total = ExpectedCounts(
+        factors=factors,
+        initial=counts.initial.sum(axis=0),
+        transitions=counts.transitions.sum(axis=0),
+        log_likelihood=counts.log_likelihood.sum(axis=0),
     )
+    return total, {name: share for name, (_, share) in drawn.items()}
 
 
 def _read(parameters: Parameters, counts: ExpectedCounts, ties: Ties) -> dict[str, FloatArray]:

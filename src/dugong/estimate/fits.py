@@ -15,7 +15,7 @@ from dugong.estimate.count_errors import around, count_errors
 from dugong.estimate.design import Design
 from dugong.estimate.em import EM, Ties, expectation_maximisation
 from dugong.estimate.errors import StandardErrors
-from dugong.estimate.finish import inside, one_step
+from dugong.estimate.finish import finish, inside
 from dugong.estimate.fitting import Fitted, balance_matters, fit_centred, fit_paper, refine
 from dugong.estimate.identify import identify
 from dugong.estimate.jackknife import jackknife
@@ -106,7 +106,7 @@ def fit_given(
             estimate, votes, design, prior, settings, ties=ties, evidence=evidence, n_threads=wishes.n_threads
         )
     elif not pure and passes is not None and balance_matters(prior, moments):
-        estimate = one_step(estimate, passes.counts(estimate), design.graph.edges, ties)
+        estimate = finish(estimate, passes, design, ties)
     return Fit(estimate=estimate, prior=prior, errors=errors)
 
 

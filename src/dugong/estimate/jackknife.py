@@ -15,7 +15,7 @@ import numpy as np
 from dugong.estimate.assemble import RawTables, raw_correlation, raw_table, raw_tables
 from dugong.estimate.design import Design
 from dugong.estimate.equations import N_INDICATORS
-from dugong.estimate.errors import StandardErrors
+from dugong.estimate.errors import StandardErrors, weighted_error
 from dugong.estimate.fitting import Fitted
 from dugong.estimate.joints import CentredTables
 from dugong.estimate.laws import Laws
@@ -101,26 +101,6 @@ def spread(full: RawTables, replicates: list[RawTables], shares: FloatArray) -> 
         raw_correlations=full.correlations,
         n_groups=len(replicates),
     )
-
-
-def weighted_error(full: FloatArray, without: FloatArray, shares: FloatArray) -> FloatArray:
-    """Standard error from estimates without each group, for groups of different sizes.
-
-    A group with a share s of the data has a pseudo-value, ``(full - (1 - s) * without) / s``, whose variance around
-    their weighted mean is that of the estimate times ``1 / s - 1 / (sum of shares)``.
-
-    Parameters
-    ----------
-    full : (...) the estimate from all data
-    without : (n_groups, ...)
-    shares : (n_groups,)
-        What part of the data each group holds; their sum is below one where only some groups were drawn.
-    """
-    share = shares.reshape(-1, *(1,) * full.ndim)
-    pseudo = (full - (1 - share) * without) / share
-    centre = (share * pseudo).sum(axis=0) / shares.sum()
-    variance = ((pseudo - centre) ** 2 / (1 / share - 1 / shares.sum())).mean(axis=0)
-    return np.asarray(np.sqrt(variance))
 
 
 def unknown_errors(full: RawTables, n_groups: int) -> StandardErrors:

@@ -9,16 +9,18 @@ votes and tasks enter.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 
 import numpy as np
 
+from dugong.estimate.copying import FEWEST_GROUPS, draw_to_copying
 from dugong.estimate.design import Design, clique_rows, crossed_rows, full_rows, temporal_rows
+from dugong.estimate.errors import weighted_error
 from dugong.estimate.proxies import Tables, combined, expectation
 from dugong.estimate.tables import products_to_joints
 from dugong.exceptions import NotIdentifiableError
-from dugong.moments import Row
+from dugong.moments import Row, Slot
 from dugong.types import FloatArray
 
 
@@ -26,13 +28,21 @@ from dugong.types import FloatArray
 class CentredTables(Tables):
     """The joint tables of the centred estimator (`assemble.JointTables`)."""
 
+    _drawn: dict[str, tuple[FloatArray, float]] = field(init=False, default_factory=dict)
+
     def clique(self, names: tuple[str, ...]) -> FloatArray:
         """P(label, votes of a clique on one task)."""
         return clique_joint(self, names)
 
     def temporal(self, name: str, lag: int) -> FloatArray:
         """P(earlier label, label, earlier vote, vote)."""
-        return temporal_joint(self, name, lag)
+        return self.drawn(name, lag)[0]
+
+    def drawn(self, name: str, lag: int) -> tuple[FloatArray, float]:
+        """The same with the share of its deviations from copying that was kept."""
+        if name not in self._drawn:
+            self._drawn[name] = draw_temporal(self, name, lag, temporal_joint(self, name, lag))
+        return self._drawn[name]
 
     def first(self, name: str) -> tuple[FloatArray, float]:
         """P(first vote | first label), and how many first votes there were."""
@@ -79,10 +89,45 @@ def _clique_at(tables: Tables, rows: list[Row], counted: list[FloatArray], posit
 
 
 def temporal_joint(tables: Tables, name: str, lag: int) -> FloatArray:
-    """P(earlier label, label, earlier vote, vote) of a source `lag` tasks apart, shape (2, 2, C, C)."""
-    rows = [row for row in temporal_rows(tables.design, name, lag) if not row.by_position]
+    """P(earlier label, label, earlier vote, vote) of a source `lag` tasks apart, unbiased, shape (2, 2, C, C)."""
+    rows = _repeats(tables, name, lag)
     need_rows(rows, tables.design, (name,))
-    return _pattern_joint(tables, rows, n_votes=2, proxies=[(row.sources[2],) * 2 for row in rows])
+    return _pattern_joint(tables, rows, n_votes=2, proxies=_own_proxies(rows))
+
+
+def draw_temporal(tables: Tables, name: str, lag: int, joint: FloatArray) -> tuple[FloatArray, float]:
+    """Such a table drawn towards copying, and the share of its deviations from copying that was kept.
+
+    Its standard errors are those that leaving groups out gives, with the proxies held fixed.
+    """
+    rows = _repeats(tables, name, lag)
+    counts = [np.asarray(tables.moments.counts[tables.moments.plan.place(row)], dtype=np.float64) for row in rows]
+    sizes = np.sum([table.reshape(len(table), -1).sum(axis=1) for table in counts], axis=0)
+    groups = 1 + np.flatnonzero(sizes[1:])  # group 0 is what no group was drawn for
+    if len(groups) < FEWEST_GROUPS:
+        return joint, 1.0
+    everything = [table.sum(axis=0) for table in counts]
+    pairs = zip(everything, counts, strict=True)
+    replicates = [np.concatenate([whole[np.newaxis], whole - own[groups]]) for whole, own in pairs]
+    full, *without = _pattern_joints(tables, replicates, n_votes=2, proxies=_own_proxies(rows))
+    errors = weighted_error(full, np.stack(without), sizes[groups] / sizes.sum())
+    return draw_to_copying(joint, errors, _label_pairs(tables, name, lag), len(groups))
+
+
+def _repeats(tables: Tables, name: str, lag: int) -> list[Row]:
+    return [row for row in temporal_rows(tables.design, name, lag) if not row.by_position]
+
+
+def _own_proxies(rows: list[Row]) -> list[tuple[str, str]]:
+    return [(row.sources[2],) * 2 for row in rows]
+
+
+def _label_pairs(tables: Tables, name: str, lag: int) -> FloatArray:
+    """P(earlier label, label) of the tasks of a source `lag` tasks apart, (2, 2)."""
+    where = tables.moments.resolution(name)
+    pair = tables.laws.pair(Row(slots=(Slot(name), Slot(name, lag))), where, where)
+    first, second, both = pair.first[0], pair.second[0], pair.covariance[0] + pair.first[0] * pair.second[0]
+    return np.maximum(products_to_joints(np.array([[1.0, second], [first, both]]), 2), 0.0)
 
 
 def crossed_joint(tables: Tables, fine: str, coarse: str) -> FloatArray:
@@ -106,22 +151,35 @@ def _pattern_joint(
     tables: Tables, rows: list[Row], *, n_votes: int, proxies: Sequence[tuple[str, ...]], placed: bool = False
 ) -> FloatArray:
     """Votes on `n_votes` tasks (the first slots of every row), with one proxy per task (the last slots)."""
-    counted = [tables.moments.table(row) for row in rows]
+    counted = [tables.moments.table(row)[np.newaxis] for row in rows]
+    return np.asarray(_pattern_joints(tables, counted, n_votes=n_votes, proxies=proxies, placed=placed)[0])
+
+
+def _pattern_joints(
+    tables: Tables,
+    counted: list[FloatArray],
+    *,
+    n_votes: int,
+    proxies: Sequence[tuple[str, ...]],
+    placed: bool = False,
+) -> FloatArray:
+    """The same from several counts of the rows at once: one per replicate, along the first axis."""
     n_tasks = len(proxies[0])
     scored = [
         [tables.score(name, position if placed else 0) for position, name in enumerate(names)] for names in proxies
     ]
-    products = np.zeros((*(2,) * n_tasks, *counted[0].shape[:n_votes]))
+    products = np.zeros((*(2,) * n_tasks, *counted[0].shape[: 1 + n_votes]))
     for subset in product((0, 1), repeat=n_tasks):
         weights = np.array([_precision(scores, subset) for scores in scored])
-        weights = weights / weights.sum() if weights.sum() > 0 else np.full(len(rows), 1 / len(rows))
+        weights = weights / weights.sum() if weights.sum() > 0 else np.full(len(counted), 1 / len(counted))
         for weight, table, scores in zip(weights, counted, scored, strict=True):
             axes = {
-                n_votes + task: scores[task][0] if chosen else np.ones(table.shape[n_votes + task])
+                1 + n_votes + task: scores[task][0] if chosen else np.ones(table.shape[1 + n_votes + task])
                 for task, chosen in enumerate(subset)
             }
-            products[subset] += weight * expectation(table, axes, max(table.sum(), 1.0))
-    return products_to_joints(products, n_tasks)
+            total = np.maximum(table.reshape(len(table), -1).sum(axis=1), 1.0)
+            products[subset] += weight * expectation(table, axes, total.reshape(-1, *(1,) * n_votes))
+    return np.moveaxis(products_to_joints(products, n_tasks), n_tasks, 0)
 
 
 def _precision(scores: list[tuple[FloatArray, float]], subset: tuple[int, ...]) -> float:

@@ -127,7 +127,7 @@ def _at(table: FloatArray, position: int) -> FloatArray:
     return np.asarray(table[min(position, len(table) - 1)])
 
 
-def expectation(table: FloatArray, scores: Mapping[int, FloatArray], total: float) -> FloatArray:
+def expectation(table: FloatArray, scores: Mapping[int, FloatArray], total: float | FloatArray) -> FloatArray:
     """Mean over anchors of ``1[votes on the other axes] * product of scores on the given axes``."""
     result = table
     for axis in sorted(scores, reverse=True):

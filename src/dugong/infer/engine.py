@@ -148,6 +148,7 @@ def expected_counts(
     prior: AnyPrior,
     *,
     groups: IntArray | None = None,
+    n_groups: int = 1,
     n_threads: int | None = None,
     evidence: Int8Array | None = None,
 ) -> ExpectedCounts:
@@ -157,6 +158,8 @@ def expected_counts(
     ----------
     groups : (n_sequences,) integers 0..G-1, optional
         Counts are then kept apart by group of sequences: every result has a leading axis of length G.
+    n_groups : int
+        G is at least this, whichever groups occur.
     """
     votes, parameters = with_evidence(votes, parameters, evidence)
     law = _law(votes, prior)
@@ -169,8 +172,10 @@ def expected_counts(
             f"found shape {members.shape}."
         )
     # The sequences of a group one after the other: everything is prepared once, and each group is a run of blocks.
-    runs = np.append(0, np.cumsum(np.bincount(members, minlength=1)))
-    return _stack(_counts(votes[np.argsort(members, kind="stable")], parameters, law, runs, n_threads))
+    sizes = np.bincount(members, minlength=n_groups)
+    runs = np.append(0, np.cumsum(sizes[sizes > 0]))
+    counts = _counts(votes[np.argsort(members, kind="stable")], parameters, law, runs, n_threads)
+    return _stack(counts, np.flatnonzero(sizes), len(sizes))
 
 
 def with_evidence(votes: Votes, parameters: Parameters, evidence: Int8Array | None) -> tuple[Votes, Parameters]:
@@ -259,14 +264,20 @@ def _expected(factors: tuple[FlatFactor, ...], cells: list[FloatArray], sums: Su
     )
 
 
-def _stack(parts: list[ExpectedCounts]) -> ExpectedCounts:
-    first = parts[0].factors
+def _stack(parts: list[ExpectedCounts], groups: IntArray, n_groups: int) -> ExpectedCounts:
+    """Counts of some groups along a leading axis over all of them; zero for the others."""
+
+    def spread(arrays: list[FloatArray]) -> FloatArray:
+        found = np.zeros((n_groups, *arrays[0].shape))
+        found[groups] = arrays
+        return found
+
     return ExpectedCounts(
         factors={
-            source: {name: np.stack([part.factors[source][name] for part in parts]) for name in tables}
-            for source, tables in first.items()
+            source: {name: spread([part.factors[source][name] for part in parts]) for name in tables}
+            for source, tables in parts[0].factors.items()
         },
-        initial=np.stack([part.initial for part in parts]),
-        transitions=np.stack([part.transitions for part in parts]),
-        log_likelihood=np.stack([part.log_likelihood for part in parts]),
+        initial=spread([part.initial for part in parts]),
+        transitions=spread([part.transitions for part in parts]),
+        log_likelihood=spread([part.log_likelihood for part in parts]),
     )

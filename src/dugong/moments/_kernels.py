@@ -45,26 +45,39 @@ _word_at: Any = intrinsic(_load_word)
 _set_word: Any = intrinsic(_store_word)
 
 
+@njit(cache=True, nogil=True, inline="always")
+def _fold_votes(column: Int8Array, t: int, end: int, value: Any) -> Any:
+    """Fold the votes t..end into a running hash, eight at a time."""
+    mixer, eight = np.uint64(0x9E3779B97F4A7C15), np.uint64(8)
+    value ^= np.uint64(end - t)
+    while t < end:
+        if t + 8 <= len(column):
+            word = _word_at(column, t)
+            if end - t < 8:
+                word &= (np.uint64(1) << (eight * np.uint64(end - t))) - np.uint64(1)
+        else:
+            word = np.uint64(0)
+            for place in range(end - t):
+                word |= np.uint64(column[t + place] & 0xFF) << (eight * np.uint64(place))
+        value = (value ^ word) * mixer
+        value ^= value >> np.uint64(32)
+        t += 8
+    return value
+
+
 @njit(cache=True, nogil=True)
 def hash_sequences(column: Int8Array, offsets: IntArray, hashes: AnyArray) -> None:
-    """Fold the votes of one source into the running hash of every sequence, eight votes at a time."""
-    mixer, eight = np.uint64(0x9E3779B97F4A7C15), np.uint64(8)
+    """Fold the votes of one source into the running hash of every sequence."""
     for i in range(len(hashes)):
-        t, end = offsets[i], offsets[i + 1]
-        value = hashes[i] ^ np.uint64(end - t)
-        while t < end:
-            if t + 8 <= len(column):
-                word = _word_at(column, t)
-                if end - t < 8:
-                    word &= (np.uint64(1) << (eight * np.uint64(end - t))) - np.uint64(1)
-            else:
-                word = np.uint64(0)
-                for place in range(end - t):
-                    word |= np.uint64(column[t + place] & 0xFF) << (eight * np.uint64(place))
-            value = (value ^ word) * mixer
-            value ^= value >> np.uint64(32)
-            t += 8
-        hashes[i] = value
+        hashes[i] = _fold_votes(column, offsets[i], offsets[i + 1], hashes[i])
+
+
+@njit(cache=True, nogil=True)
+def add_hashes(column: Int8Array, borders: IntArray, salt: Any, hashes: AnyArray) -> None:
+    """Add a hash of what one source voted on every piece to that of the piece: the same in any order of sources."""
+    for p in range(len(hashes)):
+        value = _fold_votes(column, borders[p], borders[p + 1], salt) * np.uint64(0xFF51AFD7ED558CCD)
+        hashes[p] += value ^ (value >> np.uint64(33))
 
 
 _MIX: Any = np.uint64(0xD6E8FEB86659FD93)

@@ -16,10 +16,9 @@ from typing import Any
 
 from dugong.engines import Engine, Serial, reduce_sums
 from dugong.engines.reduce import FAN_IN
-from dugong.estimate.balance import LabelSums, sum_labels
+from dugong.estimate.balance import LabelSums, count_by_group, sum_labels
 from dugong.estimate.result import Estimate, Note
 from dugong.exceptions import GraphError
-from dugong.infer.engine import expected_counts
 from dugong.infer.parameters import Parameters
 from dugong.infer.results import ExpectedCounts
 from dugong.model import LabelModel
@@ -68,10 +67,13 @@ class _Expect:
 
     parameters: Parameters
     prior: Prior
+    n_elements: int
     n_threads: int | None
 
     def __call__(self, shard: Shard) -> ExpectedCounts:
-        return expected_counts(shard.read(), self.parameters, self.prior, n_threads=self.n_threads)
+        votes = shard.read()
+        grouping = assign_groups(votes, n_elements=self.n_elements)
+        return count_by_group(votes, self.parameters, self.prior, grouping, self.n_threads)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -95,14 +97,14 @@ class _Passes:
         return self._sum(step, MOMENTS, {"plan": [asdict(row) for row in plan.rows]})
 
     def balance(self, estimate: Estimate) -> LabelSums:
-        step = _SumLabels(n_elements=self.n_elements, **self._under(estimate))
-        return self._sum(step, BALANCE, self._belief(estimate))
+        return self._sum(_SumLabels(**self._under(estimate)), BALANCE, self._belief(estimate))
 
     def counts(self, estimate: Estimate) -> ExpectedCounts:
         return self._sum(_Expect(**self._under(estimate)), COUNTS, self._belief(estimate))
 
     def _under(self, estimate: Estimate) -> dict[str, Any]:
-        return {"parameters": estimate.parameters, "prior": self.prior, "n_threads": self.n_threads}
+        given = {"parameters": estimate.parameters, "prior": self.prior}
+        return {**given, "n_elements": self.n_elements, "n_threads": self.n_threads}
 
     def _belief(self, estimate: Estimate) -> dict[str, object]:
         assert self.prior is not None

@@ -18,18 +18,6 @@ kernel = njit(cache=True, nogil=True)
 
 
 @kernel
-def add_hashes(column: Int8Array, borders: IntArray, salt: np.uint64, hashes: AnyArray) -> None:
-    """Add a hash of what one source voted on every piece to the hash of the piece (FNV-1a, then mixed)."""
-    for p in range(len(borders) - 1):
-        value = np.uint64(0xCBF29CE484222325) ^ salt
-        for i in range(borders[p], borders[p + 1]):
-            value = (value ^ np.uint64(column[i] & 0xFF)) * np.uint64(0x100000001B3)
-        value = (value ^ (value >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
-        value = (value ^ (value >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
-        hashes[p] += value ^ (value >> np.uint64(33))
-
-
-@kernel
 def choose(hashes: AnyArray, n: int, chosen: BoolArray) -> None:
     """Choose one of `n` pieces by its hash, and of pieces with the same hash every `n`-th, whichever comes first."""
     size = 16

@@ -16,6 +16,7 @@ import numpy as np
 from dugong.estimate.learned import _kernels as kernels
 from dugong.estimate.learned.settings import FEWEST_SEQUENCES, PART
 from dugong.exceptions import VoteError
+from dugong.moments._kernels import add_hashes
 from dugong.types import AnyArray, BoolArray, Int8Array
 from dugong.votes import Votes
 
@@ -64,9 +65,9 @@ def hash_sequences(votes: Votes, evidence: Int8Array | None) -> AnyArray:
     """One number per sequence: the sum over sources of a hash of their votes, so that no order enters."""
     hashes = np.zeros(votes.n_sequences, dtype=np.uint64)
     for info, column in zip(votes.sources, votes.columns, strict=True):
-        kernels.add_hashes(column, votes.layout(info.resolution).offsets, np.uint64(0), hashes)
+        add_hashes(column, votes.layout(info.resolution).offsets, np.uint64(0), hashes)
     if evidence is not None:
-        kernels.add_hashes(evidence, votes.layout("element").offsets, np.uint64(1), hashes)
+        add_hashes(evidence, votes.layout("element").offsets, np.uint64(1), hashes)
     return hashes
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from dugong.estimate.learned import _kernels as kernels
 from dugong.estimate.learned.panel import Panel, Reader, stack
 from dugong.estimate.learned.part import choose_pieces
 from dugong.estimate.learned.settings import CHUNK, PART, SEARCHED
 from dugong.infer.blocks import block_bounds
+from dugong.moments._kernels import add_hashes
 from dugong.types import AnyArray, Int8Array, IntArray
 
 
@@ -29,8 +29,8 @@ def thin(panel: Panel, most: int = SEARCHED) -> Panel:
     borders = _borders(first)
     hashes = np.zeros(len(borders) - 1, dtype=np.uint64)
     for place in range(panel.n_sources):
-        kernels.add_hashes(np.ascontiguousarray(panel.codes[:, place]), borders, np.uint64(0), hashes)
-    kernels.add_hashes(panel.known, borders, np.uint64(1), hashes)
+        add_hashes(np.ascontiguousarray(panel.codes[:, place]), borders, np.uint64(0), hashes)
+    add_hashes(panel.known, borders, np.uint64(1), hashes)
     begins = np.zeros(len(panel), dtype=np.bool_)
     begins[borders[:-1]] = True
     return panel.rows(np.repeat(choose_pieces(hashes, n), np.diff(borders)), begins)
@@ -66,9 +66,9 @@ def _hashes(reader: Reader, borders: IntArray) -> AnyArray:
     """One number per piece: the sum over sources of a hash of their votes, so that no order enters."""
     total = np.zeros(len(borders) - 1, dtype=np.uint64)
     for place in range(len(reader.sources)):
-        kernels.add_hashes(_whole_column(reader, place), borders, np.uint64(0), total)
+        add_hashes(_whole_column(reader, place), borders, np.uint64(0), total)
     if reader.evidence is not None:
-        kernels.add_hashes(_whole_column(reader, len(reader.sources)), borders, np.uint64(1), total)
+        add_hashes(_whole_column(reader, len(reader.sources)), borders, np.uint64(1), total)
     return total
 
 

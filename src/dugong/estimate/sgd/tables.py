@@ -12,6 +12,7 @@ from typing import Literal
 
 import numpy as np
 
+from dugong.estimate.joints import draw_temporal
 from dugong.estimate.proxies import Tables
 from dugong.tasks import Resolution
 from dugong.types import FloatArray
@@ -64,9 +65,10 @@ class SgdTables(AccuracyTables):
         kept = sorted(places)
         return np.transpose(table.sum(axis=dropped), (0, 1, *(2 + kept.index(place) for place in places)))
 
-    def temporal(self, name: str, lag: int) -> FloatArray:  # noqa: ARG002  the table is of the declared lag
-        """P(earlier label, label, earlier vote, vote)."""
-        return np.asarray(self._joint(JointKey("temporal", (name,)), 2, (name, name))[0])
+    def temporal(self, name: str, lag: int) -> FloatArray:
+        """P(earlier label, label, earlier vote, vote), drawn towards copying as in the closed form."""
+        joint = np.asarray(self._joint(JointKey("temporal", (name,)), 2, (name, name))[0])
+        return draw_temporal(self, name, lag, joint)[0]
 
     def first(self, name: str) -> tuple[FloatArray, float]:
         """P(first vote | first label), and how many first votes there were."""
