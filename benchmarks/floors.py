@@ -44,7 +44,7 @@ def measure_floors(n_sequences: int = 1_000_000) -> dict[str, float]:
     )
     found["fit + labels"] = found["fit"] + best(lambda: model.predict_proba(votes))
     learning = dg.LabelModel(n_threads=1)
-    learned = best(lambda: learning.fit(votes), 1) + best(lambda: learning.predict_proba(votes), 1)
+    learned = best(lambda: learning.fit(votes)) + best(lambda: learning.predict_proba(votes))
     found["fit + labels, all learned"] = learned
     columns, lengths = tuple(np.array(column) for column in votes.columns), np.array(votes.lengths)
     found["validate votes"] = best(lambda: dg.Votes(sources=votes.sources, columns=columns, lengths=lengths))

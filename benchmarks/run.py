@@ -46,7 +46,7 @@ def scenes(*, quick: bool) -> list[Scene]:
 def race(folder: Path, results: dict[str, Any], save: Any, chosen: argparse.Namespace) -> None:
     """Everybody on every scene; what was measured before is kept, unless `--again` says otherwise."""
     failed = peers_setup.set_up()
-    caps = QUICK_CAP if chosen.quick else CAP
+    caps = chosen.caps or (QUICK_CAP if chosen.quick else CAP)
     only = chosen.only.split(",") if chosen.only else None
     expected = {
         row["name"]: row["cpu"] / (SMALL * 5)
@@ -104,6 +104,11 @@ def gibbs() -> list[dict[str, Any]]:
     return rows
 
 
+def _pair(text: str) -> tuple[float, float]:
+    small, large = text.split(",")
+    return float(small), float(large)
+
+
 def main() -> None:
     """Run the parts that are asked for, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -111,6 +116,7 @@ def main() -> None:
     parser.add_argument("--parts", default="race,floors,threads,scaling,quality,figure,gibbs,cold")
     parser.add_argument("--again", action="store_true", help="measure anew what earlier runs have measured")
     parser.add_argument("--only", default=None, help="competitors, separated by commas")
+    parser.add_argument("--caps", type=_pair, default=None, help="CPU seconds per run, small and large scenes: 120,600")
     parser.add_argument("--scenes", default=None, help="scenes, separated by commas, such as plain-10000x5")
     chosen = parser.parse_args()
     folder = ROOT / ".cache" / "bench"
