@@ -23,7 +23,7 @@ from dugong.estimate.learned import Learned, Method
 from dugong.estimate.result import Correlations
 from dugong.estimate.settings import Paper, resolve_estimator
 from dugong.estimate.sgd.settings import SGD
-from dugong.exceptions import GraphError, LabelError, NotFittedError
+from dugong.exceptions import GraphError, LabelError, NotFittedError, VoteError
 from dugong.graph import Dependency, SourceGraph
 from dugong.infer import engine
 from dugong.infer.explain import Explanation, explain
@@ -112,6 +112,8 @@ class LabelModel(Configured):
         gold : (n_elements,) known labels, 0 = unknown; optional
         groups : one label per sequence (patient, video), for standard errors; optional
         """
+        if votes.n_elements == 0:
+            raise VoteError("a label model needs at least one element; all sequences are empty.\n  Check the loader.")
         evidence = None if gold is None else gold_at(votes, gold, Element())
         if self._learns(votes):
             return self._learn(votes, evidence, groups)
@@ -144,8 +146,8 @@ class LabelModel(Configured):
     def fit_moments(self, moments: Moments, votes: Votes, passes: Passes | None = None) -> Self:
         """Estimate from moments that were counted elsewhere; `votes` only says what is voted on.
 
-        `passes` goes over the votes again where there is little data: for their class balance, and for one exact E/M
-        step. Without it, the balance is the prior's and there is no such step.
+        `passes` goes over the votes again where there is little data: for their class balance, and for exact E/M
+        steps. Without it, the balance is the prior's and there are no such steps.
         """
         self._check_streamable(votes)
         return self._estimate(self._design(votes), moments, votes, passes=passes)

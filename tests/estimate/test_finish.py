@@ -20,8 +20,7 @@ from dugong.estimate.slopes import find_slopes
 from dugong.graph import SourceGraph
 from dugong.infer.engine import posterior
 from dugong.moments import count
-from dugong.worlds import accurate, lopsided, multiresolution
-from dugong.worlds.world import World
+from dugong.worlds import Block, World, accurate, copying_pair, lopsided, multiresolution
 
 ELEMENT = dg.Element()
 
@@ -44,7 +43,8 @@ def test_far_inside_nothing_moves_and_far_outside_the_edge_is_near() -> None:
         np.testing.assert_allclose(possible_mean(inside, np.full(3, error)), inside, rtol=1e-15, atol=0)
     outside = possible_mean(np.array([-5.0, 6.0]), np.full(2, 1e-3))
     assert 0 < outside[0] < 1e-6
-    assert 0 < 1 - outside[1] < 1e-6
+    assert 0 <= 1 - outside[1] < 1e-6
+    assert (possible_mean(np.array([-1000.0, -0.3]), np.full(2, 1e-9)) > 0).all()
 
 
 def rare_world(seed: int) -> World:
@@ -118,3 +118,44 @@ def test_known_tables_stay_and_shared_ones_are_one(estimator) -> None:
     np.testing.assert_array_equal(model.accuracies_["s1"], model.accuracies_["s2"])
     np.testing.assert_array_equal(model.parameters_["s1"].table, model.parameters_["s2"].table)
     assert not np.array_equal(model.accuracies_["s1"], model.accuracies_["s3"])
+
+
+@pytest.mark.parametrize("estimator", ["centred", EM(max_iter=3)], ids=["centred", "em"])
+def test_sources_that_share_a_table_keep_their_own_company(estimator) -> None:
+    """`a` copies `x`; `c`, which shares the table of `a`, has nothing to do with `z`, though that was declared."""
+    table = accurate(0.75, 0.7, 0.1)
+    pair, alone = copying_pair(table, 0.8, table), [accurate(0.7, 0.8, 0.2) for _ in range(4)]
+    blocks = (Block(names=("x", "a"), table=pair), Block(names=("z",), table=table), Block(names=("c",), table=table))
+    singles = tuple(Block(names=(f"s{i}",), table=one) for i, one in enumerate(alone))
+    world = World(prior=dg.priors.Markov(positive=0.4, stay=0.7), blocks=(*blocks, *singles), lengths=5)
+    votes, _ = world.sample(2_000, rng=6)
+    sources = tuple(replace(info, shares="one" if info.name in ("a", "c") else None) for info in votes.sources)
+    votes = dg.Votes(sources=sources, columns=votes.columns, lengths=votes.lengths)
+    model = dg.LabelModel(prior=world.prior, dependencies=[("x", "a"), ("z", "c")], estimator=estimator).fit(votes)
+    dependence = {}
+    for edge in (("x", "a"), ("z", "c")):
+        both = model.correlations_[edge]
+        dependence[edge] = np.abs(both - both.sum(axis=2)[:, :, None] * both.sum(axis=1)[:, None, :]).max()
+    assert dependence["x", "a"] > 0.1
+    assert dependence["z", "c"] < 0.04
+
+
+def test_em_keeps_known_tables_where_the_prior_is_learned() -> None:
+    votes, _ = lopsided(6, 4).sample(500, rng=5)
+    known = accurate(0.8, 0.7, 0.1)
+    model = dg.LabelModel(estimator=EM(max_iter=3), dependencies=(), accuracies={"s0": known}).fit(votes)
+    np.testing.assert_allclose(model.accuracies_["s0"], known, rtol=0, atol=1e-12)
+
+
+def test_empty_sequences_leave_standard_errors_finite() -> None:
+    votes, _ = lopsided(5, 1).sample(60, rng=2)
+    lengths = np.concatenate([votes.lengths, [0, 0, 0]])
+    more = dg.Votes.from_tasks({name: votes.column(name) for name in votes.source_names}, lengths=lengths)
+    model = dg.LabelModel().fit(more, groups=[*range(60), "empty", "empty", "empty"])
+    assert all(np.isfinite(error).all() for error in model.standard_errors_.accuracies.values())
+
+
+def test_nothing_but_empty_sequences_is_an_error() -> None:
+    votes = dg.Votes.from_tasks({"a": [], "b": [], "c": []}, lengths=[0, 0])
+    with pytest.raises(dg.VoteError, match="needs at least one element; all sequences are empty"):
+        dg.LabelModel().fit(votes)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dugong as dg
-from dugong.estimate.copying import copying, draw_to_copying
+from dugong.estimate.copying import copying, shrink_to_copying
 from dugong.estimate.design import make_design
 from dugong.estimate.fitting import fit_centred
 from dugong.graph import SourceGraph
@@ -84,13 +84,13 @@ def test_plain_copying_is_found_from_the_margins():
 
 def test_deviations_are_kept_by_their_errors(rng):
     joint = joint_of(rng.dirichlet(np.ones(3), size=(2, 2, 3)))
-    sure, share = draw_to_copying(joint, np.full_like(joint, 1e-9), LABELS, 32)
+    sure, share = shrink_to_copying(joint, np.full_like(joint, 1e-9), LABELS, 32)
     np.testing.assert_allclose(sure, joint, rtol=0, atol=1e-9)
     assert share > 0.999
-    noisy, share = draw_to_copying(joint, np.full_like(joint, 1.0), LABELS, 32)
+    noisy, share = shrink_to_copying(joint, np.full_like(joint, 1.0), LABELS, 32)
     np.testing.assert_allclose(noisy, copying(joint, LABELS)[0], rtol=0, atol=1e-12)
     assert share == 0
-    same, share = draw_to_copying(joint, np.full_like(joint, 1.0), LABELS, 3)
+    same, share = shrink_to_copying(joint, np.full_like(joint, 1.0), LABELS, 3)
     np.testing.assert_array_equal(same, joint)
     assert share == 1
 

@@ -248,3 +248,14 @@ def test_a_row_that_was_not_counted_is_named(rng):
     moments = count(many(rng), PAIRS)
     with pytest.raises(GraphError, match=r"the row a\[\+0\], c\[\+2\] \(same\) was not counted"):
         moments.table(pair("a", "c", lag=2))
+
+
+@pytest.mark.parametrize("named", [False, True], ids=["by content", "by a column"])
+def test_empty_sequences_take_nothing_from_their_neighbours(named, rng):
+    lengths = rng.integers(0, 5, size=300)
+    sources = tuple(SourceInfo(name=name) for name in "abc")
+    columns = tuple(rng.choice([-1, 0, 1], size=lengths.sum()).astype(np.int8) for _ in sources)
+    votes = Votes(sources=sources, columns=columns, lengths=lengths)
+    groups = assign_groups(votes, rng.integers(0, 150, size=300).tolist() if named else None)
+    counted = count(votes, Plan.of([Row(slots=(Slot("a"),)), pair("a", "b")]), groups)
+    assert [table.sum() for table in counted.counts] == [lengths.sum()] * 2

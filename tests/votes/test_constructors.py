@@ -134,3 +134,10 @@ def test_repr_says_what_there_is():
     assert "2 sources, 2 sequences, 3 elements (1 to 2 each)" in text
     assert "-1 other (background), +1 interview" in text
     assert "1 source on window2 (size=2, stride=2, link='any'): captions" in text
+
+
+def test_flat_votes_do_not_change_with_the_array_they_came_from() -> None:
+    array = np.array([1, -1, 0], dtype=np.int8)
+    votes = Votes.from_tasks({"a": array}, lengths=[3])
+    array[:] = 1
+    assert votes.column("a").tolist() == [1, -1, 0]

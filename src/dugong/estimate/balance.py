@@ -67,8 +67,8 @@ class Passes(Protocol):
     def balance(self, estimate: Estimate) -> LabelSums:
         """The class balance of the votes."""
 
-    def counts(self, estimate: Estimate) -> ExpectedCounts:
-        """The sufficient statistics of the votes, by group of sequences."""
+    def counts(self, estimate: Estimate, step: int) -> ExpectedCounts:
+        """The sufficient statistics of the votes, by group of sequences, for the E/M step of this number."""
 
 
 def sum_labels(
@@ -106,7 +106,7 @@ class InMemory:
         """The class balance of the votes."""
         return sum_labels(self.votes, estimate.parameters, self.prior, self._groups(), self.n_threads)
 
-    def counts(self, estimate: Estimate) -> ExpectedCounts:
+    def counts(self, estimate: Estimate, step: int) -> ExpectedCounts:  # noqa: ARG002  nothing is kept
         """The sufficient statistics of the votes, by group of sequences."""
         return count_by_group(self.votes, estimate.parameters, self.prior, self._groups(), self.n_threads)
 

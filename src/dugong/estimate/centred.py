@@ -86,7 +86,7 @@ def _diagnose(moments: Moments, tables: CentredTables, built: Assembly) -> Diagn
 
 def _repetitions(tables: CentredTables) -> list[Note]:
     """How far the transition tables were drawn towards copying."""
-    shares = {name: tables.drawn(name, lag)[1] for name, lag in tables.design.graph.temporal.items()}
+    shares = {name: tables.shrunken(name, lag)[1] for name, lag in tables.design.graph.temporal.items()}
     return [
         Note(
             kind="repetition",

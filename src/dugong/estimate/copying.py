@@ -23,7 +23,7 @@ FEWEST_GROUPS = 4
 CLEARLY = 3.0
 
 
-def draw_to_copying(
+def shrink_to_copying(
     joint: FloatArray, errors: FloatArray, labels: FloatArray, n_groups: int
 ) -> tuple[FloatArray, float]:
     """The table drawn towards copying, and what share of its deviations from that was kept.
@@ -83,7 +83,7 @@ def copying(joint: FloatArray, labels: FloatArray) -> tuple[FloatArray, FloatArr
     return given[..., np.newaxis] * step[np.newaxis], given
 
 
-def draw_counts(steps: FloatArray) -> tuple[FloatArray, float]:
+def shrink_counts(steps: FloatArray) -> tuple[FloatArray, float]:
     """Expected counts of a transition table by group, summed and drawn towards copying, and the share that was kept.
 
     Parameters
@@ -97,5 +97,5 @@ def draw_counts(steps: FloatArray) -> tuple[FloatArray, float]:
     joint = total / sizes.sum()
     without = (total - steps[groups]) / (sizes.sum() - sizes[groups]).reshape(-1, 1, 1, 1, 1)
     errors = weighted_error(joint, without, sizes[groups] / sizes.sum())
-    joint, share = draw_to_copying(joint, errors, joint.sum(axis=(2, 3)), len(groups))
+    joint, share = shrink_to_copying(joint, errors, joint.sum(axis=(2, 3)), len(groups))
     return np.maximum(joint, 0.0) * sizes.sum(), share

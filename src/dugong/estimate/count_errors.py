@@ -42,10 +42,10 @@ def count_errors(
     groups, members = np.unique(labels, return_inverse=True)
     counts = expected_counts(votes, parameters, prior, groups=members, evidence=evidence, n_threads=n_threads)
     full = _tables(parameters, _each(counts, lambda table: table.sum(axis=0)), edges)
-    left_out = [place for place, group in enumerate(groups) if few or group > 0]
+    sizes = np.bincount(members, weights=votes.lengths.astype(np.float64))
+    left_out = [place for place, group in enumerate(groups) if (few or group > 0) and sizes[place] > 0]
     if len(left_out) < 2:
         return unknown_errors(full, len(left_out))
-    sizes = np.bincount(members, weights=votes.lengths.astype(np.float64))
     without = _each(counts, lambda table: table.sum(axis=0) - table)
     replicates = [_tables(parameters, _each(without, itemgetter(place)), edges) for place in left_out]
     return spread(full, replicates, sizes[left_out] / max(sizes.sum(), 1.0))

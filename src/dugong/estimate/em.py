@@ -64,7 +64,7 @@ class Ties:
 
     Attributes
     ----------
-    keys : name of the table of every source that shares one with others
+    keys : name of the table of sources that may share one; only of sources that depend on their label alone
     known : sources whose tables are given
     """
 

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import erfcx
 
 from dugong.estimate.balance import Passes
-from dugong.estimate.copying import draw_counts
+from dugong.estimate.copying import shrink_counts
 from dugong.estimate.design import Design
 from dugong.estimate.em import EM, Ties, maximise
 from dugong.estimate.readout import read_accuracies, read_correlations
@@ -29,7 +29,7 @@ from dugong.types import FloatArray
 
 # Standard errors below this are rounding: the entry is known.
 _KNOWN = 1e-10
-_REPORTED = 1e-6
+_REPORTED = 1e-3
 _FAR = -30.0  # standard errors from the edge at which it has no influence, and beyond which numbers overflow
 _STEP = EM(max_iter=1)
 
@@ -41,6 +41,7 @@ def possible_mean(value: FloatArray, error: FloatArray) -> FloatArray:
     rest = np.exp((near**2 - far**2) / 2)
     mass = (erfcx(near / np.sqrt(2)) - erfcx(far / np.sqrt(2)) * rest) / 2
     mean = low + error * (1 - rest) / (np.sqrt(2 * np.pi) * mass)
+    mean = np.clip(mean, _KNOWN**2, 1.0)  # far outside, digits cancel
     return np.asarray(np.where(value < 0.5, mean, 1 - mean))
 
 
@@ -54,16 +55,10 @@ def inside(estimate: Estimate, errors: Mapping[str, FloatArray]) -> Estimate:
         if isinstance(factor, Conditional) and not factor.parents and factor.source in errors
     }
     moved = {name: float(np.abs(table - estimate.accuracies[name]).max()) for name, table in found.items()}
-    notes = tuple(
-        Note(
-            kind="possible",
-            where=name,
-            size=size,
-            text=f"the table of {name!r} is the mean of what its standard errors leave possible: moved by {size:.3g}",
-        )
-        for name, size in moved.items()
-        if size > _REPORTED
-    )
+    told = {name: size for name, size in moved.items() if size > _REPORTED}
+    listed = ", ".join(f"{name!r} {size:.3g}" for name, size in told.items())
+    text = f"tables are the means of what their standard errors leave possible; how far that moved them: {listed}"
+    notes = (Note(kind="possible", text=text, size=max(told.values())),) if told else ()
     factors = tuple(_with_table(factor, found) for factor in estimate.parameters.factors)
     return replace(
         estimate,
@@ -90,8 +85,8 @@ def finish(estimate: Estimate, passes: Passes, design: Design, ties: Ties) -> Es
     """One exact E/M step; two where sources repeat themselves, whose closed form says least about a change of label."""
     start, temporal = estimate, design.graph.temporal
     kept: dict[str, float] = {}
-    for _ in range(2 if temporal else 1):
-        counts, kept = _sum_groups(passes.counts(estimate), temporal)
+    for step in range(2 if temporal else 1):
+        counts, kept = _sum_groups(passes.counts(estimate, step), temporal)
         parameters = maximise(counts, estimate.parameters, start.parameters, _STEP, ties)
         estimate = replace(
             estimate,
@@ -110,10 +105,10 @@ def finish(estimate: Estimate, passes: Passes, design: Design, ties: Ties) -> Es
 
 def _sum_groups(counts: ExpectedCounts, temporal: Iterable[str]) -> tuple[ExpectedCounts, dict[str, float]]:
     """Counts of all groups together, transition tables drawn towards copying; and what was kept of these."""
-    drawn = {name: draw_counts(counts.factors[name]["step"]) for name in temporal}
+    shrunken = {name: shrink_counts(counts.factors[name]["step"]) for name in temporal}
     factors = {
         source: {name: table.sum(axis=0) for name, table in tables.items()}
-        | ({"step": drawn[source][0]} if source in drawn else {})
+        | ({"step": shrunken[source][0]} if source in shrunken else {})
         for source, tables in counts.factors.items()
     }
     total = ExpectedCounts(
@@ -122,7 +117,7 @@ def _sum_groups(counts: ExpectedCounts, temporal: Iterable[str]) -> tuple[Expect
         transitions=counts.transitions.sum(axis=0),
         log_likelihood=counts.log_likelihood.sum(axis=0),
     )
-    return total, {name: share for name, (_, share) in drawn.items()}
+    return total, {name: share for name, (_, share) in shrunken.items()}
 
 
 def _read(parameters: Parameters, counts: ExpectedCounts, ties: Ties) -> dict[str, FloatArray]:

@@ -29,6 +29,7 @@ from dugong.estimate.slope_errors import table_errors
 from dugong.estimate.slopes import find_slopes
 from dugong.graph import SourceGraph
 from dugong.infer.engine import expected_counts
+from dugong.infer.parameters import Conditional, Parameters
 from dugong.moments import Grouping, Moments, assign_groups
 from dugong.priors import Prior
 from dugong.types import FloatArray, Int8Array
@@ -99,7 +100,7 @@ def fit_given(
     if not pure:
         slopes = fitted.slopes or find_slopes(design, moments, fitted.laws, accuracies=wishes.accuracies)
         estimate = inside(estimate, table_errors(design, moments, fitted.laws, slopes))
-    ties = Ties(keys={info.name: design.key(info.name) for info in design.sources}, known=frozenset(wishes.accuracies))
+    ties = _ties(votes, estimate.parameters, wishes)
     if isinstance(wishes.estimator, EM) or evidence is not None:
         settings = wishes.estimator if isinstance(wishes.estimator, EM) else EM(max_iter=_STEPS_WITH_GOLD)
         estimate, prior = refine(
@@ -108,6 +109,13 @@ def fit_given(
     elif not pure and passes is not None and balance_matters(prior, moments):
         estimate = finish(estimate, passes, design, ties)
     return Fit(estimate=estimate, prior=prior, errors=errors)
+
+
+def _ties(votes: Votes, parameters: Parameters, wishes: Wishes) -> Ties:
+    """Which tables are known, and which sources share one: those whose votes depend on their label alone."""
+    shares = {info.name: info.shares or info.name for info in votes.sources}
+    plain = [f.source for f in parameters.factors if isinstance(f, Conditional) and not f.parents]
+    return Ties(keys={name: shares[name] for name in plain}, known=frozenset(wishes.accuracies))
 
 
 def _first(
@@ -148,7 +156,7 @@ def fit_learned(
         n_threads=wishes.n_threads,
     )
     if isinstance(wishes.estimator, EM) and learned.trust > 0:
-        learned = _raised(learned, votes, wishes.estimator, evidence, wishes.n_threads)
+        learned = _raised(learned, votes, wishes.estimator, wishes, evidence)
     errors = count_errors(
         part.votes,
         learned.parameters,
@@ -170,16 +178,18 @@ def fit_learned(
     return Fit(estimate=estimate, prior=learned.prior, errors=errors, learned=learned)
 
 
-def _raised(learned: Learned, votes: Votes, settings: EM, evidence: Int8Array | None, n_threads: int | None) -> Learned:
+def _raised(learned: Learned, votes: Votes, settings: EM, wishes: Wishes, evidence: Int8Array | None) -> Learned:
     """The exact part of a learned model after EM."""
+    ties, threads = _ties(votes, learned.parameters, wishes), wishes.n_threads
     result = expectation_maximisation(
-        votes, learned.parameters, learned.prior, settings, evidence=evidence, n_threads=n_threads
+        votes, learned.parameters, learned.prior, settings, ties=ties, evidence=evidence, n_threads=threads
     )
-    counts = expected_counts(votes, result.parameters, result.prior, evidence=evidence, n_threads=n_threads)
+    counts = expected_counts(votes, result.parameters, result.prior, evidence=evidence, n_threads=threads)
+    accuracies = read_accuracies(result.parameters, replace(counts, factors=ties.pool(counts)))
     return replace(
         learned,
         parameters=result.parameters,
         prior=result.prior,
-        accuracies=read_accuracies(result.parameters, counts),
+        accuracies={**accuracies, **{name: learned.accuracies[name] for name in ties.known}},
         correlations=read_correlations(result.parameters, counts, learned.graph.edges),
     )

@@ -14,7 +14,7 @@ from itertools import product
 
 import numpy as np
 
-from dugong.estimate.copying import FEWEST_GROUPS, draw_to_copying
+from dugong.estimate.copying import FEWEST_GROUPS, shrink_to_copying
 from dugong.estimate.design import Design, clique_rows, crossed_rows, full_rows, temporal_rows
 from dugong.estimate.errors import weighted_error
 from dugong.estimate.proxies import Tables, combined, expectation
@@ -28,7 +28,7 @@ from dugong.types import FloatArray
 class CentredTables(Tables):
     """The joint tables of the centred estimator (`assemble.JointTables`)."""
 
-    _drawn: dict[str, tuple[FloatArray, float]] = field(init=False, default_factory=dict)
+    _shrunken: dict[str, tuple[FloatArray, float]] = field(init=False, default_factory=dict)
 
     def clique(self, names: tuple[str, ...]) -> FloatArray:
         """P(label, votes of a clique on one task)."""
@@ -36,13 +36,13 @@ class CentredTables(Tables):
 
     def temporal(self, name: str, lag: int) -> FloatArray:
         """P(earlier label, label, earlier vote, vote)."""
-        return self.drawn(name, lag)[0]
+        return self.shrunken(name, lag)[0]
 
-    def drawn(self, name: str, lag: int) -> tuple[FloatArray, float]:
+    def shrunken(self, name: str, lag: int) -> tuple[FloatArray, float]:
         """The same with the share of its deviations from copying that was kept."""
-        if name not in self._drawn:
-            self._drawn[name] = draw_temporal(self, name, lag, temporal_joint(self, name, lag))
-        return self._drawn[name]
+        if name not in self._shrunken:
+            self._shrunken[name] = shrink_temporal(self, name, lag, temporal_joint(self, name, lag))
+        return self._shrunken[name]
 
     def first(self, name: str) -> tuple[FloatArray, float]:
         """P(first vote | first label), and how many first votes there were."""
@@ -95,7 +95,7 @@ def temporal_joint(tables: Tables, name: str, lag: int) -> FloatArray:
     return _pattern_joint(tables, rows, n_votes=2, proxies=_own_proxies(rows))
 
 
-def draw_temporal(tables: Tables, name: str, lag: int, joint: FloatArray) -> tuple[FloatArray, float]:
+def shrink_temporal(tables: Tables, name: str, lag: int, joint: FloatArray) -> tuple[FloatArray, float]:
     """Such a table drawn towards copying, and the share of its deviations from copying that was kept.
 
     Its standard errors are those that leaving groups out gives, with the proxies held fixed.
@@ -111,7 +111,7 @@ def draw_temporal(tables: Tables, name: str, lag: int, joint: FloatArray) -> tup
     replicates = [np.concatenate([whole[np.newaxis], whole - own[groups]]) for whole, own in pairs]
     full, *without = _pattern_joints(tables, replicates, n_votes=2, proxies=_own_proxies(rows))
     errors = weighted_error(full, np.stack(without), sizes[groups] / sizes.sum())
-    return draw_to_copying(joint, errors, _label_pairs(tables, name, lag), len(groups))
+    return shrink_to_copying(joint, errors, _label_pairs(tables, name, lag), len(groups))
 
 
 def _repeats(tables: Tables, name: str, lag: int) -> list[Row]:

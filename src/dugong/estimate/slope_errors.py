@@ -19,7 +19,7 @@ from dugong.types import FloatArray
 
 def table_errors(design: Design, moments: Moments, laws: Laws, slopes: Slopes) -> dict[str, FloatArray]:
     """Standard errors of P(vote | label), in the shape of the table, for all sources whose slopes were solved."""
-    spread = slope_covariance(slopes)
+    spread = slope_variances(slopes)
     return {
         info.name: _table_error(design, moments, laws, slopes, spread, info.name)
         for info in design.sources
@@ -34,19 +34,19 @@ def _table_error(
     by_position = design.levels[name] == "task"
     votes, places = marginal(design, moments, name), slopes.unknowns.of_key(design.key(name))
     counts = moments.table(Row(slots=(Slot(name),), by_position=by_position)).reshape(len(votes), -1).sum(axis=1)
-    blocks = spread[places[:, :, np.newaxis], places[:, np.newaxis, :]]
-    slope = np.empty_like(votes)
-    slope[:, :N_INDICATORS] = np.diagonal(blocks, axis1=1, axis2=2)
-    slope[:, N_INDICATORS] = np.maximum(blocks.sum(axis=(1, 2)), 0.0)
+    chance, slope = votes * (1 - votes), spread[places]
+    # That of abstaining would need covariances of equations; like all of them it goes with the variance of its votes.
+    unit = slope.sum(axis=1, keepdims=True) / np.maximum(chance[:, :N_INDICATORS].sum(axis=1, keepdims=True), 1e-300)
+    slope = np.hstack([slope, unit * chance[:, N_INDICATORS:]])
     mean = laws.mean(design.info(name).resolution, by_position=by_position)[: len(votes)]
     shift = np.array([-1.0, 1.0]) - mean[:, np.newaxis]
-    rate = votes * (1 - votes) / np.maximum(counts, 1.0)[:, np.newaxis]
+    rate = chance / np.maximum(counts, 1.0)[:, np.newaxis]
     error = np.sqrt(shift[:, :, np.newaxis] ** 2 * slope[:, np.newaxis] + rate[:, np.newaxis])
     return np.asarray(error if by_position else error[0])
 
 
-def slope_covariance(slopes: Slopes) -> FloatArray:
-    """Covariance of the solved slopes, each equation with its own variance; zero for slopes that were not solved."""
+def slope_variances(slopes: Slopes) -> FloatArray:
+    """Variances of the solved slopes, each equation with its own variance; zero for slopes that were not solved."""
     equations, beta = slopes.equations, slopes.beta
     solved = np.zeros(len(beta), dtype=np.bool_)
     for stage in slopes.stages:
@@ -57,7 +57,6 @@ def slope_covariance(slopes: Slopes) -> FloatArray:
     rows = np.arange(len(weight))
     np.add.at(jacobian, (rows, useful.left), weight * beta[useful.right])
     np.add.at(jacobian, (rows, useful.right), weight * beta[useful.left])
-    covariance = np.zeros((len(beta), len(beta)))
-    inner = jacobian[:, solved]
-    covariance[np.ix_(solved, solved)] = np.linalg.pinv(inner.T @ inner, hermitian=True)
-    return covariance
+    inner, variances = jacobian[:, solved], np.zeros(len(beta))
+    variances[solved] = np.diag(np.linalg.pinv(inner.T @ inner, hermitian=True))
+    return variances

@@ -3,8 +3,8 @@
 In: a block of sequences as plain tables (`paths.Paths`), the steps of the product as sparse matrices
 (`machine.Machine`), and the likelihood of the votes on every task by code (`emissions.Emissions`). Out: arrays.
 Probabilities are kept as a float and an integer power of 2 ** 512, so nothing underflows however long a sequence is and
-however certain its sources are; exact zeros stay exact. Where all states of an element share one power, as they mostly
-do, a step is a plain sparse product.
+however certain its sources are (steps of the prior may go down to 1e-200); exact zeros stay exact. Where all states of
+an element share one power, as they mostly do, a step is a plain sparse product.
 
 Single letters: e a row of a path, i and j states, p an edge, k a weighing, v a value and x its exponent. `at` and `to`
 are places of the states of one element in the scratch arrays `values` and `exponents`. Tables are plain arrays, and
@@ -107,6 +107,8 @@ def put(values: FloatArray, exponents: IntArray, i: int, v: float, x: int) -> No
 @inner
 def add(values: FloatArray, exponents: IntArray, i: int, v: float, x: int) -> None:
     """Add (v, x) to entry i."""
+    if v == 0.0:
+        return
     if v < _LOW:
         v *= _UP
         x -= 1

@@ -299,7 +299,7 @@ def gather_runs(column: Int8Array, starts: IntArray, stops: IntArray, targets: I
     unasked, eight = np.uint64(0x8080808080808080), np.uint64(8)
     for i in range(len(starts)):
         begin, size, target = starts[i], stops[i] - starts[i], targets[i]
-        if size < 8 and begin + 8 <= len(column):
+        if 0 < size < 8 and begin + 8 <= len(column):
             kept = (np.uint64(1) << (eight * np.uint64(size))) - np.uint64(1)
             _set_word(gathered, target, (_word_at(column, begin) & kept) | (unasked & ~kept))
         else:

@@ -2,7 +2,7 @@
 
 In: a label model and a folder of votes. Out: the fitted model. With two classes, a given prior, given dependencies
 and a closed-form estimator, every shard is counted by itself and the moments add up; where there is little data, the
-class balance of the sample and one exact E/M step take a pass each. Anything else (``"learn"``, EM, more classes) needs
+class balance of the sample and every exact E/M step take a pass. Anything else (``"learn"``, EM, more classes) needs
 its votes in memory: it is learned on whole sequences that a hash of their ids chooses from all shards, and
 `diagnostics_` says so.
 """
@@ -99,8 +99,8 @@ class _Passes:
     def balance(self, estimate: Estimate) -> LabelSums:
         return self._sum(_SumLabels(**self._under(estimate)), BALANCE, self._belief(estimate))
 
-    def counts(self, estimate: Estimate) -> ExpectedCounts:
-        return self._sum(_Expect(**self._under(estimate)), COUNTS, self._belief(estimate))
+    def counts(self, estimate: Estimate, step: int) -> ExpectedCounts:
+        return self._sum(_Expect(**self._under(estimate)), COUNTS[step], self._belief(estimate))
 
     def _under(self, estimate: Estimate) -> dict[str, Any]:
         given = {"parameters": estimate.parameters, "prior": self.prior}

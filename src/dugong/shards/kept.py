@@ -88,7 +88,8 @@ def kept(
 
 def drop_kept(folder: Place, shards: tuple[Shard, ...]) -> None:
     """Remove sums of shards that are gone."""
-    wanted = {f"{shard.name}.{form.name}{_SUFFIX}" for shard in shards for form in (MOMENTS, BALANCE, COUNTS)}
+    names = [form.name for form in (MOMENTS, BALANCE)] + [form.name for form in COUNTS]
+    wanted = {f"{shard.name}.{name}{_SUFFIX}" for shard in shards for name in names}
     for file in folder.glob(f"*{_SUFFIX}"):
         if file.name not in wanted:
             stamp_of(file).unlink(missing_ok=True)
@@ -138,4 +139,8 @@ def _read_counts(path: Place) -> ExpectedCounts:
 
 MOMENTS = Form(name="moments", write=_write_moments, read=Moments.load)
 BALANCE = Form(name="balance", write=_write_balance, read=_read_balance)
-COUNTS = Form(name="counts", write=_write_counts, read=_read_counts)
+# By E/M step: each asks another question.
+COUNTS = (
+    Form(name="counts", write=_write_counts, read=_read_counts),
+    Form(name="counts2", write=_write_counts, read=_read_counts),
+)

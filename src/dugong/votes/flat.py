@@ -88,7 +88,7 @@ def _column(values: Any, info: SourceInfo, n_classes: int) -> Int8Array:
             "  For arrays of elements by sources, use Votes.from_dense or Votes.from_classes."
         )
     if array.dtype == np.int8:
-        return array
+        return array.copy() if array.flags.writeable else array  # votes stay what they are, whatever happens to it
     binary = n_classes == 2 or not isinstance(info.resolution, Element)
     book = Codebook(
         # Codes that this source may not use are found, with the same words, when the votes are validated.

@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from dugong.estimate.joints import draw_temporal
+from dugong.estimate.joints import shrink_temporal
 from dugong.estimate.proxies import Tables
 from dugong.tasks import Resolution
 from dugong.types import FloatArray
@@ -68,7 +68,7 @@ class SgdTables(AccuracyTables):
     def temporal(self, name: str, lag: int) -> FloatArray:
         """P(earlier label, label, earlier vote, vote), drawn towards copying as in the closed form."""
         joint = np.asarray(self._joint(JointKey("temporal", (name,)), 2, (name, name))[0])
-        return draw_temporal(self, name, lag, joint)[0]
+        return shrink_temporal(self, name, lag, joint)[0]
 
     def first(self, name: str) -> tuple[FloatArray, float]:
         """P(first vote | first label), and how many first votes there were."""
