@@ -63,6 +63,21 @@ def centred_tables(
 
 def _diagnose(moments: Moments, tables: CentredTables, built: Assembly) -> Diagnostics:
     slopes = tables.slopes
+    residuals, support = standard_residuals(moments, slopes)
+    return Diagnostics(
+        notes=(*slopes.notes, *_repetitions(tables), *built.all_notes()),
+        residuals=residuals,
+        support=support,
+        signs=slopes.signs,
+        condition=slopes.condition,
+        projections=built.projections,
+    )
+
+
+def standard_residuals(
+    moments: Moments, slopes: Slopes
+) -> tuple[dict[tuple[str, str], float], dict[tuple[str, str], int]]:
+    """The largest standardised residual of the equations of every pair of sources, and its number of votes."""
     equations = slopes.equations
     predicted = equations.scale * slopes.beta[equations.left] * slopes.beta[equations.right]
     spread = np.sqrt(np.where(equations.variance > 0, equations.variance, np.inf))
@@ -74,14 +89,7 @@ def _diagnose(moments: Moments, tables: CentredTables, built: Assembly) -> Diagn
         if abs(value) >= abs(residuals.get(pair, 0.0)):
             residuals[pair] = float(value)
         support[pair] = int(moments.table(row).sum()) if pair not in support else support[pair]
-    return Diagnostics(
-        notes=(*slopes.notes, *_repetitions(tables), *built.all_notes()),
-        residuals=residuals,
-        support=support,
-        signs=slopes.signs,
-        condition=slopes.condition,
-        projections=built.projections,
-    )
+    return residuals, support
 
 
 def _repetitions(tables: CentredTables) -> list[Note]:

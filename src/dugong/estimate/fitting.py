@@ -6,7 +6,7 @@ The default ``"learn"`` settings are resolved before this stage.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -116,13 +116,23 @@ def fit_centred(
     ----------
     passes : goes over the votes behind the moments again; without it the balance stays the prior's
     """
-    laws = Laws(prior, moments.shapes, class_names)
-    estimate, slopes = estimate_centred(design, moments, laws, signs=signs, accuracies=accuracies)
-    if passes is None or not balance_matters(prior, moments):
+
+    def solve(laws: Laws) -> tuple[Estimate, Slopes]:
+        return estimate_centred(design, moments, laws, signs=signs, accuracies=accuracies)
+
+    return fit_balanced(solve, Laws(prior, moments.shapes, class_names), moments, passes)
+
+
+def fit_balanced(
+    solve: Callable[[Laws], tuple[Estimate, Slopes | None]], laws: Laws, moments: Moments, passes: Passes | None
+) -> Fitted:
+    """What `solve` finds under the prior's class balance, or, where that is uncertain, under the sample's own."""
+    estimate, slopes = solve(laws)
+    if passes is None or not balance_matters(laws.prior, moments):
         return Fitted(estimate=estimate, laws=laws, slopes=slopes)
     sums = passes.balance(estimate)
     laws = laws.with_balance(sums.means())
-    estimate, slopes = estimate_centred(design, moments, laws, signs=signs, accuracies=accuracies)
+    estimate, slopes = solve(laws)
     diagnostics = replace(estimate.diagnostics, notes=(*estimate.diagnostics.notes, sums.note()))
     return Fitted(
         estimate=replace(estimate, diagnostics=diagnostics), laws=laws, slopes=slopes, balances=sums.without_groups()

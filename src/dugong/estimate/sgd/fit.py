@@ -19,9 +19,9 @@ import numpy as np
 
 from dugong.estimate.assemble import Assembly
 from dugong.estimate.balance import InMemory, Passes
-from dugong.estimate.centred import estimate_centred
+from dugong.estimate.centred import estimate_centred, standard_residuals
 from dugong.estimate.design import Design
-from dugong.estimate.fitting import Fitted, balance_matters
+from dugong.estimate.fitting import Fitted, fit_balanced
 from dugong.estimate.jackknife import StandardErrors, jackknife
 from dugong.estimate.laws import Laws
 from dugong.estimate.result import Diagnostics, Estimate, Note
@@ -56,16 +56,12 @@ def fit_sgd(
     ----------
     passes : goes over the votes behind the moments again; without it the balance stays the prior's
     """
-    laws = Laws(prior, moments.shapes, class_names)
     votes = passes.votes if isinstance(passes, InMemory) else None
-    first = estimate_sgd(design, moments, laws, settings, votes=votes, signs=signs, accuracies=accuracies)
-    if passes is None or not balance_matters(prior, moments):
-        return Fitted(estimate=first, laws=laws)
-    sums = passes.balance(first)
-    laws = laws.with_balance(sums.means())
-    estimate = estimate_sgd(design, moments, laws, settings, votes=votes, signs=signs, accuracies=accuracies)
-    diagnostics = replace(estimate.diagnostics, notes=(*estimate.diagnostics.notes, sums.note()))
-    return Fitted(estimate=replace(estimate, diagnostics=diagnostics), laws=laws, balances=sums.without_groups())
+
+    def solve(laws: Laws) -> tuple[Estimate, None]:
+        return estimate_sgd(design, moments, laws, settings, votes=votes, signs=signs, accuracies=accuracies), None
+
+    return fit_balanced(solve, Laws(prior, moments.shapes, class_names), moments, passes)
 
 
 def sgd_errors(
@@ -150,7 +146,7 @@ def _check(design: Design, moments: Moments, settings: SGD, votes: Votes | None,
 def _diagnose(
     moments: Moments, slopes: Slopes, built: Assembly, traces: Mapping[str, Trace], settings: SGD
 ) -> Diagnostics:
-    residuals, support = _residuals(moments, slopes)
+    residuals, support = standard_residuals(moments, slopes)
     return Diagnostics(
         notes=(*(_report(stage, trace) for stage, trace in traces.items()), *slopes.notes, *built.all_notes()),
         residuals=residuals,
@@ -169,18 +165,3 @@ def _report(stage: str, trace: Trace) -> Note:
     ending = "converged" if trace.converged else "stopped at the most steps allowed"
     text = f"SGD ({stage}) lowered the loss from {trace.losses[0]:.3g} to {trace.losses[-1]:.3g} in {trace.steps} steps"
     return Note(kind="sgd", where=stage, size=trace.losses[-1], text=f"{text} and {ending}")
-
-
-def _residuals(moments: Moments, slopes: Slopes) -> tuple[dict[tuple[str, str], float], dict[tuple[str, str], int]]:
-    """The largest standardised residual of every pair of sources, and its number of votes."""
-    equations, beta = slopes.equations, slopes.beta
-    spread = np.sqrt(np.where(equations.variance > 0, equations.variance, np.inf))
-    standard = (equations.value - equations.scale * beta[equations.left] * beta[equations.right]) / spread
-    residuals: dict[tuple[str, str], float] = {}
-    support: dict[tuple[str, str], int] = {}
-    for row, value in zip(slopes.origins, standard, strict=True):
-        pair = (row.sources[0], row.sources[1])
-        if abs(value) >= abs(residuals.get(pair, 0.0)):
-            residuals[pair] = float(value)
-        support[pair] = int(moments.table(row).sum()) if pair not in support else support[pair]
-    return residuals, support
