@@ -159,3 +159,22 @@ def test_nothing_but_empty_sequences_is_an_error() -> None:
     votes = dg.Votes.from_tasks({"a": [], "b": [], "c": []}, lengths=[0, 0])
     with pytest.raises(dg.VoteError, match="needs at least one element; all sequences are empty"):
         dg.LabelModel().fit(votes)
+
+
+def test_votes_that_contradict_the_prior_are_told() -> None:
+    """Three sources that err together on a fifth of the elements look right, and the rest wrong."""
+    rng = np.random.default_rng(3)
+    lengths = np.full(400, 10)
+    gold = rng.random(4_000) < 0.05
+    shared = gold | (rng.random(4_000) < 0.2)
+    votes = {f"same{i}": np.where(shared ^ (rng.random(4_000) < 0.05), 1, -1) for i in range(3)}
+    votes |= {f"own{i}": np.where(gold ^ (rng.random(4_000) < 0.3), 1, -1) for i in range(2)}
+    prior = dg.priors.Markov(positive=0.05, stay=0.05)
+    alone = dg.LabelModel(prior=prior, dependencies=()).fit(dg.Votes.from_tasks(votes, lengths=lengths))
+    told = [note for note in alone.diagnostics_.notes if note.kind == "contradiction"]
+    assert len(told) == 1
+    assert "the prior says 5.0%" in told[0].text
+    assert 'dependencies="learn"' in told[0].text
+    world = lopsided(6, 2)
+    right = dg.LabelModel(prior=world.prior, dependencies=()).fit(world.sample(500, rng=3)[0])
+    assert not any(note.kind == "contradiction" for note in right.diagnostics_.notes)

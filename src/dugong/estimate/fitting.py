@@ -25,12 +25,14 @@ from dugong.infer.engine import expected_counts
 from dugong.moments import Moments, Plan
 from dugong.priors import Prior
 from dugong.priors.moments import sample_balance_variance
-from dugong.tasks import Resolution
+from dugong.tasks import Element, Resolution
 from dugong.types import FloatArray, Int8Array
 from dugong.votes import Votes
 
 # Probability by which the prior leaves the sample's own class balance uncertain, below which it is not re-estimated.
 NEGLIGIBLE_BALANCE = 0.001
+# Share of positives by which sample and prior must differ, and in standard deviations, before something must be wrong.
+CONTRADICTION, IMPOSSIBLE = 0.1, 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -131,17 +133,37 @@ def fit_balanced(
     if passes is None or not balance_matters(laws.prior, moments):
         return Fitted(estimate=estimate, laws=laws, slopes=slopes)
     sums = passes.balance(estimate)
+    contradiction = _contradiction(laws, moments, sums.means()[Element()])
     laws = laws.with_balance(sums.means())
     estimate, slopes = solve(laws)
-    diagnostics = replace(estimate.diagnostics, notes=(*estimate.diagnostics.notes, sums.note()))
+    notes = (*estimate.diagnostics.notes, sums.note(), *contradiction)
+    diagnostics = replace(estimate.diagnostics, notes=notes)
     return Fitted(
         estimate=replace(estimate, diagnostics=diagnostics), laws=laws, slopes=slopes, balances=sums.without_groups()
     )
 
 
+def _contradiction(laws: Laws, moments: Moments, found: float) -> tuple[Note, ...]:
+    """A warning where the labels of the sample cannot have the class balance that the prior expects."""
+    expected, error = float(laws.mean(Element())[0]), _balance_error(laws.prior, moments)
+    gap = abs(found - expected) / 2
+    if gap < max(CONTRADICTION, IMPOSSIBLE * error):
+        return ()
+    text = (
+        f"votes and prior contradict each other: {(1 + found) / 2:.1%} of the elements would be positive, the prior "
+        f"says {(1 + expected) / 2:.1%} (plus or minus {error:.1%} in such a sample). Most likely sources depend on "
+        "each other in ways that were not declared, or the prior is of other data: labels may then be worse than the vote. "
+        'Try dependencies="learn"'
+    )
+    return (Note(kind="contradiction", text=text, size=gap),)
+
+
 def balance_matters(prior: Prior, moments: Moments) -> bool:
     """Whether the prior leaves the class balance of these sequences uncertain by more than a negligible amount."""
-    if moments.shapes.counts.sum() == 0:
-        return False
+    return bool(moments.shapes.counts.sum() > 0) and _balance_error(prior, moments) > NEGLIGIBLE_BALANCE
+
+
+def _balance_error(prior: Prior, moments: Moments) -> float:
+    """Standard deviation, under the prior, of the share of positives in such a sample."""
     variance = sample_balance_variance(prior, moments.shapes.lengths, moments.shapes.counts)
-    return float(np.sqrt(variance)) / 2 > NEGLIGIBLE_BALANCE
+    return float(np.sqrt(variance)) / 2
