@@ -152,8 +152,8 @@ def _contradiction(laws: Laws, moments: Moments, found: float) -> tuple[Note, ..
     text = (
         f"votes and prior contradict each other: {(1 + found) / 2:.1%} of the elements would be positive, the prior "
         f"says {(1 + expected) / 2:.1%} (plus or minus {error:.1%} in such a sample). Most likely sources depend on "
-        "each other in ways that were not declared, or the prior is of other data: labels may then be worse than the vote. "
-        'Try dependencies="learn"'
+        "each other in ways that were not declared, or the prior is of other data: labels may then be worse than the "
+        'vote. Try dependencies="learn"'
     )
     return (Note(kind="contradiction", text=text, size=gap),)
 
