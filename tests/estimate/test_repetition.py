@@ -136,3 +136,17 @@ def test_few_long_sequences_are_finished_too():
     best = posterior(votes, world.parameters(), world.prior, resolutions=[dg.Element()])[dg.Element()]
     wrong = [float(((p[:, 1] - (labels["element"] > 0)) ** 2).mean()) for p in (model.predict_proba(votes), best)]
     assert wrong[0] < 1.05 * wrong[1]
+
+
+def test_a_pair_of_votes_that_was_seen_stays_possible_under_every_label():
+    """Moments of a few votes put a rare pair below zero; no label may rule out what was seen."""
+    labels = np.diag([0.875, 0.125])
+    joint = np.zeros((2, 2, 3, 3))
+    joint[0, 0] = np.diag([0.8, 0.07, 0.001])
+    joint[1, 1] = np.diag([0.02, 0.105, 0.0])
+    joint[0, 0, 2, 0], joint[1, 1, 2, 0] = 0.005, -0.001
+    joint[0, 0, 0, 0] -= 0.001
+    found, _ = shrink_to_copying(joint, np.full(joint.shape, 0.01), labels, 32)
+    seen = joint.sum(axis=(0, 1)) > 0
+    assert (found[0, 0][seen] > 0).all()
+    assert (found[1, 1][seen] > 0).all()

@@ -44,7 +44,15 @@ def shrink_to_copying(
     deviation, error = np.where(known, (joint - target) / scale, 0.0), np.where(known, errors / scale, 1.0)
     kept = _excess(deviation, error, unit, n_groups) * known
     share = float((unit * kept).sum() / max(unit.sum(), 1e-300))
-    return target + kept * (joint - target), share
+    return _keep_possible(target + kept * (joint - target), joint.sum(axis=(0, 1)), labels), share
+
+
+def _keep_possible(joint: FloatArray, seen: FloatArray, labels: FloatArray) -> FloatArray:
+    """A table under which no pair of votes that was seen is ruled out by labels: noise can make such zeros."""
+    chance = labels[:, :, np.newaxis, np.newaxis] * seen
+    if not ((chance > 0) & (joint <= 0)).any():
+        return joint
+    return (1 - MOST_SOFTENED) * np.maximum(joint, 0.0) + MOST_SOFTENED * chance
 
 
 def _excess(deviation: FloatArray, error: FloatArray, unit: FloatArray, n_groups: int) -> FloatArray:

@@ -117,7 +117,7 @@ def sum_runs(
 def report_impossible(votes: Votes, sequence: int) -> None:
     """Raise: the votes (and known labels) of a sequence have probability zero."""
     raise PriorError(
-        f"the votes must be possible under the model; those of sequence {votes.sequence_ids[sequence]!r} have "
+        f"the votes must be possible under the model; those of sequence {str(votes.sequence_ids[sequence])!r} have "
         "probability zero: a zero in the prior or in a source's table rules them out.\n"
         "  Replace zeros by small probabilities, or check the known labels of that sequence."
     )
