@@ -1,4 +1,4 @@
-"""The end of a fit on little data: tables back from the edge, and one exact E/M step.
+"""The end of a fit on little data: tables back from the edge, and exact E/M steps.
 
 In: a closed-form estimate with its standard errors, then the expected counts under it. Out: an estimate that wastes
 less of the votes. Both steps vanish as data grows: the truth is inside its limits, and a fixed point of EM.
@@ -104,7 +104,7 @@ def finish(estimate: Estimate, passes: Passes, design: Design, ties: Ties) -> Es
 
 
 def _sum_groups(counts: ExpectedCounts, temporal: Iterable[str]) -> tuple[ExpectedCounts, dict[str, float]]:
-    """Counts of all groups together, transition tables drawn towards copying; and what was kept of these."""
+    """Counts of all groups together, transition tables shrunk towards copying; and what was kept of these."""
     shrunken = {name: shrink_counts(counts.factors[name]["step"]) for name in temporal}
     factors = {
         source: {name: table.sum(axis=0) for name, table in tables.items()}
