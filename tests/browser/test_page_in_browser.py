@@ -164,7 +164,7 @@ def test_dragging_pans_and_the_wheel_zooms(page):
     opened.run("arguments[0].scrollIntoView({block: 'center'});", canvas)
     opened.run(
         "arguments[0].dispatchEvent(new WheelEvent('wheel', {deltaY: -300, ctrlKey: true, bubbles: true, "
-        "cancelable: true, clientX: arguments[0].getBoundingClientRect().left + 600}));",
+        "cancelable: true, clientX: arguments[0].getBoundingClientRect().left + arguments[0].clientWidth / 2}));",
         canvas,
     )
     opened.settled()
