@@ -31,6 +31,9 @@ from dugong.votes.gold import gold_at
 
 # Weights are log-odds: beyond this a source is as good as certain.
 _BOUND = 12.0
+# Steps shrink with the root of the epochs, counted in tens: steps that stay long can throw the weights into the mirror
+# image of the labels after many good epochs.
+_STEADY = 10
 # Few elements are divided into at least this many batches, so that an epoch is not one step.
 _FEWEST_BATCHES = 20
 
@@ -44,7 +47,7 @@ class DataProgramming(Configured):
         Passes over the elements. The weights are averaged over the second half: after 200 epochs the noise of sampling
         is about a tenth of the error that the votes themselves leave, and it falls with the root of their number.
     step_size : float
-        Of the weights (log-odds), per batch.
+        Of the weights (log-odds), per batch, in the first epoch; about a fifth of it after two hundred.
     batch_size : int
         Elements per step, and free chains that run beside them; fewer where there are few elements.
     balance : sequence of float, optional
@@ -125,7 +128,7 @@ class DataProgramming(Configured):
                 accuracy,
                 propensity,
                 balance,
-                self.step_size,
+                self.step_size / np.sqrt(1 + epoch / _STEADY),
                 _BOUND,
                 means[0],
                 means[1],
