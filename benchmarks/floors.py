@@ -10,7 +10,7 @@ import numpy as np
 
 import dugong as dg
 from dugong.infer.engine import posterior
-from dugong.moments import Plan, Row, Slot, assign_groups, count, pair
+from dugong.sums import Plan, Row, Slot, assign_groups, count, pair
 from dugong.worlds.standard import lopsided
 
 

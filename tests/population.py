@@ -12,8 +12,8 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from dugong.moments import Moments, Plan, Row, Shapes
 from dugong.priors import Prior
+from dugong.sums import Moments, Plan, Row, Shapes
 from dugong.tasks import Layout, Resolution, Window, automata
 from dugong.tasks import Sequence as WholeSequence
 from dugong.votes import SourceInfo

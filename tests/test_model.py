@@ -10,7 +10,7 @@ import pytest
 import dugong as dg
 from dugong import worlds
 from dugong.infer import engine
-from dugong.moments import Moments
+from dugong.sums import Moments
 from dugong.tasks import Element
 from dugong.votes import SourceInfo
 

@@ -10,9 +10,9 @@ from dugong.infer._kernels import pack
 from dugong.infer.engine import decode, expected_counts, posterior
 from dugong.infer.factors import flatten
 from dugong.infer.packed import run
-from dugong.moments import Row, Shapes, Slot, _kernels, assign_groups, count, pair
-from dugong.moments.pairs import TILE
-from dugong.moments.rows import Plan
+from dugong.sums import Row, Shapes, Slot, _kernels, assign_groups, count, pair
+from dugong.sums.pairs import TILE
+from dugong.sums.rows import Plan
 from dugong.votes import Votes
 from dugong.worlds import World
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dugong import baselines, endmodels, estimators, experiments, metrics, priors, worlds
     from dugong.baselines import DataProgramming, HiddenMarkov, MajorityVote, Supervised
-    from dugong.estimate.learned import LearnedGraph, learn_graph
     from dugong.exceptions import (
         DugongError,
         GraphError,
@@ -28,11 +27,12 @@ if TYPE_CHECKING:
         TaskError,
         VoteError,
     )
+    from dugong.fit.learned import LearnedGraph, learn_graph
     from dugong.graph import temporal
     from dugong.metrics import compare, evaluate
     from dugong.model import LabelModel
-    from dugong.moments import Moments
     from dugong.sources import apply, apply_with_report, loaders, source
+    from dugong.sums import Moments
     from dugong.tasks import Element, Sequence, Spans, WholeSequence, Window
     from dugong.types import ABSTAIN, MISSING, NEGATIVE, POSITIVE
     from dugong.votes import Votes
@@ -42,7 +42,7 @@ __version__ = "0.1.0"
 _MODULES = ("baselines", "endmodels", "estimators", "experiments", "metrics", "priors", "worlds")
 _HOMES = {
     "dugong.baselines": ("DataProgramming", "HiddenMarkov", "MajorityVote", "Supervised"),
-    "dugong.estimate.learned": ("LearnedGraph", "learn_graph"),
+    "dugong.fit.learned": ("LearnedGraph", "learn_graph"),
     "dugong.exceptions": (
         "DugongError",
         "GraphError",
@@ -59,7 +59,7 @@ _HOMES = {
     "dugong.graph": ("temporal",),
     "dugong.metrics": ("compare", "evaluate"),
     "dugong.model": ("LabelModel",),
-    "dugong.moments": ("Moments",),
+    "dugong.sums": ("Moments",),
     "dugong.sources": ("apply", "apply_with_report", "loaders", "source"),
     "dugong.tasks": ("Element", "Sequence", "Spans", "WholeSequence", "Window"),
     "dugong.types": ("ABSTAIN", "MISSING", "NEGATIVE", "POSITIVE"),

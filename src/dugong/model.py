@@ -12,28 +12,28 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from dugong.contract import Configured
-from dugong.estimate.balance import Passes
-from dugong.estimate.design import Design, Sharing, make_design, tasks_per_sequence
-from dugong.estimate.em import EM
-from dugong.estimate.errors import StandardErrors
-from dugong.estimate.fits import Fit, Wishes, fit_given, fit_learned
-from dugong.estimate.fitting import plan_for
-from dugong.estimate.identify import identify
-from dugong.estimate.learned import Learned, Method
-from dugong.estimate.result import Correlations
-from dugong.estimate.settings import Paper, resolve_estimator
-from dugong.estimate.sgd.settings import SGD
 from dugong.exceptions import GraphError, LabelError, NotFittedError, VoteError
+from dugong.fit.balance import Passes
+from dugong.fit.design import Design, Sharing, make_design, tasks_per_sequence
+from dugong.fit.em import EM
+from dugong.fit.errors import StandardErrors
+from dugong.fit.fits import Fit, Wishes, fit_given, fit_learned
+from dugong.fit.fitting import plan_for
+from dugong.fit.identify import identify
+from dugong.fit.learned import Learned, Method
+from dugong.fit.result import Correlations
+from dugong.fit.settings import Paper, resolve_estimator
+from dugong.fit.sgd.settings import SGD
 from dugong.graph import Dependency, SourceGraph
 from dugong.infer import engine
 from dugong.infer.explain import Explanation, explain
 from dugong.infer.labels import label_table
 from dugong.infer.parameters import Parameters, Temporal
 from dugong.infer.unseen import allow_unseen
-from dugong.moments import Grouping, Moments, Plan, Shapes, assign_groups, count
 from dugong.priors import Prior
 from dugong.store import StoredModel, load_model, save_model
 from dugong.summary import ModelSummary, look, look_at, summarize_model
+from dugong.sums import Grouping, Moments, Plan, Shapes, assign_groups, count
 from dugong.tasks import Element, Resolution, find_resolution
 from dugong.types import AnyArray, FloatArray, Int8Array
 from dugong.votes import Votes
@@ -43,7 +43,7 @@ from dugong.votes.gold import gold_at
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from dugong.estimate.identify import Identifiability
+    from dugong.fit.identify import Identifiability
     from dugong.report import Report
 
 # How a source graph is learned, by the word for it.

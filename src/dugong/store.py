@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from dugong.estimate.result import Diagnostics, Note
 from dugong.exceptions import DugongError
+from dugong.fit.result import Diagnostics, Note
 from dugong.graph import TemporalDependency
 from dugong.infer.parameters import Parameters
-from dugong.places import Place, place_of, write_atomically
+from dugong.paths import Place, place_of, write_atomically
 from dugong.priors import Prior
 from dugong.priors import from_dict as prior_from_dict
 from dugong.summary import Seen

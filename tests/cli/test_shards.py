@@ -12,7 +12,7 @@ import pytest
 
 import dugong as dg
 from command_line import Command, Outcome
-from dugong.places import place_of
+from dugong.paths import place_of
 from dugong.shards import VoteShards
 
 PRIOR = ("--prior", "markov:positive=0.4,stay=0.8", "--dependencies", "none")

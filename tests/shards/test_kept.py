@@ -128,7 +128,7 @@ def test_the_whole_job_at_a_url(kind: str, tmp_path: Path) -> None:
     """Votes, sums, model and labels at a URL are those of a folder, and a second run does nothing."""
     import numpy as np
 
-    from dugong.places import place_of
+    from dugong.paths import place_of
 
     data = {f"v{n:02d}": np.random.default_rng(n).normal(size=8).tolist() for n in range(40)}
 

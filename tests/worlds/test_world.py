@@ -12,8 +12,8 @@ from dugong import worlds
 from dugong.exceptions import GraphError, PriorError, TaskError
 from dugong.graph import temporal as temporal_edge
 from dugong.infer.parameters import Conditional, Crossed, FullTable, Temporal
-from dugong.moments import Plan, Row, Slot, count, inside, pair
 from dugong.priors import Joint, Markov, Patterns
+from dugong.sums import Plan, Row, Slot, count, inside, pair
 from dugong.tasks import Element, Sequence, Spans, SpanTable, Window
 from dugong.worlds import Between, Block, CrossedBlock, FullBlock, Shots, TemporalBlock, World, slot_law
 

@@ -21,8 +21,8 @@ from dugong.baselines.elements import (
 )
 from dugong.baselines.majority import MajorityVote
 from dugong.contract import Configured
-from dugong.estimate.em import EM, EMResult, expectation_maximisation
 from dugong.exceptions import VoteError
+from dugong.fit.em import EM, EMResult, expectation_maximisation
 from dugong.infer import engine
 from dugong.infer.parameters import Conditional, Parameters
 from dugong.priors import Markov

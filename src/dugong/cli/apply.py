@@ -13,7 +13,7 @@ from dugong.cli.project import DEFAULT, read_project
 from dugong.cli.sharded import ApplyOptions, apply_in_shards, open_engine, shard_options
 from dugong.cli.steps import apply_project, throughput, time_table
 from dugong.cli.watching import Watch, log_option
-from dugong.places import Place
+from dugong.paths import Place
 
 if TYPE_CHECKING:
     from dugong.cli.project import Project

@@ -12,7 +12,7 @@ from dugong.cli.output import emit, example, json_option, say
 from dugong.cli.places import PLACE
 from dugong.cli.settings import LEARN, model_options, read_dependencies, read_prior
 from dugong.exceptions import DugongError
-from dugong.places import Place
+from dugong.paths import Place
 
 if TYPE_CHECKING:
     from dugong.model import LabelModel

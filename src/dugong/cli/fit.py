@@ -9,7 +9,7 @@ from dugong.cli.places import PLACE
 from dugong.cli.settings import model_options, read_dependencies, read_prior
 from dugong.cli.sharded import folder_engine, folder_options, refuse_folder_options, shard_sizes
 from dugong.cli.watching import Watch, log_option
-from dugong.places import Place
+from dugong.paths import Place
 
 
 @click.command(

@@ -18,7 +18,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from dugong.exceptions import LabelError
-from dugong.places import Place, place_of, write_atomically
+from dugong.paths import Place, place_of, write_atomically
 from dugong.tasks import Element
 from dugong.tasks.layout import ranges
 from dugong.types import AnyArray, Int8Array

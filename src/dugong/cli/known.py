@@ -15,7 +15,7 @@ import numpy as np
 
 from dugong.cli.gold import table_labels
 from dugong.exceptions import LabelError
-from dugong.places import Place, place_of
+from dugong.paths import Place, place_of
 from dugong.shards.sampling import SAMPLE, hashes_of
 from dugong.tasks import Element
 from dugong.types import Int8Array

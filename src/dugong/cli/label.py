@@ -10,7 +10,7 @@ from dugong.cli.output import emit, example, json_option
 from dugong.cli.places import PLACE
 from dugong.cli.sharded import folder_engine, folder_options, refuse_folder_options, shard_sizes
 from dugong.cli.watching import Watch, log_option
-from dugong.places import Place, place_of
+from dugong.paths import Place, place_of
 
 
 @click.command("label", epilog=example("dugong label model.json votes.parquet -o labels.csv --resolution element"))

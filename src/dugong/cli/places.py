@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from dugong.places import place_of
+from dugong.paths import place_of
 
 
 class PlaceType(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.3

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from dugong.cli.settings import LEARN, dependencies_of, prior_of
 from dugong.exceptions import DugongError
-from dugong.places import Place, place_of
+from dugong.paths import Place, place_of
 
 if TYPE_CHECKING:
     from dugong.graph import Dependency

@@ -21,7 +21,7 @@ from dugong.cli.sharded import (
 )
 from dugong.cli.steps import file_lines, project_model, sizes, throughput, time_table, write_labels
 from dugong.cli.watching import Watch, log_option
-from dugong.places import Place
+from dugong.paths import Place
 
 if TYPE_CHECKING:
     from dugong.cli.project import Project

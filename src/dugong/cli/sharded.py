@@ -14,7 +14,7 @@ import click
 
 from dugong.cli.output import count, user_code
 from dugong.cli.steps import project_material
-from dugong.places import Place
+from dugong.paths import Place
 
 if TYPE_CHECKING:
     from dugong.cli.project import Project

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dugong.cli.loading import load_function, load_sequences, load_sources
 from dugong.cli.output import count, say, seconds, table, user_code
-from dugong.places import Place
+from dugong.paths import Place
 
 if TYPE_CHECKING:
     from dugong.cli.project import Project

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 from dugong.baselines import DataProgramming, MajorityVote
-from dugong.estimate.design import Sharing
 from dugong.exceptions import TaskError
 from dugong.experiments.case import Case
+from dugong.fit.design import Sharing
 from dugong.graph import Dependency
 from dugong.model import LabelModel
 from dugong.priors import Prior, Uniform, from_labels

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dugong.baselines import DataProgramming
-from dugong.estimate.centred import estimate_centred
-from dugong.estimate.design import make_design
-from dugong.estimate.laws import Laws
 from dugong.experiments.measure import scores_of
 from dugong.experiments.plan import Plan
 from dugong.experiments.store import library_digest
 from dugong.experiments.tables import Drawing, Reproduction, Table, new_figure, percent, spread
+from dugong.fit.centred import estimate_centred
+from dugong.fit.design import make_design
+from dugong.fit.laws import Laws
 from dugong.graph import SourceGraph
 from dugong.model import LabelModel
-from dugong.moments import count
+from dugong.sums import count
 from dugong.types import FloatArray
 from dugong.votes import Votes
 from dugong.worlds import World, lopsided, self_dependent

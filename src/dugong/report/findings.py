@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dugong.estimate.result import Note
+from dugong.fit.result import Note
 from dugong.report.material import Material
 from dugong.report.values import Agreement, Dependencies, Finding, Scores, SourceRow, Versus
 from dugong.votes.problems import Problem

@@ -17,7 +17,7 @@ from typing import Any, Unpack
 
 from dugong.engines import Engine
 from dugong.exceptions import SourceError
-from dugong.places import Place, place_of
+from dugong.paths import Place, place_of
 from dugong.shards.code import digest_code, digest_source
 from dugong.shards.folder import VoteShards, file_name
 from dugong.shards.reports import add_reports

@@ -16,20 +16,20 @@ from typing import Any
 
 from dugong.engines import Engine, Serial, reduce_sums
 from dugong.engines.reduce import FAN_IN
-from dugong.estimate.balance import LabelSums, count_by_group, sum_labels
-from dugong.estimate.result import Estimate, Note
 from dugong.exceptions import GraphError
+from dugong.fit.balance import LabelSums, count_by_group, sum_labels
+from dugong.fit.result import Estimate, Note
 from dugong.infer.parameters import Parameters
 from dugong.infer.results import ExpectedCounts
 from dugong.model import LabelModel
-from dugong.moments import Moments, Plan, assign_groups, count, groups
-from dugong.places import Place, place_of
+from dugong.paths import Place, place_of
 from dugong.priors import Prior
 from dugong.shards.folder import Shard, VoteShards
 from dugong.shards.kept import BALANCE, COUNTS, MOMENTS, Form, SumT, drop_kept, kept
 from dugong.shards.memory import check_memory, sample_within
 from dugong.shards.sampling import SAMPLE, read_sample
 from dugong.store import tree
+from dugong.sums import Moments, Plan, assign_groups, count, groups
 
 ShardProgress = Callable[[str, int, int], None]
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dugong.exceptions import VoteError
-from dugong.places import Place, place_of
+from dugong.paths import Place, place_of
 from dugong.shards.stamps import check_finished, drop_others, unfinished
 from dugong.types import IntArray
 from dugong.votes import Votes

@@ -17,12 +17,12 @@ from typing import Any, BinaryIO, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
-from dugong.estimate.balance import LabelSums
+from dugong.fit.balance import LabelSums
 from dugong.infer.results import ExpectedCounts
-from dugong.moments import Moments
-from dugong.places import Place
+from dugong.paths import Place
 from dugong.shards.folder import Shard
 from dugong.shards.stamps import State, digest_file, digest_of, read_state, settle, stamp_of, write_stamped
+from dugong.sums import Moments
 from dugong.tasks import resolution_from_dict, resolution_to_dict
 from dugong.types import FloatArray
 

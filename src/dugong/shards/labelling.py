@@ -20,7 +20,7 @@ import pyarrow.parquet
 from dugong.engines import Engine, Serial
 from dugong.exceptions import LabelError
 from dugong.model import LabelModel
-from dugong.places import Place, place_of
+from dugong.paths import Place, place_of
 from dugong.shards.folder import Shard, VoteShards
 from dugong.shards.memory import check_memory
 from dugong.shards.stamps import State, digest_file, drop_others, read_state, settle, unfinished, write_stamped

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO
 
 from dugong.exceptions import VoteError
-from dugong.places import Place, move, write_atomically, written_aside
+from dugong.paths import Place, move, write_atomically, written_aside
 
 UNFINISHED = "UNFINISHED"
 State = dict[str, Any]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dugong.exceptions import SourceError
-from dugong.places import Place
+from dugong.paths import Place
 from dugong.shards.stamps import State, read_state
 from dugong.sources.items import SequenceId
 from dugong.sources.voting import SequenceVotes

@@ -11,7 +11,7 @@ from os import PathLike
 from typing import BinaryIO
 
 from dugong.exceptions import VoteError
-from dugong.places import Place, place_of, write_atomically
+from dugong.paths import Place, place_of, write_atomically
 from dugong.votes.container import Votes
 from dugong.votes.header import DamagedError, Stored, pack, unpack
 

@@ -15,7 +15,7 @@ from typing import BinaryIO
 import numpy as np
 
 from dugong.exceptions import VoteError
-from dugong.places import Place
+from dugong.paths import Place
 from dugong.types import AnyArray
 from dugong.votes.header import DamagedError, Stored, decode_header, encode_header
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dugong.exceptions import VoteError
-from dugong.places import Place, Url
+from dugong.paths import Place, Url
 from dugong.types import AnyArray
 from dugong.votes.header import DamagedError, Stored, decode_header, empty_array, encode_header
 

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from dugong.estimate.balance import InMemory
-from dugong.estimate.design import make_design
-from dugong.estimate.fitting import fit_centred
 from dugong.exceptions import GraphError, TaskError
+from dugong.fit.balance import InMemory
+from dugong.fit.design import make_design
+from dugong.fit.fitting import fit_centred
 from dugong.graph import SourceGraph
 from dugong.graph.theory import tied_sequences_needed
-from dugong.moments import count
+from dugong.sums import count
 from dugong.types import FloatArray
 from dugong.votes import Votes
 from dugong.worlds.world import World

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from dugong.exceptions import TaskError
-from dugong.moments import Moments, Plan, Row, Shapes
 from dugong.priors import Prior
 from dugong.priors.geometry import pair_indices
+from dugong.sums import Moments, Plan, Row, Shapes
 from dugong.tasks import Layout, Resolution, SpanTable
 from dugong.types import FloatArray, IntArray
 from dugong.worlds.blocks import Block

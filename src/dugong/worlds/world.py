@@ -15,8 +15,8 @@ import numpy as np
 from dugong.exceptions import GraphError, PriorError
 from dugong.graph import Dependency, temporal
 from dugong.infer.parameters import Parameters
-from dugong.moments import Moments, Plan, Row
 from dugong.priors import Prior
+from dugong.sums import Moments, Plan, Row
 from dugong.tasks import Element, Resolution, SpanTable, describe
 from dugong.types import FloatArray, IntArray
 from dugong.votes import SourceInfo, Votes

@@ -1,0 +1,317 @@
+"""What is to be estimated: the unknowns, and which rows of moments determine them.
+
+An unknown is one source, or a group of sources that share their parameters, or one position of a source
+(``sharing="task"``). In: sources, graph, sharing. Out: a `Design` with the plan of rows to count. Rows on the same task
+come first; rows across resolutions and across time are added only for unknowns that nothing else determines, because
+they lean on the prior (METHOD 3.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from dugong.exceptions import GraphError, TaskError
+from dugong.graph import Elimination, Independence, SourceGraph, eliminate
+from dugong.sums import Plan, Row, Slot, inside, pair
+from dugong.tasks import Element, Resolution, Sequence, Window, count_tasks, describe
+from dugong.votes import SourceInfo, Votes
+
+Sharing = Literal["tied", "task", "full"]
+SELF_LAGS = (1, 2, 3)
+LARGEST_FULL = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Design:
+    """Everything about the estimation problem that does not depend on numbers."""
+
+    sources: tuple[SourceInfo, ...]
+    graph: SourceGraph
+    levels: Mapping[str, Sharing]
+    pinned: frozenset[str]
+    same: tuple[Row, ...]
+    across: tuple[Row, ...]
+    lagged: tuple[Row, ...]
+    further: tuple[Row, ...]
+    elimination: Elimination
+    n_tasks: Mapping[str, int] = field(default_factory=dict)
+    independence: Independence = field(init=False)
+    _infos: Mapping[str, SourceInfo] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "independence", _independence(self.sources, self.graph))
+        object.__setattr__(self, "_infos", {info.name: info for info in self.sources})
+
+    @property
+    def plan(self) -> Plan:
+        """All rows that have to be counted."""
+        singles = [Row(slots=(Slot(info.name),), by_position=self.levels[info.name] == "task") for info in self.sources]
+        return Plan.of([*singles, *self.same, *self.across, *self.lagged, *self.further])
+
+    def info(self, name: str) -> SourceInfo:
+        """The source of that name."""
+        return self._infos[name]
+
+    def key(self, name: str) -> str:
+        """Name of the parameters of a source: its `shares` group, or itself."""
+        return self.info(name).shares or name
+
+    def ordinary(self, name: str) -> bool:
+        """Whether a source can serve as a proxy: it reads its own task only."""
+        return name not in self.independence.tangled and self.levels[name] != "full"
+
+    def proxies(self, names: Iterable[str], resolution: Resolution) -> tuple[str, ...]:
+        """Ordinary sources of a resolution that are independent of all the given ones."""
+        independence = self.independence
+        return tuple(
+            info.name
+            for info in self.sources
+            if info.resolution == resolution
+            and self.ordinary(info.name)
+            and all(independence.apart(info.name, name) for name in names)
+        )
+
+
+def make_design(
+    sources: tuple[SourceInfo, ...],
+    graph: SourceGraph,
+    *,
+    sharing: Sharing | Mapping[str, Sharing] = "tied",
+    pinned: Iterable[str] = (),
+    n_tasks: Mapping[str, int] | None = None,
+) -> Design:
+    """Decide which rows are needed.
+
+    Parameters
+    ----------
+    n_tasks : tasks per sequence by source, needed for ``sharing="full"`` (the same for all sequences)
+    """
+    levels = _levels(sources, sharing)
+    _check_shares(sources)
+    fixed = frozenset(pinned)
+    independence = _independence(sources, graph)
+    same = tuple(_same_rows(sources, levels))
+    loose = _loose(sources, independence, levels, fixed, same)
+    across = tuple(_across_rows(sources, independence, levels, loose))
+    loose = _loose(sources, independence, levels, fixed, (*same, *across))
+    lagged = tuple(_lagged_rows(sources, independence, levels, loose))
+    design = Design(
+        sources=sources,
+        graph=graph,
+        levels=levels,
+        pinned=fixed,
+        same=same,
+        across=across,
+        lagged=lagged,
+        further=(),
+        elimination=eliminate(_within_resolution(sources, graph)),
+        n_tasks=n_tasks or {},
+    )
+    return replace(design, further=tuple(_further_rows(design)))
+
+
+def tasks_per_sequence(votes: Votes) -> dict[str, int]:
+    """Tasks of each source per sequence, where that number is the same for all sequences."""
+    numbers = {one: count_tasks(one, votes.lengths, votes.spans) for one in votes.resolutions}
+    alike = {one: int(counts[0]) for one, counts in numbers.items() if counts.min() == counts.max()}
+    return {info.name: alike[info.resolution] for info in votes.sources if info.resolution in alike}
+
+
+def valid_pair(design_or_independence: Independence, row: Row, levels: Mapping[str, Sharing]) -> bool:
+    """Whether a pair row is an equation: both votes are independent given the labels and read their own task."""
+    first, second = row.sources
+    if "full" in (levels[first], levels[second]):
+        return False
+    if row.relation == "same" and row.span == 0:
+        return design_or_independence.same_task(first, second)
+    return design_or_independence.elsewhere(first, second)
+
+
+def crossed_edges(sources: tuple[SourceInfo, ...], graph: SourceGraph) -> list[tuple[str, str]]:
+    """Edges between resolutions, as (finer source, coarser source)."""
+    where = {info.name: info.resolution for info in sources}
+    return [(a, b) if _rank(where[a]) < _rank(where[b]) else (b, a) for a, b in graph.edges if where[a] != where[b]]
+
+
+def _independence(sources: tuple[SourceInfo, ...], graph: SourceGraph) -> Independence:
+    return Independence.of(graph, frozenset(fine for fine, _ in crossed_edges(sources, graph)))
+
+
+def _levels(sources: tuple[SourceInfo, ...], sharing: Sharing | Mapping[str, Sharing]) -> dict[str, Sharing]:
+    levels: dict[str, Sharing] = {
+        info.name: sharing if isinstance(sharing, str) else sharing.get(info.name, "tied") for info in sources
+    }
+    for name, level in levels.items():
+        if level not in ("tied", "task", "full"):
+            raise GraphError(f'sharing must be "tied", "task" or "full"; found {level!r} for source {name!r}.')
+    return levels
+
+
+def _check_shares(sources: tuple[SourceInfo, ...]) -> None:
+    where: dict[str, Resolution] = {}
+    for info in sources:
+        if info.shares is not None and where.setdefault(info.shares, info.resolution) != info.resolution:
+            raise TaskError(
+                f"sources that share parameters must vote at one resolution; the group {info.shares!r} has "
+                f"{describe(where[info.shares])} and {describe(info.resolution)}."
+            )
+
+
+def _rank(resolution: Resolution) -> tuple[int, int]:
+    """Order of resolutions from fine to coarse."""
+    if isinstance(resolution, Element):
+        return (0, 1)
+    if isinstance(resolution, Window):
+        return (1, resolution.size)
+    return (3, 0) if isinstance(resolution, Sequence) else (2, 0)
+
+
+def _same_rows(sources: tuple[SourceInfo, ...], levels: Mapping[str, Sharing]) -> Iterable[Row]:
+    for place, first in enumerate(sources):
+        for second in sources[place + 1 :]:
+            if first.resolution == second.resolution:
+                by_position = "task" in (levels[first.name], levels[second.name])
+                yield pair(first.name, second.name, by_position=by_position)
+
+
+def _across_rows(
+    sources: tuple[SourceInfo, ...], independence: Independence, levels: Mapping[str, Sharing], loose: set[str]
+) -> Iterable[Row]:
+    for place, one in enumerate(sources):
+        for other in sources[place + 1 :]:
+            if one.resolution == other.resolution or not {one.name, other.name} & loose:
+                continue
+            fine, coarse = (one, other) if _rank(one.resolution) < _rank(other.resolution) else (other, one)
+            by_position = levels[fine.name] == "task"
+            row = inside(fine.name, coarse.name, by_position=by_position)
+            placed = levels[coarse.name] != "task" or isinstance(coarse.resolution, Sequence)
+            if placed and valid_pair(independence, row, levels):
+                yield row
+
+
+def _lagged_rows(
+    sources: tuple[SourceInfo, ...], independence: Independence, levels: Mapping[str, Sharing], loose: set[str]
+) -> Iterable[Row]:
+    for place, first in enumerate(sources):
+        for second in sources[place:]:
+            if first.resolution != second.resolution or not {first.name, second.name} & loose:
+                continue
+            if "task" in (levels[first.name], levels[second.name]) or isinstance(first.resolution, Sequence):
+                continue
+            for lag in SELF_LAGS if first == second else (1,):
+                row = pair(first.name, second.name, lag=lag)
+                if valid_pair(independence, row, levels):
+                    yield row
+
+
+def _loose(
+    sources: tuple[SourceInfo, ...],
+    independence: Independence,
+    levels: Mapping[str, Sharing],
+    pinned: frozenset[str],
+    rows: Iterable[Row],
+) -> set[str]:
+    """Sources whose size the rows do not determine: their component has no odd cycle and nothing pinned."""
+    valid = [row.sources for row in rows if valid_pair(independence, row, levels)]
+    keys = {info.name: info.shares or info.name for info in sources}
+    near: dict[str, set[str]] = {key: set() for key in keys.values()}
+    for first, second in valid:
+        near[keys[first]].add(keys[second])
+        near[keys[second]].add(keys[first])
+    settled = settled_keys(near, {keys[name] for name in pinned})
+    return {info.name for info in sources if keys[info.name] not in settled and levels[info.name] != "full"}
+
+
+def settled_keys(near: Mapping[str, set[str]], pinned: set[str]) -> set[str]:
+    """Nodes in components with an odd cycle (a self-loop counts) or with a pinned node."""
+    colour: dict[str, int] = {}
+    settled: set[str] = set()
+    for root in near:
+        if root in colour:
+            continue
+        colour[root], queue, members, odd = 0, [root], [root], False
+        while queue:
+            node = queue.pop()
+            for other in near[node]:
+                if other not in colour:
+                    colour[other] = 1 - colour[node]
+                    queue.append(other)
+                    members.append(other)
+                odd |= colour[other] == colour[node]
+        if odd or pinned & set(members):
+            settled |= set(members)
+    return settled
+
+
+def _within_resolution(sources: tuple[SourceInfo, ...], graph: SourceGraph) -> SourceGraph:
+    where = {info.name: info.resolution for info in sources}
+    edges = tuple(edge for edge in graph.edges if where[edge[0]] == where[edge[1]])
+    return SourceGraph(names=graph.names, edges=edges, temporal=graph.temporal)
+
+
+def _further_rows(design: Design) -> Iterable[Row]:
+    """Rows for correlations, self-dependence and full tables: votes together with those of proxies."""
+    for name in design.elimination.order:
+        parents = design.elimination.parents[name]
+        if parents:
+            yield from clique_rows(design, (*parents, name))
+    for edge in design.graph.edges:
+        if design.info(edge[0]).resolution == design.info(edge[1]).resolution:
+            yield from clique_rows(design, edge)
+    for name, lag in design.graph.temporal.items():
+        yield from temporal_rows(design, name, lag)
+    for fine, coarse in crossed_edges(design.sources, design.graph):
+        yield from crossed_rows(design, fine, coarse)
+    for info in design.sources:
+        if design.levels[info.name] == "full":
+            yield from full_rows(design, info.name)
+
+
+def clique_rows(design: Design, names: tuple[str, ...]) -> list[Row]:
+    """The votes of a clique on one task, in the order of the sources, with those of each proxy."""
+    proxies = design.proxies(names, design.info(names[0]).resolution)
+    by_position = any(design.levels[name] == "task" for name in names)
+    if not by_position:
+        by_position = not _tied(design, proxies)
+        proxies = _tied(design, proxies) or proxies
+    slots = tuple(Slot(name) for name in design.graph.names if name in names)
+    return [Row(slots=(*slots, Slot(proxy)), by_position=by_position) for proxy in proxies]
+
+
+def temporal_rows(design: Design, name: str, lag: int) -> list[Row]:
+    """Two votes of a source `lag` tasks apart, with those of each proxy at both times; and its first votes."""
+    rows = []
+    for proxy in _tied(design, design.proxies((name,), design.info(name).resolution)):
+        rows.append(Row(slots=(Slot(name), Slot(name, lag), Slot(proxy), Slot(proxy, lag))))
+        rows.append(Row(slots=(Slot(name), Slot(proxy)), by_position=True))
+    return rows
+
+
+def crossed_rows(design: Design, fine: str, coarse: str) -> list[Row]:
+    """A fine and a coarse vote with those of proxies for both tasks."""
+    low = _tied(design, design.proxies((fine, coarse), design.info(fine).resolution))
+    high = _tied(design, design.proxies((fine, coarse), design.info(coarse).resolution))
+    pairs = [(a, b) for a in low for b in high if design.independence.apart(a, b)]
+    return [Row(slots=(Slot(fine), Slot(coarse), Slot(a), Slot(b)), relation="inside") for a, b in pairs]
+
+
+def _tied(design: Design, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Sources with one table for all positions: the proxies of rows whose positions are not kept apart."""
+    return tuple(name for name in names if design.levels[name] == "tied")
+
+
+def full_rows(design: Design, name: str) -> list[Row]:
+    """All votes of a source on a sequence with all those of each proxy."""
+    size = design.n_tasks.get(name, 0)
+    if not 1 <= size <= LARGEST_FULL:
+        raise TaskError(
+            f'sharing="full" needs sequences with the same number of tasks, at most {LARGEST_FULL}; source {name!r} '
+            f'has {size or "varying numbers of"} tasks.\n  Use sharing="tied" or "task".'
+        )
+    own = tuple(Slot(name, offset) for offset in range(size))
+    return [
+        Row(slots=(*own, *(Slot(proxy, offset) for offset in range(size))))
+        for proxy in design.proxies((name,), design.info(name).resolution)
+    ]

@@ -1,0 +1,129 @@
+"""The end of a fit on little data: tables back from the edge, and exact E/M steps.
+
+In: a closed-form estimate with its standard errors, then the expected counts under it. Out: an estimate that wastes
+less of the votes. Both steps vanish as data grows: the truth is inside its limits, and a fixed point of EM.
+
+A moment estimate with a large standard error often lies outside [0, 1]. The nearest valid table then says "never",
+which a few hundred sequences cannot know, and one vote decides a label. The mean of all that the standard error leaves
+possible does not claim more than was measured. From there one E/M step reaches most of what maximum likelihood would
+(METHOD 3.3); more of them would gain little, and drift where sources share errors that nobody declared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+import numpy as np
+from scipy.special import erfcx
+
+from dugong.fit.balance import Passes
+from dugong.fit.copying import shrink_counts
+from dugong.fit.design import Design
+from dugong.fit.em import EM, Ties, maximise
+from dugong.fit.readout import read_accuracies, read_correlations
+from dugong.fit.result import Estimate, Note
+from dugong.infer.parameters import Conditional, Factor, Parameters
+from dugong.infer.results import ExpectedCounts
+from dugong.types import FloatArray
+
+# Standard errors below this are rounding: the entry is known.
+_KNOWN = 1e-10
+_REPORTED = 1e-3
+_FAR = -30.0  # standard errors from the edge at which it has no influence, and beyond which numbers overflow
+_STEP = EM(max_iter=1)
+
+
+def possible_mean(value: FloatArray, error: FloatArray) -> FloatArray:
+    """Mean of a normal law around `value`, cut to [0, 1]; `value` itself where that is far inside."""
+    low = np.minimum(value, 1 - value)  # by symmetry the nearer edge is at 0
+    near, far = np.maximum(-low / error, _FAR), (1 - low) / error
+    rest = np.exp((near**2 - far**2) / 2)
+    mass = (erfcx(near / np.sqrt(2)) - erfcx(far / np.sqrt(2)) * rest) / 2
+    mean = low + error * (1 - rest) / (np.sqrt(2 * np.pi) * mass)
+    mean = np.clip(mean, _KNOWN**2, 1.0)  # far outside, digits cancel
+    return np.asarray(np.where(value < 0.5, mean, 1 - mean))
+
+
+def inside(estimate: Estimate, errors: Mapping[str, FloatArray]) -> Estimate:
+    """Tables of sources without parents as the mean of what their standard errors, if any, leave possible."""
+    found = {
+        factor.source: _possible_table(
+            estimate.accuracies[factor.source], estimate.raw[factor.source], errors[factor.source]
+        )
+        for factor in estimate.parameters.factors
+        if isinstance(factor, Conditional) and not factor.parents and factor.source in errors
+    }
+    moved = {name: float(np.abs(table - estimate.accuracies[name]).max()) for name, table in found.items()}
+    told = {name: size for name, size in moved.items() if size > _REPORTED}
+    listed = ", ".join(f"{name!r} {size:.3g}" for name, size in told.items())
+    text = f"tables are the means of what their standard errors leave possible; how far that moved them: {listed}"
+    notes = (Note(kind="possible", text=text, size=max(told.values())),) if told else ()
+    factors = tuple(_with_table(factor, found) for factor in estimate.parameters.factors)
+    return replace(
+        estimate,
+        parameters=replace(estimate.parameters, factors=factors),
+        accuracies={**estimate.accuracies, **found},
+        diagnostics=replace(estimate.diagnostics, notes=(*estimate.diagnostics.notes, *notes)),
+    )
+
+
+def _possible_table(valid: FloatArray, raw: FloatArray, error: FloatArray) -> FloatArray:
+    """P(vote | label) from the unprojected table; entries that are known exactly stay as they are."""
+    unsure = error > _KNOWN
+    table = np.where(unsure, possible_mean(raw, np.where(unsure, error, 1.0)), valid)
+    return np.asarray(table / table.sum(axis=-1, keepdims=True))
+
+
+def _with_table(factor: Factor, tables: Mapping[str, FloatArray]) -> Factor:
+    if not isinstance(factor, Conditional) or factor.source not in tables:
+        return factor
+    return replace(factor, table=tables[factor.source].reshape(factor.table.shape))
+
+
+def finish(estimate: Estimate, passes: Passes, design: Design, ties: Ties) -> Estimate:
+    """One exact E/M step; two where sources repeat themselves, whose closed form says least about a change of label."""
+    start, temporal = estimate, design.graph.temporal
+    kept: dict[str, float] = {}
+    for step in range(2 if temporal else 1):
+        counts, kept = _sum_groups(passes.counts(estimate, step), temporal)
+        parameters = maximise(counts, estimate.parameters, start.parameters, _STEP, ties)
+        estimate = replace(
+            estimate,
+            parameters=parameters,
+            accuracies={**estimate.accuracies, **_read(parameters, replace(counts, factors=ties.pool(counts)), ties)},
+            correlations={**estimate.correlations, **read_correlations(parameters, counts, design.graph.edges)},
+        )
+    size = max((float(np.abs(estimate.accuracies[n] - t).max()) for n, t in start.accuracies.items()), default=0.0)
+    text = f"{'two exact E/M steps' if temporal else 'one exact E/M step'} moved the tables by up to {size:.3g}"
+    if temporal:
+        shares = ", ".join(f"{name!r} {share:.0%}" for name, share in kept.items())
+        text += f"; kept of what sources do beside copying their last vote: {shares}"
+    notes = (*estimate.diagnostics.notes, Note(kind="step", text=text, size=size))
+    return replace(estimate, diagnostics=replace(estimate.diagnostics, notes=notes))
+
+
+def _sum_groups(counts: ExpectedCounts, temporal: Iterable[str]) -> tuple[ExpectedCounts, dict[str, float]]:
+    """Counts of all groups together, transition tables shrunk towards copying; and what was kept of these."""
+    shrunken = {name: shrink_counts(counts.factors[name]["step"]) for name in temporal}
+    factors = {
+        source: {name: table.sum(axis=0) for name, table in tables.items()}
+        | ({"step": shrunken[source][0]} if source in shrunken else {})
+        for source, tables in counts.factors.items()
+    }
+    total = ExpectedCounts(
+        factors=factors,
+        initial=counts.initial.sum(axis=0),
+        transitions=counts.transitions.sum(axis=0),
+        log_likelihood=counts.log_likelihood.sum(axis=0),
+    )
+    return total, {name: share for name, (_, share) in shrunken.items()}
+
+
+def _read(parameters: Parameters, counts: ExpectedCounts, ties: Ties) -> dict[str, FloatArray]:
+    """P(vote | label): the factor itself where it is just that, else what the counts say; known tables stay."""
+    tables = read_accuracies(parameters, counts)
+    for factor in parameters.factors:
+        if isinstance(factor, Conditional) and not factor.parents:
+            tables[factor.source] = np.array(factor.table)
+    return {name: table for name, table in tables.items() if name not in ties.known}

@@ -1,0 +1,119 @@
+"""What the prior says about pairs of tasks, averaged over the very pairs that were counted.
+
+The moment equations need the mean joint law of two hidden labels over all vote pairs of a row: by position and given
+the lengths of the sequences. `Balance` replaces the prior's class balance with that of the sample at hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dugong.priors import Prior
+from dugong.priors.pairs import pair_laws_by_position, pair_sums
+from dugong.sums import Row, Shapes
+from dugong.sums.rows import Relation
+from dugong.tasks import Element, Resolution
+from dugong.types import FloatArray
+
+_SIGNS = np.array([-1.0, 1.0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PairMoments:
+    """E[y_i], E[y_i'] and Cov(y_i, y_i') over the pairs of a row; arrays over positions, or of length one."""
+
+    first: FloatArray
+    second: FloatArray
+    covariance: FloatArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Laws:
+    """Moments of hidden labels under a prior for sequences of given shapes, computed once each."""
+
+    prior: Prior
+    shapes: Shapes
+    class_names: tuple[str, ...] | None = None
+    balance: Mapping[Resolution, float] = field(default_factory=dict)
+    _cache: dict[tuple[object, ...], FloatArray] = field(default_factory=dict, repr=False)
+    _pairs: dict[tuple[object, ...], PairMoments] = field(default_factory=dict, repr=False)
+
+    def with_balance(self, balance: Mapping[Resolution, float]) -> Laws:
+        """The same laws, moved to the sample's own means E[y] by resolution."""
+        return Laws(self.prior, self.shapes, self.class_names, balance, self._cache)
+
+    def joint(
+        self, kind: Relation, first: Resolution, second: Resolution, *, lag: int = 0, by_position: bool = False
+    ) -> FloatArray:
+        """Mean joint law of two labels, (K_a, K_b), or (positions, K_a, K_b)."""
+        key = (kind, first, second, lag, by_position)
+        if key not in self._cache and kind == "same" and lag == 0 and isinstance(first, Element) and not by_position:
+            self._cache[key] = self._marginal()
+        if key not in self._cache:
+            compute = pair_laws_by_position if by_position else pair_sums
+            sums = compute(
+                self.prior,
+                kind,
+                first,
+                second,
+                self.shapes.lengths,
+                self.shapes.counts,
+                lag=lag,
+                spans=self.shapes.spans or None,
+                class_names=self.class_names,
+            )
+            self._cache[key] = sums.means()
+        return self._cache[key]
+
+    def _marginal(self) -> FloatArray:
+        """An element with itself: the mean over elements of P(class), on the diagonal."""
+        lengths, places = np.unique(self.shapes.lengths, return_inverse=True)
+        expected = self.prior.count_moments(lengths)[0]
+        sums = np.bincount(places, self.shapes.counts, len(lengths)) @ expected
+        return np.diag(sums / max(float(sums.sum()), 1e-300))
+
+    def pair(self, row: Row, first: Resolution, second: Resolution) -> PairMoments:
+        """Moments of the two tasks of a pair row, binary labels -1 and +1."""
+        lag = row.slots[1].offset - row.slots[0].offset
+        key = (row.relation, first, second, lag, row.by_position)
+        if key not in self._pairs:
+            self._pairs[key] = self._pair(row, first, second, lag)
+        return self._pairs[key]
+
+    def _pair(self, row: Row, first: Resolution, second: Resolution, lag: int) -> PairMoments:
+        law = self.joint(row.relation, first, second, lag=lag, by_position=row.by_position)
+        law = law if row.by_position else law[np.newaxis]
+        mean_first, mean_second = law.sum(axis=2) @ _SIGNS, law.sum(axis=1) @ _SIGNS
+        product = np.einsum("pab,a,b->p", law, _SIGNS, _SIGNS)
+        covariance = product - mean_first * mean_second
+        return self._rebalanced(mean_first, mean_second, covariance, first, second)
+
+    def mean(self, resolution: Resolution, *, by_position: bool = False) -> FloatArray:
+        """E[y] of the tasks of a resolution; (1,) or by position."""
+        law = self.joint("same", resolution, resolution, by_position=by_position)
+        law = law if by_position else law[np.newaxis]
+        mean: FloatArray = law.sum(axis=2) @ _SIGNS
+        return mean if resolution not in self.balance else mean + (self.balance[resolution] - self._overall(resolution))
+
+    def _overall(self, resolution: Resolution) -> float:
+        return float(self.joint("same", resolution, resolution).sum(axis=1) @ _SIGNS)
+
+    def _rebalanced(
+        self,
+        first: FloatArray,
+        second: FloatArray,
+        covariance: FloatArray,
+        resolution_a: Resolution,
+        resolution_b: Resolution,
+    ) -> PairMoments:
+        """Shift the means to the sample's own; correlations between tasks stay those of the prior."""
+        shift_a = self.balance[resolution_a] - self._overall(resolution_a) if resolution_a in self.balance else 0.0
+        shift_b = self.balance[resolution_b] - self._overall(resolution_b) if resolution_b in self.balance else 0.0
+        moved_a, moved_b = np.clip(first + shift_a, -1, 1), np.clip(second + shift_b, -1, 1)
+        before = (1 - first**2) * (1 - second**2)
+        after = (1 - moved_a**2) * (1 - moved_b**2)
+        scale = np.sqrt(np.divide(after, before, out=np.ones_like(after), where=before > 0))
+        return PairMoments(first=moved_a, second=moved_b, covariance=covariance * scale)

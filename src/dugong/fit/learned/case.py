@@ -1,0 +1,171 @@
+"""What is known before anything is learned: the votes in a canonical order, and what the user gave.
+
+In: votes, and a prior, known labels or known tables if there are any. Out: a `Case` that every later step reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from dugong.exceptions import GraphError
+from dugong.fit.learned.bio import Possible, bio_steps
+from dugong.fit.learned.copies import content_order
+from dugong.fit.learned.exact import Exact, run_exact
+from dugong.fit.learned.folded import Folded, fold
+from dugong.fit.learned.panel import Coding, Panel, Reader
+from dugong.fit.learned.robust import Law
+from dugong.fit.learned.rounds import Setting
+from dugong.fit.learned.sample import read_sample, thin
+from dugong.fit.learned.settings import ROUNDS_EXACT, ROUNDS_LARGE
+from dugong.fit.readout import read_accuracies
+from dugong.infer.engine import with_evidence
+from dugong.infer.parameters import Factor, Parameters
+from dugong.priors import Markov, Prior, pair_law
+from dugong.tasks import Element
+from dugong.types import FloatArray, Int8Array, IntArray
+from dugong.votes import SourceInfo, Votes, implied_background
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Case:
+    """The votes in a canonical order, and what is known before anything is learned; `names` in the given order."""
+
+    names: tuple[str, ...]
+    votes: Votes
+    panel: Panel
+    folded: Folded
+    sources: tuple[SourceInfo, ...]
+    prior: Prior | None
+    law: Law | None
+    possible: Possible | None
+    background: int | None
+    pinned: Mapping[str, FloatArray]
+    evidence: Int8Array | None
+    n_threads: int | None
+
+    @property
+    def on_elements(self) -> IntArray:
+        """Places of the sources that vote on elements."""
+        return np.array([p for p, s in enumerate(self.sources) if isinstance(s.resolution, Element)], dtype=np.int64)
+
+    @property
+    def element_names(self) -> tuple[str, ...]:
+        """Names of the sources that vote on elements."""
+        return tuple(self.sources[place].name for place in self.on_elements)
+
+    def pinned_tables(self, names: tuple[str, ...]) -> FloatArray | None:
+        """Known tables of sources on elements, NaN where there is none."""
+        coding = self.panel.coding
+        tables = np.full((len(names), coding.n_classes, coding.n_columns), np.nan)
+        for place, name in enumerate(names):
+            if name in self.pinned and name in self.element_names:
+                tables[place] = self.pinned[name]
+        return None if np.isnan(tables).all() else tables
+
+    def setting(self) -> Setting:
+        """What the rounds on elements need."""
+        names = self.element_names
+        panel = self.panel if len(names) == len(self.sources) else self.panel.columns(self.on_elements)
+        panel = thin(panel)
+        return Setting(
+            panel=panel,
+            folded=self.folded if panel is self.panel else fold(panel),
+            given=self.law,
+            possible=self.possible,
+            pinned=self.pinned_tables(names),
+        )
+
+    def exact_rounds(self, factors: list[Factor], law: Law, n_searched: int) -> Exact:
+        """Exact rounds over all votes, from first factors and a first law of the labels.
+
+        Where the search looked at fewer elements than there are, it has settled already: a few rounds do.
+        """
+        return run_exact(
+            self.votes,
+            Parameters(n_classes=self.votes.n_classes, factors=tuple(factors)),
+            Markov(initial=law.initial, transition=law.transition) if self.prior is None else self.prior,
+            ROUNDS_EXACT if n_searched == self.votes.n_elements else ROUNDS_LARGE,
+            learn_prior=self.prior is None,
+            pinned=frozenset(self.pinned),
+            evidence=self.evidence,
+            n_threads=self.n_threads,
+        )
+
+    def accuracies(self, exact: Exact) -> dict[str, FloatArray]:
+        """P(vote | label) of every source, in the given order."""
+        found = read_accuracies(exact.parameters, exact.counts) | dict(self.pinned)
+        return {name: found[name] for name in self.names}
+
+
+def prepare_case(
+    votes: Votes,
+    prior: Prior | None,
+    evidence: Int8Array | None,
+    pinned: Mapping[str, FloatArray],
+    n_threads: int | None,
+) -> Case:
+    """Check what was given, read a sample, and put the sources into an order that follows from their votes."""
+    with_evidence(votes, Parameters(n_classes=votes.n_classes, factors=()), evidence)
+    coding = Coding.of(votes)
+    for name, table in pinned.items():
+        _check_pinned(votes.sources[votes.index(name)], np.shape(table), coding)
+    panel = read_sample(Reader(votes, votes.sources, coding, evidence))
+    order = content_order(panel, votes.source_names)
+    panel = panel.columns(order)
+    background = implied_background(votes)
+    return Case(
+        names=votes.source_names,
+        votes=votes.select(sources=[votes.source_names[place] for place in order]),
+        panel=panel,
+        folded=fold(panel),
+        sources=tuple(votes.sources[place] for place in order),
+        prior=prior,
+        law=None if prior is None else _law_of(prior, votes),
+        possible=None if prior is not None else _possible(votes, Reader(votes, (), coding, evidence)),
+        background=None if background is None else votes.classes.index(background),
+        pinned={name: np.asarray(table, dtype=np.float64) for name, table in pinned.items()},
+        evidence=evidence,
+        n_threads=n_threads,
+    )
+
+
+def _check_pinned(info: SourceInfo, shape: tuple[int, ...], coding: Coding) -> None:
+    wanted = (coding.n_classes, coding.n_columns) if isinstance(info.resolution, Element) else (2, 3)
+    if shape != wanted:
+        raise GraphError(
+            f"the known table of {info.name!r} must be P(vote | label) with one row per class and one column per vote, "
+            f"abstain after the classes, shape {wanted}; found {shape}."
+        )
+
+
+def _law_of(prior: Prior, votes: Votes) -> Law:
+    """A given prior as a law of neighbours: its class balance and its mean transitions over these sequences."""
+    lengths, counts = np.unique(votes.lengths[votes.lengths > 0], return_counts=True)
+    n_classes = votes.n_classes
+    if not len(lengths):
+        even = np.full(n_classes, 1 / n_classes)
+        return Law(balance=even, initial=even, transition=np.tile(even, (n_classes, 1)))
+    element = Element()
+    balance = np.diag(pair_law(prior, "same", element, element, lengths, counts, lag=0)).copy()
+    transition = np.tile(balance, (n_classes, 1))
+    if lengths[-1] > 1:
+        pairs = pair_law(prior, "same", element, element, lengths, counts, lag=1)
+        rows = pairs.sum(axis=1, keepdims=True)
+        transition = np.where(rows > 0, pairs / np.where(rows > 0, rows, 1.0), transition)
+    return Law(balance=balance, initial=balance, transition=transition)
+
+
+def _possible(votes: Votes, reader: Reader) -> Possible | None:
+    """BIO constraints, unless known labels contradict them."""
+    possible = bio_steps(votes.class_names)
+    if possible is None or reader.evidence is None:
+        return possible
+    panel = reader.read(0, votes.n_elements)
+    known, before = panel.known[1:], panel.known[:-1]
+    both = (known >= 0) & (before >= 0) & ~panel.starts[1:]
+    first = panel.known[panel.starts & (panel.known >= 0)]
+    broken = not possible.steps[before[both], known[both]].all() or not possible.first[first].all()
+    return None if broken else possible

@@ -1,0 +1,146 @@
+"""Exact rounds: expectation through the engine, with every source at every resolution, then maximisation.
+
+In: votes, first factors and a first prior. Out: both after some rounds, and the expected counts of the last one, from
+which the tables for people are read. Each table leans on the one that it began with by a few pseudo-votes; rounds end
+when the likelihood gains next to nothing per vote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dugong.fit.learned.settings import PSEUDO_PAIRS, PSEUDO_VOTES
+from dugong.fit.learned.tables import mute_unseen, smoothed
+from dugong.infer.engine import expected_counts
+from dugong.infer.parameters import Conditional, Crossed, Factor, Parameters, Temporal
+from dugong.infer.results import ExpectedCounts
+from dugong.priors import Markov, Prior
+from dugong.types import MISSING, FloatArray, Int8Array
+from dugong.votes import Votes
+
+_GAIN = 1e-7
+_FIRST_CLASSES = 5.0
+_STEPS = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Exact:
+    """Parameters and prior after the rounds, the counts they were made from, and the likelihood before each round."""
+
+    parameters: Parameters
+    prior: Prior
+    counts: ExpectedCounts
+    likelihoods: tuple[float, ...]
+
+
+def run_exact(
+    votes: Votes,
+    start: Parameters,
+    prior: Prior,
+    rounds: int,
+    *,
+    learn_prior: bool,
+    pinned: frozenset[str] = frozenset(),
+    evidence: Int8Array | None = None,
+    n_threads: int | None = None,
+) -> Exact:
+    """At least one and at most `rounds` rounds; sources in `pinned` keep their tables."""
+    n_votes = max(sum(int((column != MISSING).sum()) for column in votes.columns), 1)
+    shares = {info.name: info.shares for info in votes.sources}
+    parameters, law = start, prior
+    likelihoods: list[float] = []
+    for _ in range(max(rounds, 1)):
+        counts = expected_counts(votes, parameters, law, evidence=evidence, n_threads=n_threads)
+        likelihoods.append(float(counts.log_likelihood))
+        if learn_prior and isinstance(law, Markov) and isinstance(prior, Markov):
+            law = _next_prior(counts, prior)
+        parameters = _next_parameters(counts, parameters, start, pinned, shares)
+        if len(likelihoods) > 1 and likelihoods[-1] - likelihoods[-2] < _GAIN * n_votes:
+            break
+    parameters = replace(parameters, factors=tuple(_mute(f, counts, pinned) for f in parameters.factors))
+    return Exact(parameters=parameters, prior=law, counts=counts, likelihoods=tuple(likelihoods))
+
+
+def _mute(factor: Factor, counts: ExpectedCounts, pinned: frozenset[str]) -> Factor:
+    """The same factor with votes that never occurred as no evidence."""
+    if factor.source in pinned or factor.source not in counts.factors:
+        return factor
+    never = _marginal_counts(factor, counts.factors[factor.source]).sum(axis=0) <= 0
+    if isinstance(factor, Temporal):
+        return replace(factor, first=mute_unseen(factor.first, never), step=mute_unseen(factor.step, never))
+    assert isinstance(factor, Conditional | Crossed)
+    marginal = None if factor.marginal is None else mute_unseen(factor.marginal, never)
+    return replace(factor, table=mute_unseen(factor.table, never), marginal=marginal)
+
+
+def _next_prior(counts: ExpectedCounts, anchor: Markov) -> Markov:
+    return Markov(
+        initial=_leaning(counts.initial, np.asarray(anchor.initial), _FIRST_CLASSES),
+        transition=_leaning(counts.transitions, np.asarray(anchor.transition), _STEPS),
+    )
+
+
+def _next_parameters(
+    counts: ExpectedCounts,
+    parameters: Parameters,
+    start: Parameters,
+    pinned: frozenset[str],
+    shares: Mapping[str, str | None],
+) -> Parameters:
+    anchors = {factor.source: factor for factor in start.factors}
+    factors = tuple(
+        factor
+        if factor.source in pinned or factor.source not in counts.factors
+        else _next_factor(factor, anchors[factor.source], _pooled(factor, parameters, counts, shares))
+        for factor in parameters.factors
+    )
+    return Parameters(n_classes=parameters.n_classes, factors=factors)
+
+
+def _pooled(
+    factor: Factor, parameters: Parameters, counts: ExpectedCounts, shares: Mapping[str, str | None]
+) -> Mapping[str, FloatArray]:
+    """Counts of a factor, summed over the sources that share its parameters and have a table of the same kind."""
+    own, group = counts.factors[factor.source], shares.get(factor.source)
+    if group is None:
+        return own
+    members = [f.source for f in parameters.factors if shares.get(f.source) == group and type(f) is type(factor)]
+    alike = [
+        counts.factors[name]
+        for name in members
+        if {key: table.shape for key, table in counts.factors[name].items()}
+        == {key: table.shape for key, table in own.items()}
+    ]
+    return {key: np.sum([one[key] for one in alike], axis=0) for key in own}
+
+
+def _next_factor(factor: Factor, anchor: Factor, counts: Mapping[str, FloatArray]) -> Factor:
+    if isinstance(factor, Temporal) and isinstance(anchor, Temporal):
+        return replace(
+            factor,
+            first=_leaning(counts["first"], anchor.first, PSEUDO_VOTES),
+            step=_leaning(counts["step"], anchor.step, PSEUDO_PAIRS),
+        )
+    assert isinstance(factor, Conditional | Crossed)
+    assert isinstance(anchor, Conditional | Crossed)
+    if isinstance(factor, Conditional) and not factor.parents:
+        return replace(factor, table=_leaning(counts["table"], anchor.table, PSEUDO_VOTES))
+    marginal = smoothed(_marginal_counts(factor, counts)[np.newaxis])[0]
+    return replace(factor, table=_leaning(counts["table"], anchor.table, PSEUDO_PAIRS), marginal=marginal)
+
+
+def _leaning(counts: FloatArray, anchor: FloatArray, weight: float) -> FloatArray:
+    total = counts + weight * anchor
+    return np.asarray(total / total.sum(axis=-1, keepdims=True))
+
+
+def _marginal_counts(factor: Factor, counts: Mapping[str, FloatArray]) -> FloatArray:
+    """Expected votes of a source by its own label, (K, C)."""
+    if isinstance(factor, Temporal):
+        return np.asarray(counts["first"] + counts["step"].sum(axis=(0, 2)))
+    table = counts["table"]
+    inner = tuple(range(1, table.ndim - 1))
+    return np.asarray(table.sum(axis=inner) + counts["marginal"]) if inner else table

@@ -1,0 +1,87 @@
+"""Elements on which every source says the same, counted together.
+
+In: a panel. Out: its different rows, each once, and which of them every element has. Whatever looks at one element
+alone is then done once per row; only what runs in time is done element by element.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dugong.fit.learned import _kernels as kernels
+from dugong.fit.learned.panel import Panel
+from dugong.types import AnyArray, BoolArray, FloatArray, IntArray
+
+_ROOM = 1 << 62
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Folded:
+    """Different rows of a panel.
+
+    Attributes
+    ----------
+    rows : the rows, as a panel of sequences of one element
+    which : (n,) the row of every element
+    sizes : (n_rows,) how many elements have it
+    starts : (n,) whether an element is the first of its sequence
+    """
+
+    rows: Panel
+    which: IntArray
+    sizes: FloatArray
+    starts: BoolArray
+
+    @property
+    def linked(self) -> bool:
+        """Whether some element has one before it."""
+        return not bool(self.starts.all())
+
+    def everywhere(self) -> BoolArray:
+        """Every row counts."""
+        return np.ones(len(self.rows), dtype=np.bool_)
+
+    def weighted(self, labels: FloatArray) -> FloatArray:
+        """Soft labels of rows (n_rows, K), summed over their elements."""
+        return np.asarray(labels * self.sizes[:, np.newaxis])
+
+    def summed(self, labels: FloatArray) -> FloatArray:
+        """Soft labels of elements (n, K), summed by row, (n_rows, K)."""
+        total = np.zeros((len(self.rows), labels.shape[1]))
+        kernels.add_by_row(self.which, labels, total)
+        return total
+
+
+def fold(panel: Panel) -> Folded:
+    """The different rows of a panel; votes that last (spread over windows) differ by what they count as well."""
+    n = len(panel)
+    if panel.lasting is not None and n:
+        which: IntArray = np.arange(n, dtype=np.int64)
+        first = which
+    else:
+        first, which = _unique_rows(panel)
+    rows = replace(
+        panel,
+        codes=np.ascontiguousarray(panel.codes[first]),
+        starts=np.ones(len(first), dtype=np.bool_),
+        known=panel.known[first],
+        lasting=None if panel.lasting is None else panel.lasting[first],
+    )
+    sizes = np.bincount(which, minlength=len(first)).astype(np.float64)
+    return Folded(rows=rows, which=which, sizes=sizes, starts=panel.starts)
+
+
+def _unique_rows(panel: Panel) -> tuple[IntArray, IntArray]:
+    """An element with every row, and the row of every element: columns are joined as digits of one number."""
+    keys: AnyArray = panel.known.astype(np.int64) + 1
+    base, many = panel.coding.n_columns + 1, panel.coding.n_classes + 1
+    for place in range(panel.n_sources):
+        if many > _ROOM // base:
+            distinct, keys = np.unique(keys, return_inverse=True)
+            many = len(distinct)
+        keys = keys * base + (panel.codes[:, place] + 1)
+        many *= base
+    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    return np.asarray(first), np.asarray(which)

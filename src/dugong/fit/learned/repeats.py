@@ -1,0 +1,67 @@
+"""Sources that repeat themselves: how often, and which of their votes were fresh.
+
+A repeating source gives its last vote again with one probability while the label stays and another when it changes, and
+else votes afresh by its table; or an earlier vote (a lag above 1), whatever the label. In: soft labels and the law so
+far. Out: counts of fresh votes, and these probabilities.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dugong.fit.learned import _kernels as kernels
+from dugong.fit.learned.panel import Panel
+from dugong.fit.learned.settings import MOST_REPEATS
+from dugong.types import BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Repeats:
+    """Who repeats which of its votes.
+
+    Attributes
+    ----------
+    rates : (2, m) probabilities of giving an earlier vote again, ``rates[0]`` if the label stayed, ``rates[1]`` if not
+    lags : (m,) how many elements earlier
+    """
+
+    rates: FloatArray
+    lags: IntArray
+
+    @classmethod
+    def none(cls, n_sources: int) -> Repeats:
+        """No source repeats itself."""
+        return cls(rates=np.zeros((2, n_sources)), lags=np.ones(n_sources, dtype=np.int64))
+
+    @classmethod
+    def about(cls, rates: FloatArray, lags: IntArray) -> Repeats:
+        """A first guess from own-lag correlations (m,): of last votes half as often when the label changes."""
+        stay = np.clip(rates, 0.0, MOST_REPEATS)
+        return cls(rates=np.stack([stay, np.where(lags == 1, stay / 2, stay)]), lags=lags)
+
+    @property
+    def sources(self) -> BoolArray:
+        """(m,) which sources repeat themselves."""
+        return np.asarray(self.rates[0] > 0)
+
+    def __bool__(self) -> bool:
+        return bool(self.sources.any())
+
+    def only(self, chosen: BoolArray) -> Repeats:
+        """The same for some sources."""
+        return Repeats(rates=np.where(chosen, self.rates, 0.0), lags=self.lags)
+
+
+def fresh_votes(
+    panel: Panel, counts: FloatArray, labels: FloatArray, kept: FloatArray, single: FloatArray, repeats: Repeats
+) -> tuple[FloatArray, Repeats]:
+    """Counts (m, K, C) without repetitions, and the probabilities of repeating anew."""
+    fresh = np.where(repeats.sources[:, np.newaxis, np.newaxis], 0.0, counts)
+    again = np.zeros((2, panel.n_sources, 2))
+    kernels.count_fresh(panel.codes, labels, kept, panel.places(), single, repeats.rates, repeats.lags, fresh, again)
+    again[1] = np.where(repeats.lags[:, np.newaxis] > 1, again[0], again[1])
+    rates = (again[..., 0] + 2 * repeats.rates) / (again[..., 1] + 2)
+    rates = np.where(repeats.sources, np.clip(rates, 1e-6, MOST_REPEATS), 0.0)
+    return fresh, Repeats(rates=rates, lags=repeats.lags)

@@ -1,0 +1,208 @@
+"""Rounds of expectation and maximisation for sources on elements: a hidden chain with a forest of edges.
+
+In: a panel, soft labels, who depends on whom. Out: soft labels, the law of the labels and the tables after some rounds.
+A source may repeat itself (`repeats`); one that also has a parent keeps all its votes in its table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dugong.fit.learned import _kernels as kernels
+from dugong.fit.learned.bio import Possible
+from dugong.fit.learned.folded import Folded
+from dugong.fit.learned.panel import Panel
+from dugong.fit.learned.repeats import Repeats, fresh_votes
+from dugong.fit.learned.robust import Law, first_classes
+from dugong.fit.learned.tables import (
+    Tables,
+    clamp,
+    class_balance,
+    count_tables,
+    logs_of,
+    make_tables,
+    softmax,
+    steps_to_transition,
+)
+from dugong.types import BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Setting:
+    """What stays the same in all rounds: the votes, by element and by row, and what is given or impossible."""
+
+    panel: Panel
+    folded: Folded
+    given: Law | None = None
+    possible: Possible | None = None
+    pinned: FloatArray | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class State:
+    """Where the rounds are.
+
+    Attributes
+    ----------
+    weights : (n_rows, K) soft labels, summed over the elements with a row
+    law : their law
+    repeats : who repeats itself
+    labels : (n, K) soft labels, None before the first round
+    kept : (n, K) P(label before = label), None as long as there is no chain
+    single : (m, K, C) tables that the labels were made with, None before the first round
+    likelihood : log-likelihood of the votes under these tables
+    """
+
+    weights: FloatArray
+    law: Law
+    repeats: Repeats
+    labels: FloatArray | None = None
+    kept: FloatArray | None = None
+    single: FloatArray | None = None
+    likelihood: float = -np.inf
+
+
+def first_state(setting: Setting, weights: FloatArray, use: BoolArray) -> State:
+    """Before the first round: soft labels, their balance, and transitions half-way between staying and redrawing."""
+    law = setting.given
+    if law is None:
+        balance = class_balance(weights, use)
+        steps = None if setting.possible is None else setting.possible.steps
+        law = Law(
+            balance=balance,
+            initial=first_classes(balance, setting.possible),
+            transition=steps_to_transition(np.eye(len(balance)), balance, steps),
+        )
+    return State(weights=weights, law=law, repeats=Repeats.none(setting.panel.n_sources))
+
+
+def run_rounds(
+    setting: Setting,
+    state: State,
+    use: BoolArray,
+    rounds: int,
+    *,
+    parents: IntArray,
+    chain: bool,
+    settled: float = 0.0,
+) -> State:
+    """Some rounds from soft labels; `use` says which rows the first tables are made from.
+
+    Without `chain` every element stands alone: only the class balance is learned. Rounds end early when no entry of a
+    table moves by more than `settled`.
+    """
+    for _ in range(rounds):
+        tables, repeats = tables_of(setting, state, use, parents)
+        if state.single is not None and np.abs(tables.single - state.single).max(initial=0.0) < settled:
+            break
+        law = _with_balance(setting, state, use)
+        use = setting.folded.everywhere()
+        if not (chain and setting.folded.linked):
+            state = _alone(setting, law, tables, parents)
+        elif repeats:
+            state = _repeating(setting, law, tables, parents, repeats)
+        else:
+            state = _through_chain(setting, law, tables, parents)
+        state = replace(state, repeats=repeats, single=tables.single)
+    return state
+
+
+def tables_of(setting: Setting, state: State, use: BoolArray, parents: IntArray) -> tuple[Tables, Repeats]:
+    """Tables and repetitions from the soft labels of a state."""
+    rows, repeats = setting.folded.rows, state.repeats
+    counts = count_tables(rows, state.weights, use)
+    if repeats and state.labels is not None and state.kept is not None and state.single is not None:
+        fresh, again = fresh_votes(setting.panel, counts, state.labels, state.kept, state.single, repeats)
+        roots = parents < 0
+        counts = np.where(roots[:, np.newaxis, np.newaxis], fresh, counts)
+        repeats = Repeats(rates=np.where(roots, again.rates, repeats.rates), lags=repeats.lags)
+    return make_tables(rows, state.weights, use, parents, setting.pinned, counts), repeats
+
+
+def _with_balance(setting: Setting, state: State, use: BoolArray) -> Law:
+    if setting.given is not None:
+        return setting.given
+    balance = class_balance(state.weights, use)
+    return Law(balance=balance, initial=first_classes(balance, setting.possible), transition=state.law.transition)
+
+
+def _evidence(
+    panel: Panel, tables: Tables, parents: IntArray, repeats: Repeats, moved: FloatArray, stayed: FloatArray
+) -> None:
+    """Log-likelihoods of the votes of every element, known labels clamped."""
+    kernels.add_model(
+        panel.codes,
+        logs_of(tables.single),
+        logs_of(tables.edges),
+        tables.slots,
+        parents,
+        repeats.rates,
+        repeats.lags,
+        panel.places(),
+        moved,
+        stayed,
+    )
+    clamp(moved, panel)
+    if repeats:
+        clamp(stayed, panel)
+
+
+def _row_evidence(setting: Setting, tables: Tables, parents: IntArray) -> FloatArray:
+    rows = setting.folded.rows
+    logs, none = np.empty((len(rows), rows.coding.n_classes)), np.zeros((0, rows.coding.n_classes))
+    _evidence(rows, tables, parents, Repeats.none(rows.n_sources), logs, none)
+    return logs
+
+
+def _alone(setting: Setting, law: Law, tables: Tables, parents: IntArray) -> State:
+    """Every element by itself, row by row."""
+    logs = _row_evidence(setting, tables, parents) + np.log(np.maximum(law.balance, 1e-300))
+    most = logs.max(axis=1, initial=-np.inf)
+    labels = softmax(logs)
+    likelihoods = most + np.log(np.exp(logs - most[:, np.newaxis]).sum(axis=1))
+    return State(
+        weights=setting.folded.weighted(labels),
+        law=law,
+        repeats=Repeats.none(setting.panel.n_sources),
+        labels=labels[setting.folded.which],
+        likelihood=float(setting.folded.sizes @ likelihoods),
+    )
+
+
+def _through_chain(setting: Setting, law: Law, tables: Tables, parents: IntArray) -> State:
+    """Elements in time, where no source repeats itself."""
+    logs = _row_evidence(setting, tables, parents)
+    folded = setting.folded
+    labels, kept, steps = *np.empty((2, len(folded.which), logs.shape[1])), np.zeros(law.transition.shape)
+    likelihood = kernels.smooth_rows(
+        logs, folded.which, folded.starts, law.initial, law.transition, labels, steps, kept
+    )
+    return _in_time(setting, law, labels, kept, steps, float(likelihood))
+
+
+def _repeating(setting: Setting, law: Law, tables: Tables, parents: IntArray, repeats: Repeats) -> State:
+    """Elements in time, where some source repeats itself: its evidence depends on the element before."""
+    panel = setting.panel
+    moved, stayed, labels, kept = np.empty((4, len(panel), panel.coding.n_classes))
+    steps = np.zeros(law.transition.shape)
+    _evidence(panel, tables, parents, repeats, moved, stayed)
+    likelihood = kernels.smooth(moved, stayed, panel.starts, law.initial, law.transition, labels, steps, kept)
+    return _in_time(setting, law, labels, kept, steps, float(likelihood))
+
+
+def _in_time(
+    setting: Setting, law: Law, labels: FloatArray, kept: FloatArray, steps: FloatArray, likelihood: float
+) -> State:
+    if setting.given is None:
+        allowed = None if setting.possible is None else setting.possible.steps
+        law = replace(law, transition=steps_to_transition(steps, law.balance, allowed))
+    return State(
+        weights=setting.folded.summed(labels),
+        law=law,
+        repeats=Repeats.none(setting.panel.n_sources),
+        labels=labels,
+        kept=kept,
+        likelihood=likelihood,
+    )

@@ -1,0 +1,222 @@
+"""The search for structure: which sources depend on each other or on themselves, and whether a model fits at all.
+
+In: a panel of sources on elements and their vote shares. Out: a `Finding`: edges, self-dependence, a fitted law of the
+labels, and the share of the answer that the model earns. Greedy with refitting: strong residual correlations of an
+independent fit become edges at once, weaker ones after the first fit, if that improves the trust.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from dugong.fit.learned.forest import Forest, no_edges, reroot, strongest_forest
+from dugong.fit.learned.indicators import low_rank_strengths
+from dugong.fit.learned.repeats import Repeats
+from dugong.fit.learned.residuals import Misfit, find_misfit, find_shared_errors
+from dugong.fit.learned.robust import Shares, evidence, vote_weights
+from dugong.fit.learned.rounds import Setting, State, first_state, run_rounds
+from dugong.fit.learned.settings import (
+    DEMANDING,
+    FAILS,
+    FEWEST_SOURCES,
+    FITS,
+    LASTING,
+    MOST_STATES,
+    ROUNDS_ALONE,
+    ROUNDS_CHAIN,
+    ROUNDS_MORE,
+    SELF_EDGE,
+    SETTLED,
+    STRONG_EDGE,
+    TESTABLE,
+    WEAK_EDGE,
+)
+from dugong.fit.learned.tables import make_tables, softmax
+from dugong.types import FloatArray, IntArray
+
+Method = Literal["residuals", "low-rank"]
+Refusal = Literal["", "misfit", "too little", "lasting"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Finding:
+    """What the search found.
+
+    Attributes
+    ----------
+    forest : dependent pairs
+    strength : (m, m) residual correlation of errors under independence, or under the first fit where that found it
+    state : the fitted labels, their law, and who repeats itself
+    misfit : what is left unexplained
+    trust : 1 if nothing, 0 if too much or nothing can be tested
+    refusal : why it is 0: residuals ("misfit"), pairs of votes say "too little", errors that last ("lasting")
+    closed : no further edges are worth a search
+    """
+
+    forest: Forest
+    strength: FloatArray
+    state: State
+    misfit: Misfit
+    trust: float
+    refusal: Refusal
+    closed: bool
+
+    def structure(self) -> tuple[IntArray, Repeats]:
+        """Parents and self-dependence of every source, at most one of the two for each.
+
+        Self-dependence that is next to nothing once it is fitted is none.
+        """
+        rates = self.state.repeats.rates[0]
+        parents, chosen = reroot(self.forest, np.where(rates > SELF_EDGE, rates, 0.0), self.strength)
+        return parents, self.state.repeats.only(chosen)
+
+
+def search(
+    setting: Setting, shares: Shares, background: int | None, similar: FloatArray, method: Method = "residuals"
+) -> Finding:
+    """Find edges and self-dependence, and fit the model; `similar` are near-copies, (m, m)."""
+    if background is not None:
+        shares = _better_start(setting, shares, background)
+    found = _by_residuals(setting, shares, similar) if method == "residuals" else _by_low_rank(setting, shares)
+    if found.trust > 0:
+        found = replace(found, state=_rounds(setting, found.state, ROUNDS_MORE, found.forest, SETTLED))
+    return found
+
+
+def _by_low_rank(setting: Setting, shares: Shares) -> Finding:
+    """The strongest dependencies of a low-rank-plus-sparse decomposition, fitted and tested, nothing added."""
+    strength, own = low_rank_strengths(setting.panel)
+    repeats = Repeats.about(np.where(own > SELF_EDGE, own, 0.0), np.ones(len(own), dtype=np.int64))
+    return _attempt(setting, shares, strongest_forest(strength, SELF_EDGE), strength, repeats)
+
+
+def _by_residuals(setting: Setting, shares: Shares, similar: FloatArray) -> Finding:
+    """Greedy with refitting: what a fit leaves unexplained, beyond chance, becomes an edge."""
+    panel = setting.panel
+    first = find_shared_errors(setting, _without_copies(setting, shares, similar))
+    found = _attempt(setting, shares, strongest_forest(first, STRONG_EDGE), first)
+    most = found.forest.n_edges + max(1, (panel.n_sources - 2) // 2)
+    while found.trust < 1 and not found.closed and found.forest.n_edges < most:
+        again = _attempt(setting, shares, *_grown(found, first, most))
+        if again.forest.n_edges == found.forest.n_edges or again.misfit.worst >= found.misfit.worst:
+            break
+        found = again
+    return found
+
+
+def _grown(found: Finding, first: FloatArray, most: int) -> tuple[Forest, FloatArray]:
+    """The forest with a few more edges, where the fit left the strongest residuals; and all strengths."""
+    joined = ~found.forest.apart()
+    strength = np.where(joined, found.strength, found.misfit.correlation * found.misfit.discovered)
+    few = min(most, found.forest.n_edges + max(1, len(first) // 4))
+    return strongest_forest(np.where(joined, 1 + found.strength, strength), WEAK_EDGE, few), strength
+
+
+def _better_start(setting: Setting, shares: Shares, background: int) -> Shares:
+    """With a background, silence may be a vote for it as well: of the two starts the one that fits better.
+
+    Sources that name one class or abstain, with many false alarms, need the second.
+    """
+    panel = setting.folded.rows
+    asked = (panel.codes >= 0).sum(axis=1, keepdims=True)
+    silent = (panel.codes == panel.coding.silent).sum(axis=1, keepdims=True)
+    onto = np.eye(panel.coding.n_classes)[background]
+    counted = (shares.share * (asked - silent) + silent * onto) / np.maximum(asked, 1)
+    settled = (asked == 0) | (panel.known >= 0)[:, np.newaxis]
+    other = replace(shares, share=np.where(settled, shares.share, counted))
+    nothing = no_edges(panel.n_sources)
+    first, second = (_first_fit(setting, start, nothing).likelihood for start in (shares, other))
+    return other if second > first + 1e-6 * abs(first) else shares
+
+
+def _first_fit(setting: Setting, shares: Shares, forest: Forest) -> State:
+    """Half of the rounds with the chain, from the vote, without self-dependence."""
+    state = first_state(setting, _independent(setting, shares, forest).weights, setting.folded.everywhere())
+    return _rounds(setting, state, ROUNDS_CHAIN // 2, forest)
+
+
+def _independent(setting: Setting, shares: Shares, forest: Forest) -> State:
+    """A few rounds without edges in time, from the vote."""
+    start = first_state(setting, setting.folded.weighted(shares.share), shares.use)
+    return run_rounds(setting, start, shares.use, ROUNDS_ALONE, parents=forest.parents, chain=False)
+
+
+def _without_copies(setting: Setting, shares: Shares, similar: FloatArray) -> State:
+    """The same with near-copies counted down: else many of them make the label, and their errors vanish."""
+    folded = setting.folded
+    weights, use, labels = vote_weights(folded.rows, similar, 0.0), shares.use, shares.share
+    state = first_state(setting, folded.weighted(labels), use)
+    for _ in range(ROUNDS_ALONE):
+        tables = make_tables(folded.rows, state.weights, use, pinned=setting.pinned).single
+        logs = evidence(folded.rows, tables, weights, folded.everywhere())
+        labels = softmax(logs + np.log(np.maximum(state.law.balance, 1e-300)))
+        use = folded.everywhere()
+        state = first_state(setting, folded.weighted(labels), use)
+    return replace(state, labels=labels[folded.which])
+
+
+def _rounds(setting: Setting, state: State, rounds: int, forest: Forest, settled: float = 0.0) -> State:
+    everywhere = setting.folded.everywhere()
+    return run_rounds(setting, state, everywhere, rounds, parents=forest.parents, chain=True, settled=settled)
+
+
+def _attempt(
+    setting: Setting, shares: Shares, forest: Forest, strength: FloatArray, repeats: Repeats | None = None
+) -> Finding:
+    """Fit the model on one set of edges; stop half-way where the residuals already rule it out.
+
+    Who repeats itself is tested unless given.
+    """
+    panel, apart = setting.panel, forest.apart()
+    state = _first_fit(setting, shares, forest)
+    misfit = find_misfit(setting, state, apart)
+    state = replace(state, repeats=repeats or _repeats(misfit, panel.coding.n_classes))
+    lasting = misfit.persistence > LASTING
+    refusal = _refusal_at_once(misfit, state.repeats, panel.n_sources)
+    if not refusal:
+        state = _rounds(setting, state, ROUNDS_CHAIN // 2, forest)
+        misfit = find_misfit(setting, state, apart)
+        if 0 < trust_in(misfit) < 1:
+            state = _rounds(setting, state, ROUNDS_MORE, forest)
+            misfit = find_misfit(setting, state, apart)
+        if misfit.information < TESTABLE * (DEMANDING if lasting else 1):
+            refusal = "lasting" if lasting else "too little"
+    trust = 0.0 if refusal else trust_in(misfit)
+    return Finding(
+        forest=forest,
+        strength=strength,
+        state=state,
+        misfit=misfit,
+        trust=trust,
+        refusal=refusal or ("misfit" if trust == 0 else ""),
+        closed=bool(refusal) or lasting,
+    )
+
+
+def _repeats(misfit: Misfit, n_classes: int) -> Repeats:
+    """Who repeats itself, and at which lag: the strongest that an exact chain can remember."""
+    lags = np.arange(1, len(misfit.own) + 1)
+    possible = (lags == 1) | (float(n_classes) ** lags <= MOST_STATES)
+    own = np.where(possible[:, np.newaxis] & (misfit.own > SELF_EDGE), misfit.own, 0.0)
+    return Repeats.about(own.max(axis=0), own.argmax(axis=0) + 1)
+
+
+def _refusal_at_once(misfit: Misfit, repeats: Repeats, n_sources: int) -> Refusal:
+    """Why a model is not worth fitting further, if so.
+
+    A few sources that repeat themselves may explain a large misfit; if most do, nothing tells errors from labels.
+    """
+    lasting = misfit.persistence > LASTING
+    if misfit.information < TESTABLE:
+        return "too little"
+    if misfit.worst > 4 * FAILS and (lasting or not repeats):
+        return "misfit"
+    return "lasting" if lasting and n_sources <= FEWEST_SOURCES else ""
+
+
+def trust_in(misfit: Misfit) -> float:
+    """From 1 (the residuals are noise) to 0 (they are not)."""
+    return 1 - min(max((misfit.worst - FITS) / (FAILS - FITS), 0.0), 1.0)

@@ -1,0 +1,126 @@
+"""From soft labels to tables: P(vote | label), P(vote | label, vote of the parent), class balance, transitions.
+
+All are counts with a few pseudo-votes: a table leans towards the source's own marginal (a source that was never heard
+on a class says nothing about it), the table of an edge towards the table without the edge.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dugong.fit.learned import _kernels as kernels
+from dugong.fit.learned.panel import Panel
+from dugong.fit.learned.settings import PSEUDO_PAIRS, PSEUDO_VOTES, UNSEEN
+from dugong.types import BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Tables:
+    """Tables of all sources.
+
+    Attributes
+    ----------
+    single : (m, K, C) P(vote | label)
+    edges : (n_edges, K, C, C) P(vote | label, vote of the parent)
+    slots : (m,) which of `edges` belongs to a source that has a parent
+    """
+
+    single: FloatArray
+    edges: FloatArray
+    slots: IntArray
+
+
+def count_tables(panel: Panel, labels: FloatArray, use: BoolArray) -> FloatArray:
+    """Expected votes by label, (m, K, C); the labels of rows are summed over their elements."""
+    counts = np.zeros((panel.n_sources, panel.coding.n_columns, panel.coding.n_classes))
+    kernels.count_votes(panel.codes, labels, use, counts)
+    return pooled(np.ascontiguousarray(counts.swapaxes(1, 2)), panel.ties)
+
+
+def pooled(counts: FloatArray, ties: IntArray | None) -> FloatArray:
+    """Counts (m, ...) in which sources with equal numbers in `ties` have the sum of all of them."""
+    if ties is None:
+        return counts
+    return np.stack([counts[ties == tie].sum(axis=0) for tie in ties])
+
+
+def make_tables(
+    panel: Panel,
+    labels: FloatArray,
+    use: BoolArray,
+    parents: IntArray | None = None,
+    pinned: FloatArray | None = None,
+    counts: FloatArray | None = None,
+) -> Tables:
+    """Tables given soft labels; rows of `pinned` (m, K, C) that are not NaN are kept as they are.
+
+    `counts` replace those of single sources, where some votes do not count.
+    """
+    counts = count_tables(panel, labels, use) if counts is None else counts
+    single = smoothed(counts)
+    if pinned is not None:
+        single = np.where(np.isnan(pinned), single, pinned)
+    n_classes, n_columns = counts.shape[1:]
+    slots = np.zeros(panel.n_sources, dtype=np.int64)
+    children = np.flatnonzero(parents >= 0) if parents is not None else np.zeros(0, dtype=np.int64)
+    if parents is None or not len(children):
+        return Tables(single=single, edges=np.ones((1, n_classes, n_columns, n_columns)), slots=slots)
+    slots[children] = np.arange(len(children))
+    pairs = np.zeros((len(children), n_classes, n_columns, n_columns))
+    kernels.count_edges(panel.codes, labels, use, children, parents[children], pairs)
+    edges = pairs + PSEUDO_PAIRS * single[children][:, :, np.newaxis]
+    return Tables(single=single, edges=edges / edges.sum(axis=-1, keepdims=True), slots=slots)
+
+
+def smoothed(counts: FloatArray) -> FloatArray:
+    """P(vote | label) from counts (m, K, C), with pseudo-votes spread like the votes of the source."""
+    marginal = counts.sum(axis=1, keepdims=True) + 0.1 / counts.shape[-1]
+    marginal /= marginal.sum(axis=-1, keepdims=True)
+    total = counts + PSEUDO_VOTES * marginal
+    return np.asarray(total / total.sum(axis=-1, keepdims=True))
+
+
+def mute_unseen(table: FloatArray, never: BoolArray) -> FloatArray:
+    """A table (..., C) in which votes that never occurred say nothing: equally improbable under every label."""
+    if not never.any():
+        return table
+    if never.all():
+        return np.full(table.shape, 1 / table.shape[-1])
+    muted = np.where(never, 0.0, table)
+    muted *= (1 - UNSEEN * never.sum()) / muted.sum(axis=-1, keepdims=True)
+    return np.where(never, UNSEEN, muted)
+
+
+def class_balance(labels: FloatArray, use: BoolArray) -> FloatArray:
+    """Share of every class, with one pseudo-element each."""
+    total = use.astype(np.float64) @ labels
+    return np.asarray((total + 1) / (total.sum() + labels.shape[1]))
+
+
+def steps_to_transition(steps: FloatArray, balance: FloatArray, possible: BoolArray | None) -> FloatArray:
+    """P(next class | class) from expected steps, with one pseudo-step per row; impossible ones are zero."""
+    rows = steps + balance
+    if possible is not None:
+        rows = np.where(possible, rows, 0.0)
+    return np.asarray(rows / rows.sum(axis=1, keepdims=True))
+
+
+def logs_of(tables: FloatArray) -> FloatArray:
+    """Logarithms of tables (..., K, ..., C) as kernels look them up: the label last."""
+    return np.ascontiguousarray(np.log(np.maximum(np.moveaxis(tables, 1, -1), 1e-300)))
+
+
+def softmax(logs: FloatArray) -> FloatArray:
+    """Probabilities from log-likelihoods, row by row."""
+    values = np.exp(logs - logs.max(axis=1, keepdims=True, initial=-np.inf))
+    return np.asarray(values / values.sum(axis=1, keepdims=True))
+
+
+def clamp(logs: FloatArray, panel: Panel) -> FloatArray:
+    """Log-likelihoods that leave known labels only one class (changed in place and returned)."""
+    rows = np.flatnonzero(panel.known >= 0)
+    logs[rows] = -1e30
+    logs[rows, panel.known[rows]] = 0.0
+    return logs

@@ -1,0 +1,167 @@
+"""The paper's SGD variant (section 3.1): accuracies and correlations as variables, constraints as l2 losses.
+
+In: moments, a prior, the design, `SGD` settings. Out: an `Estimate`, as from the closed forms. The constraints are the
+covariances of all rows of the plan, vote rates, moments of dependent votes with proxies, and consistency between
+correlations and accuracies; the start is a slight tilt towards sources that are right. Needs the extra `torch`.
+
+Differs from the paper: centred moments are matched instead of raw agreements, so that lopsided sources and abstains are
+no bias (docs/differences.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dugong.exceptions import GraphError, MissingExtraError, TaskError
+from dugong.fit.assemble import Assembly
+from dugong.fit.balance import InMemory, Passes
+from dugong.fit.centred import estimate_centred, standard_residuals
+from dugong.fit.design import Design
+from dugong.fit.fitting import Fitted, fit_balanced
+from dugong.fit.jackknife import StandardErrors, jackknife
+from dugong.fit.laws import Laws
+from dugong.fit.result import Diagnostics, Estimate, Note
+from dugong.fit.sgd.settings import SGD
+from dugong.fit.sgd.tables import AccuracyTables
+from dugong.fit.slopes import Slopes
+from dugong.infer.parameters import Parameters
+from dugong.priors import Prior
+from dugong.sums import Moments
+from dugong.types import FloatArray
+from dugong.votes import Votes
+
+if TYPE_CHECKING:
+    from dugong.fit.sgd.descent import Trace
+
+
+def fit_sgd(
+    design: Design,
+    moments: Moments,
+    prior: Prior,
+    settings: SGD,
+    *,
+    passes: Passes | None = None,
+    signs: str = "group",
+    accuracies: Mapping[str, FloatArray] | None = None,
+    class_names: tuple[str, ...] | None = None,
+) -> Fitted:
+    """Estimate with the prior's class balance; then, where that is uncertain, once more with the sample's own.
+
+    Parameters
+    ----------
+    passes : goes over the votes behind the moments again; without it the balance stays the prior's
+    """
+    votes = passes.votes if isinstance(passes, InMemory) else None
+
+    def solve(laws: Laws) -> tuple[Estimate, None]:
+        return estimate_sgd(design, moments, laws, settings, votes=votes, signs=signs, accuracies=accuracies), None
+
+    return fit_balanced(solve, Laws(prior, moments.shapes, class_names), moments, passes)
+
+
+def sgd_errors(
+    design: Design,
+    moments: Moments,
+    fitted: Fitted,
+    *,
+    signs: str = "group",
+    accuracies: Mapping[str, FloatArray] | None = None,
+) -> StandardErrors:
+    """Standard errors of the closed form from the same moments, around the tables that the descent found.
+
+    Both solve the same equations with the same weights; a descent for every group would cost minutes.
+    """
+    closed, slopes = estimate_centred(design, moments, fitted.laws, signs=signs, accuracies=accuracies)
+    errors = jackknife(
+        design, moments, replace(fitted, estimate=closed, slopes=slopes), signs=signs, accuracies=accuracies
+    )
+    return replace(errors, raw=fitted.estimate.raw, raw_correlations=fitted.estimate.raw_correlations)
+
+
+def estimate_sgd(
+    design: Design,
+    moments: Moments,
+    laws: Laws,
+    settings: SGD,
+    *,
+    votes: Votes | None = None,
+    signs: str = "group",
+    accuracies: Mapping[str, FloatArray] | None = None,
+) -> Estimate:
+    """Estimate all tables from counts of the design's plan.
+
+    Parameters
+    ----------
+    votes : the votes behind the moments, for ``batches="votes"``
+    signs : {"group", "positive"}
+        "group": connected sources are better than random on average; "positive": every one is.
+    accuracies : known P(vote | label) by source, taken as they are
+    """
+    _check(design, moments, settings, votes, signs)
+    from dugong.fit.sgd.stages import solve_correlations, solve_slopes
+
+    known, rng = accuracies or {}, np.random.default_rng(settings.seed)
+    slopes, traces = solve_slopes(design, moments, laws, settings, rng, votes=votes, signs=signs, accuracies=known)
+    accurate = AccuracyTables(design=design, moments=moments, laws=laws, slopes=slopes, accuracies=known)
+    tables, more = solve_correlations(accurate, settings, rng, votes)
+    built = Assembly(tables)
+    return Estimate(
+        parameters=Parameters(n_classes=moments.n_classes, factors=tuple(built.factors)),
+        accuracies=built.accuracies,
+        correlations=built.correlations,
+        raw=built.raw,
+        raw_correlations=built.raw_correlations,
+        diagnostics=_diagnose(moments, slopes, built, traces | more, settings),
+    )
+
+
+def _check(design: Design, moments: Moments, settings: SGD, votes: Votes | None, signs: str) -> None:
+    if find_spec("torch") is None:
+        raise MissingExtraError("torch", "torch", 'estimator="sgd"')
+    if moments.n_classes != 2:
+        raise TaskError(
+            f'the estimator "sgd" needs tasks with two classes; found {moments.n_classes}.\n'
+            '  Use estimator="centred" or "em".'
+        )
+    if settings.batches == "votes" and votes is None:
+        raise GraphError(
+            'SGD(batches="votes") reads the votes again and again, and only their moments are here.\n'
+            '  Use fit(votes), or batches="moments".'
+        )
+    for name, level in design.levels.items():
+        if level == "full" and (design.graph.neighbours(name) or name in design.graph.temporal):
+            raise GraphError(
+                f'source {name!r} has sharing="full" and a declared dependency; only one can be modelled.\n'
+                '  Use sharing="tied" or "task" for it, or leave the dependency out.'
+            )
+    if signs not in ("group", "positive"):
+        raise GraphError(f'signs must be "group" or "positive"; found {signs!r}.')
+
+
+def _diagnose(
+    moments: Moments, slopes: Slopes, built: Assembly, traces: Mapping[str, Trace], settings: SGD
+) -> Diagnostics:
+    residuals, support = standard_residuals(moments, slopes)
+    return Diagnostics(
+        notes=(*(_report(stage, trace) for stage, trace in traces.items()), *slopes.notes, *built.all_notes()),
+        residuals=residuals,
+        support=support,
+        signs=slopes.signs,
+        projections=built.projections,
+        learned={
+            "sgd": {stage: trace.to_dict() for stage, trace in traces.items()},
+            "device": settings.device,
+            "seed": settings.seed,
+        },
+    )
+
+
+def _report(stage: str, trace: Trace) -> Note:
+    ending = "converged" if trace.converged else "stopped at the most steps allowed"
+    text = f"SGD ({stage}) lowered the loss from {trace.losses[0]:.3g} to {trace.losses[-1]:.3g} in {trace.steps} steps"
+    return Note(kind="sgd", where=stage, size=trace.losses[-1], text=f"{text} and {ending}")

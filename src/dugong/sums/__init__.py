@@ -1,0 +1,8 @@
+"""Sufficient sums: what is counted (plan), how (count), and values that merge with ``+``."""
+
+from dugong.sums.count import count
+from dugong.sums.groups import Grouping, assign_groups
+from dugong.sums.rows import Plan, Row, Slot, inside, pair
+from dugong.sums.sums import Moments, Shapes
+
+__all__ = ["Grouping", "Moments", "Plan", "Row", "Shapes", "Slot", "assign_groups", "count", "inside", "pair"]

@@ -1,0 +1,241 @@
+"""One pass over the votes: from a plan to its sums.
+
+The pass goes block by block, so that memory does not grow with the data, and fills integer tables by group. Singles
+and pairs on the same task go through `pairs`; rows with lags, more slots, positions or two resolutions through a
+general kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from dugong.exceptions import VoteError
+from dugong.sums._kernels import count_cells, find_groups, find_owners
+from dugong.sums.groups import Grouping, assign_groups
+from dugong.sums.pairs import PairCounter, Runs
+from dugong.sums.rows import Plan, Row, Slot
+from dugong.sums.sums import Moments, Shapes
+from dugong.tasks import Element, Layout, Resolution, describe
+from dugong.tasks.layout import ranges
+from dugong.types import AnyArray, Int8Array, IntArray
+from dugong.votes import Votes, class_indices
+
+_BLOCK = 1 << 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Resolved:
+    """What counting needs to know about one resolution."""
+
+    layout: Layout
+    keys: IntArray | None  # flat element index of each task's first element; None for elements: the index itself
+    n_columns: int
+
+
+class _Reader:
+    """Gives codes, groups and positions of any tasks of the votes."""
+
+    def __init__(self, votes: Votes, grouping: Grouping) -> None:
+        self.votes, self.grouping = votes, grouping
+        self.places = {
+            info.name: (info.resolution, column) for info, column in zip(votes.sources, votes.columns, strict=True)
+        }
+        self.blocked = bool((grouping.blocks > 1).any())
+        self.has_rest = bool((grouping.base == 0).any())
+        self.element_offsets = votes.layout("element").offsets
+        self.resolved = {resolution: self._resolve(resolution) for resolution in votes.resolutions}
+
+    def _resolve(self, resolution: Resolution) -> _Resolved:
+        layout = self.votes.layout(resolution)
+        element = isinstance(resolution, Element)
+        keys = None if element else layout.bounds()[0] + self.element_offsets[layout.owners()]
+        n_classes = self.votes.n_classes if element else 2
+        partial = len(self.votes.partial) if element else 0
+        return _Resolved(layout=layout, keys=keys, n_columns=n_classes + 1 + partial)
+
+    def resolution(self, source: str) -> Resolution:
+        if source not in self.places:
+            self.votes.index(source)  # says which sources there are
+        return self.places[source][0]
+
+    def columns(self, source: str) -> int:
+        return self.resolved[self.resolution(source)].n_columns
+
+    def codes(self, source: str, tasks: IntArray | slice) -> Int8Array:
+        n_classes = self.votes.n_classes if isinstance(self.resolution(source), Element) else 2
+        return class_indices(self.votes, np.ascontiguousarray(self.places[source][1][tasks]), n_classes)
+
+    def owners(self, resolution: Resolution, tasks: IntArray) -> IntArray:
+        """Sequence of every task of a run of tasks."""
+        offsets = self.resolved[resolution].layout.offsets
+        owners = np.empty(len(tasks), dtype=np.int64)
+        if len(tasks):
+            find_owners(tasks[0], int(np.searchsorted(offsets, tasks[0], side="right")) - 1, offsets, owners)
+        return owners
+
+    def groups(self, resolution: Resolution, tasks: IntArray, owners: IntArray) -> IntArray:
+        """Group of every task."""
+        groups, grouping = np.empty(len(tasks), dtype=np.int64), self.grouping
+        places = tasks
+        if self.blocked:
+            keys = self.resolved[resolution].keys
+            places = (tasks if keys is None else keys[tasks]) - self.element_offsets[owners]
+        find_groups(places, owners, self.votes.lengths, grouping.base, grouping.blocks, groups)
+        return groups
+
+    def runs(self, resolution: Resolution) -> Runs:
+        """Runs of tasks of every group but the rest: whole sequences, or blocks inside them."""
+        layout = self.resolved[resolution].layout
+        if not self.blocked:
+            chosen = np.flatnonzero(self.grouping.base != 0)
+            return Runs(
+                starts=layout.offsets[chosen], stops=layout.offsets[chosen + 1], groups=self.grouping.base[chosen]
+            )
+        parts = []
+        for tasks in _blocks(layout.n_tasks):
+            groups = self.groups(resolution, tasks, self.owners(resolution, tasks))
+            edges = np.concatenate([[0], 1 + np.flatnonzero(np.diff(groups)), [len(tasks)]])
+            parts.append((tasks[0] + edges[:-1], tasks[0] + edges[1:], groups[edges[:-1]]))
+        starts, stops, found = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return Runs(starts=starts, stops=stops, groups=found)
+
+
+def count(votes: Votes, plan: Plan, groups: Grouping | None = None, *, n_threads: int | None = None) -> Moments:
+    """Count all rows of a plan over the votes, on as many threads as numba would use by default."""
+    reader = _Reader(votes, assign_groups(votes) if groups is None else groups)
+    tables = {row: _empty(reader, row) for row in plan.rows}
+    for resolution in votes.resolutions:
+        rows = [r for r in plan.rows if r.relation == "same" and reader.resolution(r.sources[0]) == resolution]
+        _count_same(reader, resolution, rows, tables, n_threads)
+    inside: dict[tuple[Resolution, Resolution], list[Row]] = {}
+    for row in plan.rows:
+        if row.relation == "inside":
+            inside.setdefault(_fine_and_coarse(reader, row), []).append(row)
+    for (fine, coarse), rows in inside.items():
+        _count_inside(reader, fine, coarse, rows, tables)
+    named = {source for row in plan.rows for source in row.sources}
+    return Moments(
+        plan=plan,
+        sources=tuple(info for info in votes.sources if info.name in named),
+        n_classes=votes.n_classes,
+        counts=tuple(tables[row] for row in plan.rows),
+        shapes=Shapes.of(votes.lengths, votes.spans),
+    )
+
+
+def _empty(reader: _Reader, row: Row) -> IntArray:
+    shape = [reader.grouping.n_groups]
+    if row.by_position:
+        layout = reader.resolved[_finest(reader, row)].layout
+        shape.append(int(np.diff(layout.offsets).max(initial=0)))
+    return np.zeros((*shape, *(reader.columns(source) for source in row.sources)), dtype=np.int64)
+
+
+def _finest(reader: _Reader, row: Row) -> Resolution:
+    return reader.resolution(row.sources[0])
+
+
+def _blocks(n_tasks: int) -> Iterator[IntArray]:
+    for start in range(0, n_tasks, _BLOCK):
+        yield np.arange(start, min(start + _BLOCK, n_tasks), dtype=np.int64)
+
+
+def _count_same(
+    reader: _Reader, resolution: Resolution, rows: list[Row], tables: dict[Row, IntArray], n_threads: int | None
+) -> None:
+    plain = [r for r in rows if len(r.slots) <= 2 and not r.by_position and not any(slot.offset for slot in r.slots)]
+    chosen = set(plain)
+    general = [r for r in rows if r not in chosen]
+    resolved = reader.resolved[resolution]
+    pairs = PairCounter(plain, resolved.n_columns, reader.grouping.n_groups)
+    packed = resolved.n_columns == 3
+    if plain and packed:
+        columns = [reader.places[name][1] for name in pairs.names]
+        counts = pairs.packed(columns, reader.runs(resolution), rest=reader.has_rest, n_threads=n_threads)
+    else:
+        counts = np.zeros((pairs.n_groups, len(plain), *(resolved.n_columns,) * 2), dtype=np.int64)
+    for tasks in _blocks(resolved.layout.n_tasks if general or (plain and not packed) else 0):
+        owners = reader.owners(resolution, tasks)
+        groups = reader.groups(resolution, tasks, owners)
+        if plain and not packed:
+            block = slice(int(tasks[0]), int(tasks[-1]) + 1)
+            pairs.by_cells([reader.codes(name, block) for name in pairs.names], groups, counts)
+        if general:
+            _count_general(reader, general, tasks, owners, groups, tables)
+    for row, table in pairs.tables(counts).items():
+        tables[row] += table
+
+
+def _count_general(
+    reader: _Reader,
+    rows: list[Row],
+    tasks: IntArray,
+    owners: IntArray,
+    groups: IntArray,
+    tables: dict[Row, IntArray],
+) -> None:
+    """Count rows of any form over one block of tasks; what several rows read is looked up once."""
+    resolution = reader.resolution(rows[0].sources[0])
+    positions = tasks - reader.resolved[resolution].layout.offsets[owners]
+    slots = dict.fromkeys(slot for row in rows for slot in row.slots)
+    left = reader.resolved[resolution].layout.offsets[owners + 1] - tasks
+    codes = {slot: _shifted(reader, slot, tasks, positions, left) for slot in slots}
+    for row in rows:
+        _add_cells(row, np.stack([codes[slot] for slot in row.slots]), groups, positions, tables[row])
+
+
+def _shifted(reader: _Reader, slot: Slot, tasks: IntArray, positions: IntArray, left: IntArray) -> Int8Array:
+    """Codes of a run of tasks, moved by the slot's offset; -1 where that is outside the sequence of the anchor."""
+    first, last, offset = int(tasks[0]), int(tasks[-1]) + 1, slot.offset
+    if offset == 0:
+        return reader.codes(slot.source, slice(first, last))
+    n_tasks = len(reader.places[slot.source][1])
+    low, high = min(max(first + offset, 0), n_tasks), min(max(last + offset, 0), n_tasks)
+    codes: Int8Array = np.full(len(tasks), -1, dtype=np.int8)
+    codes[low - first - offset : high - first - offset] = reader.codes(slot.source, slice(low, high))
+    codes[left <= offset if offset > 0 else positions < -offset] = -1
+    return codes
+
+
+def _add_cells(row: Row, codes: Int8Array, groups: IntArray, positions: IntArray, table: IntArray) -> None:
+    flat = table.reshape(-1)
+    sizes = table.shape[-len(row.slots) :]
+    strides = np.array([int(np.prod(sizes[place + 1 :])) for place in range(len(sizes))], dtype=np.int64)
+    cells = groups * table.shape[1] + positions if row.by_position else groups
+    count_cells(codes, strides, cells * int(np.prod(sizes)), flat)
+
+
+def _count_inside(
+    reader: _Reader, fine: Resolution, coarse: Resolution, rows: list[Row], tables: dict[Row, IntArray]
+) -> None:
+    """Count all rows between two resolutions; what they read is looked up once."""
+    fine_keys, layout = reader.resolved[fine].keys, reader.resolved[coarse].layout
+    all_starts, all_stops = layout.bounds()
+    sources = dict.fromkeys(source for row in rows for source in row.sources)
+    for tasks in _blocks(layout.n_tasks):
+        owners = reader.owners(coarse, tasks)
+        shift, block = reader.element_offsets[owners], slice(int(tasks[0]), int(tasks[-1]) + 1)
+        starts, stops = all_starts[block] + shift, all_stops[block] + shift
+        low, high = (starts, stops) if fine_keys is None else np.searchsorted(fine_keys, (starts, stops))
+        inner = ranges(low, high - low)
+        outer, outer_owners = np.repeat(tasks, high - low), np.repeat(owners, high - low)
+        codes = {source: _pair_codes(reader, source, fine, inner, outer) for source in sources}
+        positions = inner - reader.resolved[fine].layout.offsets[outer_owners]
+        groups = reader.groups(fine, inner, outer_owners)
+        for row in rows:
+            _add_cells(row, np.stack([codes[source] for source in row.sources]), groups, positions, tables[row])
+
+
+def _pair_codes(reader: _Reader, source: str, fine: Resolution, inner: IntArray, outer: IntArray) -> AnyArray:
+    return reader.codes(source, inner if reader.resolution(source) == fine else outer)
+
+
+def _fine_and_coarse(reader: _Reader, row: Row) -> tuple[Resolution, Resolution]:
+    resolutions = list(dict.fromkeys(reader.resolution(source) for source in row.sources))
+    if len(resolutions) != 2 or any(slot.offset for slot in row.slots):
+        listing = ", ".join(describe(resolution) for resolution in resolutions)
+        raise VoteError(f"an inside row needs sources of two resolutions and no lags; found {listing}.")
+    return resolutions[0], resolutions[1]

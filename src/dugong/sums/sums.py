@@ -1,0 +1,184 @@
+"""Sums over the votes that merge exactly with ``+``, in any order.
+
+`Moments` holds, for every row of a plan, integer contingency tables by group of sequences, and how many sequences of
+each shape were seen. Population moments of a known world have the same form with real numbers, so that exact and
+sampled moments go through the same estimators.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from dugong.exceptions import VoteError
+from dugong.paths import place_of, write_atomically
+from dugong.sums.rows import Plan, Row, Slot
+from dugong.tasks import Resolution, SpanTable, resolution_from_dict, resolution_to_dict
+from dugong.types import AnyArray, FloatArray, IntArray, read_only
+from dugong.votes import SourceInfo
+
+_VERSION = 1
+_SHORT = 1 << 20  # lengths below this are tallied without sorting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Shapes:
+    """How many sequences of each shape were counted: distinct lengths, and their spans where there are any."""
+
+    lengths: IntArray
+    counts: IntArray
+    spans: Mapping[str, SpanTable] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, lengths: IntArray, spans: Mapping[str, SpanTable]) -> Shapes:
+        """Summarise sequences; with spans every sequence is a shape of its own."""
+        if spans:
+            return cls(lengths=lengths, counts=np.ones(len(lengths), dtype=np.int64), spans=spans)
+        if int(lengths.max(initial=0)) < _SHORT:
+            tally = np.bincount(lengths)
+            distinct = np.flatnonzero(tally)
+            return cls(lengths=distinct, counts=tally[distinct])
+        distinct, counts = np.unique(lengths, return_counts=True)
+        return cls(lengths=distinct, counts=counts.astype(np.int64))
+
+    def __add__(self, other: Shapes) -> Shapes:
+        lengths = np.concatenate([self.lengths, other.lengths])
+        counts = np.concatenate([self.counts, other.counts])
+        if self.spans:
+            spans = {name: _join(table, other.spans[name]) for name, table in self.spans.items()}
+            return Shapes(lengths=lengths, counts=counts, spans=spans)
+        distinct, inverse = np.unique(lengths, return_inverse=True)
+        merged = np.zeros(len(distinct), dtype=np.int64)
+        np.add.at(merged, inverse, counts)
+        return Shapes(lengths=distinct, counts=merged)
+
+
+def _join(first: SpanTable, second: SpanTable) -> SpanTable:
+    return SpanTable(
+        offsets=np.concatenate([first.offsets, second.offsets[1:] + first.offsets[-1]]),
+        starts=np.concatenate([first.starts, second.starts]),
+        stops=np.concatenate([first.stops, second.stops]),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Moments:
+    """Counts of a plan.
+
+    Attributes
+    ----------
+    plan : Plan
+    sources : the sources that the plan names, with their resolutions
+    n_classes : int
+    counts : one array per row, shape (n_groups, [n_positions,] columns of slot 1, columns of slot 2, ...)
+        Columns are classes, then abstain, then underspecified votes.
+    shapes : Shapes
+    """
+
+    plan: Plan
+    sources: tuple[SourceInfo, ...]
+    n_classes: int
+    counts: tuple[AnyArray, ...]
+    shapes: Shapes
+    _totals: dict[int, FloatArray] = field(init=False, default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "counts", tuple(read_only(np.ascontiguousarray(c)) for c in self.counts))
+
+    @property
+    def n_groups(self) -> int:
+        """Groups of sequences, the rest (group 0) included."""
+        return int(self.counts[0].shape[0]) if self.counts else 0
+
+    def resolution(self, source: str) -> Resolution:
+        """Where a source votes."""
+        return next(info.resolution for info in self.sources if info.name == source)
+
+    def table(self, row: Row) -> FloatArray:
+        """Total counts of one row over all groups."""
+        place = self.plan.place(row)
+        if place not in self._totals:
+            self._totals[place] = read_only(np.asarray(self.counts[place].sum(axis=0), dtype=np.float64))
+        return self._totals[place]
+
+    def without(self, group: int) -> Moments:
+        """The moments with one group left out, as a single group (for the jackknife)."""
+        rest = tuple((c.sum(axis=0) - c[group])[np.newaxis] for c in self.counts)
+        return replace(self, counts=rest)
+
+    def total(self) -> Moments:
+        """All groups together as one."""
+        return replace(self, counts=tuple(c.sum(axis=0)[np.newaxis] for c in self.counts))
+
+    def __add__(self, other: Moments) -> Moments:
+        if self.plan != other.plan or self.sources != other.sources or self.n_classes != other.n_classes:
+            raise VoteError("moments add up only if plan, sources and classes are the same; these differ.")
+        counts = tuple(_add(a, b) for a, b in zip(self.counts, other.counts, strict=True))
+        return replace(self, counts=counts, shapes=self.shapes + other.shapes)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write to an ``.npz`` file: plain arrays and one JSON header, no pickle."""
+        header = {
+            "version": _VERSION,
+            "n_classes": self.n_classes,
+            "rows": [_row_to_dict(row) for row in self.plan.rows],
+            "sources": [
+                {"name": s.name, "resolution": resolution_to_dict(s.resolution), "shares": s.shares}
+                for s in self.sources
+            ],
+            "spans": list(self.shapes.spans),
+        }
+        arrays: dict[str, AnyArray] = {f"row{i}": counts for i, counts in enumerate(self.counts)}
+        arrays |= {"lengths": self.shapes.lengths, "shape_counts": self.shapes.counts}
+        for i, table in enumerate(self.shapes.spans.values()):
+            arrays |= {f"span{i}_{part}": getattr(table, part) for part in ("offsets", "starts", "stops")}
+        text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+        write_atomically(path, lambda handle: np.savez_compressed(handle, header=text, **arrays))  # type: ignore[arg-type]
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Moments:
+        """Read what `save` wrote."""
+        with place_of(path).open("rb") as handle, np.load(handle, allow_pickle=False) as stored:
+            header = json.loads(stored["header"].tobytes())
+            if header["version"] > _VERSION:
+                raise VoteError(f"{path} was written by a newer version of Dugong; upgrade to read it.")
+            spans = {
+                name: SpanTable(**{part: stored[f"span{i}_{part}"] for part in ("offsets", "starts", "stops")})
+                for i, name in enumerate(header["spans"])
+            }
+            return cls(
+                plan=Plan(rows=tuple(_row_from_dict(row) for row in header["rows"])),
+                sources=tuple(
+                    SourceInfo(name=s["name"], resolution=resolution_from_dict(s["resolution"]), shares=s["shares"])
+                    for s in header["sources"]
+                ),
+                n_classes=header["n_classes"],
+                counts=tuple(stored[f"row{i}"] for i in range(len(header["rows"]))),
+                shapes=Shapes(lengths=stored["lengths"], counts=stored["shape_counts"], spans=spans),
+            )
+
+
+def _add(first: AnyArray, second: AnyArray) -> AnyArray:
+    """Add counts; with different numbers of positions the shorter one is padded with zeros."""
+    if first.shape == second.shape:
+        return np.asarray(first + second)
+    shape = tuple(max(a, b) for a, b in zip(first.shape, second.shape, strict=True))
+    total = np.zeros(shape, dtype=first.dtype)
+    for counts in (first, second):
+        total[tuple(slice(0, size) for size in counts.shape)] += counts
+    return total
+
+
+def _row_to_dict(row: Row) -> dict[str, Any]:
+    slots = [[slot.source, slot.offset] for slot in row.slots]
+    return {"slots": slots, "relation": row.relation, "by_position": row.by_position}
+
+
+def _row_from_dict(plain: dict[str, Any]) -> Row:
+    slots = tuple(Slot(source, offset) for source, offset in plain["slots"])
+    return Row(slots=slots, relation=plain["relation"], by_position=plain["by_position"])

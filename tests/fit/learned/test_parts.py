@@ -1,0 +1,302 @@
+"""The parts of the learned defaults against brute force, closed forms and what they promise."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dugong.fit.learned import Learned, learn
+from dugong.fit.learned import _kernels as kernels
+from dugong.fit.learned.bio import bio_steps
+from dugong.fit.learned.copies import copy_weights, find_copies
+from dugong.fit.learned.exact import run_exact
+from dugong.fit.learned.folded import fold
+from dugong.fit.learned.panel import Coding, Panel, Reader
+from dugong.fit.learned.repeats import Repeats, fresh_votes
+from dugong.fit.learned.settings import DOUBT
+from dugong.fit.learned.tables import logs_of, make_tables, mute_unseen
+from dugong.priors import Markov
+from dugong.tasks import Element, Sequence, Window
+from dugong.types import MISSING
+from dugong.votes import Votes
+from dugong.worlds import lopsided, multiresolution, tv_news
+
+ELEMENT = Element()
+
+
+def panel_of(votes: Votes) -> Panel:
+    return Reader(votes, votes.sources, Coding.of(votes)).read(0, votes.n_elements)
+
+
+# --- the chain -----------------------------------------------------------------------------------------------------
+def test_the_chain_agrees_with_enumeration(rng):
+    n_classes, length = 3, 4
+    moved, stayed = rng.normal(size=(2, length, n_classes))
+    initial = rng.dirichlet(np.ones(n_classes))
+    transition = rng.dirichlet(np.ones(n_classes), n_classes)
+    labels, kept, steps = np.empty(moved.shape), np.empty(moved.shape), np.zeros((n_classes, n_classes))
+    starts = np.array([True, False, False, False])
+    kernels.smooth(moved, stayed, starts, initial, transition, labels, steps, kept)
+    expected, same, pairs = np.zeros(moved.shape), np.zeros(moved.shape), np.zeros(transition.shape)
+    for path in itertools.product(range(n_classes), repeat=length):
+        weight = initial[path[0]] * np.exp(moved[0, path[0]])
+        for t in range(1, length):
+            logs = stayed if path[t] == path[t - 1] else moved
+            weight *= transition[path[t - 1], path[t]] * np.exp(logs[t, path[t]])
+        for t, label in enumerate(path):
+            expected[t, label] += weight
+            if t and path[t - 1] == label:
+                same[t, label] += weight
+            if t:
+                pairs[path[t - 1], label] += weight
+    total = expected[0].sum()
+    np.testing.assert_allclose(labels, expected / total, atol=1e-12)
+    np.testing.assert_allclose(kept, same / total, atol=1e-12)
+    np.testing.assert_allclose(steps, pairs / total, atol=1e-12)
+
+
+def test_sequences_do_not_touch(rng):
+    moved = rng.normal(size=(7, 2))
+    law = (np.array([0.4, 0.6]), np.array([[0.9, 0.1], [0.3, 0.7]]))
+    none = np.zeros((0, 2))
+
+    def run(rows: slice) -> np.ndarray:
+        part = np.ascontiguousarray(moved[rows])
+        starts = np.arange(7)[rows] % 4 == 0
+        labels = np.empty(part.shape)
+        kernels.smooth(part, none, starts, *law, labels, np.zeros((2, 2)), none)
+        return labels
+
+    np.testing.assert_allclose(run(slice(0, 7)), np.vstack([run(slice(0, 4)), run(slice(4, 7))]), atol=1e-14)
+
+
+@pytest.mark.parametrize("lag", [1, 3])
+def test_evidence_of_the_model_is_the_product_of_its_tables(rng, lag):
+    codes = rng.integers(-1, 3, (30, 3)).astype(np.int8)
+    single = rng.dirichlet(np.ones(3), (3, 2))
+    edges = rng.dirichlet(np.ones(3), (1, 2, 3))
+    parents, slots = np.array([-1, 0, -1]), np.array([0, 0, 0])
+    repeats, lags = np.array([[0.0, 0.0, 0.4], [0.0, 0.0, 0.1]]), np.array([1, 1, lag])
+    place = np.arange(30) % 10
+    moved, stayed = np.empty((2, 30, 2))
+    kernels.add_model(codes, logs_of(single), logs_of(edges), slots, parents, repeats, lags, place, moved, stayed)
+    for i, y in itertools.product(range(30), range(2)):
+        chance = np.ones(2)
+        a, b, c = codes[i]
+        if a >= 0:
+            chance *= single[0, y, a]
+        if b >= 0:
+            chance *= edges[0, y, a, b] if a >= 0 else single[1, y, b]
+        if c >= 0:
+            before = -1 if place[i] < lag else codes[i - lag, 2]
+            again = repeats[:, 2] if before >= 0 else np.zeros(2)
+            chance *= (1 - again) * single[2, y, c] + again * (before == c)
+        np.testing.assert_allclose([stayed[i, y], moved[i, y]], np.log(chance), atol=1e-12)
+
+
+def test_rows_of_the_same_votes_share_their_evidence(rng):
+    codes = rng.integers(-1, 3, (300, 3)).astype(np.int8)
+    panel = Panel(
+        coding=Coding(split=np.vstack([np.eye(2), np.zeros((1, 2))])),
+        codes=codes,
+        starts=np.arange(300) % 7 == 0,
+        known=rng.choice([-1, -1, 0, 1], 300).astype(np.int8),
+    )
+    folded = fold(panel)
+    assert len(folded.rows) < 220
+    np.testing.assert_array_equal(folded.rows.codes[folded.which], codes)
+    np.testing.assert_array_equal(folded.rows.known[folded.which], panel.known)
+    assert folded.sizes.sum() == 300
+    logs = rng.normal(size=(len(folded.rows), 2))
+    law = (np.array([0.4, 0.6]), np.array([[0.9, 0.1], [0.3, 0.7]]))
+    found, expected = ((np.empty((300, 2)), np.zeros((2, 2)), np.empty((300, 2))) for _ in range(2))
+    first = kernels.smooth_rows(logs, folded.which, panel.starts, *law, *found)
+    second = kernels.smooth(logs[folded.which], np.zeros((0, 2)), panel.starts, *law, *expected)
+    np.testing.assert_allclose(first, second, rtol=1e-12)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-12)
+
+
+def test_wide_rows_are_told_apart(rng):
+    codes = rng.integers(0, 2, (400, 70)).astype(np.int8)
+    codes[200:] = codes[:200]
+    codes[399, 69] ^= 1
+    panel = Panel(
+        coding=Coding(split=np.vstack([np.eye(9), np.zeros((1, 9))])),
+        codes=codes,
+        starts=np.ones(400, dtype=bool),
+        known=np.full(400, -1, dtype=np.int8),
+    )
+    assert len(fold(panel).rows) == 201
+
+
+# --- tables --------------------------------------------------------------------------------------------------------
+def test_tables_are_counts_with_pseudo_votes(rng):
+    votes = Votes.from_dense(rng.choice([-1, 0, 1], (400, 3)).astype(np.int8), lengths=[400])
+    panel = panel_of(votes)
+    labels = np.eye(2)[rng.integers(0, 2, 400)]
+    tables = make_tables(panel, labels, np.ones(400, dtype=bool), np.array([-1, 0, -1]))
+    rows = labels[:, 1] > 0
+    counts = np.bincount(panel.codes[rows, 2], minlength=3)
+    np.testing.assert_allclose(tables.single[2, 1], counts / counts.sum(), atol=0.01)
+    np.testing.assert_allclose(tables.edges.sum(axis=-1), 1, atol=1e-12)
+    both = rows & (panel.codes[:, 0] == 0)
+    counts = np.bincount(panel.codes[both, 1], minlength=3)
+    np.testing.assert_allclose(tables.edges[0, 1, 0], counts / counts.sum(), atol=0.03)
+
+
+def test_unseen_votes_say_nothing():
+    table = np.array([[0.7, 0.2, 0.1], [0.3, 0.4, 0.3]])
+    muted = mute_unseen(table, np.array([False, False, True]))
+    np.testing.assert_allclose(muted[:, 2], 1e-6, rtol=1e-9)
+    np.testing.assert_allclose(muted.sum(axis=1), 1, atol=1e-12)
+    np.testing.assert_allclose(muted[0, 0] / muted[0, 1], 3.5, rtol=1e-9)
+    np.testing.assert_allclose(mute_unseen(table, np.ones(3, dtype=bool)), 1 / 3, atol=1e-12)
+
+
+@pytest.mark.parametrize("lag", [1, 2])
+def test_repetitions_are_told_from_fresh_votes(rng, lag):
+    n = 40_000
+    labels = np.repeat(rng.random(n // 20) < 0.4, 20)
+    fresh = np.where(rng.random(n) < 0.8, labels, ~labels)
+    codes = fresh.astype(np.int8)
+    for i in range(lag, n):
+        if rng.random() < 0.5:
+            codes[i] = codes[i - lag]
+    panel = Panel(
+        coding=Coding(split=np.vstack([np.eye(2), np.zeros((1, 2))])),
+        codes=codes[:, np.newaxis],
+        starts=np.arange(n) == 0,
+        known=np.full(n, -1, dtype=np.int8),
+    )
+    soft = np.eye(2)[labels.astype(int)]
+    stays = np.concatenate([[False], labels[1:] == labels[:-1]])
+    kept = soft * stays[:, np.newaxis]
+    single, repeats = np.full((1, 2, 3), 1 / 3), Repeats.about(np.array([0.3]), np.array([lag]))
+    for _ in range(40):
+        counts, repeats = fresh_votes(panel, np.zeros((1, 2, 3)), soft, kept, single, repeats)
+        single = counts / counts.sum(axis=2, keepdims=True)
+    np.testing.assert_allclose(repeats.rates[0], 0.5, atol=0.02)
+    np.testing.assert_allclose(repeats.rates[1], 0.5, atol=0.06)
+    np.testing.assert_allclose([single[0, 0, 0], single[0, 1, 1]], 0.8, atol=0.02)
+
+
+# --- panels --------------------------------------------------------------------------------------------------------
+def test_coarse_votes_are_spread_over_their_elements():
+    window = Window(4, stride=2, link="any", name="w")
+    columns = {
+        "e": np.array([-1, 0, 1, 1, -1, MISSING], dtype=np.int8),
+        "w": np.array([1, -1], dtype=np.int8),
+        "q": np.array([MISSING], dtype=np.int8),
+    }
+    votes = Votes.from_tasks(columns, lengths=[6], resolutions={"w": window, "q": Sequence("any")})
+    panel = panel_of(votes)
+    assert panel.codes[:, 0].tolist() == [0, 2, 1, 1, 0, -1]
+    assert panel.codes[:, 1].tolist() == [1, 1, 2, 2, 0, 0]
+    assert panel.codes[:, 2].tolist() == [-1] * 6
+    np.testing.assert_allclose(panel.lasting[:, 1], [0.25, 0.25, 0.5, 0.5, 0.25, 0.25], atol=1e-12)
+    np.testing.assert_allclose(panel.lasting[:, 0], 1, atol=1e-12)
+
+
+def test_votes_about_one_class_speak_for_it():
+    columns = {"e": np.array([1, 2, 3, 0], dtype=np.int8), "w": np.array([1, -1], dtype=np.int8)}
+    votes = Votes.from_tasks(columns, lengths=[4], resolutions={"w": Window(2, link="any", of=3)}, n_classes=3)
+    assert panel_of(votes).codes[:, 1].tolist() == [2, 2, 3, 3]
+
+
+def test_near_copies_share_one_vote(rng):
+    base = rng.integers(0, 3, (3000, 4))
+    truth = rng.integers(0, 3, (3000, 1))
+    codes = np.where(rng.random((3000, 4)) < 0.8, truth, base)
+    copies = np.where(rng.random((3000, 3)) < 0.98, codes[:, :1], base[:, :3])
+    votes = Votes.from_classes(np.hstack([codes, copies]), n_classes=3, lengths=[3000])
+    weights = copy_weights(find_copies(fold(panel_of(votes))))
+    assert 0.9 < weights[[0, 4, 5, 6]].sum() < 1.5
+    assert (weights[1:4] > 0.9).all()
+
+
+# --- constraints ---------------------------------------------------------------------------------------------------
+def test_bio_tags_forbid_what_cannot_follow():
+    names = ("O", "B-x", "I-x", "B-y", "I-y")
+    possible = bio_steps(names)
+    allowed = {(a, b) for a, b in itertools.product(names, names) if possible.steps[names.index(a), names.index(b)]}
+    assert {(a, b) for a, b in allowed if b == "I-x"} == {("B-x", "I-x"), ("I-x", "I-x")}
+    assert all((a, b) in allowed for a in names for b in ("O", "B-x", "B-y"))
+    assert possible.first.tolist() == [True, True, False, True, False]
+    assert bio_steps(("O", "I-x")) is None
+    assert bio_steps(("wake", "B-x", "I-x")) is None
+    assert bio_steps(None) is None
+
+
+def test_known_labels_that_break_bio_lift_the_constraint(rng):
+    names = ("O", "B-x", "I-x")
+    codes = rng.integers(-1, 3, (300, 3))
+    votes = Votes.from_classes(codes, n_classes=3, classes=names, lengths=[100] * 3)
+    known = np.zeros(300, dtype=np.int8)
+    assert learn(votes, evidence=known).diagnostics.learned["bio"]
+    known[10:12] = [1, 3]
+    assert not learn(votes, evidence=known).diagnostics.learned["bio"]
+
+
+# --- exact rounds --------------------------------------------------------------------------------------------------
+def test_exact_rounds_raise_the_likelihood():
+    world = multiresolution(seed=1)
+    votes, _ = world.sample(500, rng=1)
+    learned = learn(votes)
+    worse = Markov(positive=0.45, stay=0.6)
+    result = run_exact(votes, learned.parameters, worse, 12, learn_prior=True)
+    gains = np.diff(result.likelihoods)
+    assert len(gains) > 3
+    assert (gains > -0.05).all()  # pseudo-votes may cost the likelihood itself a trifle near the top
+    assert result.prior.stay > 0.75
+
+
+# --- values --------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("n_sources", [2, 8])
+def test_plain_data_and_back(n_sources):
+    votes, _ = lopsided(n_sources, seed=2).sample(500, rng=2)
+    check_round_trip(votes)
+
+
+def test_plain_data_and_back_at_every_resolution():
+    check_round_trip(tv_news().sample(200, rng=4)[0])
+
+
+def check_round_trip(votes: Votes) -> None:
+    learned = learn(votes)
+    again = Learned.from_dict(json.loads(json.dumps(learned.to_dict())))
+    assert (again.trust, again.graph, again.n_classes) == (learned.trust, learned.graph, learned.n_classes)
+    assert again.diagnostics.notes == learned.diagnostics.notes
+    assert again.diagnostics.learned == learned.diagnostics.learned
+    first, second = (one.probabilities(votes, votes.resolutions) for one in (learned, again))
+    for resolution in votes.resolutions:
+        np.testing.assert_array_equal(second[resolution], first[resolution])
+
+
+def test_threads_and_progress_change_nothing():
+    votes, _ = lopsided(5, seed=3).sample(15_000, rng=3)
+    told: list[tuple[int, int]] = []
+    learned = learn(votes, n_threads=1, progress=lambda done, total: told.append((done, total)))
+    assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    one, two = (learned.probabilities(votes, n_threads=n)[ELEMENT] for n in (1, 2))
+    np.testing.assert_array_equal(one, two)
+
+
+def test_labels_are_the_mixture_that_they_are_said_to_be():
+    votes, _ = multiresolution(seed=4).sample(500, rng=4)
+    learned = replace(learn(votes), trust=0.3)
+    mixed = learned.probabilities(votes, votes.resolutions)
+    robust = learned.robust.probabilities(votes, votes.resolutions)
+    exact = learned._exact(votes, votes.resolutions, None, None)
+    whole = replace(learned, trust=1.0).probabilities(votes, votes.resolutions)
+    for resolution in votes.resolutions:
+        balance = learned.robust.views.law.balance if resolution == ELEMENT else 0.5
+        both = 0.3 * exact[resolution] + 0.7 * robust[resolution]
+        np.testing.assert_allclose(mixed[resolution], (1 - DOUBT) * both + DOUBT * balance, atol=1e-12)
+        np.testing.assert_allclose(whole[resolution], (1 - DOUBT) * exact[resolution] + DOUBT * balance, atol=1e-12)
+    nothing = replace(learned, trust=0.0).probabilities(votes, votes.resolutions)
+    np.testing.assert_array_equal(nothing[ELEMENT], robust[ELEMENT])

@@ -1,0 +1,85 @@
+"""Places: paths stay paths, URLs behave like them, and files appear whole."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+import dugong as dg
+from dugong.paths import PlaceError, Url, place_of, write_atomically
+
+
+@pytest.fixture(params=["memory://", "local://"])
+def root(request: pytest.FixtureRequest, tmp_path: Path) -> Url:
+    """A folder that is reached through fsspec."""
+    place = place_of(f"{request.param}{tmp_path}")
+    assert isinstance(place, Url)
+    return place
+
+
+def test_what_is_a_url() -> None:
+    assert place_of("votes") == Path("votes")
+    assert place_of("file:///data/votes") == Path("/data/votes")
+    assert place_of(Path("a") / "b") == Path("a/b")
+    assert place_of("s3://bucket/votes/") == Url("s3://bucket/votes")
+    assert place_of(Url("s3://bucket")) == Url("s3://bucket")
+
+
+def test_names() -> None:
+    place = place_of("s3://bucket/votes/part-1.parquet")
+    assert (place.name, place.stem, place.suffix) == ("part-1.parquet", "part-1", ".parquet")
+    assert str(place.with_suffix(".json")) == "s3://bucket/votes/part-1.json"
+    assert place.parent / "x" == place.with_name("x") == Url("s3://bucket/votes/x")
+    assert place.absolute() == place
+
+
+def test_files_and_folders(root: Url) -> None:
+    folder, file = root / "new", root / "new" / "a.txt"
+    assert not folder.exists()
+    assert list(folder.glob("*")) == []
+    write_atomically(file, lambda handle: handle.write(b"abc"))
+    write_atomically(root / "new" / ".hidden", lambda handle: handle.write(b""))
+    assert (folder.is_dir(), file.is_file(), file.is_dir()) == (True, True, False)
+    assert file.read_bytes() == b"abc"
+    assert list(folder.glob("*.txt")) == [file]
+    file.unlink()
+    file.unlink(missing_ok=True)
+    with pytest.raises(FileNotFoundError):
+        file.unlink()
+    with pytest.raises(FileNotFoundError):
+        file.read_bytes()
+
+
+def test_what_fails_leaves_what_was_there(root: Url) -> None:
+    def fail(handle: object) -> None:
+        raise OSError("no space left")
+
+    file = root / "a.txt"
+    write_atomically(file, lambda handle: handle.write(b"old"))
+    with pytest.raises(OSError, match="no space"):
+        write_atomically(file, fail)
+    assert file.read_bytes() == b"old"
+
+
+def test_votes_moments_and_models(root: Url) -> None:
+    votes = dg.Votes.from_dense([[[1, -1, 1], [1, 1, 1], [-1, -1, 0]]] * 30)
+    for suffix in (".parquet", ".npz"):
+        votes.write(f"{root}/votes{suffix}")
+        assert dg.Votes.read(f"{root}/votes{suffix}").equals(votes)
+    model = dg.LabelModel(prior=dg.priors.Markov(positive=0.5, stay=0.5), dependencies=()).fit(votes)
+    model.save(f"{root}/model.json")
+    assert dg.LabelModel.load(f"{root}/model.json").accuracies_["s0"] == pytest.approx(model.accuracies_["s0"])
+    model.moments_.save(f"{root}/moments.npz")
+    assert dg.Moments.load(f"{root}/moments.npz").plan == model.moments_.plan
+    with pytest.raises(dg.VoteError, match=r"there is no file .*://"):
+        dg.Votes.read(f"{root}/none.parquet")
+
+
+def test_storage_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(PlaceError, match=r"foo://a cannot be reached(.|\n)*s3fs"):
+        place_of("foo://a").exists()
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+    with pytest.raises(dg.MissingExtraError, match=r"dugong-ws\[cloud\]"):
+        place_of("memory://a").exists()
