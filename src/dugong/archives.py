@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import json
 import math
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from tokenize import TokenError
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -26,7 +28,7 @@ __all__ = ["Archive", "open_archive", "write_archive"]
 
 _HEADER = "header"
 _LONGEST_HEADER = 1 << 28  # bytes
-_DAMAGED = (zipfile.BadZipFile, zlib.error, OSError, EOFError, KeyError, NotImplementedError, ValueError, MemoryError)
+_DAMAGED = (zipfile.BadZipFile, zlib.error, struct.error, OSError, EOFError, KeyError, RuntimeError, ValueError)
 
 
 def write_archive(handle: BinaryIO, header: Any, arrays: Mapping[str, AnyArray]) -> None:
@@ -51,6 +53,11 @@ class Archive:
 
     def __contains__(self, name: str) -> bool:
         return f"{name}.npy" in self._file.namelist()
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the arrays."""
+        return [name.removesuffix(".npy") for name in self._file.namelist() if name != f"{_HEADER}.npy"]
 
     def read(self, name: str, kinds: str = "iuf", shape: tuple[int | None, ...] | None = None) -> AnyArray:
         """One array.
@@ -79,9 +86,12 @@ class Archive:
 
 def _describe(member: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Shape, order and dtype of an array, off its own header."""
-    version = np.lib.format.read_magic(member)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, fortran, dtype = read(member)
+    try:
+        version = np.lib.format.read_magic(member)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, fortran, dtype = read(member)
+    except (ValueError, SyntaxError, TypeError, RecursionError, TokenError) as error:
+        raise FileError(f"an array has no header that can be read: {error}") from None
     if any(type(size) is not int or size < 0 for size in shape):
         raise FileError(f"an array must have sizes of at least 0; found the shape {shape}")
     return shape, fortran, dtype

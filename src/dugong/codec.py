@@ -6,7 +6,8 @@ complaint names the place, as in ``parameters.factors[2].table``. Nothing is con
 count, and numbers that JSON does not know are the texts "nan", "inf" and "-inf" where a field allows them.
 
 - A class with a ``kind`` of its own is marked with it; a union, or an abstract class, is told apart by that mark.
-- A class whose constructor takes other things than its fields has a class method ``rebuild`` that takes the fields.
+- A class with a constructor of its own is made by it, or by its class method ``rebuild`` if that takes other things
+  than the fields.
 - A mapping whose keys are no text is a list of rows ``[key, value]``; keys of several parts are spread out.
 - A list stands for the fields of a class in their order.
 """
@@ -16,9 +17,10 @@ from __future__ import annotations
 import inspect
 import json
 import math
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
 from os import PathLike
 from types import NoneType, UnionType
@@ -26,7 +28,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from dugong.exceptions import DugongError, FileError
 
-__all__ = ["Numbers", "check_version", "decode", "encode", "parse", "reading", "to_plain"]
+__all__ = ["Numbers", "check_version", "decode", "encode", "parse", "parse_toml", "reading", "to_plain"]
 
 T = TypeVar("T")
 _UNBOUNDED = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
@@ -76,11 +78,13 @@ def _plain(value: Any, *, for_files: bool) -> Any:
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else repr(float(value)) if for_files else None
     if hasattr(value, "tolist"):  # arrays and their numbers, without importing NumPy
+        if for_files and value.size == 0 and value.ndim > 1:  # lists would not say how many axes there are
+            return {"shape": list(value.shape)}
         return _plain(value.tolist(), for_files=for_files)
     if is_dataclass(value) and not isinstance(value, type):
-        mark = {"kind": value.kind} if _kind(type(value)) else {}
+        kind = _kind(type(value))
         found = {name: _plain(getattr(value, name), for_files=for_files) for name in _fields(type(value))}
-        return mark | found
+        return found if kind is None else {"kind": kind, **found}
     if isinstance(value, Mapping):
         return _plain_mapping(value, for_files=for_files)
     if isinstance(value, Iterable) and not isinstance(value, bytes):
@@ -115,6 +119,16 @@ def parse(text: bytes | str) -> Any:
         if depth > _DEEPEST:
             raise FileError(f"it is nested more than {_DEEPEST} levels deep")
     return plain
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Plain data of TOML."""
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise FileError(f"it is nested more than {_DEEPEST} levels deep") from None
+    except ValueError as error:
+        raise FileError(f"it is no TOML: {error}") from None
 
 
 def _refuse(word: str) -> Any:
@@ -189,7 +203,7 @@ def _decode(kind: Any, plain: Any, where: str, numbers: Numbers) -> Any:
         return tuple(_decode(one, part, place, numbers) for one, part, place in _rows(args, plain, where))
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return _mapping(args, plain, where, numbers)
-    if getattr(origin, "__name__", "") == "ndarray":
+    if _is_array(kind):
         return _array(args[1], plain, where, numbers)
     if is_dataclass(kind):
         return _record(kind, plain, where)
@@ -224,15 +238,20 @@ def _array(kind: Any, plain: Any, where: str, numbers: Numbers) -> Any:
     """An array of nested lists, all of one shape."""
     import numpy as np
 
+    dtype = np.dtype(get_args(kind)[0])
+    if isinstance(plain, Mapping):
+        sizes = _decode(tuple[int, ...], plain.get("shape"), _join(where, "shape"), Numbers(low=0, high=_LARGEST))
+        _require(0 in sizes, where, "a list of numbers", plain)
+        return np.zeros(sizes, dtype=dtype)
     _require(isinstance(plain, list), where, "a list of numbers", plain)
-    level, shape = [plain], []
+    level: list[Any] = [plain]
+    shape: list[int] = []
     while level and isinstance(level[0], list) and len(shape) < _MOST_AXES:
         sizes = {len(part) if isinstance(part, list) else -1 for part in level}
         _require(len(sizes) == 1, where, "a table whose rows have one length", plain)
         shape.append(sizes.pop())
         level = [one for part in level for one in part]
     _require(numbers.n_axes in (None, len(shape)), where, f"a table of {numbers.n_axes} axes", plain)
-    dtype = np.dtype(get_args(kind)[0])
     if dtype.kind == "f":
         values = [_number(one, where, numbers) for one in level]
     else:
@@ -264,14 +283,15 @@ def _mapping(args: tuple[Any, ...], plain: Any, where: str, numbers: Numbers) ->
     parts = get_args(key) if get_origin(key) is tuple else (key,)
     found = {}
     for i, row in enumerate(plain):
-        *name, one = (_decode(kind, part, place, numbers) for kind, part, place in _rows((*parts, Any), row, f"{where}[{i}]"))
-        found[tuple(name) if len(parts) > 1 else name[0]] = _decode(value, one, f"{where}[{i}][{len(parts)}]", numbers)
+        members = _rows((*parts, value), row, f"{where}[{i}]")
+        *name, one = (_decode(kind, part, place, numbers) for kind, part, place in members)
+        found[tuple(name) if len(parts) > 1 else name[0]] = one
     return found
 
 
 def _record(kind: Any, plain: Any, where: str) -> Any:
     """A dataclass of its fields; its own complaints are passed on with their place."""
-    known = _fields(kind)
+    known = _inputs(kind)
     if isinstance(plain, list) and len(plain) <= len(known):
         plain = dict(zip(known, plain, strict=False))
     _require(isinstance(plain, Mapping), where, "an object", plain)
@@ -291,14 +311,25 @@ def _record(kind: Any, plain: Any, where: str) -> Any:
 
 
 @cache
-def _fields(kind: Any) -> dict[str, tuple[Any, bool]]:
-    """Type of every field that makes a value, and whether it must be given."""
-    hints = get_type_hints(kind, include_extras=True)
-    return {one.name: (hints[one.name], _needed(one)) for one in fields(kind) if one.init}
+def _fields(kind: Any) -> list[str]:
+    """Names of the fields that make a value."""
+    return [one.name for one in fields(kind) if one.init]
 
 
-def _needed(one: Field[Any]) -> bool:
-    return one.default is MISSING and one.default_factory is MISSING
+@cache
+def _inputs(kind: Any) -> dict[str, tuple[Any, bool]]:
+    """Type of everything that makes a value, and whether it must be given."""
+    maker = getattr(kind, "rebuild", None) or (None if kind.__dataclass_params__.init else kind.__init__)
+    if maker is None:
+        hints = get_type_hints(kind, include_extras=True)
+        given = {
+            one.name: one.default is MISSING and one.default_factory is MISSING for one in fields(kind) if one.init
+        }
+    else:
+        hints = get_type_hints(maker, include_extras=True)
+        options = inspect.signature(maker).parameters.values()
+        given = {one.name: one.default is one.empty for one in options if one.name != "self"}
+    return {name: (hints[name], needed) for name, needed in given.items()}
 
 
 def _kind(kind: Any) -> str | None:
@@ -314,17 +345,22 @@ def _choose(args: tuple[Any, ...], plain: Any, where: str) -> Any:
         if kind in args and type(plain) is kind:
             return kind
     rest = [one for one in args if one not in (NoneType, str, bool, int)]
+    rest = [one for one in rest if _is_array(one)] or rest
     if len(rest) > 1:
         return _marked(rest, plain, where)
     return rest[0] if rest else next(one for one in args if one is not NoneType)
+
+
+def _is_array(kind: Any) -> bool:
+    return getattr(get_origin(kind), "__name__", "") == "ndarray"
 
 
 def _marked(kinds: list[Any], plain: Any, where: str) -> Any:
     known = {_kind(one): one for one in kinds}
     _require(isinstance(plain, Mapping), where, "an object", plain)
     mark = plain.get("kind")
-    if not isinstance(mark, str) or mark not in known:
-        raise FileError(f"{_join(where, 'kind')} must be one of {', '.join(map(repr, known))}; found {_show(mark)}")
+    name = _join(where, "kind")
+    _require(isinstance(mark, str) and mark in known, name, f"one of {', '.join(map(repr, known))}", mark)
     return known[mark]
 
 

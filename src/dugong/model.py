@@ -16,7 +16,6 @@ from dugong.exceptions import GraphError, LabelError, NotFittedError, VoteError
 from dugong.fit.balance import Passes
 from dugong.fit.design import Design, Sharing, make_design, tasks_per_sequence
 from dugong.fit.em import EM
-from dugong.fit.errors import StandardErrors
 from dugong.fit.fits import Fit, Wishes, fit_given, fit_learned
 from dugong.fit.fitting import plan_for
 from dugong.fit.identify import identify
@@ -379,10 +378,10 @@ class LabelModel(Configured):
             parameters=self.parameters_,
             accuracies=self.accuracies_,
             correlations=self.correlations_,
-            errors=self.standard_errors_.to_dict(),
+            errors=self.standard_errors_,
             diagnostics=self.diagnostics_,
             seen=self.seen_,
-            learned=None if self.learned_ is None else self.learned_.to_dict(),
+            learned=self.learned_,
         )
         save_model(stored, path)
 
@@ -398,10 +397,10 @@ class LabelModel(Configured):
         model.parameters_ = stored.parameters
         model.accuracies_ = dict(stored.accuracies)
         model.correlations_ = Correlations(stored.correlations)
-        model.standard_errors_ = StandardErrors.from_dict(stored.errors)
+        model.standard_errors_ = stored.errors
         model.diagnostics_ = stored.diagnostics
         model.seen_ = stored.seen
-        model.learned_ = None if stored.learned is None else Learned.from_dict(stored.learned)
+        model.learned_ = stored.learned
         return model
 
     def _aligned(self, votes: Votes) -> Votes:

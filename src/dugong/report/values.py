@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dugong.report.plain import to_plain
+from dugong.codec import to_plain
 from dugong.report.track import Sequences
 from dugong.types import FloatArray
 

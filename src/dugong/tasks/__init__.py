@@ -12,8 +12,6 @@ from dugong.tasks.resolutions import (
     Window,
     describe,
     find_resolution,
-    resolution_from_dict,
-    resolution_to_dict,
 )
 from dugong.tasks.time import ElementSpans, Rounding, TimeAxis
 
@@ -37,6 +35,4 @@ __all__ = [
     "describe",
     "find_resolution",
     "link_labels",
-    "resolution_from_dict",
-    "resolution_to_dict",
 ]

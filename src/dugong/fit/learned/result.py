@@ -11,29 +11,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from dugong.exceptions import VoteError
+from dugong.codec import Numbers, decode, encode
+from dugong.exceptions import FileError, VoteError
 from dugong.fit.learned import _kernels as kernels
 from dugong.fit.learned.coarse import coarse_shares
 from dugong.fit.learned.panel import Coding, Reader
 from dugong.fit.learned.robust import Law, Views, look
 from dugong.fit.learned.settings import BLOCK, DOUBT
-from dugong.fit.learned.silence import Silence
-from dugong.fit.result import Diagnostics, Note
+from dugong.fit.result import Diagnostics
 from dugong.graph import SourceGraph
 from dugong.infer.blocks import block_bounds, on_threads
 from dugong.infer.engine import posterior
 from dugong.law.parameters import Parameters
-from dugong.priors import Markov, Prior, from_dict
+from dugong.priors import Markov, Prior
 from dugong.tasks import Element, Resolution
-from dugong.tasks.resolutions import resolution_from_dict, resolution_to_dict
-from dugong.types import FloatArray, Int8Array, read_only
+from dugong.types import FloatArray, Int8Array
 from dugong.votes import SourceInfo, Votes
-
-_EDGE = "|"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -53,6 +50,23 @@ class Robust:
     views: Views
     parameters: Parameters
     prior: Prior
+
+    def __post_init__(self) -> None:
+        m, k = len(self.sources), self.coding.n_classes
+        views = self.views
+        wanted = (
+            ("tables", views.tables, (m, k, len(self.coding.split))),
+            ("similar", views.similar, (m, m)),
+            ("silence.logs", views.silence.logs, (m, k)),
+            ("silence.shift", views.silence.shift, (k,)),
+            ("law.balance", views.law.balance, (k,)),
+            ("law.initial", views.law.initial, (k,)),
+            ("law.transition", views.law.transition, (k, k)),
+        )
+        # The kernels read these without looking at their bounds.
+        for name, array, shape in wanted:
+            if array.shape != shape:
+                raise FileError(f"views.{name} must have the shape {shape}; found {array.shape}")
 
     def probabilities(
         self,
@@ -82,52 +96,6 @@ class Robust:
             pass
         return out
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        views = self.views
-        return {
-            "sources": [{"name": s.name, "resolution": resolution_to_dict(s.resolution)} for s in self.sources],
-            "split": self.coding.split.tolist(),
-            "tables": views.tables.tolist(),
-            "similar": views.similar.tolist(),
-            "background": views.background,
-            "silence": views.silence.logs.tolist(),
-            "silent_shift": views.silence.shift.tolist(),
-            "silent_share": views.silence.share,
-            "balance": views.law.balance.tolist(),
-            "initial": views.law.initial.tolist(),
-            "transition": views.law.transition.tolist(),
-            "parameters": self.parameters.to_dict(),
-            "prior": self.prior.to_dict(),
-        }
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Robust:
-        """Inverse of `to_dict`."""
-        law = Law(**{name: np.array(plain[name]) for name in ("balance", "initial", "transition")})
-        m = len(plain["sources"])
-        views = Views(
-            tables=np.array(plain["tables"]),
-            law=law,
-            similar=np.array(plain["similar"]).reshape(m, m),
-            background=plain["background"],
-            silence=Silence(
-                logs=np.array(plain["silence"]).reshape(m, len(law.balance)),
-                shift=np.array(plain["silent_shift"]),
-                share=float(plain["silent_share"]),
-            ),
-        )
-        return cls(
-            sources=tuple(
-                SourceInfo(name=one["name"], resolution=resolution_from_dict(one["resolution"]))
-                for one in plain["sources"]
-            ),
-            coding=Coding(split=read_only(np.array(plain["split"]))),
-            views=views,
-            parameters=Parameters.from_dict(plain["parameters"]),
-            prior=from_dict(plain["prior"]),
-        )
-
 
 def _look_at_block(reader: Reader, views: Views, out: FloatArray, bounds: tuple[int, int]) -> None:
     begin, end = int(reader.offsets[bounds[0]]), int(reader.offsets[bounds[1]])
@@ -156,7 +124,7 @@ class Learned:
     parameters: Parameters
     prior: Prior
     robust: Robust | None
-    trust: float
+    trust: Annotated[float, Numbers(low=0, high=1)]
     graph: SourceGraph
     strengths: Mapping[tuple[str, str], float] = field(default_factory=dict)
     accuracies: Mapping[str, FloatArray] = field(default_factory=dict)
@@ -211,49 +179,12 @@ class Learned:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, numbers and strings that `from_dict` turns back into the same value."""
-        return {
-            "n_classes": self.n_classes,
-            "parameters": self.parameters.to_dict(),
-            "prior": self.prior.to_dict(),
-            "robust": None if self.robust is None else self.robust.to_dict(),
-            "trust": self.trust,
-            "graph": {
-                "names": list(self.graph.names),
-                "edges": [list(edge) for edge in self.graph.edges],
-                "temporal": dict(self.graph.temporal),
-            },
-            "strengths": [[*edge, value] for edge, value in self.strengths.items()],
-            "accuracies": {name: table.tolist() for name, table in self.accuracies.items()},
-            "correlations": [[*edge, table.tolist()] for edge, table in self.correlations.items()],
-            "notes": [
-                {"kind": note.kind, "text": note.text, "where": note.where, "size": note.size}
-                for note in self.diagnostics.notes
-            ],
-            "learned": dict(self.diagnostics.learned),
-        }
+        return dict(encode(self))
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Learned:
         """Inverse of `to_dict`."""
-        graph = plain["graph"]
-        return cls(
-            n_classes=int(plain["n_classes"]),
-            parameters=Parameters.from_dict(plain["parameters"]),
-            prior=from_dict(plain["prior"]),
-            robust=None if plain["robust"] is None else Robust.from_dict(plain["robust"]),
-            trust=float(plain["trust"]),
-            graph=SourceGraph(
-                names=tuple(graph["names"]),
-                edges=tuple((a, b) for a, b in graph["edges"]),
-                temporal=dict(graph["temporal"]),
-            ),
-            strengths={(a, b): value for a, b, value in plain["strengths"]},
-            accuracies={name: np.array(table) for name, table in plain["accuracies"].items()},
-            correlations={(a, b): np.array(table) for a, b, table in plain["correlations"]},
-            diagnostics=Diagnostics(
-                notes=tuple(Note(**note) for note in plain["notes"]), learned=dict(plain["learned"])
-            ),
-        )
+        return decode(cls, plain)
 
 
 def _mix(labels: FloatArray, other: FloatArray, share: float) -> None:
