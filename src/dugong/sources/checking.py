@@ -86,7 +86,7 @@ def check_rate(rate: Any) -> float | None:
     """Elements per second as a number, or None where nothing is known."""
     if rate is None:
         return None
-    if not isinstance(rate, numbers.Real) or isinstance(rate, bool) or not 0 < rate < math.inf:
+    if not isinstance(rate, numbers.Real) or isinstance(rate, bool) or not 0 < float(rate) < math.inf:
         raise SourceError(f"rate= must be a positive number of elements per second; found {rate!r}.")
     return float(rate)
 

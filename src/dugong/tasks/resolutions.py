@@ -38,7 +38,7 @@ class Element:
         return "element"
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class Window:
     """Windows of `size` elements, `stride` apart, that stop with the first that reaches the end.
 
@@ -99,6 +99,10 @@ class Window:
         for one, value in zip(fields(self), values, strict=True):
             object.__setattr__(self, one.name, value)
 
+    def __repr__(self) -> str:
+        sizes = ("size", "stride") if self.seconds is None else ("seconds", "stride_seconds")
+        return f"Window({', '.join(f'{name}={getattr(self, name)!r}' for name in (*sizes, 'link', 'name', 'of'))})"
+
     def at(self, rate: float) -> Window:
         """The same window in elements, at `rate` elements per second; a window of elements is itself.
 
@@ -132,7 +136,7 @@ def _checked_seconds(seconds: Any, stride: int | None, stride_seconds: Any) -> t
         raise TaskError("stride= goes with size=; give both in elements or both in seconds (stride_seconds=).")
     step = seconds if stride_seconds is None else stride_seconds
     for what, value in (("seconds", seconds), ("stride_seconds", step)):
-        if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0 < value < math.inf:
+        if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0 < float(value) < math.inf:
             raise TaskError(f"{what}= of a window must be a positive number of seconds; found {value!r}.")
     if stride_seconds is not None and stride_seconds > seconds:
         raise TaskError(

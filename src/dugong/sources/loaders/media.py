@@ -102,7 +102,7 @@ class _Decoder:
             return float(self.stream.duration * self.stream.time_base)
         if self.file.duration is not None:
             return float(self.file.duration) / 1e6
-        return self.stream.frames / self.frame_rate
+        return float(self.stream.frames) / self.frame_rate
 
     def frame(self, number: int) -> AnyArray:
         """Frame `number` as bytes, (height, width, 3), red first; the last one stands for those that are missing."""
@@ -187,7 +187,7 @@ class Audio(_Timed):
         found, _ = _soundfile().read(str(self.path), start=start, stop=stop, dtype="float32", always_2d=True)
         return np.asarray(found.mean(axis=1) if self._mono else found)
 
-    def peaks(self, n_bins: int) -> FloatArray:
+    def peaks(self, n_bins: int) -> AnyArray:
         """Smallest and largest sample of `n_bins` stretches of time, (n_bins, 2): what a picture of the sound needs."""
         samples = self.samples if self._mono else self.samples.mean(axis=1)
         edges = np.linspace(0, len(samples), n_bins + 1).astype(np.int64)
@@ -224,7 +224,7 @@ def _read_video(path: Path, *, rate: float, every: str | float | None, size: int
     if every is None and abs(decoder.frame_rate - rate) > 1e-3 * rate:
         raise in_file(
             path,
-            f"all videos must have one frame rate; the first has {rate:g}, this one {decoder.frame_rate:g} per second.\n"
+            f"videos must have one frame rate; the first has {rate:g}, this one {decoder.frame_rate:g} per second.\n"
             '  Choose elements by time: video_folder(..., every="0.5s").',
         )
     n_elements = max(1, int(np.floor(decoder.seconds * rate + 1e-6)))
