@@ -33,7 +33,7 @@ from dugong.types import BoolArray, FloatArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Law:
+class LabelLaw:
     """A first-order law of labels: class balance (K,), first classes (K,) and transitions (K, K)."""
 
     balance: FloatArray
@@ -55,7 +55,7 @@ class Views:
     """
 
     tables: FloatArray
-    law: Law
+    law: LabelLaw
     similar: FloatArray
     background: int | None
     silence: Silence
@@ -88,7 +88,7 @@ def fit_views(
     folded: Folded,
     background: int | None,
     *,
-    given: Law | None = None,
+    given: LabelLaw | None = None,
     possible: Possible | None = None,
     pinned: FloatArray | None = None,
 ) -> Views:
@@ -111,7 +111,7 @@ def fit_views(
     return Views(tables=tables, law=law, similar=similar, background=background, silence=silence)
 
 
-def _learn_law(folded: Folded, logs: FloatArray, balance: FloatArray, possible: Possible | None) -> Law:
+def _learn_law(folded: Folded, logs: FloatArray, balance: FloatArray, possible: Possible | None) -> LabelLaw:
     steps_allowed = None if possible is None else possible.steps
     initial = first_classes(balance, possible)
     transition = steps_to_transition(np.eye(len(balance)), balance, steps_allowed)
@@ -121,7 +121,7 @@ def _learn_law(folded: Folded, logs: FloatArray, balance: FloatArray, possible: 
             steps = np.zeros(transition.shape)
             kernels.smooth_rows(logs, folded.which, folded.starts, initial, transition, labels, steps, none)
             transition = steps_to_transition(steps, balance, steps_allowed)
-    return Law(balance=balance, initial=initial, transition=transition)
+    return LabelLaw(balance=balance, initial=initial, transition=transition)
 
 
 def first_classes(balance: FloatArray, possible: Possible | None) -> FloatArray:
@@ -179,7 +179,7 @@ def evidence(panel: Panel, tables: FloatArray, weights: FloatArray, use: BoolArr
     return clamp(logs, panel)
 
 
-def through_chain(panel: Panel, logs: FloatArray, law: Law) -> tuple[FloatArray, FloatArray]:
+def through_chain(panel: Panel, logs: FloatArray, law: LabelLaw) -> tuple[FloatArray, FloatArray]:
     """Marginals (n, K) and expected steps (K, K) of a chain with this evidence."""
     labels, steps = np.empty(logs.shape), np.zeros(law.transition.shape)
     none = np.zeros((0, logs.shape[1]))
