@@ -11,7 +11,7 @@ import pytest
 from dugong.fit.centred import estimate_centred
 from dugong.graph import SourceGraph
 from dugong.graph.design import make_design
-from dugong.infer.parameters import Conditional, Crossed, FullTable, Temporal
+from dugong.law.parameters import Conditional, Crossed, FullTable, Temporal
 from dugong.priors import Markov, Patterns
 from dugong.sums import Laws
 from dugong.tasks import Element, Sequence, Spans, SpanTable, Window

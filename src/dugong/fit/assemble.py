@@ -17,7 +17,7 @@ from dugong.exceptions import GraphError
 from dugong.fit.result import Note
 from dugong.fit.tables import conditional, project
 from dugong.graph.design import Design, crossed_edges
-from dugong.infer.parameters import Conditional, Crossed, Factor, FullTable, Temporal
+from dugong.law.parameters import Conditional, Crossed, Factor, FullTable, Temporal
 from dugong.sums import Laws
 from dugong.types import FloatArray
 

@@ -18,7 +18,7 @@ from dugong.fit.joints import CentredTables
 from dugong.fit.result import Diagnostics, Estimate, Note
 from dugong.fit.slopes import Slopes, find_slopes
 from dugong.graph.design import Design
-from dugong.infer.parameters import Parameters
+from dugong.law.parameters import Parameters
 from dugong.sums import Laws, Moments
 from dugong.types import FloatArray
 

@@ -20,7 +20,7 @@ from dugong.fit.paper_full import solve_anchors
 from dugong.fit.paper_tables import PaperTables
 from dugong.fit.result import Diagnostics, Estimate
 from dugong.graph.design import Design, full_pair_rows
-from dugong.infer.parameters import Parameters
+from dugong.law.parameters import Parameters
 from dugong.sums import Laws, Moments, Plan
 from dugong.types import FloatArray
 

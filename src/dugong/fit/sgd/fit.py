@@ -28,7 +28,7 @@ from dugong.fit.sgd.settings import SGD
 from dugong.fit.sgd.tables import AccuracyTables
 from dugong.fit.slopes import Slopes
 from dugong.graph.design import Design
-from dugong.infer.parameters import Parameters
+from dugong.law.parameters import Parameters
 from dugong.priors import Prior
 from dugong.sums import Laws, Moments
 from dugong.types import FloatArray
