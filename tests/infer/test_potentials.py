@@ -150,7 +150,7 @@ def test_matched_chains_have_the_wanted_marginals(seed, n_classes, sharp) -> Non
     chain = random_chain(rng, n_classes, "markov")
     stay = rng.uniform(0, 0.97)
     transition = stay * np.eye(n_classes) + (1 - stay) * chain.transition
-    offsets = np.concatenate([[0], np.cumsum(rng.integers(0, 40, size=5))])
+    offsets = np.concatenate([[0], np.cumsum(rng.integers(0, 90, size=5))])
     wanted = np.maximum(rng.dirichlet(np.full(n_classes, sharp), size=offsets[-1]), 1e-6)
     wanted /= wanted.sum(axis=1, keepdims=True)
     potentials, gap = match_marginals(wanted, chain.initial, transition, offsets, tolerance=1e-8, most_rounds=100_000)

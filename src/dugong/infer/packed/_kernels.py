@@ -270,8 +270,10 @@ def match(
             for k in range(n_classes):
                 weights[t, k] = v[k]
             if t + 1 < end:
+                for k in range(n_classes):
+                    u[k] = 1.0
                 if n_classes == 2:
-                    match_two(targets, t, transition, u, v)
+                    match_two(targets, t, transition, u)
                 worst = max(worst, match_pair(targets, t, transition, u, v, tolerance, most_rounds))
                 for k in range(n_classes):
                     weights[t, k] *= u[k] / targets[t, k] if targets[t, k] > 0.0 else 0.0
@@ -279,7 +281,7 @@ def match(
 
 
 @inner
-def match_two(targets: FloatArray, t: int, transition: FloatArray, u: FloatArray, v: FloatArray) -> None:
+def match_two(targets: FloatArray, t: int, transition: FloatArray, u: FloatArray) -> None:
     """The exact start for two classes: a pair with given marginals and odds ratio is the root of a quadratic."""
     odds, other = transition[0, 0] * transition[1, 1], transition[0, 1] * transition[1, 0]
     same = odds >= other  # else for the opposite of the later label, so that all numbers stay positive
@@ -292,10 +294,8 @@ def match_two(targets: FloatArray, t: int, transition: FloatArray, u: FloatArray
         both /= total + np.sqrt(max(total * total - 4.0 * odds * (odds - other) * p * q, 0.0))
     later = 1 if same else 0
     step = transition[1, later]
-    u[0], u[1] = 1.0, 1.0
     if p > both and q > both and transition[0, later] > 0.0 and step > 0.0 and both > 0.0:
         u[1] = both * transition[0, later] / (step * (q - both))
-    v[0], v[1] = 1.0, 1.0
 
 
 @inner
