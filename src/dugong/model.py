@@ -15,17 +15,17 @@ import numpy as np
 from dugong.contract import Configured
 from dugong.exceptions import GraphError, LabelError, NotFittedError, VoteError
 from dugong.fit.balance import Passes
-from dugong.fit.design import Design, Sharing, make_design, tasks_per_sequence
 from dugong.fit.em import EM
 from dugong.fit.errors import StandardErrors
 from dugong.fit.fits import Fit, Wishes, fit_given, fit_learned
 from dugong.fit.fitting import plan_for
-from dugong.fit.identify import identify
 from dugong.fit.learned import Learned, Method
 from dugong.fit.result import Correlations
 from dugong.fit.settings import Paper, resolve_estimator
 from dugong.fit.sgd.settings import SGD
 from dugong.graph import Dependency, SourceGraph
+from dugong.graph.design import Design, Sharing, make_design, tasks_per_sequence
+from dugong.graph.identify import identify
 from dugong.infer import answers
 from dugong.infer.explain import Explanation, explain
 from dugong.infer.labels import label_table
@@ -43,7 +43,7 @@ from dugong.votes.gold import gold_at
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from dugong.fit.identify import Identifiability
+    from dugong.graph.identify import Identifiability
     from dugong.report import Report
 
 # How a source graph is learned, by the word for it.

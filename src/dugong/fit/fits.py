@@ -12,12 +12,10 @@ from typing import Any
 
 from dugong.fit.balance import InMemory, Passes
 from dugong.fit.count_errors import around, count_errors
-from dugong.fit.design import Design
 from dugong.fit.em import EM, Ties, expectation_maximisation
 from dugong.fit.errors import StandardErrors
 from dugong.fit.finish import finish, inside
 from dugong.fit.fitting import Fitted, balance_matters, fit_centred, fit_paper, refine
-from dugong.fit.identify import identify
 from dugong.fit.jackknife import jackknife
 from dugong.fit.learned import Learned, Method, choose_part, learn
 from dugong.fit.readout import read_accuracies, read_correlations
@@ -28,6 +26,8 @@ from dugong.fit.sgd.settings import SGD
 from dugong.fit.slope_errors import table_errors
 from dugong.fit.slopes import find_slopes
 from dugong.graph import SourceGraph
+from dugong.graph.design import Design
+from dugong.graph.identify import identify
 from dugong.infer.engine import expected_counts
 from dugong.law.law import Law
 from dugong.law.parameters import Conditional, Parameters

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dugong.exceptions import TaskError
+from dugong.infer import engine
 from dugong.infer.answers import posterior
 from dugong.law.law import Law
 from dugong.law.parameters import Parameters
@@ -96,6 +97,7 @@ def explain(
     target: int | None = None,
     n_influences: int = 10,
     n_candidates: int = 100,
+    potentials: FloatArray | None = None,
 ) -> Explanation:
     """Take the log-odds of one task apart: exactly under the law at its word; what tempering adds comes last.
 
@@ -111,6 +113,8 @@ def explain(
         How many votes on other tasks to list.
     n_candidates : int
         How many of the nearest votes to try. Each costs one inference over the sequence.
+    potentials : (n_elements, K), optional
+        Soft evidence about all elements of the votes; it is part of the prior's share.
     """
     wanted = find_resolution(resolution, votes.resolutions) if isinstance(resolution, str) else resolution
     alone = _one_sequence(votes, sequence)
@@ -118,7 +122,10 @@ def explain(
     own = _own_votes(alone, law.parameters, wanted, task)
     others = _other_votes(alone, wanted, task, n_candidates)
     copies = _variants(alone, own, others)
-    found = posterior(law.exact, copies, (wanted,))[wanted]
+    if potentials is not None:
+        potentials = np.tile(potentials[votes.layout("element").rows(sequence)], (copies.n_sequences, 1))
+    answer = engine.posterior(copies, law.parameters, law.prior, resolutions=[wanted], potentials=potentials)
+    found = answer.probabilities[wanted]
     laws = found[task :: len(found) // copies.n_sequences]
     n_own = len(own)
     values = (-1, 1) if laws.shape[1] == 2 else alone.classes

@@ -11,7 +11,6 @@ from dataclasses import replace
 import numpy as np
 
 from dugong.exceptions import NotIdentifiableError
-from dugong.fit.design import make_design
 from dugong.fit.learned.case import Case
 from dugong.fit.learned.factors import flat_table, graph_factors
 from dugong.fit.learned.forest import no_edges, strongest_forest
@@ -24,6 +23,7 @@ from dugong.fit.learned.settings import FEWEST_SOURCES, ROUNDS_ALONE, ROUNDS_CHA
 from dugong.fit.learned.tables import make_tables
 from dugong.fit.readout import read_correlations
 from dugong.graph import SourceGraph
+from dugong.graph.design import make_design
 from dugong.law.law import Law
 
 
