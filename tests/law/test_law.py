@@ -159,3 +159,21 @@ def test_windows_of_one_element_have_its_probability_and_any_is_between_largest_
         answers = model.predict_proba(votes, resolution)[:, 1]
         for found, start, stop in zip(answers, starts + offsets, stops + offsets, strict=True):
             assert elements[start:stop].max() - 1e-10 <= found <= elements[start:stop].sum() + 1e-10
+
+
+# --- batches -------------------------------------------------------------------------------------------------------
+def test_the_label_of_a_sequence_does_not_depend_on_its_batch() -> None:
+    world = World(
+        prior=sticky(0.4, 0.8),
+        blocks=tuple(Block(names=(f"s{j}",), table=accurate(0.75 + 0.03 * j, 0.8, 0.1, 0.1)) for j in range(4)),
+        lengths=lambda n, rng: rng.integers(1, 5, n),
+    )
+    votes, _ = world.sample(60, rng=2)
+    for settings in ({}, {"prior": world.prior, "dependencies": ()}, {"dependencies": ()}):
+        model = dg.LabelModel(**settings).fit(votes)
+        together = model.predict_proba(votes)
+        alone = np.concatenate([model.predict_proba(votes[[place]]) for place in range(votes.n_sequences)])
+        short = model.predict_proba(votes[np.flatnonzero(votes.lengths == 1)])
+        np.testing.assert_allclose(alone, together, rtol=0, atol=1e-10)
+        rows = np.repeat(votes.lengths, votes.lengths) == 1
+        np.testing.assert_allclose(short, together[rows], rtol=0, atol=1e-10)

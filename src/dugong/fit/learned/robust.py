@@ -152,9 +152,10 @@ def look(panel: Panel, views: Views) -> FloatArray:
         labels,
         logs,
     )
-    if not panel.linked:
-        logs = clamp(logs / PERSISTENCE, panel)
-        return np.asarray((labels + softmax(logs + np.log(np.maximum(law.balance, 1e-300)))) / 3)
+    # In a chain evidence is discounted because errors persist from one element to the next. A sequence of one element
+    # has none that could: its evidence counts whole, whichever sequences it is read with.
+    alone = panel.starts & np.append(panel.starts[1:], True)
+    logs[alone] /= PERSISTENCE
     labels += through_chain(panel, logs, law)[0]
     labels /= 3
     return labels
