@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dugong.baselines import DataProgramming, HiddenMarkov, MajorityVote, Supervised
     from dugong.exceptions import (
         DugongError,
+        FileError,
         GraphError,
         LabelError,
         LoaderError,
@@ -45,6 +46,7 @@ _HOMES = {
     "dugong.fit.learned": ("LearnedGraph", "learn_graph"),
     "dugong.exceptions": (
         "DugongError",
+        "FileError",
         "GraphError",
         "LabelError",
         "LoaderError",
@@ -75,6 +77,7 @@ __all__ = [
     "DataProgramming",
     "DugongError",
     "Element",
+    "FileError",
     "GraphError",
     "HiddenMarkov",
     "LabelError",

@@ -121,10 +121,10 @@ def parse(text: bytes | str) -> Any:
     return plain
 
 
-def parse_toml(text: str) -> dict[str, Any]:
+def parse_toml(text: bytes) -> dict[str, Any]:
     """Plain data of TOML."""
     try:
-        return tomllib.loads(text)
+        return tomllib.loads(text.decode())
     except RecursionError:
         raise FileError(f"it is nested more than {_DEEPEST} levels deep") from None
     except ValueError as error:
@@ -322,9 +322,8 @@ def _inputs(kind: Any) -> dict[str, tuple[Any, bool]]:
     maker = getattr(kind, "rebuild", None) or (None if kind.__dataclass_params__.init else kind.__init__)
     if maker is None:
         hints = get_type_hints(kind, include_extras=True)
-        given = {
-            one.name: one.default is MISSING and one.default_factory is MISSING for one in fields(kind) if one.init
-        }
+        own = [one for one in fields(kind) if one.init]
+        given = {one.name: one.default is MISSING and one.default_factory is MISSING for one in own}
     else:
         hints = get_type_hints(maker, include_extras=True)
         options = inspect.signature(maker).parameters.values()

@@ -18,10 +18,9 @@ import numpy as np
 from dugong.codec import Numbers, check_version, decode, encode, parse, reading
 from dugong.exceptions import FileError
 from dugong.fit.errors import StandardErrors
-from dugong.fit.learned import Learned
 from dugong.fit.result import Diagnostics
-from dugong.graph import TemporalDependency
-from dugong.law.parameters import Parameters
+from dugong.graph import SourceGraph, TemporalDependency
+from dugong.law.law import Law
 from dugong.paths import place_of, write_atomically
 from dugong.priors import Prior
 from dugong.summary import Seen
@@ -41,38 +40,37 @@ class StoredModel:
     Attributes
     ----------
     settings : keyword arguments of the constructor
-    n_classes, class_names, sources, prior, parameters
+    n_classes, class_names, sources
+    law : what answers questions about labels
+    graph : which sources depend on each other, given or learned
     accuracies, correlations : tables by source and by pair of sources
     errors : standard errors
     diagnostics : Diagnostics
     seen : what the model was fitted on
-    learned : the learned defaults; None where prior and dependencies were given
     """
 
     settings: Mapping[str, Any]
     n_classes: Annotated[int, Numbers(low=2, high=126)]
     class_names: tuple[str, ...] | None
     sources: tuple[SourceInfo, ...]
-    prior: Prior
-    parameters: Parameters
+    law: Law
+    graph: SourceGraph
     accuracies: Mapping[str, FloatArray]
     correlations: Mapping[tuple[str, str], FloatArray]
     errors: StandardErrors
     diagnostics: Diagnostics
     seen: Seen
-    learned: Learned | None = None
 
     def __post_init__(self) -> None:
-        for name, found in (("prior", self.prior.n_classes), ("parameters", self.parameters.n_classes)):
-            if found != self.n_classes:
-                raise FileError(f"{name} must be of {self.n_classes} classes; found {found}")
+        if {self.n_classes} != {self.law.prior.n_classes, self.law.parameters.n_classes}:
+            raise FileError(f"law must be of {self.n_classes} classes; found others")
         if self.class_names is not None and len(self.class_names) != self.n_classes:
             raise FileError(f"class_names must be {self.n_classes}; found {len(self.class_names)}")
-        names = [one.name for one in self.sources]
-        if sorted(names) != sorted(self.parameters.sources):
-            raise FileError(f"parameters must be those of the sources {names}; found {list(self.parameters.sources)}")
-        if not set(names) <= set(self.accuracies):
-            raise FileError(f"accuracies must be those of the sources {names}; found {list(self.accuracies)}")
+        names = sorted(one.name for one in self.sources)
+        of = {"law": self.law.parameters.sources, "graph": self.graph.names, "accuracies": self.accuracies}
+        for part, found in of.items():
+            if sorted(found) != names:
+                raise FileError(f"{part} must be of the sources {names}; found {sorted(found)}")
 
 
 def save_model(model: StoredModel, path: str | PathLike[str]) -> None:
@@ -101,13 +99,45 @@ def load_model(path: str | PathLike[str]) -> StoredModel:
 
 # --- version 1 -----------------------------------------------------------------------------------------------------
 def _from_version_1(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """The plain data of a model as version 2 has them."""
+    """A file of the first version as one of the second: the law was in parts, and what was learned was apart."""
+    old = ("prior", "parameters", "learned", "errors")
     try:
-        learned = plain.get("learned")
-        newer = {"errors": _errors_1(plain["errors"]), "learned": None if learned is None else _learned_1(learned)}
+        newer = {"law": _law_1(plain), "graph": _graph_1(plain), "errors": _errors_1(plain["errors"])}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise FileError(f"its errors or learned defaults are not as version 1 has them: {error!r}") from error
-    return {**plain, **newer}
+        raise FileError(f"it is not as version 1 was: {error!r}") from error
+    return {name: one for name, one in plain.items() if name not in old} | newer
+
+
+def _graph_1(plain: Mapping[str, Any]) -> Any:
+    if plain.get("learned") is not None:
+        return plain["learned"]["graph"]
+    names = [one["name"] for one in plain["sources"]]
+    return encode(SourceGraph.of(names, _unpack_setting(plain["settings"]["dependencies"])))
+
+
+def _law_1(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """The robust answer was spread out over its owner."""
+    learned = plain.get("learned") or {"robust": None}
+    robust = learned["robust"]
+    law = {"parameters": plain["parameters"], "prior": plain["prior"]}
+    if robust is None:
+        return law
+    tempering = {
+        "kind": "robust",
+        "trust": learned["trust"],
+        "sources": robust["sources"],
+        "coding": {"split": robust["split"]},
+        "views": {
+            "tables": robust["tables"],
+            "similar": robust["similar"],
+            "background": robust["background"],
+            "law": {name: robust[name] for name in ("balance", "initial", "transition")},
+            "silence": {"logs": robust["silence"], "shift": robust["silent_shift"], "share": robust["silent_share"]},
+        },
+        "parameters": robust["parameters"],
+        "prior": robust["prior"],
+    }
+    return law | {"tempering": tempering}
 
 
 def _errors_1(plain: Mapping[str, Any]) -> dict[str, Any]:
@@ -126,31 +156,6 @@ def _infinite(plain: Any) -> Any:
     if isinstance(plain, list):
         return [_infinite(one) for one in plain]
     return "inf" if plain is None else plain
-
-
-def _learned_1(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Version 1 spread the robust answer and the diagnostics out over their owner."""
-    rest = {name: one for name, one in plain.items() if name not in ("notes", "learned", "robust")}
-    robust = plain["robust"]
-    rest["diagnostics"] = {"notes": plain["notes"], "learned": plain["learned"]}
-    rest["robust"] = None if robust is None else _robust_1(robust)
-    return rest
-
-
-def _robust_1(plain: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "sources": plain["sources"],
-        "coding": {"split": plain["split"]},
-        "views": {
-            "tables": plain["tables"],
-            "similar": plain["similar"],
-            "background": plain["background"],
-            "law": {name: plain[name] for name in ("balance", "initial", "transition")},
-            "silence": {"logs": plain["silence"], "shift": plain["silent_shift"], "share": plain["silent_share"]},
-        },
-        "parameters": plain["parameters"],
-        "prior": plain["prior"],
-    }
 
 
 # --- settings: what the constructor takes --------------------------------------------------------------------------

@@ -343,6 +343,4 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold; None where a number is not known."""
-        plain = to_plain(self)
-        assert isinstance(plain, dict)
-        return plain
+        return dict(to_plain(self))

@@ -12,6 +12,7 @@ from dugong.tasks.resolutions import (
     Window,
     describe,
     find_resolution,
+    in_elements,
 )
 from dugong.tasks.time import ElementSpans, Rounding, TimeAxis
 
@@ -34,5 +35,6 @@ __all__ = [
     "count_tasks",
     "describe",
     "find_resolution",
+    "in_elements",
     "link_labels",
 ]
