@@ -81,6 +81,8 @@ def _plain(value: Any, *, for_files: bool) -> Any:
         if for_files and value.size == 0 and value.ndim > 1:  # lists would not say how many axes there are
             return {"shape": list(value.shape)}
         return _plain(value.tolist(), for_files=for_files)
+    if isinstance(value, PathLike) and not for_files:
+        return str(value)
     if is_dataclass(value) and not isinstance(value, type):
         kind = _kind(type(value))
         found = {name: _plain(getattr(value, name), for_files=for_files) for name in _fields(type(value))}
@@ -89,8 +91,6 @@ def _plain(value: Any, *, for_files: bool) -> Any:
         return _plain_mapping(value, for_files=for_files)
     if isinstance(value, Iterable) and not isinstance(value, bytes):
         return [_plain(one, for_files=for_files) for one in value]
-    if isinstance(value, PathLike) and not for_files:
-        return str(value)
     raise FileError(f"{value!r} cannot be saved: files hold plain data only.")
 
 
@@ -162,7 +162,7 @@ def reading(place: object, raises: type[DugongError], advice: str) -> Iterator[N
     try:
         yield
     except DugongError as error:
-        reason = str(error).rstrip(".")
+        reason = str(error).removeprefix(f"{place} cannot be read: ").rstrip(".")
         hint = "" if "\n" in reason else f".\n  {advice}"
         raise raises(f"{place} cannot be read: {reason}{hint}") from error
 

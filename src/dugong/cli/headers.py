@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from dugong.archives import open_archive
-from dugong.codec import decode, parse, reading
+from dugong.codec import parse, reading
 from dugong.exceptions import FileError
 from dugong.store import FORMAT as MODEL
+from dugong.store import load_model
 from dugong.votes import SourceInfo
 from dugong.votes.files import VERSION, Header, decode_header
 from dugong.votes.parquet import open_parquet
@@ -70,16 +71,14 @@ def _model(path: Path) -> dict[str, Any]:
     plain = parse(path.read_bytes())
     if not isinstance(plain, dict) or plain.get("format") != MODEL:
         raise FileError("it is a JSON file, but holds no model written by Dugong")
-    for name in ("version", "dugong", "sources", "prior", "settings"):
-        if not plain.get(name):
-            raise FileError(f"it lacks {name!r}")
-    prior, settings = (decode(dict[str, Any], plain[name], name) for name in ("prior", "settings"))
+    stored = load_model(path)
+    estimator = stored.settings.get("estimator")
     return {
         "kind": "model",
         "format": f"{MODEL} {plain['version']}",
-        "written by": f"Dugong {plain['dugong']}",
-        "classes": plain.get("class_names") or plain.get("n_classes"),
-        "sources": _sources(decode(tuple[SourceInfo, ...], plain["sources"], "sources")),
-        "prior": prior.get("kind"),
-        "estimator": settings.get("estimator"),
+        "written by": f"Dugong {plain.get('dugong')}",
+        "classes": stored.class_names or stored.n_classes,
+        "sources": _sources(stored.sources),
+        "prior": stored.law.prior.to_dict()["kind"],
+        "estimator": estimator if isinstance(estimator, str) else type(estimator).__name__,
     }
