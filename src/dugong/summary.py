@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from dugong.fit.laws import Laws
 from dugong.fit.result import Diagnostics
 from dugong.priors import Prior
-from dugong.sums import Moments, Row, Shapes
+from dugong.sums import Laws, Moments, Row, Shapes
 from dugong.tasks import Element, Resolution
 from dugong.types import ABSTAIN, MISSING, AnyArray, FloatArray, read_only
 from dugong.votes import SourceInfo, Votes, gold_at

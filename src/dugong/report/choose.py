@@ -32,6 +32,7 @@ class Interest:
     disagreement: FloatArray
     difference: FloatArray
     wrong: FloatArray
+    wrong_path: FloatArray
 
 
 def measure(material: Material) -> Interest:
@@ -40,19 +41,23 @@ def measure(material: Material) -> Interest:
     offsets = votes.layout("element").offsets
     entropy = element_entropy(material.elements)
     differs = (material.majority != material.chosen).astype(np.float64)
-    wrong = np.full(votes.n_sequences, np.nan)
-    gold = material.gold_places()
-    if gold is not None:
-        known = sum_by_sequence((gold >= 0).astype(np.float64), offsets)
-        errors = sum_by_sequence(((gold >= 0) & (gold != material.chosen)).astype(np.float64), offsets)
-        wrong = _ratio(errors, known)
     lengths = votes.lengths.astype(np.float64)
     return Interest(
         uncertainty=_ratio(sum_by_sequence(entropy, offsets), lengths),
         disagreement=_disagreement(material),
         difference=_ratio(sum_by_sequence(differs, offsets), lengths),
-        wrong=wrong,
+        wrong=_wrong(material, material.chosen),
+        wrong_path=_wrong(material, material.decoded),
     )
+
+
+def _wrong(material: Material, labels: IntArray) -> FloatArray:
+    """Share of the known labels of every sequence that these labels miss, NaN where none is known."""
+    gold, offsets = material.gold_places(), material.votes.layout("element").offsets
+    if gold is None:
+        return np.full(material.votes.n_sequences, np.nan)
+    known = sum_by_sequence((gold >= 0).astype(np.float64), offsets)
+    return _ratio(sum_by_sequence(((gold >= 0) & (gold != labels)).astype(np.float64), offsets), known)
 
 
 def element_entropy(probabilities: FloatArray) -> FloatArray:

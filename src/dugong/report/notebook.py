@@ -29,7 +29,7 @@ def votes_html(votes: Votes) -> str:
 
 def model_html(model: LabelModel) -> str:
     """A model at a glance: its settings if it is not fitted, else what it learned about every source."""
-    if not hasattr(model, "parameters_"):
+    if not hasattr(model, "law_"):
         return tag("pre", repr(model), "\nnot fitted yet")
     summary = model.summary()
     rows = []

@@ -6,11 +6,9 @@ there already, from the same model and the same votes, is left as it is: after a
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -118,7 +116,7 @@ def label_shards(
         raise LabelError(f"labels need a folder of their own; {folder} holds the votes.")
     step = _Label(
         model=model,
-        digest=digest_model(model),
+        digest=model.law_.fingerprint,
         folder=place,
         resolutions=None if resolutions is None else tuple(resolutions),
         suffix=suffix,
@@ -135,14 +133,6 @@ def label_shards(
             if progress is not None:
                 progress(number, len(shards))
     return LabelledShards(folder=place_of(folder), n_rows=n_rows, n_done=len(shards) - n_kept, n_kept=n_kept)
-
-
-def digest_model(model: LabelModel) -> str:
-    """A digest of all that a model file holds."""
-    with tempfile.TemporaryDirectory(prefix="dugong-") as folder:
-        file = Path(folder) / "model.json"
-        model.save(file)
-        return digest_file(file)
 
 
 def _writer(table: pa.Table, suffix: str) -> Callable[[BinaryIO], object]:
