@@ -61,7 +61,7 @@ def test_a_project_of_every_kind_runs_and_beats_the_vote(cli: Command, tmp_path:
     outcome = cli("run", folder, "--json")
     assert outcome.code == 0, outcome.err
     methods = outcome.json["comparison"]["methods"]
-    assert methods["label model"]["scores"]["f1"] > methods["majority vote"]["scores"]["f1"]
+    assert methods["label model"]["scores"]["f1"]["value"] > methods["majority vote"]["scores"]["f1"]["value"]
     votes = dg.Votes.read(folder / "output" / "votes.parquet")
     assert (votes.time is not None) == (like != "text")
 
