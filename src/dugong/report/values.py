@@ -344,3 +344,8 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold; None where a number is not known."""
         return dict(to_plain(self))
+
+    def _repr_html_(self) -> str:
+        from dugong.report.notebook import report_html
+
+        return report_html(self)

@@ -7,7 +7,8 @@ question, so that a fit continues after a crash, and counts only what is new whe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any, BinaryIO, Generic, Protocol, Self, TypeVar
@@ -16,9 +17,9 @@ from dugong.archives import open_archive, write_archive
 from dugong.codec import decode
 from dugong.fit.balance import LabelSums
 from dugong.law.results import ExpectedCounts
-from dugong.paths import Place
+from dugong.paths import Place, locked
 from dugong.shards.folder import Shard
-from dugong.shards.stamps import State, digest_file, digest_of, read_state, settle, stamp_of, write_stamped
+from dugong.shards.stamps import State, digest_file, digest_of, drop_others, read_state, settle, write_stamped
 from dugong.sums import Moments
 from dugong.tasks import Resolution
 from dugong.types import AnyArray, FloatArray
@@ -83,14 +84,17 @@ def kept(
     return Kept(function=function, question=asked, form=form, folder=folder)
 
 
-def drop_kept(folder: Place, shards: tuple[Shard, ...]) -> None:
-    """Remove sums of shards that are gone."""
+@contextlib.contextmanager
+def keeping(folder: Place | None, shards: tuple[Shard, ...]) -> Iterator[None]:
+    """Lock the folder of the sums, if there is one, and remove the sums of shards that are gone."""
+    if folder is None:
+        yield
+        return
     names = [form.name for form in (MOMENTS, BALANCE)] + [form.name for form in COUNTS]
     wanted = {f"{shard.name}.{name}{_SUFFIX}" for shard in shards for name in names}
-    for file in folder.glob(f"*{_SUFFIX}"):
-        if file.name not in wanted:
-            stamp_of(file).unlink(missing_ok=True)
-            file.unlink()
+    with locked(folder):
+        drop_others(folder, wanted, f"*{_SUFFIX}")
+        yield
 
 
 # --- forms ---------------------------------------------------------------------------------------------------------
