@@ -10,17 +10,15 @@ every answer is therefore left to the class balance.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dugong.exceptions import FileError
 from dugong.fit.learned.bio import Possible
-from dugong.fit.learned.families import family_weights
-from dugong.fit.learned.folded import Folded, fold
+from dugong.fit.learned.folded import fold
 from dugong.fit.learned.panel import Coding, Panel
-from dugong.fit.learned.peers import choose_targets, learn_exponents, peer_views
-from dugong.fit.learned.settings import BELIEF, DOUBT, FEWEST_SOURCES, TEMPER
+from dugong.fit.learned.settings import BELIEF, DOUBT, TEMPER
 from dugong.fit.learned.tables import softmax
 from dugong.fit.learned.views import (
     NEIGHBOURS,
@@ -92,47 +90,57 @@ def answer(seen: View, exponents: FloatArray) -> FloatArray:
     return labels
 
 
-def fit_answer(
+def first_answer(
     panel: Panel,
     sources: tuple[SourceInfo, ...],
-    similar: FloatArray,
+    weights: FloatArray,
     background: int | None,
     *,
-    learned_from: Panel,
     given: LabelLaw | None = None,
     possible: Possible | None = None,
     pinned: FloatArray | None = None,
-    learn: bool = True,
-) -> ElementAnswer:
-    """Learn tables, law and exponents.
+) -> tuple[ElementAnswer, float]:
+    """Tables and law from the vote, with exponents as they are believed; and how far labels outlast errors.
 
     Parameters
     ----------
     panel : the votes on elements
-    similar : (m, m) variants of one another
+    weights : (m,) what each source counts
     background : class index of elements about which nobody speaks, or None
-    learned_from : a part of the panel, in an order that follows from its content, for what is learned from peers
     given : law of the labels, if it is not to be learned
     possible : steps that are possible, if some are not
     pinned : (m, K, C) known tables, NaN where there is none
-    learn : whether exponents are worth learning; else they are those believed
     """
-    folded, weights = fold(panel), family_weights(similar) * _says_something(panel)
+    folded, belief = fold(panel), np.array(BELIEF)
     sayings, balance = learn_sayings(folded, weights, background, pinned, given)
-    belief = np.array(BELIEF)
     law = given or LabelLaw(balance=balance, initial=first_classes(balance, possible), transition=np.eye(len(balance)))
-    seen = view(folded, sayings, law)
-    lasting = outlasting(seen, panel, belief)
-    exponents = belief
-    if learn and background is None and (weights > 0).sum() >= FEWEST_SOURCES:
-        targets = choose_targets(learned_from, similar, weights)
-        if len(targets.votes):
-            views = peer_views(learned_from, targets, similar, weights, pinned, given, possible, belief)
-            exponents = learn_exponents(targets, views, belief, lasting, possible)
+    lasting = outlasting(view(folded, sayings, law), panel, belief)
+    found = ElementAnswer(sources=sources, coding=panel.coding, sayings=sayings, law=law, exponents=belief)
+    return found, lasting
+
+
+def finish_answer(
+    first: ElementAnswer,
+    panel: Panel,
+    exponents: FloatArray,
+    lasting: float,
+    possible: Possible | None,
+    *,
+    learn_law: bool,
+) -> ElementAnswer:
+    """The same with other exponents, and transitions learned with them."""
     exponents = np.where(np.arange(5) == NEIGHBOURS, lasting * exponents, exponents)
-    if given is None:
-        law = learn_steps(seen, exponents, possible).law
-    return ElementAnswer(sources=sources, coding=panel.coding, sayings=sayings, law=law, exponents=exponents)
+    law = first.law
+    if learn_law:
+        law = learn_steps(view(fold(panel), first.sayings, law), exponents, possible).law
+    return replace(first, exponents=exponents, law=law)
+
+
+def says_something(panel: Panel) -> FloatArray:
+    """One for every source, zero for one that always does the same."""
+    if not len(panel):
+        return np.ones(panel.n_sources)
+    return np.asarray((panel.codes != panel.codes[:1]).any(axis=0), dtype=np.float64)
 
 
 def outlasting(seen: View, panel: Panel, exponents: FloatArray) -> float:
@@ -172,13 +180,3 @@ def _error_memory(panel: Panel, labels: FloatArray) -> float:
         product += float(now @ before)
         squares += float(now @ now + before @ before) / 2
     return max(product / squares, 0.0) if squares > 0 else 0.0
-
-
-def _says_something(panel: Panel) -> FloatArray:
-    """One for every source, zero for one that always does the same."""
-    if not len(panel):
-        return np.ones(panel.n_sources)
-    return np.asarray((panel.codes != panel.codes[:1]).any(axis=0), dtype=np.float64)
-
-
-__all__ = ["ElementAnswer", "Folded", "answer", "fit_answer", "outlasting"]

@@ -54,10 +54,6 @@ class Targets:
     weights: FloatArray
     margins: FloatArray
 
-    def of(self, source: int) -> IntArray:
-        """Places of the votes of one source."""
-        return np.flatnonzero(self.sources == source)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Fold:
@@ -106,56 +102,79 @@ def choose_targets(panel: Panel, similar: FloatArray, weights: FloatArray) -> Ta
     )
 
 
-def peer_views(
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Trial:
+    """Votes to be predicted, and what the peers of their sources see.
+
+    Attributes
+    ----------
+    targets : the votes
+    groups : of every group of sources that is left out: their peers, places of their votes, and the peers' view
+    lasting : how far labels outlast errors
+    possible : steps that are possible, if some are not
+    """
+
+    targets: Targets
+    groups: tuple[tuple[IntArray, IntArray, View], ...]
+    lasting: float
+    possible: Possible | None
+
+    def features(self, exponents: FloatArray) -> FloatArray:
+        """Features of every target as the peers of its source see it, (5, n K)."""
+        n_classes = self.targets.margins.shape[1]
+        found = np.zeros((5, len(self.targets.votes), n_classes))
+        for _, places, seen in self.groups:
+            elements = self.targets.elements[places]
+            features = seen.features(elements, self.lasting * seen.messages(exponents))
+            known = seen.folded.rows.known[seen.folded.which[elements]]
+            features[known >= 0] = 0.0
+            features[known >= 0, :2] = 60.0 * np.eye(n_classes)[known[known >= 0], np.newaxis]
+            found[:, places] = features.swapaxes(0, 1)
+        return found.reshape(5, -1)
+
+    def again(self, exponents: FloatArray) -> Trial:
+        """The same with transitions that were learned with other exponents."""
+        learned = ((peers, places, learn_steps(seen, exponents, self.possible)) for peers, places, seen in self.groups)
+        return replace(self, groups=tuple(learned))
+
+
+def make_trial(
     panel: Panel,
-    targets: Targets,
-    similar: FloatArray,
+    related: FloatArray,
     weights: FloatArray,
-    pinned: FloatArray | None,
-    given: LabelLaw | None,
-    possible: Possible | None,
+    background: int | None,
     exponents: FloatArray,
-) -> list[tuple[IntArray, View]]:
-    """What the peers of every left-out source see: places of its votes among the targets, and the view."""
-    found = []
-    for one in folds(similar):
+    lasting: float,
+    *,
+    pinned: FloatArray | None = None,
+    given: LabelLaw | None = None,
+    possible: Possible | None = None,
+) -> Trial:
+    """Leave every source out once, and learn from the rest what it says; `related` sources are no peers, (m, m)."""
+    targets, groups = choose_targets(panel, related, weights), []
+    for one in folds(related):
         places = np.flatnonzero(np.isin(targets.sources, one.left_out))
         if not len(places):
             continue
         folded = fold(panel.columns(one.peers))
-        sayings, balance = learn_sayings(
-            folded, weights[one.peers], None, None if pinned is None else pinned[one.peers], given
+        own = None if pinned is None else pinned[one.peers]
+        sayings, balance = learn_sayings(folded, weights[one.peers], background, own, given)
+        law = given or LabelLaw(
+            balance=balance, initial=first_classes(balance, possible), transition=np.eye(len(balance))
         )
-        law = given or LabelLaw(balance=balance, initial=first_classes(balance, possible), transition=np.eye(0))
         seen = view(folded, sayings, law)
-        found.append((places, seen if given is not None else learn_steps(seen, exponents, possible)))
-    return found
+        groups.append((one.peers, places, seen if given is not None else learn_steps(seen, exponents, possible)))
+    return Trial(targets=targets, groups=tuple(groups), lasting=lasting, possible=possible)
 
 
-def gather(views: list[tuple[IntArray, View]], targets: Targets, exponents: FloatArray, lasting: float) -> FloatArray:
-    """Features of every target as its peers see it, (5, n K)."""
-    n_classes = targets.margins.shape[1]
-    found = np.zeros((5, len(targets.votes), n_classes))
-    for places, seen in views:
-        elements = targets.elements[places]
-        features = seen.features(elements, lasting * seen.messages(exponents))
-        known = seen.folded.rows.known[seen.folded.which[elements]]
-        features[known >= 0] = 0.0
-        features[known >= 0, :2] = 60.0 * np.eye(n_classes)[known[known >= 0], np.newaxis]
-        found[:, places] = features.swapaxes(0, 1)
-    return found.reshape(5, -1)
-
-
-def learn_exponents(
-    targets: Targets, views: list[tuple[IntArray, View]], belief: FloatArray, lasting: float, possible: Possible | None
-) -> FloatArray:
+def learn_exponents(trial: Trial, belief: FloatArray, *, learn_law: bool) -> FloatArray:
     """The exponents with which the peers predict best, leaning to the belief."""
-    exponents, tables = belief.copy(), first_tables(targets)
-    fixed = all(len(seen.law.transition) == 0 for _, seen in views)
+    targets, exponents = trial.targets, belief
+    tables = first_tables(targets)
     for place in range(2):
-        if place and not fixed:
-            views = [(places, learn_steps(seen, exponents, possible, first=False)) for places, seen in views]
-        features = gather(views, targets, exponents, lasting)
+        if place and learn_law:
+            trial = trial.again(exponents)
+        features = trial.features(exponents)
         for _ in range(ROUNDS_PEERS):
             labels = softmax((exponents @ features).reshape(len(targets.votes), -1))
             tables = own_tables(targets, labels, tables)
@@ -228,11 +247,7 @@ def _lapses(targets: Targets, labels: FloatArray) -> FloatArray:
     return np.asarray(tables / tables.sum(axis=2, keepdims=True))
 
 
-def log_scores(targets: Targets, labels: FloatArray, tables: FloatArray) -> FloatArray:
-    """Log P(vote) of every target."""
+def log_scores(targets: Targets, labels: FloatArray) -> FloatArray:
+    """Log P(vote) of every target, given what its peers say about the label, through the best table of its source."""
+    tables = own_tables(targets, labels, first_tables(targets), rounds=12)
     return np.asarray(np.log((labels * tables[targets.sources, :, targets.votes]).sum(axis=1) + 1e-300))
-
-
-def without_known(panel: Panel) -> Panel:
-    """The same panel without known labels."""
-    return replace(panel, known=np.full(len(panel), -1, dtype=np.int8))

@@ -18,8 +18,8 @@ RIDGE_VOTES: Final = 20.0  # ... and in votes, at least
 SHARE_PRIOR: Final = 0.5  # votes' worth of class balance that is added to the vote share
 TEMPER: Final = 0.15  # errors that all sources share are invisible: so much of the log-odds is taken back
 DOUBT: Final = 0.03  # ... and so much of every label is the class balance
-PATIENCE: Final = 1e-3  # nats per vote that a smaller power may predict better than the model, before it loses trust
-POWERS: Final = (0.4, 0.55, 0.7, 0.85, 1.0)  # of the posterior that are compared
+PATIENCE: Final = 2e-3  # nats per vote by which a model may predict its worst source worse than caution does: no trust
+TRUSTED: Final = 0.98  # trust from which on the model is taken at its word, and below 1 - this not asked at all
 
 # --- families ------------------------------------------------------------------------------------------------------
 NEAR: Final = 0.6  # two sources are variants below this multiple of the expected disagreement

@@ -31,7 +31,7 @@ from dugong.fit.learned.settings import (
     STAYING,
 )
 from dugong.fit.learned.tables import clamp, class_balance, count_tables, softmax, steps_to_transition
-from dugong.types import BoolArray, FloatArray
+from dugong.types import BoolArray, FloatArray, Int8Array, IntArray
 
 BALANCE, SHARE, VOTES, SILENCE, NEIGHBOURS = range(5)
 
@@ -82,7 +82,7 @@ class View:
     rows: FloatArray
     law: LabelLaw
 
-    def features(self, chosen: FloatArray, messages: FloatArray) -> FloatArray:
+    def features(self, chosen: IntArray, messages: FloatArray) -> FloatArray:
         """All five features of some elements, given their messages, (n, 5, K), centred over the classes."""
         own = self.rows[self.folded.which[chosen]]
         found = np.concatenate([own, messages[chosen][:, np.newaxis]], axis=1)
@@ -166,13 +166,12 @@ def view(folded: Folded, sayings: Sayings, law: LabelLaw) -> View:
     return View(folded=folded, rows=features, law=law)
 
 
-def learn_steps(seen: View, exponents: FloatArray, possible: Possible | None, first: bool = True) -> View:
+def learn_steps(seen: View, exponents: FloatArray, possible: Possible | None) -> View:
     """The same view with transitions learned by a few rounds through the chain."""
     balance, law = seen.law.balance, seen.law
     allowed = None if possible is None else possible.steps
-    if first:
-        start = STAYING * np.eye(len(balance)) + (1 - STAYING) * balance
-        law = replace(law, transition=steps_to_transition(start, np.zeros(len(balance)), allowed))
+    start = STAYING * np.eye(len(balance)) + (1 - STAYING) * balance
+    law = replace(law, transition=steps_to_transition(start, np.zeros(len(balance)), allowed))
     if seen.folded.linked:
         logs = seen.carried(exponents)
         for _ in range(ROUNDS_STICKY):
@@ -202,7 +201,7 @@ def add_logs(panel: Panel, logs: FloatArray, use: BoolArray) -> FloatArray:
     return out
 
 
-def _spoken_only(rows: Panel) -> FloatArray:
+def _spoken_only(rows: Panel) -> Int8Array:
     return np.where(rows.codes == rows.coding.silent, np.int8(-1), rows.codes)
 
 
