@@ -26,7 +26,7 @@ from dugong.fit.learned.result import Learned
 from dugong.fit.learned.rounds import Setting, tables_of
 from dugong.fit.learned.sample import in_order, thin
 from dugong.fit.learned.search import Finding, Method, search
-from dugong.fit.learned.settings import FEWEST_SOURCES, LEARNED_FROM, TRUSTED, VOTES_PER_CELL
+from dugong.fit.learned.settings import CROWD, FEWEST_SOURCES, LEARNED_FROM, TRUSTED, VOTES_PER_CELL
 from dugong.fit.learned.tables import make_tables, mute_unseen
 from dugong.fit.learned.tempering import Peers
 from dugong.fit.learned.trust import Trust, find_trust, related_by
@@ -82,20 +82,28 @@ def learn(
     first, lasting = first_answer(case.panel, case.sources, weights, case.background, **given)
     tell(2, _STAGES)
     setting, finding, trust, exponents = case.setting(), None, Trust(share=0.0), first.exponents
-    if (weights > 0).sum() >= FEWEST_SOURCES:
+    part = in_order(thin(case.panel, LEARNED_FROM))
+    related = case.similar
+    if (weights > 0).sum() >= FEWEST_SOURCES and not _crowd(case):
         shares = vote_shares(setting.folded.rows, weights, case.background)
         finding = search(setting, shares, case.background, weights, method)
-        part = in_order(thin(case.panel, LEARNED_FROM))
-        related = np.maximum(related_by(finding.structure()[0]), case.similar)
+        related = np.maximum(related_by(finding.structure()[0]), related)
+    if (weights > 0).sum() >= FEWEST_SOURCES:
         trial = make_trial(part, related, weights, case.background, exponents, lasting, **given)
-        trust = find_trust(setting, finding, part, trial, exponents)
-        if trust.share < TRUSTED and case.background is None and len(trial.targets.votes):
+        if case.background is None and len(trial.targets.votes):
             exponents = learn_exponents(trial, exponents, learn_law=case.law is None)
+        if finding is not None:
+            trust = find_trust(setting, finding, part, trial, exponents)
     tell(3, _STAGES)
     answer = finish_answer(first, case.panel, exponents, lasting, case.possible, learn_law=case.law is None)
     learned = _finish(case, answer, setting, finding, trust)
     tell(_STAGES, _STAGES)
     return learned
+
+
+def _crowd(case: Case) -> bool:
+    """Whether most sources were not asked about most elements: pairs then share too little to search for edges."""
+    return len(case.panel) > 0 and float((case.panel.codes < 0).mean()) > CROWD
 
 
 def _finish(

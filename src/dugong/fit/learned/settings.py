@@ -21,6 +21,8 @@ DOUBT: Final = 0.03  # ... and so much of every label is the class balance
 PATIENCE: Final = 2e-3  # nats per vote by which a model may predict its worst source worse than caution does: no trust
 TRUSTED: Final = 0.98  # trust from which on the model is taken at its word, and below 1 - this not asked at all
 
+CROWD: Final = 0.5  # share of votes that were not asked for, above which no edges are searched for
+
 # --- families ------------------------------------------------------------------------------------------------------
 NEAR: Final = 0.6  # two sources are variants below this multiple of the expected disagreement
 NEAR_ROUNDS: Final = 5
