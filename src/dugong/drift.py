@@ -233,10 +233,13 @@ def _of_source(
 def _feature(
     what: str, where: str, values: FloatArray, counted: AnyArray, owners: IntArray, n_units: int
 ) -> DriftFeature:
-    sums = [
-        np.bincount(owners, weights=np.asarray(one, dtype=np.float64), minlength=n_units) for one in (values, counted)
-    ]
-    return DriftFeature(what=what, where=where, sums=RatioSums.of(*sums))
+    sums = RatioSums.of(_per_unit(values, owners, n_units), _per_unit(counted, owners, n_units))
+    return DriftFeature(what=what, where=where, sums=sums)
+
+
+def _per_unit(values: AnyArray, owners: IntArray, n_units: int) -> FloatArray:
+    weights = np.asarray(values, dtype=np.float64)
+    return np.asarray(np.bincount(owners, weights=weights, minlength=n_units), dtype=np.float64)
 
 
 def _units(votes: Votes) -> tuple[Any, int]:
