@@ -17,10 +17,11 @@ import numpy as np
 from dugong.exceptions import LabelError, PriorError
 from dugong.infer import chain as chained
 from dugong.infer import enumerate as enumerated
-from dugong.infer import packed
+from dugong.infer import packed, runs
 from dugong.infer.blocks import Progress, Sums
 from dugong.infer.factors import FlatFactor, flatten, fold_counts
 from dugong.infer.potentials import check_potentials
+from dugong.infer.prepare import prepare
 from dugong.law.parameters import Conditional, FullTable, Parameters
 from dugong.law.results import ExpectedCounts, Posterior
 from dugong.priors.chain import LabelChain
@@ -90,9 +91,8 @@ def posterior(
             votes, factors, law, potentials=potentials, n_threads=n_threads, progress=progress
         )
         return Posterior(probabilities={Element(): marginals}, log_likelihood=likelihood)
-    found, likelihood = chained.smooth(
-        chained.prepare(votes, factors, law, wanted, potentials), wanted, n_threads=n_threads, progress=progress
-    )
+    engine = chained.build(prepare(votes, factors, law, wanted, potentials))
+    found, likelihood = runs.smooth(engine, wanted, n_threads=n_threads, progress=progress)
     return Posterior(probabilities=found, log_likelihood=likelihood)
 
 
@@ -135,7 +135,7 @@ def decode(
     else:
         assert isinstance(law, LabelChain)
         _check_unifilar(law)
-        places = chained.decode(chained.prepare(votes, factors, law, (), potentials), n_threads)
+        places = runs.decode(chained.build(prepare(votes, factors, law, (), potentials)), n_threads)
     return np.asarray(np.array(votes.classes, dtype=np.int8)[places])
 
 
@@ -157,7 +157,7 @@ def sample(
         places = enumerated.draw(votes, factors, law, rng, n_draws, potentials)
     else:
         assert isinstance(law, LabelChain)
-        places = chained.draw(chained.prepare(votes, factors, law, (), potentials), rng, n_draws, n_threads)
+        places = runs.draw(chained.build(prepare(votes, factors, law, (), potentials)), rng, n_draws, n_threads)
     return np.asarray(np.array(votes.classes, dtype=np.int8)[places])
 
 
@@ -193,11 +193,11 @@ def expected_counts(
         )
     # The sequences of a group one after the other: everything is prepared once, and each group is a run of blocks.
     sizes = np.bincount(members, minlength=n_groups)
-    runs = np.append(0, np.cumsum(sizes[sizes > 0]))
+    pieces = np.append(0, np.cumsum(sizes[sizes > 0]))
     order = np.argsort(members, kind="stable")
     if potentials is not None:
         potentials = potentials[ranges(votes.layout("element").offsets[:-1][order], votes.lengths[order])]
-    counts = _counts(votes[order], factors, law, runs, n_threads, potentials)
+    counts = _counts(votes[order], factors, law, pieces, n_threads, potentials)
     return _stack(counts, np.flatnonzero(sizes), len(sizes))
 
 
@@ -286,20 +286,20 @@ def _counts(
     votes: Votes,
     factors: tuple[FlatFactor, ...],
     law: Joint | LabelChain,
-    runs: IntArray,
+    pieces: IntArray,
     n_threads: int | None,
     potentials: FloatArray | None,
 ) -> list[ExpectedCounts]:
-    """Expected counts of each run of sequences; a run goes from one of `runs` to the next."""
+    """Expected counts of each run of sequences; a run goes from one of `pieces` to the next."""
     if _must_enumerate(factors, law):
-        parts = (enumerated.count(votes, factors, law, range(*run), potentials) for run in pairwise(runs.tolist()))
+        parts = (enumerated.count(votes, factors, law, range(*run), potentials) for run in pairwise(pieces.tolist()))
         return [_expected(factors, *part) for part in parts]
     assert isinstance(law, LabelChain)
     if packed.fits(factors, law, ()):
-        found = packed.count(votes, factors, law, runs, potentials=potentials, n_threads=n_threads)
+        found = packed.count(votes, factors, law, pieces, potentials=potentials, n_threads=n_threads)
         return [_expected(factors, *part) for part in found]
-    prepared = chained.prepare(votes, factors, law, (), potentials)
-    return [_expected(factors, *part) for part in chained.count(prepared, runs, n_threads)]
+    engine = chained.build(prepare(votes, factors, law, (), potentials))
+    return [_expected(factors, *part) for part in runs.count(engine, pieces, n_threads)]
 
 
 def _expected(factors: tuple[FlatFactor, ...], cells: list[FloatArray], sums: Sums) -> ExpectedCounts:
