@@ -7,7 +7,7 @@ same parts, every number exactly as it was. Numbers that JSON does not know are 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from importlib import metadata
 from math import isfinite
@@ -17,8 +17,10 @@ from typing import Any
 import numpy as np
 
 from dugong.exceptions import DugongError
+from dugong.fit.learned import Robust
 from dugong.fit.result import Diagnostics, Note
-from dugong.graph import TemporalDependency
+from dugong.graph import SourceGraph, TemporalDependency
+from dugong.law.law import Law, Tempering
 from dugong.law.parameters import Parameters
 from dugong.paths import Place, place_of, write_atomically
 from dugong.priors import Prior
@@ -31,8 +33,10 @@ from dugong.votes import SourceInfo
 __all__ = ["FORMAT", "VERSION", "ModelFileError", "StoredModel", "load_model", "save_model"]
 
 FORMAT = "dugong-model"
-VERSION = 1
+VERSION = 2
 Edge = tuple[str, str]
+# How a law may be tempered, by the name for it in a file.
+_TEMPERINGS: dict[str, Callable[[Mapping[str, Any]], Tempering]] = {"robust": Robust.from_dict}
 
 
 class ModelFileError(DugongError, ValueError):
@@ -46,26 +50,26 @@ class StoredModel:
     Attributes
     ----------
     settings : keyword arguments of the constructor
-    n_classes, class_names, sources, prior, parameters
+    n_classes, class_names, sources
+    law : what answers questions about labels
+    graph : which sources depend on each other, given or learned
     accuracies, correlations : tables by source and by pair of sources
     errors : standard errors, as plain data
     diagnostics : Diagnostics
     seen : what the model was fitted on
-    learned : the learned defaults, as plain data; None where prior and dependencies were given
     """
 
     settings: Mapping[str, Any]
     n_classes: int
     class_names: tuple[str, ...] | None
     sources: tuple[SourceInfo, ...]
-    prior: Prior
-    parameters: Parameters
+    law: Law
+    graph: SourceGraph
     accuracies: Mapping[str, FloatArray]
     correlations: Mapping[Edge, FloatArray]
     errors: Mapping[str, Any]
     diagnostics: Diagnostics
     seen: Seen
-    learned: Mapping[str, Any] | None = None
 
 
 def save_model(model: StoredModel, path: str | PathLike[str]) -> None:
@@ -89,7 +93,7 @@ def load_model(path: str | PathLike[str]) -> StoredModel:
         ) from None
     _check_header(plain, place)
     try:
-        return _unpack(plain)
+        return _unpack(_from_version_1(plain) if plain["version"] == 1 else plain)
     except (KeyError, TypeError, IndexError) as error:
         raise ModelFileError(f"{place} cannot be read: it lacks {error}.\n  The file is damaged: fit again.") from error
 
@@ -117,14 +121,13 @@ def _pack(model: StoredModel) -> dict[str, Any]:
             {"name": one.name, "resolution": resolution_to_dict(one.resolution), "shares": one.shares}
             for one in model.sources
         ],
-        "prior": tree(model.prior.to_dict()),
-        "parameters": tree(model.parameters.to_dict()),
+        "law": tree(model.law.to_dict()),
+        "graph": tree(asdict(model.graph)),
         "accuracies": tree(model.accuracies),
         "correlations": [[*edge, tree(table)] for edge, table in model.correlations.items()],
         "errors": tree(model.errors),
         "diagnostics": _pack_diagnostics(model.diagnostics),
         "seen": tree(model.seen.to_dict()),
-        "learned": None if model.learned is None else tree(model.learned),
     }
 
 
@@ -137,15 +140,41 @@ def _unpack(plain: Mapping[str, Any]) -> StoredModel:
             SourceInfo(name=one["name"], resolution=resolution_from_dict(one["resolution"]), shares=one["shares"])
             for one in plain["sources"]
         ),
-        prior=prior_from_dict(plain["prior"]),
-        parameters=Parameters.from_dict(plain["parameters"]),
+        law=_unpack_law(plain["law"]),
+        graph=SourceGraph(
+            names=tuple(plain["graph"]["names"]),
+            edges=tuple((first, second) for first, second in plain["graph"]["edges"]),
+            temporal=dict(plain["graph"]["temporal"]),
+        ),
         accuracies={name: array(table) for name, table in plain["accuracies"].items()},
         correlations={(first, second): array(table) for first, second, table in plain["correlations"]},
         errors=plain["errors"],
         diagnostics=_unpack_diagnostics(plain["diagnostics"]),
         seen=Seen.from_dict(plain["seen"]),
-        learned=plain.get("learned"),
     )
+
+
+def _unpack_law(plain: Mapping[str, Any]) -> Law:
+    tempering = plain["tempering"]
+    return Law(
+        parameters=Parameters.from_dict(plain["parameters"]),
+        prior=prior_from_dict(plain["prior"]),
+        tempering=None if tempering is None else _TEMPERINGS[tempering["kind"]](tempering),
+    )
+
+
+def _from_version_1(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """A file of the first version as one of the second: the law was in parts, and what was learned was apart."""
+    learned = plain.get("learned")
+    tempering = None
+    if learned is None:
+        names = [one["name"] for one in plain["sources"]]
+        graph = asdict(SourceGraph.of(names, _unpack_setting(plain["settings"]["dependencies"])))
+    else:
+        graph, robust = learned["graph"], learned["robust"]
+        tempering = None if robust is None else {**robust, "kind": "robust", "trust": learned["trust"]}
+    law = {"parameters": plain["parameters"], "prior": plain["prior"], "tempering": tempering}
+    return {**plain, "law": law, "graph": graph}
 
 
 def tree(value: Any) -> Any:

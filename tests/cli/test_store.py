@@ -98,15 +98,15 @@ def test_files_that_hold_no_model(tmp_path: Path) -> None:
     file = tmp_path / "model.json"
     model.save(file)
     whole = file.read_text()
-    lacking = json.dumps({key: value for key, value in json.loads(whole).items() if key != "parameters"})
+    lacking = json.dumps({key: value for key, value in json.loads(whole).items() if key != "law"})
     foreign = '"estimator": {"estimator": "os.system", "settings": {"mapping": {}}}'
     broken = {
         "": "truncated, damaged, or no JSON",
         whole[: len(whole) // 2]: "truncated, damaged, or no JSON",
         "[]": "something else than a model of Dugong",
         '{"format": "dugong-votes"}': "something else than a model of Dugong",
-        whole.replace('"version": 1', '"version": 99'): "newer version of Dugong (file version 99",
-        lacking: "lacks 'parameters'",
+        whole.replace('"version": 2', '"version": 99'): "newer version of Dugong (file version 99",
+        lacking: "lacks 'law'",
         whole.replace('"estimator": "centred"', foreign): "'os.system', which this version of Dugong does not have",
     }
     for text, message in broken.items():

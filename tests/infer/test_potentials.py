@@ -11,6 +11,7 @@ from dugong.exceptions import LabelError, PriorError
 from dugong.infer import engine
 from dugong.infer.explain import explain
 from dugong.infer.plain import chain_marginals, match_marginals
+from dugong.law.law import Law
 from dugong.law.parameters import Parameters
 from dugong.priors import Joint
 from dugong.tasks import Element, Sequence, Window
@@ -114,7 +115,7 @@ def test_samples_follow_the_potentials() -> None:
 def test_explanations_put_them_into_the_prior() -> None:
     case = random_case(5, 2, "markov", "none", longest=5)
     potentials = np.random.default_rng(4).normal(size=(case.votes.n_elements, 2)) * 2
-    said = explain(case.votes, case.parameters, case.prior, 0, 0, potentials=potentials)
+    said = explain(Law(parameters=case.parameters, prior=case.prior), case.votes, 0, 0, potentials=potentials)
     shown = engine.posterior(case.votes, case.parameters, case.prior, potentials=potentials)["element"][0, 1]
     assert said.probability == pytest.approx(shown, abs=1e-12)
     total = said.prior + sum(vote.log_odds for vote in said.own_votes) + said.neighbours

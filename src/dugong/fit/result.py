@@ -48,6 +48,17 @@ class Diagnostics:
     projections: Mapping[str, float] = field(default_factory=dict)
     learned: Mapping[str, Any] = field(default_factory=dict)
 
+    def _repr_html_(self) -> str:
+        from dugong.report.notebook import diagnostics_html
+
+        return diagnostics_html(self)
+
+    @property
+    def strengths(self) -> dict[tuple[str, str], float]:
+        """Correlation of errors of every learned edge; of a source that repeats itself under (name, name)."""
+        edges = {(first, second): float(value) for first, second, value in self.learned.get("edges", ())}
+        return edges | {(name, name): float(value) for name, value in self.learned.get("self_dependent", {}).items()}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Estimate:

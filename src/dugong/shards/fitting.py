@@ -25,7 +25,7 @@ from dugong.model import LabelModel
 from dugong.paths import Place, place_of
 from dugong.priors import Prior
 from dugong.shards.folder import Shard, VoteShards
-from dugong.shards.kept import BALANCE, COUNTS, MOMENTS, Form, SumT, drop_kept, kept
+from dugong.shards.kept import BALANCE, COUNTS, MOMENTS, Form, SumT, keeping, kept
 from dugong.shards.memory import check_memory, sample_within
 from dugong.shards.sampling import SAMPLE, read_sample
 from dugong.store import tree
@@ -164,9 +164,6 @@ def fit_shards(
             '  Use sharing="tied", or votes in one file.'
         )
     folder = None if keep is None else place_of(keep).absolute()
-    if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
-        drop_kept(folder, shards.shards)
     assert isinstance(model.prior, Prior)
     passes = _Passes(
         shards=shards,
@@ -176,7 +173,8 @@ def fit_shards(
         folder=folder,
         progress=progress,
     )
-    return model.fit_moments(passes.moments(model.plan(specimen)), specimen, passes)
+    with keeping(folder, shards.shards):
+        return model.fit_moments(passes.moments(model.plan(specimen)), specimen, passes)
 
 
 def _fit_sample(model: LabelModel, shards: VoteShards, n_elements: int) -> LabelModel:

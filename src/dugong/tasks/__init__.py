@@ -12,6 +12,7 @@ from dugong.tasks.resolutions import (
     Window,
     describe,
     find_resolution,
+    in_elements,
     resolution_from_dict,
     resolution_to_dict,
 )
@@ -36,6 +37,7 @@ __all__ = [
     "count_tasks",
     "describe",
     "find_resolution",
+    "in_elements",
     "link_labels",
     "resolution_from_dict",
     "resolution_to_dict",

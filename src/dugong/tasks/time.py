@@ -20,6 +20,7 @@ from dugong.tasks.layout import ranges
 from dugong.types import AnyArray, FloatArray, IntArray, read_only
 
 _ARRAYS = ("start", "rate", "stamps", "offsets")
+_REGULAR = 0.01  # by how much of a step the steps of one rate may differ
 _SNAP = 6  # decimals of an element: closer than this, a bound lies on the border of an element
 
 
@@ -144,6 +145,20 @@ class TimeAxis:
     def n_sequences(self) -> int:
         """Number of sequences that have a clock here."""
         return len(self.start)
+
+    @property
+    def common_rate(self) -> float | None:
+        """Elements per second, where that is one number for all sequences; timestamps must then be regular."""
+        if self.rate is not None:
+            steps = 1.0 / self.rate
+        else:
+            assert self.stamps is not None
+            assert self.offsets is not None
+            steps = np.delete(np.diff(self.stamps), self.offsets[1:-1][self.offsets[1:-1] > 0] - 1)
+        if len(steps) == 0:
+            return None
+        step = float(np.median(steps))
+        return 1.0 / step if np.abs(steps - step).max() <= _REGULAR * step else None
 
     def to_elements(self, sequences: ArrayLike, starts: ArrayLike, stops: ArrayLike) -> ElementSpans:
         """Convert half-open spans in seconds to half-open spans of elements.
