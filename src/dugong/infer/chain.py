@@ -32,6 +32,7 @@ class ProductEngine:
     prepared: Prepared
     machine: Machine
     block_size: int = BLOCK
+    exact: bool = True
 
     def read(self, begin: int, end: int) -> VotesBlock:
         """The votes of some sequences."""

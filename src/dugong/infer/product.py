@@ -26,6 +26,10 @@ MOST_STATES = 4096
 INVALID = 2
 
 
+class TooManyStatesError(TaskError):
+    """The product of automata is larger than allowed."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coarse:
     """A coarse resolution inside the product.
@@ -236,7 +240,7 @@ class Product:
             coarse = self.coarse[worst]
             cause = f"{describe(coarse.resolution)} needs {distinct[worst]} of them"
             advice = _advice(coarse, layer.slots.count(worst))
-        raise TaskError(
+        raise TooManyStatesError(
             f"exact inference takes at most {self.most_states} states per element; found {len(layer.rows)}: {cause}."
             f"\n  {advice}"
         )

@@ -53,6 +53,10 @@ class BlockEngine(Protocol):
         """Class indices of labels drawn from the posterior, shape (n_draws, n_elements)."""
 
     @property
+    def exact(self) -> bool:
+        """Whether answers are exact."""
+
+    @property
     def block_size(self) -> int:
         """Elements of one block."""
 

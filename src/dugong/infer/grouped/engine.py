@@ -136,7 +136,8 @@ class WindowEngine:
 
     def find_best(self, block: VotesBlock, begin: int) -> Int8Array:
         """Class indices of the most likely joint labels: of the chain with all sites, where that is approximate."""
-        return self._trace(block, begin, np.full((1, block.layouts[0].n_tasks), -1.0))[0]
+        best: Int8Array = self._trace(block, begin, np.full((1, block.layouts[0].n_tasks), -1.0))[0]
+        return best
 
     def draw(self, block: VotesBlock, begin: int, rng: np.random.Generator, n_draws: int) -> Int8Array:
         """Class indices of labels drawn from the posterior, or from the chain with all sites."""

@@ -18,7 +18,7 @@ import numpy as np
 from dugong.infer.grouped import _kernels as kernels
 from dugong.infer.grouped.local import LocalChain, WindowGroup
 from dugong.infer.grouped.passes import Pass
-from dugong.types import FloatArray
+from dugong.types import BoolArray, FloatArray
 from dugong.votes import Votes
 
 MOST_SWEEPS = 12
@@ -89,7 +89,7 @@ def propagate(local: LocalChain, groups: list[WindowGroup], votes: Votes, begin:
     return Propagated(steps=total, pairs=pairs, positive=positive, logs=logs, sweeps=sweeps, change=change)
 
 
-def _keep(kept: FloatArray, found: FloatArray, one: Pass, active: FloatArray) -> None:
+def _keep(kept: FloatArray, found: FloatArray, one: Pass, active: BoolArray) -> None:
     """Windows of active sequences take their new probability."""
     owner = np.searchsorted(one.spans[:, 3], np.arange(len(found)), side="right")
     kept[active[owner]] = found[active[owner]]

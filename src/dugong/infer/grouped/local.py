@@ -104,7 +104,7 @@ def make_local(prepared: Prepared, block: VotesBlock) -> LocalChain:
         begin *= own[firsts][:, chain.labels]  # without a label before, the code is that of the label
     steps[firsts] = 0.0
     steps[firsts, 0] = begin
-    top = steps.reshape(len(steps), -1).max(axis=1)
+    top = steps.max(axis=(1, 2))
     steps /= np.where(top > 0, top, 1.0)[:, None, None]
     tops += np.log(np.where(top > 0, top, 1.0))
     logs = sum_by_sequence(tops, offsets)
@@ -144,7 +144,7 @@ def label_parts(prepared: Prepared, local: LocalChain, pairs: FloatArray) -> lis
     found = [labels]
     firsts = local.offsets[:-1][np.diff(local.offsets) > 0]
     for seen in local.codes[1:]:
-        part = pairs.reshape(len(pairs), -1) @ _one_hot(seen.reshape(-1), n_classes * n_classes)
+        part = pairs.reshape(len(pairs), seen.size) @ _one_hot(seen.reshape(-1), n_classes * n_classes)
         part[firsts] = 0.0
         part[firsts, :n_classes] = labels[firsts]
         found.append(part)

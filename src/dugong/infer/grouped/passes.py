@@ -26,7 +26,7 @@ NO_WINDOWS = np.zeros((0, 3), dtype=np.int64)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Smoothed:
-    """What one pass finds: pairs of states (n_elements, S, S), windows (W, 2) with and without their own factor, logs."""
+    """What one pass finds: pairs of states (n_elements, S, S), windows (W, 2) with and without their factor, logs."""
 
     pairs: FloatArray
     positive: FloatArray
