@@ -704,3 +704,165 @@ def changes(new: FloatArray, old: FloatArray, spans: IntArray, active: BoolArray
                     for r in range(new.shape[1]):
                         difference += new[t, r, s] - old[t, r, s]
                     change[q] = max(change[q], abs(difference))
+
+
+# --- a walk whose law is the posterior itself ----------------------------------------------------------------------
+@entry
+def walk(
+    base: FloatArray,
+    total: FloatArray,
+    begin: int,
+    end: int,
+    windows: IntArray,
+    groups: IntArray,
+    counted: BoolArray,
+    logs: FloatArray,
+    counts: IntArray,
+    states: Int8Array,
+    sweeps: int,
+    lengths: IntArray,
+    seed: int,
+    scratch: FloatArray,
+    new: Int8Array,
+    tallies: FloatArray,
+    positive: FloatArray,
+) -> float:
+    """Metropolis-Hastings over the states of one sequence; the chain with all sites proposes a run of them at a time.
+
+    `base` are the steps without windows, `total` those that propose; `groups` (G, 3) is, for every group, its first and
+    last window and the row of `counted`; `logs` (W, 2) what the votes on the windows say. After every sweep the states
+    are added to `tallies` (N, S), and the windows above their threshold to `positive` (W,), unless that is empty.
+    `scratch` has room for (longest run + 1) * (S + kinds). Returns the share of runs that were accepted.
+    """
+    np.random.seed(seed)  # noqa: NPY002  (compiled code has its own generator, one per thread)
+    S, n_runs, accepted, tried = base.shape[1], 0, 0.0, 0.0
+    recount(windows, groups, counted, states, counts)
+    for sweep in range(sweeps):
+        n_runs = 2 * (end - begin) // (lengths[0] + lengths[1]) + 1
+        for _run in range(n_runs):
+            length = np.random.randint(lengths[0], lengths[1] + 1)  # noqa: NPY002
+            first = begin + np.random.randint(-length + 1, end - begin)  # noqa: NPY002
+            last, first = min(end, first + length), max(begin, first)
+            ratio = propose(base, total, begin, end, first, last, states, scratch, new)
+            ratio += weigh_windows(windows, groups, counted, logs, counts, states, first, last, new, scratch, S, False)
+            tried += 1.0
+            if np.log(np.random.random()) < ratio:  # noqa: NPY002
+                accepted += 1.0
+                weigh_windows(windows, groups, counted, logs, counts, states, first, last, new, scratch, S, True)
+                for t in range(first, last):
+                    states[t] = new[t - first]
+        if len(positive) > 0 and 5 * sweep >= sweeps:  # the first fifth is forgotten
+            for t in range(begin, end):
+                tallies[t, states[t]] += 1.0
+            for g in range(len(groups)):
+                for w in range(groups[g, 0], groups[g, 1]):
+                    positive[w] += 1.0 if counts[w] > windows[w, THRESHOLD] else 0.0
+    return accepted / max(tried, 1.0)
+
+
+@inner
+def recount(windows: IntArray, groups: IntArray, counted: BoolArray, states: Int8Array, counts: IntArray) -> None:
+    """How many elements of every window are counted."""
+    for g in range(len(groups)):
+        for w in range(groups[g, 0], groups[g, 1]):
+            counts[w] = 0
+            for t in range(windows[w, BEGIN], windows[w, END]):
+                counts[w] += counted[groups[g, 2], states[t]]
+
+
+@inner
+def propose(
+    base: FloatArray,
+    total: FloatArray,
+    begin: int,
+    end: int,
+    first: int,
+    last: int,
+    states: Int8Array,
+    scratch: FloatArray,
+    new: Int8Array,
+) -> float:
+    """Draw states first..last given their neighbours; returns the log-ratio of what the proposal leaves out."""
+    S, size = base.shape[1], last - first
+    for i in range(size - 1, -1, -1):
+        norm = 0.0
+        for s in range(S):
+            value = 1.0
+            if i < size - 1:
+                value = 0.0
+                for u in range(S):
+                    value += total[first + i + 1, s, u] * scratch[(i + 1) * S + u]
+            elif last < end:
+                value = total[last, s, states[last]]
+            scratch[i * S + s] = value
+            norm += value
+        for s in range(S):
+            scratch[i * S + s] /= norm
+    before = states[first - 1] if first > begin else 0
+    old, ratio = before, 0.0
+    for i in range(size):
+        t, left = first + i, 0.0
+        for s in range(S):
+            left += total[t, before, s] * scratch[i * S + s]
+        left *= np.random.random()  # noqa: NPY002
+        drawn = -1
+        for s in range(S):
+            weight = total[t, before, s] * scratch[i * S + s]
+            if weight > 0.0:
+                drawn = s
+                left -= weight
+                if left < 0.0:
+                    break
+        ratio += np.log(base[t, before, drawn] / total[t, before, drawn])
+        ratio -= np.log(base[t, old, states[t]] / total[t, old, states[t]])
+        new[i], before, old = drawn, drawn, states[t]
+    if last < end:
+        ratio += np.log(base[last, before, states[last]] / total[last, before, states[last]])
+        ratio -= np.log(base[last, old, states[last]] / total[last, old, states[last]])
+    return ratio
+
+
+@inner
+def weigh_windows(
+    windows: IntArray,
+    groups: IntArray,
+    counted: BoolArray,
+    logs: FloatArray,
+    counts: IntArray,
+    states: Int8Array,
+    first: int,
+    last: int,
+    new: Int8Array,
+    scratch: FloatArray,
+    S: int,
+    keep: bool,  # noqa: FBT001
+) -> float:
+    """What the votes on windows say about the change of states first..last; or bring the counts up to date."""
+    size, at, ratio = last - first, len(new) * S, 0.0
+    for kind in range(len(counted)):
+        gained = 0.0
+        for i in range(size):
+            scratch[at + kind * (len(new) + 1) + i] = gained
+            gained += counted[kind, new[i]]
+            gained -= counted[kind, states[first + i]]
+        scratch[at + kind * (len(new) + 1) + size] = gained
+    for g in range(len(groups)):
+        row, low, high = at + groups[g, 2] * (len(new) + 1), groups[g, 0], groups[g, 1]
+        stop = high
+        while low < high:  # the first window that ends behind the first changed element
+            middle = (low + high) // 2
+            if windows[middle, END] > first:
+                high = middle
+            else:
+                low = middle + 1
+        for w in range(low, stop):
+            if windows[w, BEGIN] >= last:
+                break
+            a, b = max(windows[w, BEGIN], first) - first, min(windows[w, END], last) - first
+            gained = scratch[row + b] - scratch[row + a]
+            if keep:
+                counts[w] += np.int64(gained)
+            else:
+                was, now = counts[w] > windows[w, THRESHOLD], counts[w] + gained > windows[w, THRESHOLD]
+                ratio += logs[w, 1 if now else 0] - logs[w, 1 if was else 0]
+    return ratio

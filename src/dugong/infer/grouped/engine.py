@@ -97,9 +97,10 @@ class WindowEngine:
         forgets = prepared.chain.transition.min() >= _LEAST_STEP and all(one.table.min() > 0 for one in late)
         forgets = forgets and sum(_log_range(one.table) for one in late) <= 60
         mild = sharpest <= 300 and all(_positive(one) for one in coarse)
-        return bool(forgets and (mild or self._widest() * step + sharpest <= _RANGE))
+        return bool(forgets and (mild or self.widest * step + sharpest <= _RANGE))
 
-    def _widest(self) -> int:
+    @property
+    def widest(self) -> int:
         """Elements of the largest task with votes."""
         sizes = [np.subtract(*layout.bounds()[::-1]).max(initial=0) for layout in self.prepared.layouts[1:]]
         return int(max(sizes, default=0))
@@ -108,7 +109,7 @@ class WindowEngine:
     def smooth(self, block: VotesBlock, begin: int, *, counting: bool) -> BlockAnswer:
         """Posterior of all tasks; pairs of labels too, if counting."""
         prepared, votes = self.prepared, self.prepared.votes
-        local, groups = self._model(block)
+        local, groups = self.model(block)
         active, chain = np.diff(local.offsets) > 0, local.steps
         if len(groups) > 1:
             found = propagate(local, groups, votes, begin)
@@ -145,14 +146,14 @@ class WindowEngine:
 
     def _trace(self, block: VotesBlock, begin: int, uniforms: FloatArray) -> Int8Array:
         votes = self.prepared.votes
-        local, groups = self._model(block)
+        local, groups = self.model(block)
         steps, group = local.steps, groups[0] if groups else None
         if len(groups) > 1:
             steps, group = propagate(local, groups, votes, begin).steps, None
         states = Pass.over(local, group).trace(steps, uniforms, votes, begin)
         return np.asarray(local.labels[states], dtype=np.int8)
 
-    def _model(self, block: VotesBlock) -> tuple[LocalChain, list[WindowGroup]]:
+    def model(self, block: VotesBlock) -> tuple[LocalChain, list[WindowGroup]]:
         """The chain of a block and all its groups of windows with votes."""
         groups = [group for one in self.prepared.voted for group in make_groups(self.prepared, block, one)]
         return make_local(self.prepared, block), groups
