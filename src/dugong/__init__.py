@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from dugong.types import ABSTAIN, MISSING, NEGATIVE, POSITIVE
     from dugong.votes import Votes
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _MODULES = ("baselines", "endmodels", "estimators", "experiments", "metrics", "priors", "sources", "worlds")
 _HOMES = {
