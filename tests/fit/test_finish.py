@@ -9,10 +9,10 @@ import pytest
 from scipy.stats import truncnorm
 
 import dugong as dg
-from dugong.fit.balance import InMemory
 from dugong.fit.em import EM
 from dugong.fit.finish import possible_mean
 from dugong.fit.fitting import fit_centred
+from dugong.fit.passes import InMemory
 from dugong.fit.slope_errors import table_errors
 from dugong.fit.slopes import find_slopes
 from dugong.graph import SourceGraph
@@ -58,7 +58,7 @@ def test_few_sequences_with_rare_positives_do_not_make_certain_labels() -> None:
         votes, _ = world.sample(200, rng=seed)
         fresh, labels = world.sample(2_000, rng=seed + 500)
         design = make_design(votes.sources, SourceGraph.of(votes.source_names, ()))
-        passes = InMemory(votes=votes, prior=world.prior)
+        passes = InMemory(votes=votes)
         edge = fit_centred(design, count(votes, design.plan), world.prior, passes=passes).estimate.parameters
         model = dg.LabelModel(prior=world.prior, dependencies=()).fit(votes)
         best, with_edge = (

@@ -13,42 +13,32 @@ from operator import itemgetter
 import numpy as np
 
 from dugong.fit.assemble import RawTables
+from dugong.fit.em import read_accuracies, read_correlations
 from dugong.fit.errors import StandardErrors
 from dugong.fit.jackknife import spread, unknown_errors
-from dugong.fit.readout import read_accuracies, read_correlations
-from dugong.infer.engine import expected_counts
 from dugong.law.parameters import Parameters
 from dugong.law.results import ExpectedCounts
-from dugong.priors import Prior
-from dugong.sums import Grouping
-from dugong.sums.groups import FEW
-from dugong.types import FloatArray, Int8Array
-from dugong.votes import Votes
+from dugong.types import FloatArray
 
 
 def count_errors(
-    votes: Votes,
-    parameters: Parameters,
-    prior: Prior,
-    grouping: Grouping,
-    edges: Iterable[tuple[str, str]] = (),
-    *,
-    evidence: Int8Array | None = None,
-    n_threads: int | None = None,
+    parameters: Parameters, counts: ExpectedCounts, edges: Iterable[tuple[str, str]] = ()
 ) -> StandardErrors:
-    """Delete-one-group standard errors of accuracies and correlations."""
-    few = votes.n_sequences < FEW
-    labels = np.arange(votes.n_sequences) if few else grouping.base
-    groups, members = np.unique(labels, return_inverse=True)
-    counts = expected_counts(votes, parameters, prior, groups=members, evidence=evidence, n_threads=n_threads)
+    """Delete-one-group standard errors of accuracies and correlations.
+
+    Parameters
+    ----------
+    counts : with a leading axis over groups of sequences; group 0 is what no group was drawn for
+    """
     full = _tables(parameters, _each(counts, lambda table: table.sum(axis=0)), edges)
-    sizes = np.bincount(members, weights=votes.lengths.astype(np.float64))
-    left_out = [place for place, group in enumerate(groups) if (few or group > 0) and sizes[place] > 0]
+    # Every element is either the first of its sequence or has one before it: these counts are elements.
+    sizes = counts.initial.sum(axis=-1) + counts.transitions.sum(axis=(-2, -1))
+    left_out = (1 + np.flatnonzero(sizes[1:] > 0)).tolist()
     if len(left_out) < 2:
         return unknown_errors(full, len(left_out))
     without = _each(counts, lambda table: table.sum(axis=0) - table)
     replicates = [_tables(parameters, _each(without, itemgetter(place)), edges) for place in left_out]
-    return spread(full, replicates, sizes[left_out] / max(sizes.sum(), 1.0))
+    return spread(full, replicates, np.asarray(sizes[left_out] / max(sizes.sum(), 1.0)))
 
 
 def around(

@@ -6,7 +6,7 @@ Nothing is repaired in silence: clips, flips, projections and fallbacks are entr
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,10 @@ class Diagnostics:
     condition: Mapping[str, float] = field(default_factory=dict)
     projections: Mapping[str, float] = field(default_factory=dict)
     learned: Mapping[str, Any] = field(default_factory=dict)
+
+    def noted(self, *notes: Note) -> Diagnostics:
+        """The same with more notes."""
+        return replace(self, notes=(*self.notes, *notes))
 
     @property
     def strengths(self) -> dict[tuple[str, str], float]:

@@ -17,13 +17,13 @@ from typing import Any, BinaryIO, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
-from dugong.fit.balance import LabelSums
+from dugong.fit.passes import Contents, LabelSums
 from dugong.law.results import ExpectedCounts
 from dugong.paths import Place
 from dugong.shards.folder import Shard
 from dugong.shards.stamps import State, digest_file, digest_of, read_state, settle, stamp_of, write_stamped
-from dugong.sums import Moments
-from dugong.tasks import resolution_from_dict, resolution_to_dict
+from dugong.sums import Moments, Shapes
+from dugong.tasks import SpanTable, resolution_from_dict, resolution_to_dict
 from dugong.types import FloatArray
 
 _SUFFIX = ".npz"
@@ -88,10 +88,9 @@ def kept(
 
 def drop_kept(folder: Place, shards: tuple[Shard, ...]) -> None:
     """Remove sums of shards that are gone."""
-    names = [form.name for form in (MOMENTS, BALANCE)] + [form.name for form in COUNTS]
-    wanted = {f"{shard.name}.{name}{_SUFFIX}" for shard in shards for name in names}
+    wanted = {shard.name for shard in shards}
     for file in folder.glob(f"*{_SUFFIX}"):
-        if file.name not in wanted:
+        if file.name.removesuffix(_SUFFIX).rpartition(".")[0] not in wanted:
             stamp_of(file).unlink(missing_ok=True)
             file.unlink()
 
@@ -137,10 +136,40 @@ def _read_counts(path: Place) -> ExpectedCounts:
         return ExpectedCounts(factors=factors, **rest)
 
 
+def _write_contents(contents: Contents, handle: BinaryIO) -> None:
+    spans = {
+        f"{part}{place}": getattr(table, part)
+        for place, table in enumerate(contents.shapes.spans.values())
+        for part in ("offsets", "starts", "stops")
+    }
+    header = json.dumps([list(contents.shapes.spans), {name: list(c.items()) for name, c in contents.codes.items()}])
+    np.savez(
+        handle,
+        header=np.frombuffer(header.encode(), dtype=np.uint8),
+        lengths=contents.shapes.lengths,
+        counts=contents.shapes.counts,
+        **spans,
+    )
+
+
+def _read_contents(path: Place) -> Contents:
+    with path.open("rb") as handle, np.load(handle, allow_pickle=False) as stored:
+        names, codes = json.loads(stored["header"].tobytes())
+        spans = {
+            name: SpanTable(**{part: stored[f"{part}{place}"] for part in ("offsets", "starts", "stops")})
+            for place, name in enumerate(names)
+        }
+        return Contents(
+            shapes=Shapes(lengths=stored["lengths"], counts=stored["counts"], spans=spans),
+            codes={name: {int(code): int(n) for code, n in pairs} for name, pairs in codes.items()},
+        )
+
+
+CONTENTS = Form(name="contents", write=_write_contents, read=_read_contents)
 MOMENTS = Form(name="moments", write=_write_moments, read=Moments.load)
 BALANCE = Form(name="balance", write=_write_balance, read=_read_balance)
-# By E/M step: each asks another question.
-COUNTS = (
-    Form(name="counts", write=_write_counts, read=_read_counts),
-    Form(name="counts2", write=_write_counts, read=_read_counts),
-)
+
+
+def counts_form(step: int) -> Form[ExpectedCounts]:
+    """The form of the expected counts of an E-step, by its number."""
+    return Form(name=f"counts{step or ''}", write=_write_counts, read=_read_counts)

@@ -19,10 +19,10 @@ import numpy as np
 
 from dugong.exceptions import GraphError, MissingExtraError, TaskError
 from dugong.fit.assemble import Assembly
-from dugong.fit.balance import InMemory, Passes
 from dugong.fit.centred import estimate_centred, standard_residuals
 from dugong.fit.fitting import Fitted, fit_balanced
 from dugong.fit.jackknife import StandardErrors, jackknife
+from dugong.fit.passes import InMemory, Passes
 from dugong.fit.result import Diagnostics, Estimate, Note
 from dugong.fit.sgd.settings import SGD
 from dugong.fit.sgd.tables import AccuracyTables
