@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     )
     from dugong.fit.learned import LearnedGraph, learn_graph
     from dugong.graph import temporal
-    from dugong.metrics import compare, evaluate
+    from dugong.metrics.compare import compare
+    from dugong.metrics.evaluate import evaluate
     from dugong.model import LabelModel
     from dugong.sources import apply, apply_with_report, loaders, source
     from dugong.sums import Moments

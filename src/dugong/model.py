@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from dugong.graph.identify import Identifiability
     from dugong.report import Report
+    from dugong.report.notebook import Timeline
 
 
 class LabelModel(Configured):
@@ -318,6 +319,18 @@ class LabelModel(Configured):
         if path is not None:
             write_report(found, path)
         return found
+
+    def timeline(self, votes: Votes, sequence: object) -> Timeline:
+        """One sequence with its votes, probabilities and best path, to look at in a notebook or a browser.
+
+        Parameters
+        ----------
+        votes : Votes
+        sequence : its id
+        """
+        from dugong.report.notebook import make_timeline
+
+        return make_timeline(self, self._aligned(votes), sequence)
 
     def _repr_html_(self) -> str:
         from dugong.report.notebook import model_html

@@ -147,6 +147,11 @@ class ModelSummary:
         """Plain data."""
         return asdict(self)
 
+    def _repr_html_(self) -> str:
+        from dugong.report.notebook import summary_html
+
+        return summary_html(self)
+
     def __str__(self) -> str:
         head = f"Label model of {len(self.sources)} sources, fitted on {self.n_sequences:,} sequences"
         edges = ", ".join(f"{a} repeats itself" if a == b else f"{a} + {b}" for a, b in self.dependencies)

@@ -84,6 +84,6 @@ def _model(path: Path) -> dict[str, Any]:
         "written by": f"Dugong {plain['dugong']}",
         "classes": plain["class_names"] or plain["n_classes"],
         "sources": {one["name"]: one["resolution"].get("name", one["resolution"]["kind"]) for one in plain["sources"]},
-        "prior": plain["prior"]["kind"],
+        "prior": plain.get("law", plain)["prior"]["kind"],  # version 1 had no law around it
         "estimator": plain["settings"]["estimator"],
     }

@@ -52,6 +52,11 @@ class Diagnostics:
         """The same with more notes."""
         return replace(self, notes=(*self.notes, *notes))
 
+    def _repr_html_(self) -> str:
+        from dugong.report.notebook import diagnostics_html
+
+        return diagnostics_html(self)
+
     @property
     def strengths(self) -> dict[tuple[str, str], float]:
         """Correlation of errors of every learned edge; of a source that repeats itself under (name, name)."""

@@ -79,6 +79,11 @@ class Explanation:
     n_candidates: int
     averaging: float = 0.0
 
+    def _repr_html_(self) -> str:
+        from dugong.report.notebook import explanation_html
+
+        return explanation_html(self)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Vote:

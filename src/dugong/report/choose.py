@@ -21,7 +21,7 @@ from dugong.exceptions import TaskError
 from dugong.report.material import Material
 from dugong.tasks import Element
 from dugong.types import FloatArray, IntArray
-from dugong.votes import class_indices
+from dugong.votes import Votes, class_indices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -87,9 +87,9 @@ def take_in_turn(interest: Interest, *, first: IntArray) -> IntArray:
     return np.asarray(flat[np.sort(earliest)])
 
 
-def find_sequences(material: Material, wanted: Iterable[object]) -> IntArray:
-    """Places of sequences by id; a number that is no id is taken as a place."""
-    ids = {str(one): place for place, one in enumerate(material.votes.sequence_ids.tolist())}
+def find_sequences(votes: Votes, wanted: Iterable[object]) -> IntArray:
+    """Places of sequences by id."""
+    ids = {str(one): place for place, one in enumerate(votes.sequence_ids.tolist())}
     found = []
     for one in wanted:
         if str(one) not in ids:

@@ -51,7 +51,7 @@ def make_sequences(
     budget : characters for all tracks together; None for no limit
     """
     interest, voters = measure(material), make_voters(material)
-    first = find_sequences(material, wanted)
+    first = find_sequences(material.votes, wanted)
     order = take_in_turn(interest, first=first)
     order = order[material.votes.lengths[order] > 0]
     most = MOST if n_sequences is None else n_sequences

@@ -346,3 +346,8 @@ class Report:
         plain = to_plain(self)
         assert isinstance(plain, dict)
         return plain
+
+    def _repr_html_(self) -> str:
+        from dugong.report.notebook import report_html
+
+        return report_html(self)

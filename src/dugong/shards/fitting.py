@@ -25,7 +25,7 @@ from dugong.law.results import ExpectedCounts
 from dugong.model import LabelModel
 from dugong.paths import Place, place_of
 from dugong.shards.folder import Shard, VoteShards
-from dugong.shards.kept import BALANCE, CONTENTS, MOMENTS, Form, SumT, counts_form, drop_kept, kept
+from dugong.shards.kept import BALANCE, CONTENTS, MOMENTS, Form, SumT, counts_form, keeping, kept
 from dugong.shards.memory import check_memory, sample_within
 from dugong.shards.sampling import SAMPLE, read_sample
 from dugong.store import tree
@@ -160,9 +160,6 @@ def fit_shards(
             '  Use sharing="tied", or votes in one file.'
         )
     folder = None if keep is None else place_of(keep).absolute()
-    if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
-        drop_kept(folder, shards.shards)
     data = OverShards(
         shards=shards,
         engine=engine or Serial(),
@@ -171,4 +168,5 @@ def fit_shards(
         folder=folder,
         progress=progress,
     )
-    return model._fit(data)  # noqa: SLF001  (our own)
+    with keeping(folder, shards.shards):
+        return model._fit(data)  # noqa: SLF001  (our own)

@@ -7,8 +7,10 @@ Sequences without ids are called by shard and place (``part-00003/17``).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from os import PathLike
 from typing import Any
 
@@ -18,13 +20,14 @@ import pyarrow.parquet as pq
 
 from dugong.exceptions import VoteError
 from dugong.paths import Place, place_of
-from dugong.shards.stamps import check_finished, drop_others, unfinished
+from dugong.shards.stamps import check_finished, drop_others, refuse_others, unfinished, write_stamped
 from dugong.types import IntArray
 from dugong.votes import Votes
 from dugong.votes.concat import concat
-from dugong.votes.header import DamagedError, decode_header
-from dugong.votes.parquet import open_parquet
+from dugong.votes.header import DamagedError, decode_header, pack
+from dugong.votes.parquet import open_parquet, write_parquet
 
+_OURS = re.compile(r"part-\d+\.parquet")
 _MEANING = ("n_classes", "class_names", "background", "partial", "sources")
 
 
@@ -77,7 +80,7 @@ class VoteShards:
         if not place.is_dir():
             raise VoteError(f"there is no folder {place}.")
         check_finished(place)
-        files = sorted(file for file in place.glob("*.parquet") if not file.name.startswith("."))
+        files = _shard_files(place)
         if not files:
             raise VoteError(f"{place} holds no votes: there are no .parquet files in it.")
         found = [_read_head(file) for file in files]
@@ -101,10 +104,12 @@ class VoteShards:
         """Write votes that come one part at a time; the folder counts as complete when all are written."""
         place = place_of(folder)
         with unfinished(place):
+            refuse_votes(place)
             kept = set()
             for number, votes in enumerate(parts):
                 kept.add(file_name(number))
-                votes.write(place / file_name(number))
+                content = pack(votes)
+                write_stamped(place / file_name(number), partial(write_parquet, content), {"written": "whole"})
             drop_others(place, kept)
         return cls.open(place)
 
@@ -142,6 +147,27 @@ class VoteShards:
 def file_name(number: int, suffix: str = ".parquet") -> str:
     """Name of the file of a shard."""
     return f"part-{number:05d}{suffix}"
+
+
+def refuse_votes(folder: Place) -> None:
+    """Stop if a folder that is about to be written holds votes, or files of our names, that no run has put there."""
+    refuse_others(file for file in folder.glob("*.parquet") if _OURS.fullmatch(file.name) or _holds_votes(file))
+
+
+def _shard_files(folder: Place) -> list[Place]:
+    """The files of votes. Where a run has written, a file of another name that holds no votes is the user's own."""
+    files = sorted(file for file in folder.glob("*.parquet") if not file.name.startswith("."))
+    ours = {file.stem for file in files if _OURS.fullmatch(file.name)}
+    written = not ours.isdisjoint(stamp.stem for stamp in folder.glob("*.json"))
+    return [file for file in files if not written or file.stem in ours or _holds_votes(file)]
+
+
+def _holds_votes(path: Place) -> bool:
+    try:
+        with open_parquet(path) as file:
+            return b"dugong" in (file.schema_arrow.metadata or {})
+    except (pa.ArrowException, OSError):
+        return False
 
 
 def _read_head(path: Place) -> tuple[Shard, dict[str, Any]]:

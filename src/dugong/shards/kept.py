@@ -7,9 +7,10 @@ question, so that a fit continues after a crash, and counts only what is new whe
 
 from __future__ import annotations
 
+import contextlib
 import json
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -19,9 +20,9 @@ import numpy as np
 
 from dugong.fit.passes import Contents, LabelSums
 from dugong.law.results import ExpectedCounts
-from dugong.paths import Place
+from dugong.paths import Place, locked
 from dugong.shards.folder import Shard
-from dugong.shards.stamps import State, digest_file, digest_of, read_state, settle, stamp_of, write_stamped
+from dugong.shards.stamps import State, digest_file, digest_of, drop_others, read_state, settle, write_stamped
 from dugong.sums import Moments, Shapes
 from dugong.tasks import SpanTable, resolution_from_dict, resolution_to_dict
 from dugong.types import FloatArray
@@ -86,13 +87,18 @@ def kept(
     return Kept(function=function, question=asked, form=form, folder=folder)
 
 
-def drop_kept(folder: Place, shards: tuple[Shard, ...]) -> None:
-    """Remove sums of shards that are gone."""
-    wanted = {shard.name for shard in shards}
-    for file in folder.glob(f"*{_SUFFIX}"):
-        if file.name.removesuffix(_SUFFIX).rpartition(".")[0] not in wanted:
-            stamp_of(file).unlink(missing_ok=True)
-            file.unlink()
+@contextlib.contextmanager
+def keeping(folder: Place | None, shards: tuple[Shard, ...]) -> Iterator[None]:
+    """Lock the folder of the sums, if there is one, and remove the sums of shards that are gone."""
+    if folder is None:
+        yield
+        return
+    names = {shard.name for shard in shards}
+    with locked(folder):
+        sums = {file.name for file in folder.glob(f"*{_SUFFIX}")}
+        wanted = {name for name in sums if name.removesuffix(_SUFFIX).rpartition(".")[0] in names}
+        drop_others(folder, wanted, f"*{_SUFFIX}")
+        yield
 
 
 # --- forms ---------------------------------------------------------------------------------------------------------
