@@ -98,7 +98,7 @@ def test_the_paper_as_it_is() -> None:
 def test_errors_from_the_equations_are_near_those_of_the_jackknife(world) -> None:
     votes, _ = world.sample(2_000, rng=4)
     model = dg.LabelModel(prior=world.prior, dependencies=world.dependencies).fit(votes)
-    design, laws = model._design(votes), Laws(world.prior, model.moments_.shapes)
+    design, laws = model._options().design(votes), Laws(world.prior, model.moments_.shapes)
     found = table_errors(design, model.moments_, laws, find_slopes(design, model.moments_, laws))
     ratios = [np.median(found[name] / error) for name, error in model.standard_errors_.accuracies.items()]
     assert 0.5 < min(ratios) < max(ratios) < 1.5
