@@ -15,7 +15,6 @@ import numpy as np
 from dugong.contract import Configured
 from dugong.exceptions import GraphError, LabelError, NotFittedError, VoteError
 from dugong.fit.em import EM
-from dugong.fit.errors import StandardErrors
 from dugong.fit.fit import fit
 from dugong.fit.fitting import plan_for
 from dugong.fit.learned import Learned
@@ -350,7 +349,7 @@ class LabelModel(Configured):
             graph=self.graph_,
             accuracies=self.accuracies_,
             correlations=self.correlations_,
-            errors=self.standard_errors_.to_dict(),
+            errors=self.standard_errors_,
             diagnostics=self.diagnostics_,
             seen=self.seen_,
         )
@@ -368,7 +367,7 @@ class LabelModel(Configured):
         model.graph_ = stored.graph
         model.accuracies_ = dict(stored.accuracies)
         model.correlations_ = Correlations(stored.correlations)
-        model.standard_errors_ = StandardErrors.from_dict(stored.errors)
+        model.standard_errors_ = stored.errors
         model.diagnostics_ = stored.diagnostics
         model.seen_ = stored.seen
         return model

@@ -12,9 +12,8 @@ import dugong as dg
 from dugong.fit.em import EM
 from dugong.fit.finish import possible_mean
 from dugong.fit.fitting import fit_centred
+from dugong.fit.moments.centred import find_slopes, table_errors
 from dugong.fit.passes import InMemory
-from dugong.fit.slope_errors import table_errors
-from dugong.fit.slopes import find_slopes
 from dugong.graph import SourceGraph
 from dugong.graph.design import make_design
 from dugong.infer.engine import posterior

@@ -17,8 +17,8 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import erfcx
 
-from dugong.fit.copying import shrink_counts
 from dugong.fit.em import EM, Ties, maximise, read_accuracies, read_correlations
+from dugong.fit.moments.copying import shrink_counts
 from dugong.fit.passes import Passes
 from dugong.fit.result import Estimate, Note
 from dugong.graph import SourceGraph

@@ -11,21 +11,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dugong.fit.count_errors import around, count_errors
 from dugong.fit.em import EM, EMResult, Ties, expectation_maximisation, read_accuracies, read_correlations
 from dugong.fit.errors import StandardErrors
 from dugong.fit.finish import finish, within_errors
 from dugong.fit.first import first_law
 from dugong.fit.fitting import Fitted, balance_matters, fit_centred, fit_paper, plan_for
-from dugong.fit.jackknife import jackknife
+from dugong.fit.jackknife import count_errors, moment_errors
 from dugong.fit.learned import choose_part, learn
+from dugong.fit.moments.centred import find_slopes, table_errors
 from dugong.fit.passes import Contents, Passes
 from dugong.fit.result import Diagnostics, Estimate, Note
 from dugong.fit.settings import FitOptions, Paper
 from dugong.fit.sgd.fit import fit_sgd, sgd_errors
 from dugong.fit.sgd.settings import SGD
-from dugong.fit.slope_errors import table_errors
-from dugong.fit.slopes import find_slopes
 from dugong.graph import SourceGraph
 from dugong.graph.design import Design
 from dugong.graph.identify import identify
@@ -85,7 +83,7 @@ def _from_moments(data: Passes, options: FitOptions) -> Fit:
     moments = data.moments(plan_for(design, options.estimator))
     identify(design, prior, moments.shapes, moments=moments, class_names=votes.class_names).check()
     fitted = _solve(design, moments, data, options)
-    spread = sgd_errors if isinstance(options.estimator, SGD) else jackknife
+    spread = sgd_errors if isinstance(options.estimator, SGD) else moment_errors
     errors = spread(design, moments, fitted, signs=options.signs, accuracies=options.accuracies)
     estimate = fitted.estimate
     if not pure:
@@ -198,6 +196,6 @@ def _raised(estimate: Estimate, ended: EMResult, ties: Ties, graph: SourceGraph)
 
 def _with_errors(found: Fit) -> Fit:
     """Errors from expected counts around the tables that are shown, which then are their own raw tables."""
-    errors = around(found.errors, found.estimate.accuracies, found.estimate.correlations)
+    errors = found.errors.around(found.estimate.accuracies, found.estimate.correlations)
     estimate = replace(found.estimate, raw=errors.raw, raw_correlations=errors.raw_correlations)
     return replace(found, estimate=estimate, errors=errors)

@@ -15,6 +15,7 @@ from operator import methodcaller
 from os import PathLike
 from typing import Any, Generic
 
+from dugong.codec import encode
 from dugong.engines import Engine, Serial, reduce_sums
 from dugong.engines.reduce import FAN_IN
 from dugong.exceptions import GraphError
@@ -28,7 +29,6 @@ from dugong.shards.folder import Shard, VoteShards
 from dugong.shards.kept import BALANCE, CONTENTS, MOMENTS, Form, SumT, counts_form, keeping, kept
 from dugong.shards.memory import check_memory, sample_within
 from dugong.shards.sampling import SAMPLE, read_sample
-from dugong.store import tree
 from dugong.sums import Moments, Plan, groups
 from dugong.votes import Votes
 
@@ -118,7 +118,7 @@ class OverShards:
         ask = _Ask(question=question, n_elements=self.n_elements, n_threads=self.n_threads)
         return reduce_sums(
             self.engine,
-            kept(ask, self.folder, form, {"groups": self.n_elements, **tree(asked)}),
+            kept(ask, self.folder, form, {"groups": self.n_elements, **encode(asked)}),
             self.shards.shards,
             describe=str,
             progress=None if tell is None else lambda runs: tell(form.name, min(runs * FAN_IN, total), total),
