@@ -59,6 +59,10 @@ format: $(ALL)  ## Format the code and sort the imports.
 docs: $(ALL)  ## Build the documentation into site/; a broken link or reference is an error.
 	$(BIN)/mkdocs build --strict --quiet
 
+.PHONY: golden
+golden: $(ALL)  ## Pin the tables, errors and labels of today anew: `make golden ARGS=learned` writes one group of given, classes, learned.
+	$(BIN)/python tests/golden/values.py $(ARGS)
+
 bench: $(ALL)  ## Measure speed, memory and quality against the peers, in .venv-peers. `make bench ARGS=--quick` is shorter.
 	$(BIN)/python -m benchmarks.run $(ARGS)
 

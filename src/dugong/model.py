@@ -28,8 +28,8 @@ from dugong.graph import Dependency, SourceGraph
 from dugong.infer import engine
 from dugong.infer.explain import Explanation, explain
 from dugong.infer.labels import label_table
-from dugong.infer.parameters import Parameters, Temporal
-from dugong.infer.unseen import allow_unseen
+from dugong.law.parameters import Parameters, Temporal
+from dugong.law.unseen import allow_unseen
 from dugong.priors import Prior
 from dugong.store import StoredModel, load_model, save_model
 from dugong.summary import ModelSummary, look, look_at, summarize_model

@@ -19,7 +19,7 @@ import numpy as np
 from dugong.exceptions import DugongError
 from dugong.fit.result import Diagnostics, Note
 from dugong.graph import TemporalDependency
-from dugong.infer.parameters import Parameters
+from dugong.law.parameters import Parameters
 from dugong.paths import Place, place_of, write_atomically
 from dugong.priors import Prior
 from dugong.priors import from_dict as prior_from_dict

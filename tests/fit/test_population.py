@@ -12,7 +12,7 @@ from dugong.fit.centred import estimate_centred
 from dugong.fit.design import make_design
 from dugong.fit.laws import Laws
 from dugong.graph import SourceGraph
-from dugong.infer.parameters import Conditional, Crossed, FullTable, Temporal
+from dugong.law.parameters import Conditional, Crossed, FullTable, Temporal
 from dugong.priors import Markov, Patterns
 from dugong.tasks import Element, Sequence, Spans, SpanTable, Window
 from dugong.worlds import (

@@ -11,7 +11,7 @@ from dugong.fit.design import make_design
 from dugong.fit.fitting import fit_centred
 from dugong.graph import SourceGraph
 from dugong.infer.engine import posterior
-from dugong.infer.parameters import Temporal
+from dugong.law.parameters import Temporal
 from dugong.priors import Markov
 from dugong.worlds import Block, TemporalBlock, World, accurate, self_dependent, temporal
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dugong.infer.parameters import Conditional, Crossed, Parameters, Temporal
+from dugong.law.parameters import Conditional, Crossed, Parameters, Temporal
 from dugong.priors.chain import LabelChain
 from dugong.tasks import Element, Resolution, Sequence, Spans, SpanTable, Window
 from dugong.tasks.layout import Layout

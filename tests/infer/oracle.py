@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dugong.infer.parameters import Conditional, Crossed, FullTable, Parameters, Temporal
+from dugong.law.parameters import Conditional, Crossed, FullTable, Parameters, Temporal
 from dugong.priors import Joint
 from dugong.priors.chain import LabelChain
 from dugong.tasks import Element, Resolution

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dugong.infer import engine
 from dugong.infer import packed as packed_engine
 from dugong.infer.factors import flatten
-from dugong.infer.parameters import FullTable, Parameters
+from dugong.law.parameters import FullTable, Parameters
 from dugong.priors import Joint
 from dugong.tasks import Element, Sequence, Window
 

@@ -7,7 +7,7 @@ import pytest
 
 from dugong.exceptions import GraphError, LabelError, PriorError, TaskError, VoteError
 from dugong.infer import engine
-from dugong.infer.parameters import Conditional, Crossed, FullTable, Parameters, Temporal
+from dugong.law.parameters import Conditional, Crossed, FullTable, Parameters, Temporal
 from dugong.priors.chain import LabelChain
 from dugong.tasks import Element, Resolution, Sequence, Window
 from dugong.tasks.layout import Layout

@@ -11,7 +11,7 @@ import label_oracles as oracle
 from dugong import worlds
 from dugong.exceptions import GraphError, PriorError, TaskError
 from dugong.graph import temporal as temporal_edge
-from dugong.infer.parameters import Conditional, Crossed, FullTable, Temporal
+from dugong.law.parameters import Conditional, Crossed, FullTable, Temporal
 from dugong.priors import Joint, Markov, Patterns
 from dugong.sums import Plan, Row, Slot, count, inside, pair
 from dugong.tasks import Element, Sequence, Spans, SpanTable, Window

@@ -14,7 +14,7 @@ import numpy as np
 
 from dugong.exceptions import LabelError
 from dugong.infer.engine import posterior
-from dugong.infer.parameters import Conditional, Parameters
+from dugong.law.parameters import Conditional, Parameters
 from dugong.priors import Prior
 from dugong.tasks import Element, Resolution, find_resolution
 from dugong.tasks.layout import ranges

@@ -24,7 +24,7 @@ from dugong.contract import Configured
 from dugong.exceptions import VoteError
 from dugong.fit.em import EM, EMResult, expectation_maximisation
 from dugong.infer import engine
-from dugong.infer.parameters import Conditional, Parameters
+from dugong.law.parameters import Conditional, Parameters
 from dugong.priors import Markov
 from dugong.tasks import Element, Resolution
 from dugong.types import AnyArray, FloatArray, Int8Array

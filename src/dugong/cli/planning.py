@@ -13,7 +13,7 @@ import numpy as np
 
 from dugong.exceptions import TaskError
 from dugong.graph import Dependency, TemporalDependency
-from dugong.infer.parameters import Temporal
+from dugong.law.parameters import Temporal
 from dugong.model import LabelModel
 from dugong.tasks import Spans
 from dugong.types import FloatArray, IntArray

@@ -18,7 +18,7 @@ from dugong.fit.design import Design, crossed_edges
 from dugong.fit.laws import Laws
 from dugong.fit.result import Note
 from dugong.fit.tables import conditional, project
-from dugong.infer.parameters import Conditional, Crossed, Factor, FullTable, Temporal
+from dugong.law.parameters import Conditional, Crossed, Factor, FullTable, Temporal
 from dugong.types import FloatArray
 
 FEWEST_FIRST_VOTES = 200

@@ -15,8 +15,8 @@ import numpy as np
 
 from dugong.fit.result import Estimate, Note
 from dugong.infer.engine import expected_counts, posterior
-from dugong.infer.parameters import Parameters
-from dugong.infer.results import ExpectedCounts
+from dugong.law.parameters import Parameters
+from dugong.law.results import ExpectedCounts
 from dugong.priors import Prior
 from dugong.sums import Grouping, assign_groups
 from dugong.tasks import Resolution

@@ -19,7 +19,7 @@ from dugong.fit.joints import CentredTables
 from dugong.fit.laws import Laws
 from dugong.fit.result import Diagnostics, Estimate, Note
 from dugong.fit.slopes import Slopes, find_slopes
-from dugong.infer.parameters import Parameters
+from dugong.law.parameters import Parameters
 from dugong.sums import Moments
 from dugong.types import FloatArray
 

@@ -17,8 +17,8 @@ from dugong.fit.errors import StandardErrors
 from dugong.fit.jackknife import spread, unknown_errors
 from dugong.fit.readout import read_accuracies, read_correlations
 from dugong.infer.engine import expected_counts
-from dugong.infer.parameters import Parameters
-from dugong.infer.results import ExpectedCounts
+from dugong.law.parameters import Parameters
+from dugong.law.results import ExpectedCounts
 from dugong.priors import Prior
 from dugong.sums import Grouping
 from dugong.sums.groups import FEW

@@ -16,8 +16,8 @@ import numpy as np
 
 from dugong.exceptions import GraphError
 from dugong.infer.engine import expected_counts
-from dugong.infer.parameters import Factor, Parameters
-from dugong.infer.results import ExpectedCounts
+from dugong.law.parameters import Factor, Parameters
+from dugong.law.results import ExpectedCounts
 from dugong.priors import Markov, Prior
 from dugong.types import MISSING, FloatArray, Int8Array
 from dugong.votes import Votes

@@ -23,8 +23,8 @@ from dugong.fit.design import Design
 from dugong.fit.em import EM, Ties, maximise
 from dugong.fit.readout import read_accuracies, read_correlations
 from dugong.fit.result import Estimate, Note
-from dugong.infer.parameters import Conditional, Factor, Parameters
-from dugong.infer.results import ExpectedCounts
+from dugong.law.parameters import Conditional, Factor, Parameters
+from dugong.law.results import ExpectedCounts
 from dugong.types import FloatArray
 
 # Standard errors below this are rounding: the entry is known.

@@ -29,7 +29,7 @@ from dugong.fit.slope_errors import table_errors
 from dugong.fit.slopes import find_slopes
 from dugong.graph import SourceGraph
 from dugong.infer.engine import expected_counts
-from dugong.infer.parameters import Conditional, Parameters
+from dugong.law.parameters import Conditional, Parameters
 from dugong.priors import Prior
 from dugong.sums import Grouping, Moments, assign_groups
 from dugong.types import FloatArray, Int8Array

@@ -21,7 +21,7 @@ from dugong.fit.paper_agreements import find_agreements
 from dugong.fit.paper_full import full_pair_rows, solve_anchors
 from dugong.fit.paper_tables import PaperTables
 from dugong.fit.result import Diagnostics, Estimate
-from dugong.infer.parameters import Parameters
+from dugong.law.parameters import Parameters
 from dugong.sums import Moments, Plan
 from dugong.types import FloatArray
 

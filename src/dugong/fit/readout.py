@@ -10,8 +10,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from dugong.infer.parameters import Conditional, Crossed, Factor, FullTable, Parameters, Temporal
-from dugong.infer.results import ExpectedCounts
+from dugong.law.parameters import Conditional, Crossed, Factor, FullTable, Parameters, Temporal
+from dugong.law.results import ExpectedCounts
 from dugong.types import FloatArray
 
 

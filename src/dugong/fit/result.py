@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dugong.infer.parameters import Parameters
+from dugong.law.parameters import Parameters
 from dugong.types import FloatArray
 
 

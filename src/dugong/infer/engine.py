@@ -20,8 +20,8 @@ from dugong.infer import enumerate as enumerated
 from dugong.infer import packed
 from dugong.infer.blocks import Progress, Sums
 from dugong.infer.factors import FlatFactor, flatten, fold_counts
-from dugong.infer.parameters import Conditional, FullTable, Parameters
-from dugong.infer.results import ExpectedCounts, Posterior
+from dugong.law.parameters import Conditional, FullTable, Parameters
+from dugong.law.results import ExpectedCounts, Posterior
 from dugong.priors.chain import LabelChain
 from dugong.priors.joint import Joint
 from dugong.tasks import Element, Resolution, find_resolution

@@ -17,9 +17,9 @@ import numpy as np
 from dugong.exceptions import TaskError
 from dugong.infer.blocks import Sums, report_impossible
 from dugong.infer.factors import FlatFactor
-from dugong.infer.parameters import FullTable
 from dugong.infer.patterns import Patterns, list_patterns
-from dugong.infer.results import Posterior
+from dugong.law.parameters import FullTable
+from dugong.law.results import Posterior
 from dugong.priors.chain import LabelChain
 from dugong.priors.joint import Joint
 from dugong.tasks import Element, Layout, Resolution

@@ -20,7 +20,7 @@ import numpy as np
 
 from dugong.exceptions import TaskError
 from dugong.infer.engine import AnyPrior, posterior
-from dugong.infer.parameters import Parameters
+from dugong.law.parameters import Parameters
 from dugong.tasks import Resolution, describe, find_resolution
 from dugong.types import MISSING, AnyArray, FloatArray
 from dugong.votes import Votes

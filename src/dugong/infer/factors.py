@@ -15,7 +15,7 @@ from itertools import product
 import numpy as np
 
 from dugong.exceptions import VoteError
-from dugong.infer.parameters import Conditional, Crossed, Factor, FullTable, Parameters, Temporal
+from dugong.law.parameters import Conditional, Crossed, Factor, FullTable, Parameters, Temporal
 from dugong.tasks import Element, Resolution, describe
 from dugong.types import FloatArray, Int8Array, IntArray, read_only
 from dugong.votes import Votes, class_indices

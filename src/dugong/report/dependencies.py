@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dugong.infer.parameters import Crossed, Temporal
+from dugong.law.parameters import Crossed, Temporal
 from dugong.report.material import Material
 from dugong.report.values import Dependencies, EdgeRow
 from dugong.types import FloatArray

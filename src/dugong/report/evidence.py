@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from dugong.infer.factors import flatten
-from dugong.infer.parameters import Conditional, Crossed, Factor, FullTable, Temporal
+from dugong.law.parameters import Conditional, Crossed, Factor, FullTable, Temporal
 from dugong.report.material import Material, label_names
 from dugong.report.track import VoterInfo
 from dugong.tasks import Element, Resolution

@@ -19,8 +19,8 @@ from dugong.engines.reduce import FAN_IN
 from dugong.exceptions import GraphError
 from dugong.fit.balance import LabelSums, count_by_group, sum_labels
 from dugong.fit.result import Estimate, Note
-from dugong.infer.parameters import Parameters
-from dugong.infer.results import ExpectedCounts
+from dugong.law.parameters import Parameters
+from dugong.law.results import ExpectedCounts
 from dugong.model import LabelModel
 from dugong.paths import Place, place_of
 from dugong.priors import Prior

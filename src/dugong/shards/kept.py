@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Generic, Protocol, Self, TypeVar
 import numpy as np
 
 from dugong.fit.balance import LabelSums
-from dugong.infer.results import ExpectedCounts
+from dugong.law.results import ExpectedCounts
 from dugong.paths import Place
 from dugong.shards.folder import Shard
 from dugong.shards.stamps import State, digest_file, digest_of, read_state, settle, stamp_of, write_stamped

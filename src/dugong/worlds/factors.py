@@ -12,7 +12,7 @@ import numpy as np
 
 from dugong.exceptions import GraphError
 from dugong.graph import SourceGraph, eliminate
-from dugong.infer.parameters import Conditional, Crossed, Factor, FullTable, Parameters, Temporal
+from dugong.law.parameters import Conditional, Crossed, Factor, FullTable, Parameters, Temporal
 from dugong.types import FloatArray
 from dugong.worlds.blocks import AnyBlock, Block, CrossedBlock, FullBlock, TemporalBlock
 

@@ -9,7 +9,7 @@ from typing import cast
 
 import numpy as np
 
-from dugong.infer.parameters import Conditional, Crossed, FullTable, Parameters, Temporal
+from dugong.law.parameters import Conditional, Crossed, FullTable, Parameters, Temporal
 from dugong.types import FloatArray
 from dugong.worlds.blocks import AnyBlock, Block, CrossedBlock, FullBlock, TemporalBlock
 

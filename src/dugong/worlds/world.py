@@ -14,7 +14,7 @@ import numpy as np
 
 from dugong.exceptions import GraphError, PriorError
 from dugong.graph import Dependency, temporal
-from dugong.infer.parameters import Parameters
+from dugong.law.parameters import Parameters
 from dugong.priors import Prior
 from dugong.sums import Moments, Plan, Row
 from dugong.tasks import Element, Resolution, SpanTable, describe

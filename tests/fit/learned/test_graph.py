@@ -14,7 +14,7 @@ from dugong.fit.learned.lowrank import decompose
 from dugong.fit.learned.repeats import Repeats
 from dugong.fit.learned.residuals.discoveries import discoveries, p_values
 from dugong.infer.engine import posterior
-from dugong.infer.parameters import Conditional, Temporal
+from dugong.law.parameters import Conditional, Temporal
 from dugong.tasks import Element
 from dugong.votes import Votes
 from dugong.worlds import (

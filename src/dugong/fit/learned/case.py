@@ -22,7 +22,7 @@ from dugong.fit.learned.sample import read_sample, thin
 from dugong.fit.learned.settings import ROUNDS_EXACT, ROUNDS_LARGE
 from dugong.fit.readout import read_accuracies
 from dugong.infer.engine import with_evidence
-from dugong.infer.parameters import Factor, Parameters
+from dugong.law.parameters import Factor, Parameters
 from dugong.priors import Markov, Prior, pair_law
 from dugong.tasks import Element
 from dugong.types import FloatArray, Int8Array, IntArray

@@ -17,7 +17,7 @@ from dugong.fit.learned.robust import Views, vote_shares, vote_weights
 from dugong.fit.learned.settings import BLOCK, PERSISTENCE, SHARED_ERRORS
 from dugong.fit.learned.tables import mute_unseen, pooled, smoothed
 from dugong.infer.blocks import block_bounds
-from dugong.infer.parameters import Conditional, Parameters
+from dugong.law.parameters import Conditional, Parameters
 from dugong.tasks import Element, Resolution, TaskFinder
 from dugong.tasks.layout import ranges
 from dugong.types import FloatArray, IntArray

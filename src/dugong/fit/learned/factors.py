@@ -15,7 +15,7 @@ from dugong.exceptions import GraphError
 from dugong.fit.design import Design, crossed_edges
 from dugong.fit.learned.repeats import Repeats
 from dugong.fit.learned.settings import LARGEST_GROUP
-from dugong.infer.parameters import Conditional, Crossed, Factor, Temporal
+from dugong.law.parameters import Conditional, Crossed, Factor, Temporal
 from dugong.tasks import Element
 from dugong.types import FloatArray, IntArray
 from dugong.votes import SourceInfo, Votes, class_indices

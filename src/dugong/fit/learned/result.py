@@ -26,7 +26,7 @@ from dugong.fit.result import Diagnostics, Note
 from dugong.graph import SourceGraph
 from dugong.infer.blocks import block_bounds, on_threads
 from dugong.infer.engine import posterior
-from dugong.infer.parameters import Parameters
+from dugong.law.parameters import Parameters
 from dugong.priors import Markov, Prior, from_dict
 from dugong.tasks import Element, Resolution
 from dugong.tasks.resolutions import resolution_from_dict, resolution_to_dict

@@ -29,7 +29,7 @@ from dugong.fit.result import Diagnostics, Estimate, Note
 from dugong.fit.sgd.settings import SGD
 from dugong.fit.sgd.tables import AccuracyTables
 from dugong.fit.slopes import Slopes
-from dugong.infer.parameters import Parameters
+from dugong.law.parameters import Parameters
 from dugong.priors import Prior
 from dugong.sums import Moments
 from dugong.types import FloatArray

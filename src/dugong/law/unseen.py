@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dugong.infer.parameters import Conditional, Factor, Parameters, Temporal
+from dugong.law.parameters import Conditional, Factor, Parameters, Temporal
 from dugong.types import FloatArray
 
 _UNSEEN = 1e-12
