@@ -12,10 +12,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dugong import baselines, endmodels, estimators, experiments, metrics, priors, worlds
+    from dugong import baselines, endmodels, estimators, experiments, formats, metrics, priors, worlds
     from dugong.baselines import DataProgramming, HiddenMarkov, MajorityVote, Supervised
     from dugong.exceptions import (
         DugongError,
+        FormatError,
         GraphError,
         LabelError,
         LoaderError,
@@ -29,8 +30,10 @@ if TYPE_CHECKING:
     )
     from dugong.fit.learned import LearnedGraph, learn_graph
     from dugong.graph import temporal
+    from dugong.labels import Labels
     from dugong.metrics import compare, evaluate
     from dugong.model import LabelModel
+    from dugong.segments import Segments
     from dugong.sources import apply, apply_with_report, loaders, source
     from dugong.sums import Moments
     from dugong.tasks import Element, Sequence, Spans, WholeSequence, Window
@@ -39,12 +42,13 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_MODULES = ("baselines", "endmodels", "estimators", "experiments", "metrics", "priors", "worlds")
+_MODULES = ("baselines", "endmodels", "estimators", "experiments", "formats", "metrics", "priors", "worlds")
 _HOMES = {
     "dugong.baselines": ("DataProgramming", "HiddenMarkov", "MajorityVote", "Supervised"),
     "dugong.fit.learned": ("LearnedGraph", "learn_graph"),
     "dugong.exceptions": (
         "DugongError",
+        "FormatError",
         "GraphError",
         "LabelError",
         "LoaderError",
@@ -57,9 +61,11 @@ _HOMES = {
         "VoteError",
     ),
     "dugong.graph": ("temporal",),
+    "dugong.labels": ("Labels",),
     "dugong.metrics": ("compare", "evaluate"),
     "dugong.model": ("LabelModel",),
     "dugong.sums": ("Moments",),
+    "dugong.segments": ("Segments",),
     "dugong.sources": ("apply", "apply_with_report", "loaders", "source"),
     "dugong.tasks": ("Element", "Sequence", "Spans", "WholeSequence", "Window"),
     "dugong.types": ("ABSTAIN", "MISSING", "NEGATIVE", "POSITIVE"),
@@ -75,10 +81,12 @@ __all__ = [
     "DataProgramming",
     "DugongError",
     "Element",
+    "FormatError",
     "GraphError",
     "HiddenMarkov",
     "LabelError",
     "LabelModel",
+    "Labels",
     "LearnedGraph",
     "LoaderError",
     "MajorityVote",
@@ -87,6 +95,7 @@ __all__ = [
     "NotFittedError",
     "NotIdentifiableError",
     "PriorError",
+    "Segments",
     "Sequence",
     "SourceError",
     "Spans",
@@ -104,6 +113,7 @@ __all__ = [
     "estimators",
     "evaluate",
     "experiments",
+    "formats",
     "learn_graph",
     "loaders",
     "metrics",

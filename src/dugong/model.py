@@ -27,7 +27,7 @@ from dugong.fit.sgd.settings import SGD
 from dugong.graph import Dependency, SourceGraph
 from dugong.infer import engine
 from dugong.infer.explain import Explanation, explain
-from dugong.infer.labels import label_table
+from dugong.labels import Labels
 from dugong.law.parameters import Parameters, Temporal
 from dugong.law.unseen import allow_unseen
 from dugong.priors import Prior
@@ -41,8 +41,6 @@ from dugong.votes.align import align
 from dugong.votes.gold import gold_at
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from dugong.fit.identify import Identifiability
     from dugong.report import Report
 
@@ -272,12 +270,13 @@ class LabelModel(Configured):
         """Log-probability of the votes of every sequence, shape (n_sequences,)."""
         return engine.log_likelihood(self._aligned(votes), self.parameters_, self.prior_, n_threads=self.n_threads)
 
-    def labels(self, votes: Votes, resolutions: Iterable[str | Resolution] | None = None) -> pa.Table:
-        """Tidy table of labels: sequence, start, end, resolution, one probability per class, seconds if known."""
+    def labels(self, votes: Votes, resolutions: Iterable[str | Resolution] | None = None) -> Labels:
+        """Labels as one tidy table: sequence, start, end, resolution, probabilities, label, seconds if known."""
         votes = self._aligned(votes)
         wanted = tuple(self._resolution(votes, one) for one in (resolutions or votes.resolutions))
         found = self._probabilities(votes, wanted)
-        return label_table(votes, {one: found[one] for one in wanted})
+        path = self.decode(votes) if Element() in wanted else None
+        return Labels.of(votes, {one: found[one] for one in wanted}, path)
 
     def score(self, votes: Votes, gold: AnyArray) -> float:
         """Accuracy on the elements whose gold label is known (not 0)."""

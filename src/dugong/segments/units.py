@@ -66,7 +66,7 @@ def _by_clock(
 ) -> _Bounds:
     axis, owner = _axis(recordings, owner)
     if unit == "second":
-        return _seconds(axis, owner, start), _seconds(axis, owner, end), None
+        return axis.borders(owner, start), axis.borders(owner, end), None
     spans = axis.to_elements(owner, start, np.maximum(end, start + _INSTANT))
     first = spans.starts.astype(np.float64)
     return first, np.maximum(spans.stops, spans.starts).astype(np.float64), spans.rounding
@@ -90,20 +90,6 @@ def _axis(recordings: dict[str, Recording], owner: IntArray) -> tuple[TimeAxis, 
             "  Pass rate= (elements per second: one number, or a mapping by sequence)."
         )
     return TimeAxis.from_rate([float(rate) for rate in rates if rate is not None], start=starts), places
-
-
-def _seconds(axis: TimeAxis, owner: IntArray, elements: FloatArray) -> FloatArray:
-    """Borders of elements in seconds; with time stamps, the last element is as long as the one before it."""
-    places = elements.astype(np.int64)
-    if axis.rate is not None:
-        return np.asarray(axis.start[owner] + elements / axis.rate[owner])
-    assert axis.stamps is not None
-    assert axis.offsets is not None
-    counts = np.diff(axis.offsets)[owner]
-    last = np.maximum(counts - 1, 0)
-    found = axis.seconds(owner, np.minimum(places, last))
-    step = found - axis.seconds(owner, np.maximum(last - 1, 0))
-    return np.asarray(np.where(places > last, found + step, found))
 
 
 # --- tokens ------------------------------------------------------------------------------------------------------

@@ -186,6 +186,16 @@ class TimeAxis:
             raise TaskError("elements must exist to have a timestamp; found some outside of their sequence.")
         return np.asarray(self.start[owner] + self.stamps[self.offsets[owner] + places])
 
+    def borders(self, sequences: ArrayLike, places: ArrayLike) -> FloatArray:
+        """The seconds of borders between elements; with timestamps the last element lasts as long as the one before."""
+        owner, wanted = np.asarray(sequences, dtype=np.int64), np.asarray(places, dtype=np.int64)
+        if self.offsets is None or not len(owner):
+            return self.seconds(owner, wanted)
+        last = np.maximum(np.diff(self.offsets)[owner] - 1, 0)
+        found = self.seconds(owner, np.minimum(wanted, last))
+        step = found - self.seconds(owner, np.maximum(last - 1, 0))
+        return np.asarray(np.where(wanted > last, found + step, found))
+
     def _by_rate(self, owner: IntArray, seconds: FloatArray) -> tuple[IntArray, FloatArray]:
         assert self.rate is not None
         exact = np.round((seconds - self.start[owner]) * self.rate[owner], _SNAP)

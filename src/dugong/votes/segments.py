@@ -55,7 +55,10 @@ def from_segments(
     counts = {one: int(told.recordings[one].n_elements or 0) for one in ids}
     names = _classes(told, classes, background)
     coarse = _resolutions(told) | dict(resolutions or {})
-    return _votes(told, counts, names, background, coarse, rate=rate, timestamps=timestamps)
+    found = _votes(told, counts, names, background, coarse, rate=rate, timestamps=timestamps)
+    if found.time is None or told.rounding is None:
+        return found
+    return replace(found, time=replace(found.time, rounding=told.rounding))
 
 
 def with_segments(votes: Votes, segments: Segments, *, background: str | None = None, missing_ok: bool = False) -> Votes:
