@@ -11,6 +11,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dugong.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from dugong import baselines, endmodels, estimators, experiments, formats, metrics, priors, worlds
     from dugong.baselines import DataProgramming, HiddenMarkov, MajorityVote, Supervised
@@ -39,8 +41,6 @@ if TYPE_CHECKING:
     from dugong.tasks import Element, Sequence, Spans, WholeSequence, Window
     from dugong.types import ABSTAIN, MISSING, NEGATIVE, POSITIVE
     from dugong.votes import Votes
-
-__version__ = "0.1.0"
 
 _MODULES = ("baselines", "endmodels", "estimators", "experiments", "formats", "metrics", "priors", "worlds")
 _HOMES = {

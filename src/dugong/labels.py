@@ -2,8 +2,8 @@
 
 In: votes and the probabilities that a model gives them. Out: a frozen value around one tidy Arrow table, one row per
 task: sequence, start and end in elements (half open), resolution, one probability per class, the likeliest label by
-name, its probability as the confidence, the label on the best path of the sequence (elements only), and start and end in
-seconds where the votes have a time axis.
+name, its probability as the confidence, the label on the best path of the sequence (elements only), and start and end
+in seconds where the votes have a time axis.
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ class Labels:
     def read(cls, path: str | PathLike[str]) -> Labels:
         """Read what `write` wrote, or a folder of such files."""
         place = place_of(path)
-        files = sorted(place.glob("*.parquet"), key=str) if place.is_dir() else [place]
+        files: list[Place] = sorted(place.glob("*.parquet"), key=str) if place.is_dir() else [place]
         if not files:
             raise LabelError(f"there are no .parquet files in {place}.")
         return cls(table=pa.concat_tables([_read(file) for file in files], promote_options="default"))
@@ -231,9 +231,7 @@ class Labels:
 
 
 def _warn(what: str) -> None:
-    warnings.warn(
-        f"labels are no longer an Arrow table; write labels.table{what}.", DeprecationWarning, stacklevel=3
-    )
+    warnings.warn(f"labels are no longer an Arrow table; write labels.table{what}.", DeprecationWarning, stacklevel=3)
 
 
 def class_columns(votes: Votes, resolution: Resolution) -> list[str]:

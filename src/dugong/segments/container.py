@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
+from math import isnan
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -164,7 +165,7 @@ class Segments:
                 end=end,
                 unit=self.unit,
                 label=label,
-                probability=None if probability != probability else probability,  # NaN alone differs from itself
+                probability=None if isnan(probability) else probability,
                 source=source,
                 resolution=resolution,
                 attributes=attributes,

@@ -1,7 +1,7 @@
 """From labelled tasks to intervals: neighbours of one label become one.
 
-In: the spans of tasks in elements, sequence after sequence and in time, and their labels. Out: `Segments`. The probability of an
-interval is the mean over its tasks, so that an interval of many elements counts by its whole length.
+In: the spans of tasks in elements, sequence after sequence and in time, and their labels. Out: `Segments`. The
+probability of an interval is the mean over its tasks, each counting by its length.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from dugong import __version__
 from dugong.segments.container import Recording, Segments
 from dugong.types import BoolArray, FloatArray, IntArray
+from dugong.version import __version__
 
 __all__ = ["join"]
 
@@ -53,8 +53,8 @@ def join(
     ids = list(recordings)
     return Segments(
         sequence=tuple(ids[place] for place in owner[first][chosen].tolist()),
-        start=start[first][chosen],
-        end=stop[chosen],
+        start=start[first][chosen].astype(np.float64),
+        end=stop[chosen].astype(np.float64),
         label=tuple(names[place] for place in kind[first][chosen].tolist()),
         probability=np.clip(shares[chosen], 0.0, 1.0),
         source=(f"dugong-{__version__}",),

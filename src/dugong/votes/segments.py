@@ -61,7 +61,9 @@ def from_segments(
     return replace(found, time=replace(found.time, rounding=told.rounding))
 
 
-def with_segments(votes: Votes, segments: Segments, *, background: str | None = None, missing_ok: bool = False) -> Votes:
+def with_segments(
+    votes: Votes, segments: Segments, *, background: str | None = None, missing_ok: bool = False
+) -> Votes:
     """See `Votes.with_segments`."""
     placed = on_axis(_named(segments, "annotator"), votes, missing_ok=missing_ok)
     names = votes.class_names or tuple(map(str, votes.classes))
@@ -142,7 +144,7 @@ def _votes(
         found = from_long(
             table,
             lengths=dict(lengths),
-            resolutions={name: one for name, one in resolutions.items() if name in set(table["source"])},
+            resolutions=resolutions,
             classes=classes,
             sources=names,
             ids=tuple(lengths),
