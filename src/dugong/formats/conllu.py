@@ -51,6 +51,8 @@ def parse(file: File) -> list[Document]:
 
 
 def _token(file: File, number: int, cells: list[str]) -> tuple[int, str, str, bool, float | None]:
+    if cells[9] in ("_", "NER=O"):
+        return number, cells[1], "O", True, None
     notes = dict(note.partition("=")[::2] for note in cells[9].split("|"))
     share = notes.get("P")
     probability = None if share is None else file.number(share, "P", number)

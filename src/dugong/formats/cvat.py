@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import partial
+from math import fsum
 from typing import Any
 from xml.etree.ElementTree import Element
 from xml.sax.saxutils import escape, quoteattr
-
-import numpy as np
 
 from dugong.formats.files import File
 from dugong.formats.registry import Files, Format
@@ -51,7 +50,7 @@ def _read(file: File) -> Segments:
 
 
 def _probability(file: File, one: Element, where: str) -> float | None:
-    for attribute in one.iterfind("attribute"):
+    for attribute in one:
         if attribute.get("name") == "p" and attribute.text:
             return file.number(attribute.text, "the probability", where)
     return None
@@ -90,20 +89,24 @@ def _add_tags(rows: Rows, name: str, root: Element) -> None:
 
     def close(key: tuple[str, str]) -> None:
         start, end, shares = opened.pop(key)
-        mean = round(float(np.mean(shares)), 12) if shares else None
+        mean = round(fsum(shares) / len(shares), 12) if shares else None
         rows.add(f"image {start}", name, start, end, key[0], mean, source=key[1])
 
     for image in root.iterfind("image"):
         where = f"image {image.get('id')}"
-        frame = int(rows.file.number(image.get("id"), "the id of an image", where))
-        for tag in image.iterfind("tag"):
+        frame = int(rows.file.number(image.get("id"), "the id of an image", where)) if len(image) else 0
+        for tag in image:
+            if tag.tag != "tag":
+                continue  # a region of the picture
             key = (tag.get("label", ""), _source(tag))
             share = _probability(rows.file, tag, where)
             before = opened.get(key)
             if before is not None and before[1] < frame:
                 close(key)
                 before = None
-            shares = [*([] if before is None else before[2]), *([] if share is None else [share])]
+            shares = [] if before is None else before[2]
+            if share is not None:
+                shares.append(share)
             opened[key] = (frame if before is None else before[0], frame + 1, shares)
     for key in list(opened):
         close(key)

@@ -48,40 +48,53 @@ def _read(file: File) -> Segments:
     header = root.find("HEADER")
     if header is not None and header.get("TIME_UNITS", "milliseconds") != "milliseconds":
         raise file.error(f"times must be in milliseconds; found {header.get('TIME_UNITS')!r}.", "HEADER")
-    slots = {
-        one.get("TIME_SLOT_ID", ""): file.number(one.get("TIME_VALUE"), "a time", one.get("TIME_SLOT_ID"))
-        for one in root.iterfind("TIME_ORDER/TIME_SLOT")
-        if one.get("TIME_VALUE") is not None
-    }
-    notes = _notes(root)
+    slots, notes = _slots(file, root), _notes(root)
     for tier in root.iterfind("TIER"):
-        for one in tier.iterfind("ANNOTATION/ALIGNABLE_ANNOTATION"):
-            _add(rows, tier, one, slots, notes.get(one.get("ANNOTATION_ID", ""), {}))
+        for one in _annotations(tier, "ALIGNABLE_ANNOTATION"):
+            _add(rows, tier, one, slots, notes)
     media = root.find("HEADER/MEDIA_DESCRIPTOR")
     url = None if media is None else media.get("RELATIVE_MEDIA_URL") or media.get("MEDIA_URL")
     return rows.done({file.stem: Recording(media=url or None)})
+
+
+def _slots(file: File, root: Element) -> dict[str | None, float]:
+    """Seconds by the name of a time slot; slots without a time are left out."""
+    found: dict[str | None, float] = {}
+    for one in root.iterfind("TIME_ORDER/TIME_SLOT"):
+        time = one.get("TIME_VALUE")
+        if time is not None:
+            found[one.get("TIME_SLOT_ID")] = (int(time) if time.isdigit() else file.number(time, "a time", time)) / 1000
+    return found
+
+
+def _annotations(tier: Element, tag: str) -> Iterator[Element]:
+    """The annotations of a tier; by hand, because a search by path takes longer than everything else together."""
+    return (one for annotation in tier for one in annotation if one.tag == tag)
 
 
 def _notes(root: Element) -> dict[str, dict[str, str]]:
     """What tiers say about annotations of other tiers, by annotation and tier."""
     notes: dict[str, dict[str, str]] = {}
     for tier in root.iterfind("TIER"):
-        for one in tier.iterfind("ANNOTATION/REF_ANNOTATION"):
+        for one in _annotations(tier, "REF_ANNOTATION"):
             notes.setdefault(one.get("ANNOTATION_REF", ""), {})[tier.get("TIER_ID", "")] = _value(one)
     return notes
 
 
 def _value(one: Element) -> str:
-    return one.findtext("ANNOTATION_VALUE") or ""
+    return next((child.text for child in one if child.tag == "ANNOTATION_VALUE"), None) or ""
 
 
-def _add(rows: Rows, tier: Element, one: Element, slots: dict[str, float], notes: dict[str, str]) -> None:
-    where = f"annotation {one.get('ANNOTATION_ID')}"
-    times = [slots.get(one.get(f"TIME_SLOT_REF{place}", "")) for place in (1, 2)]
-    if times[0] is None or times[1] is None:
+def _add(
+    rows: Rows, tier: Element, one: Element, slots: dict[str | None, float], notes: dict[str, dict[str, str]]
+) -> None:
+    key = one.get("ANNOTATION_ID", "")
+    where = f"annotation {key}"
+    start, end = slots.get(one.get("TIME_SLOT_REF1")), slots.get(one.get("TIME_SLOT_REF2"))
+    if start is None or end is None:
         raise rows.file.error("an annotation must have a start and an end; one of its time slots has no time.", where)
     probability, attributes = None, {}
-    for name, text in notes.items():
+    for name, text in notes.get(key, {}).items():
         if text.replace(".", "", 1).isdigit() and float(text) <= 1:
             probability = float(text)
         else:
@@ -91,7 +104,6 @@ def _add(rows: Rows, tier: Element, one: Element, slots: dict[str, float], notes
     if source != name:
         attributes["tier"] = name
     source = "" if source == _NOBODY else source
-    start, end = times[0] / 1000, times[1] / 1000
     rows.add(where, rows.file.stem, start, end, _value(one), probability, source=source, attributes=attributes)
 
 
@@ -109,7 +121,7 @@ def _write(segments: Segments, stem: str, _: Mapping[str, Any]) -> Files:
     for source, rows in (tiers or {"": []}).items():
         body += _tier(source or _NOBODY, rows, numbers, slots)
     order = [
-        f'    <TIME_SLOT TIME_SLOT_ID="ts{place}" TIME_VALUE="{time}" />\n' for place, time in enumerate(slots, start=1)
+        f'<TIME_SLOT TIME_SLOT_ID="ts{place}" TIME_VALUE="{time}" />\n' for place, time in enumerate(slots, start=1)
     ]
     lines = [
         '<?xml version="1.0" encoding="UTF-8"?>\n',
@@ -154,10 +166,9 @@ def _tier(
         number = next(numbers)
         slots += [start, end]
         lines.append(
-            f'    <ANNOTATION>\n      <ALIGNABLE_ANNOTATION ANNOTATION_ID="a{number}" '
-            f'TIME_SLOT_REF1="ts{len(slots) - 1}" TIME_SLOT_REF2="ts{len(slots)}">\n'
-            f"        <ANNOTATION_VALUE>{escape(label)}</ANNOTATION_VALUE>\n"
-            "      </ALIGNABLE_ANNOTATION>\n    </ANNOTATION>\n"
+            f'<ANNOTATION><ALIGNABLE_ANNOTATION ANNOTATION_ID="a{number}" '
+            f'TIME_SLOT_REF1="ts{len(slots) - 1}" TIME_SLOT_REF2="ts{len(slots)}">'
+            f"<ANNOTATION_VALUE>{escape(label)}</ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION>\n"
         )
         if p is not None:
             notes.append((number, p))
@@ -166,8 +177,8 @@ def _tier(
         parent = quoteattr(name)
         lines.append(f'  <TIER TIER_ID={quoteattr(f"{name}-p")} LINGUISTIC_TYPE_REF="p-lt" PARENT_REF={parent}>\n')
         lines += [
-            f'    <ANNOTATION>\n      <REF_ANNOTATION ANNOTATION_ID="a{next(numbers)}" ANNOTATION_REF="a{number}">\n'
-            f"        <ANNOTATION_VALUE>{p}</ANNOTATION_VALUE>\n      </REF_ANNOTATION>\n    </ANNOTATION>\n"
+            f'<ANNOTATION><REF_ANNOTATION ANNOTATION_ID="a{next(numbers)}" ANNOTATION_REF="a{number}">'
+            f"<ANNOTATION_VALUE>{p}</ANNOTATION_VALUE></REF_ANNOTATION></ANNOTATION>\n"
             for number, p in notes
         ]
         lines.append("  </TIER>\n")

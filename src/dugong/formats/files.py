@@ -49,7 +49,7 @@ class File:
         where = f", line {line}" if isinstance(line, int) else f", {line}" if line else ""
         return FormatError(f"{self.place}{where}: {text}")
 
-    @property
+    @cached_property
     def stem(self) -> str:
         """The name without its ending: the id of the sequence where a file holds one."""
         return self.place.stem

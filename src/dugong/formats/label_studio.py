@@ -209,8 +209,8 @@ def _write(segments: Segments, stem: str, options: Mapping[str, Any]) -> Files:
         for name, about in found.recordings.items()
     ]
     view = _view(found, kind, options)
-    body = json.dumps(tasks, ensure_ascii=False, indent=1)
-    return {f"{stem}.json": body.encode(), f"{stem}.xml": view.encode()}
+    body = ",\n".join(json.dumps(task, ensure_ascii=False) for task in tasks)
+    return {f"{stem}.json": f"[{body}]\n".encode(), f"{stem}.xml": view.encode()}
 
 
 def _guess(segments: Segments) -> str:

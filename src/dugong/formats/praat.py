@@ -17,7 +17,11 @@ from dugong.formats.rows import Rows
 from dugong.formats.texts import apart, columns, forbid, only, placed
 from dugong.segments import Recording, Segments
 
-_TOKEN = re.compile(r'"((?:[^"]|"")*)"|<(\w+)>|(?<!\S)([-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)(?!\S)')
+# Decoration is skipped in one go, numbers in brackets ("intervals [3]:") with it; then comes something that counts.
+_TOKEN = re.compile(
+    r'[^"<\d+\-\[]*(?:\[\d*\][^"<\d+\-\[]*)*'
+    r'(?:"([^"]*(?:""[^"]*)*)"|<(\w+)>|(?<!\S)([-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)(?!\S))'
+)
 _TIER = "dugong"  # of intervals without a source
 
 
@@ -41,10 +45,11 @@ class _Tokens:
         token = next(self.found, None)
         if token is None:
             raise self.file.error(f"the file ends where {what} should be; it is cut off.", self.line())
-        self.place = token.start()
-        if token[group] is None:
-            raise self.file.error(f"{what} should be here; found {token[0]!r}.", self.line())
-        return str(token[group])
+        self.place = token.end()
+        value = token[group]
+        if value is None:
+            raise self.file.error(f"{what} should be here; found {token[0].split()[-1]!r}.", self.line())
+        return value
 
     def text(self, what: str) -> str:
         return self._next(1, what).replace('""', '"')
