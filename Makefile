@@ -63,6 +63,10 @@ docs: $(ALL)  ## Build the documentation into site/; a broken link or reference 
 golden: $(ALL)  ## Pin the tables, errors and labels of today anew: `make golden ARGS=learned` writes one group of given, classes, learned.
 	$(BIN)/python tests/golden/values.py $(ARGS)
 
+.PHONY: house
+house: $(ALL)  ## Print figures of the code: lines, bodies, names, comments, functions that a fit goes through. `ARGS=--show` lists places.
+	$(BIN)/python scripts/house.py $(ARGS)
+
 bench: $(ALL)  ## Measure speed, memory and quality against the peers, in .venv-peers. `make bench ARGS=--quick` is shorter.
 	$(BIN)/python -m benchmarks.run $(ARGS)
 

@@ -22,12 +22,11 @@ import numpy as np
 from benchmarks.floors import best
 from dugong.baselines import DataProgramming
 from dugong.fit.centred import estimate_centred
-from dugong.fit.design import make_design
-from dugong.fit.laws import Laws
 from dugong.fit.result import Estimate
 from dugong.graph import SourceGraph
+from dugong.graph.design import make_design
 from dugong.priors import Markov
-from dugong.sums import count
+from dugong.sums import Laws, count
 from dugong.types import FloatArray
 from dugong.votes import Votes
 from dugong.worlds import Block, World, accurate

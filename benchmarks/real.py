@@ -130,7 +130,7 @@ def real_section() -> str:
                 *(cell if cell == "–" else f"**{cell}**" for cell in cells(scores(case, labels))),
             )
         )
-        notes.append((name, f"{model.learned_.trust:.2f}", f"{seconds:.1f}", model.diagnostics_.notes[0].text))
+        notes.append((name, f"{model.law_.tempering.trust:.2f}", f"{seconds:.1f}", model.diagnostics_.notes[0].text))
     head = ("set", "method", "accuracy", "F1", "span F1", "Brier", "log loss")
     learned = make_table(("set", "trust", "seconds (processor)", "what the model says about itself"), notes)
     return f"{make_table(head, rows)}\n\n{learned}"
@@ -254,7 +254,7 @@ def lags_section() -> str:
             votes, labels = world.sample(1_000, rng=seed)
             best = brier(posterior(votes, world.parameters(), world.prior)[Element()], labels["element"])
             model = dg.LabelModel().fit(votes)
-            hits += model.learned_.graph.temporal == {"t0": lag, "t1": lag}
+            hits += model.graph_.temporal == {"t0": lag, "t1": lag}
             ratios.append(brier(model.predict_proba(votes), labels["element"]) / best)
         rows.append((lag, f"{hits} of {len(SEEDS)}", *(f"{value:.3f}" for value in ratios)))
     return make_table(("lag", "both found, nothing else", *(f"seed {seed}" for seed in SEEDS)), rows)

@@ -1,4 +1,3 @@
-# ruff: noqa: INP001  (a script, no package)
 """Put the tables of `dugong reproduce ... --output FOLDER` into docs/explanation/paper.md.
 
 `python scripts/paper_tables.py FOLDER` replaces what stands between the two markers of every table that is in FOLDER,

@@ -1,4 +1,3 @@
-# ruff: noqa: INP001  (a script, no package)
 """Make docs/img/report.png anew: the report of the demo, as a browser shows it.
 
 Run it with ``make screenshot``. It needs Chromium, chromedriver and selenium, which ``make test-browser`` installs.

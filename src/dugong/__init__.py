@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dugong.baselines import DataProgramming, HiddenMarkov, MajorityVote, Supervised
     from dugong.exceptions import (
         DugongError,
+        FileError,
         FormatError,
         GraphError,
         LabelError,
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
     from dugong.fit.learned import LearnedGraph, learn_graph
     from dugong.graph import temporal
     from dugong.labels import Labels
-    from dugong.metrics import compare, evaluate
+    from dugong.metrics.compare import compare
+    from dugong.metrics.evaluate import evaluate
     from dugong.model import LabelModel
     from dugong.segments import Segments
     from dugong.sources import apply, apply_with_report, loaders, source
@@ -48,6 +50,7 @@ _HOMES = {
     "dugong.fit.learned": ("LearnedGraph", "learn_graph"),
     "dugong.exceptions": (
         "DugongError",
+        "FileError",
         "FormatError",
         "GraphError",
         "LabelError",
@@ -81,6 +84,7 @@ __all__ = [
     "DataProgramming",
     "DugongError",
     "Element",
+    "FileError",
     "FormatError",
     "GraphError",
     "HiddenMarkov",

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
@@ -14,22 +15,20 @@ import numpy as np
 from dugong.contract import Configured
 from dugong.exceptions import GraphError, LabelError, NotFittedError, VoteError
 from dugong.fit.balance import Passes
-from dugong.fit.design import Design, Sharing, make_design, tasks_per_sequence
 from dugong.fit.em import EM
-from dugong.fit.errors import StandardErrors
 from dugong.fit.fits import Fit, Wishes, fit_given, fit_learned
 from dugong.fit.fitting import plan_for
-from dugong.fit.identify import identify
 from dugong.fit.learned import Learned, Method
 from dugong.fit.result import Correlations
 from dugong.fit.settings import Paper, resolve_estimator
 from dugong.fit.sgd.settings import SGD
 from dugong.graph import Dependency, SourceGraph
-from dugong.infer import engine
+from dugong.graph.design import Design, Sharing, make_design, tasks_per_sequence
+from dugong.graph.identify import identify
+from dugong.infer import answers
 from dugong.infer.explain import Explanation, explain
 from dugong.labels import Labels
 from dugong.law.parameters import Parameters, Temporal
-from dugong.law.unseen import allow_unseen
 from dugong.priors import Prior
 from dugong.store import StoredModel, load_model, save_model
 from dugong.summary import ModelSummary, look, look_at, summarize_model
@@ -41,8 +40,9 @@ from dugong.votes.align import align
 from dugong.votes.gold import gold_at
 
 if TYPE_CHECKING:
-    from dugong.fit.identify import Identifiability
+    from dugong.graph.identify import Identifiability
     from dugong.report import Report
+    from dugong.report.notebook import Timeline
 
 # How a source graph is learned, by the word for it.
 _METHODS: dict[str, Method] = {"learn": "residuals", "low-rank": "low-rank"}
@@ -73,11 +73,10 @@ class LabelModel(Configured):
     classes_ : array of class values; (-1, 1) or 1..K
     accuracies_ : P(vote | label) by source, shape (K, K + 1): classes, then abstain
     correlations_ : P(vote a, vote b | label) by pair, shape (K, K + 1, K + 1)
-    prior_ : the prior that inference uses
+    law_ : what answers every question about labels: parameters, prior, and how far they are trusted
+    graph_ : which sources depend on each other or on themselves, given or learned
     diagnostics_ : what was learned, repaired, or is weak
     """
-
-    learned_: Learned | None
 
     def __init__(
         self,
@@ -133,7 +132,7 @@ class LabelModel(Configured):
         moments = count(votes, plan, grouping, n_threads=self.n_threads)
         if hasattr(self, "moments_"):
             moments = self.moments_ + moments
-        elif hasattr(self, "parameters_"):
+        elif hasattr(self, "law_"):
             raise NotFittedError(
                 "this model has no moments to add to: a model's file is without them.\n"
                 '  Keep them: model.moments_.save("moments.npz"); bring them along: '
@@ -200,7 +199,7 @@ class LabelModel(Configured):
         )
         self._store(votes, fit)
         self.moments_ = moments
-        self.seen_ = look(moments, fit.prior, votes.class_names)
+        self.seen_ = look(moments, fit.law.prior, votes.class_names)
         return self
 
     def _learn(self, votes: Votes, evidence: Int8Array | None, groups: Sequence[object] | None) -> Self:
@@ -215,7 +214,7 @@ class LabelModel(Configured):
         method = _METHODS[self.dependencies] if isinstance(self.dependencies, str) else "residuals"
         fit = fit_learned(votes, prior, graph, wishes, groups, evidence=evidence, method=method)
         self._store(votes, fit)
-        self.seen_ = look_at(votes, fit.prior)
+        self.seen_ = look_at(votes, fit.law.prior)
         return self
 
     def _wishes(self) -> Wishes:
@@ -227,28 +226,47 @@ class LabelModel(Configured):
         self.classes_ = np.array(votes.classes)
         self.class_names_ = votes.class_names
         self.sources_ = votes.sources
-        self.prior_ = fit.prior
-        self.parameters_ = allow_unseen(fit.estimate.parameters)
+        self.law_ = fit.law
+        self.graph_ = fit.graph
         self.accuracies_ = dict(fit.estimate.accuracies)
         self.correlations_ = Correlations(fit.estimate.correlations)
         self.diagnostics_ = fit.estimate.diagnostics
         self.standard_errors_ = fit.errors
-        self.learned_ = fit.learned
+
+    @property
+    def prior_(self) -> Prior:
+        """The prior that inference uses."""
+        return self.law_.prior
+
+    @property
+    def parameters_(self) -> Parameters:
+        """The law of the votes given the labels."""
+        return self.law_.parameters
+
+    @property
+    def learned_(self) -> Learned | None:
+        """What was learned beside the tables; deprecated, read `law_`, `graph_` and `diagnostics_` instead."""
+        message = "LabelModel.learned_ is deprecated: read law_, graph_ and diagnostics_ instead."
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        if not self.diagnostics_.learned:
+            return None
+        return Learned(
+            law=self.law_,
+            graph=self.graph_,
+            strengths=self.diagnostics_.strengths,
+            accuracies=self.accuracies_,
+            correlations=self.correlations_,
+            diagnostics=self.diagnostics_,
+        )
 
     # --- labels ----------------------------------------------------------------------------------------------------
     def predict_proba(self, votes: Votes, resolution: str | Resolution = "element") -> FloatArray:
         """P(label | all votes of the sequence), shape (n_tasks, n_classes), columns as `classes_`."""
-        votes = self._aligned(votes)
-        found = self._resolution(votes, resolution)
-        return self._probabilities(votes, (found,))[found]
+        wanted = self._resolution(votes, resolution)
+        return self._probabilities(votes, (wanted,))[wanted]
 
     def _probabilities(self, votes: Votes, resolutions: tuple[Resolution, ...]) -> Mapping[Resolution, FloatArray]:
-        if self.learned_ is not None:
-            return self.learned_.probabilities(votes, resolutions, n_threads=self.n_threads)
-        found = engine.posterior(
-            votes, self.parameters_, self.prior_, resolutions=resolutions, n_threads=self.n_threads
-        )
-        return found.probabilities
+        return answers.posterior(self.law_, self._aligned(votes), resolutions, n_threads=self.n_threads)
 
     def predict(self, votes: Votes, resolution: str | Resolution = "element", threshold: float = 0.5) -> Int8Array:
         """The likelier class; with two classes +1 where P(+1) exceeds `threshold`."""
@@ -259,16 +277,16 @@ class LabelModel(Configured):
 
     def decode(self, votes: Votes) -> Int8Array:
         """The most likely label sequence of every sequence (Viterbi), flat over elements."""
-        return engine.decode(self._aligned(votes), self.parameters_, self.prior_, n_threads=self.n_threads)
+        return answers.decode(self.law_, self._aligned(votes), n_threads=self.n_threads)
 
     def sample(self, votes: Votes, n_draws: int = 1) -> Int8Array:
         """Label sequences drawn from the posterior, shape (n_draws, n_elements)."""
         rng = np.random.default_rng(self.seed)
-        return engine.sample(self._aligned(votes), self.parameters_, self.prior_, rng, n_draws)
+        return answers.sample(self.law_, self._aligned(votes), rng, n_draws)
 
     def log_likelihood(self, votes: Votes) -> FloatArray:
         """Log-probability of the votes of every sequence, shape (n_sequences,)."""
-        return engine.log_likelihood(self._aligned(votes), self.parameters_, self.prior_, n_threads=self.n_threads)
+        return answers.log_likelihood(self.law_, self._aligned(votes), n_threads=self.n_threads)
 
     def labels(self, votes: Votes, resolutions: Iterable[str | Resolution] | None = None) -> Labels:
         """Labels as one tidy table: sequence, start, end, resolution, probabilities, label, seconds if known."""
@@ -290,12 +308,7 @@ class LabelModel(Configured):
     ) -> Explanation:
         """Why a label is what it is: log-odds by vote, neighbours and prior."""
         votes = self._aligned(votes)
-        wanted = self._resolution(votes, resolution)
-        explanation = explain(votes, self.parameters_, self.prior_, sequence, task, wanted)
-        if self.learned_ is None or self.learned_.robust is None:
-            return explanation
-        shown = self._probabilities(votes[[sequence]], (wanted,))[wanted][task]
-        return explanation.averaged(shown, self.classes_)
+        return explain(self.law_, votes, sequence, task, self._resolution(votes, resolution))
 
     # --- reading ---------------------------------------------------------------------------------------------------
     def identifiability(self, votes: Votes) -> Identifiability:
@@ -360,6 +373,18 @@ class LabelModel(Configured):
             write_report(found, path)
         return found
 
+    def timeline(self, votes: Votes, sequence: object) -> Timeline:
+        """One sequence with its votes, probabilities and best path, to look at in a notebook or a browser.
+
+        Parameters
+        ----------
+        votes : Votes
+        sequence : its id
+        """
+        from dugong.report.notebook import make_timeline
+
+        return make_timeline(self, self._aligned(votes), sequence)
+
     def _repr_html_(self) -> str:
         from dugong.report.notebook import model_html
 
@@ -374,14 +399,13 @@ class LabelModel(Configured):
             n_classes=len(self.classes_),
             class_names=self.class_names_,
             sources=self.sources_,
-            prior=self.prior_,
-            parameters=self.parameters_,
+            law=self.law_,
+            graph=self.graph_,
             accuracies=self.accuracies_,
             correlations=self.correlations_,
-            errors=self.standard_errors_.to_dict(),
+            errors=self.standard_errors_,
             diagnostics=self.diagnostics_,
             seen=self.seen_,
-            learned=None if self.learned_ is None else self.learned_.to_dict(),
         )
         save_model(stored, path)
 
@@ -393,14 +417,13 @@ class LabelModel(Configured):
         model.classes_ = np.array((-1, 1) if stored.n_classes == 2 else range(1, stored.n_classes + 1))
         model.class_names_ = stored.class_names
         model.sources_ = stored.sources
-        model.prior_ = stored.prior
-        model.parameters_ = stored.parameters
+        model.law_ = stored.law
+        model.graph_ = stored.graph
         model.accuracies_ = dict(stored.accuracies)
         model.correlations_ = Correlations(stored.correlations)
-        model.standard_errors_ = StandardErrors.from_dict(stored.errors)
+        model.standard_errors_ = stored.errors
         model.diagnostics_ = stored.diagnostics
         model.seen_ = stored.seen
-        model.learned_ = None if stored.learned is None else Learned.from_dict(stored.learned)
         return model
 
     def _aligned(self, votes: Votes) -> Votes:

@@ -3,6 +3,7 @@
 In: what a user names. Out: a `Place`, which is a `pathlib.Path` or a `Url` with the same few methods. Files are written
 aside first and appear under their name when they are complete: on this machine by renaming, elsewhere by one upload.
 Keys, endpoints and the like are fsspec's own settings (its configuration files and environment variables).
+A folder of this machine is `locked` while a run writes into it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import secrets
 import tempfile
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from os import PathLike
@@ -22,13 +24,18 @@ from typing import Any, BinaryIO
 from dugong.exceptions import DugongError, MissingExtraError, VoteError
 
 _LOCAL = "file://"
-
+_LOCK = ".dugong.lock"
+_HELD: ContextVar[frozenset[Path]] = ContextVar("folders that are locked here", default=frozenset())
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class PlaceError(DugongError, ValueError):
-    """A URL that cannot be reached."""
+    """A URL that cannot be reached, or a folder that cannot be locked."""
+
+
+class FolderBusyError(DugongError, OSError):
+    """Another run is writing into a folder."""
 
 
 class DiskFullError(DugongError, OSError):
@@ -237,3 +244,37 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+# --- one run at a time ---------------------------------------------------------------------------------------------
+@contextlib.contextmanager
+def locked(folder: Place) -> Iterator[None]:
+    """Make a folder, and keep other runs out of it until the block ends.
+
+    The system holds the lock for the process: one that dies may leave the file ``.dugong.lock``, but it locks nothing.
+    Blocks may be nested. Storage at a URL knows no locks: there it is for the user to run one at a time.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    if isinstance(folder, Url) or folder.resolve() in _HELD.get():
+        yield
+        return
+    from filelock import FileLock, Timeout
+
+    try:
+        lock = FileLock(folder / _LOCK)
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise FolderBusyError(
+            f"{folder} is being written by another run: wait until that has ended, or choose another folder."
+        ) from None
+    except OSError as error:
+        raise PlaceError(f"{folder} cannot be locked: {error.strerror or error} ({folder / _LOCK}).") from error
+    held = _HELD.set(_HELD.get() | {folder.resolve()})
+    try:
+        yield
+    finally:
+        _HELD.reset(held)
+        # Before the release: who waits for a file that is gone notices, and starts anew. (Windows keeps open files.)
+        with contextlib.suppress(OSError):
+            (folder / _LOCK).unlink(missing_ok=True)
+        lock.release()

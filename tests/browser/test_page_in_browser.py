@@ -84,6 +84,7 @@ def test_ribbons_have_the_colours_of_the_votes(page):
     rows = case.votes.layout(Element()).rows(sequence)
     columns = {name: case.votes.column(name)[rows] for name in ("face", "light", "voice", "echo", "motion")}
     columns["gold"] = case.gold[rows]
+    columns["labels"] = case.model.predict(case.votes)[rows]
     columns["labels (best path)"] = case.model.decode(case.votes)[rows]
     n_checked = 0
     for name, votes in columns.items():

@@ -54,6 +54,18 @@ def test_init_then_run(cli: Command, walking: Path) -> None:
     assert "Comparison with majority vote" in (walking / "output" / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("like", ["video", "audio", "text"])
+def test_a_project_of_every_kind_runs_and_beats_the_vote(cli: Command, tmp_path: Path, like: str) -> None:
+    folder = tmp_path / like
+    assert cli("init", folder, "--like", like).code == 0
+    outcome = cli("run", folder, "--json")
+    assert outcome.code == 0, outcome.err
+    methods = outcome.json["comparison"]["methods"]
+    assert methods["label model"]["scores"]["f1"]["value"] > methods["majority vote"]["scores"]["f1"]["value"]
+    votes = dg.Votes.read(folder / "output" / "votes.parquet")
+    assert (votes.time is not None) == (like != "text")
+
+
 def test_run_prints_the_time_and_the_faults_of_every_source(cli: Command, walking: Path) -> None:
     outcome = cli("run", walking)
     assert outcome.code == 0, outcome.err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 
 import dugong as dg
 from command_line import Command, Outcome
-from dugong.paths import place_of
+from dugong.paths import locked, place_of
 from dugong.shards import VoteShards
 
 PRIOR = ("--prior", "markov:positive=0.4,stay=0.8", "--dependencies", "none")
@@ -213,6 +214,44 @@ def test_an_unfinished_folder_is_refused(cli: Command, small_project: Path) -> N
     assert "is not complete" in outcome.err
     sources.write_text(good)
     assert cli("apply", small_project, "--shard-size", 20).code == 0
+
+
+def test_a_second_run_gets_one_line(cli: Command, small_project: Path) -> None:
+    """Two runs of one project: the first, here a thread, holds the folder of its results."""
+    out = small_project.parent / "out"
+    entered, ended = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with locked(out):
+            entered.set()
+            ended.wait(60)
+
+    first = threading.Thread(target=hold)
+    first.start()
+    assert entered.wait(60)
+    try:
+        outcomes = [cli("run", small_project), cli("apply", small_project), cli("demo", out, "--broadcasts", 50)]
+    finally:
+        ended.set()
+        first.join()
+    said = "is being written by another run: wait until that has ended, or choose another folder."
+    assert [(one.code, one.err) for one in outcomes] == [(1, f"error: {out} {said}\n")] * 3
+    assert not list(out.iterdir())
+    assert cli("run", small_project).code == 0
+
+
+def test_files_of_the_user_stay_in_the_folder(cli: Command, small_project: Path, tmp_path: Path) -> None:
+    folder, labels, model = tmp_path / "votes", tmp_path / "labels", tmp_path / "model.json"
+    mine = [place / f"part-of-my-thesis{suffix}" for place in (folder, labels) for suffix in (".csv", ".parquet")]
+    for file in mine:
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("mine")
+    for size, n_shards in ((10, 6), (25, 3)):
+        assert cli("apply", small_project, "-o", folder, "--shard-size", size).code == 0
+        assert cli("fit", folder, "-o", model, *PRIOR).code == 0
+        assert cli("label", model, folder, "-o", labels).code == 0
+        assert len(list(folder.glob("part-0*.parquet"))) == len(list(labels.glob("part-0*.parquet"))) == n_shards
+        assert [file.read_text() for file in mine] == ["mine"] * 4
 
 
 def test_logs_as_json(cli: Command, small_project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,10 +7,10 @@ import pytest
 
 from dugong.exceptions import GraphError
 from dugong.fit.assemble import soften
-from dugong.fit.design import make_design
 from dugong.fit.fitting import fit_centred
 from dugong.fit.tables import project
 from dugong.graph import SourceGraph, temporal
+from dugong.graph.design import make_design
 from dugong.infer.engine import log_likelihood
 from dugong.sums import count
 from dugong.tasks import Window

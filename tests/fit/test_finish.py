@@ -10,16 +10,15 @@ from scipy.stats import truncnorm
 
 import dugong as dg
 from dugong.fit.balance import InMemory
-from dugong.fit.design import make_design
 from dugong.fit.em import EM
 from dugong.fit.finish import possible_mean
 from dugong.fit.fitting import fit_centred
-from dugong.fit.laws import Laws
 from dugong.fit.slope_errors import table_errors
 from dugong.fit.slopes import find_slopes
 from dugong.graph import SourceGraph
+from dugong.graph.design import make_design
 from dugong.infer.engine import posterior
-from dugong.sums import count
+from dugong.sums import Laws, count
 from dugong.worlds import Block, World, accurate, copying_pair, lopsided, multiresolution
 
 ELEMENT = dg.Element()

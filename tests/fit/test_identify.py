@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from dugong.exceptions import NotIdentifiableError
-from dugong.fit.design import make_design
-from dugong.fit.identify import identify
 from dugong.graph import SourceGraph, temporal
+from dugong.graph.design import make_design
+from dugong.graph.identify import identify
 from dugong.graph.theory import GeneralMinimum
 from dugong.priors import Markov, Uniform
 from dugong.sums import Shapes, count

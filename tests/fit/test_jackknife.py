@@ -11,11 +11,11 @@ import pytest
 from dugong.fit.assemble import RawTables, raw_tables
 from dugong.fit.balance import InMemory
 from dugong.fit.centred import centred_tables
-from dugong.fit.design import make_design
 from dugong.fit.fitting import fit_centred, fit_paper
 from dugong.fit.jackknife import StandardErrors, group_sizes, jackknife, spread, weighted_error
 from dugong.fit.paper import plan_paper
 from dugong.graph import SourceGraph
+from dugong.graph.design import make_design
 from dugong.priors import Markov
 from dugong.sums import assign_groups, count
 from dugong.worlds import Block, World, accurate, copying_pair, lopsided, multiresolution, self_dependent

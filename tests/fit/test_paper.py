@@ -10,14 +10,13 @@ import pytest
 
 from dugong import worlds
 from dugong.exceptions import GraphError, NotIdentifiableError, TaskError
-from dugong.fit.design import make_design
-from dugong.fit.laws import Laws
 from dugong.fit.paper import estimate_paper, plan_paper
 from dugong.fit.paper_agreements import find_agreements
 from dugong.fit.walsh import joint_from_products
 from dugong.graph import SourceGraph, temporal
+from dugong.graph.design import make_design
 from dugong.priors import Markov, Uniform
-from dugong.sums import count
+from dugong.sums import Laws, count
 from dugong.tasks import Sequence, Window
 from dugong.votes import SourceInfo
 from population import Group, each_task, population, repeating, together, whole

@@ -9,9 +9,9 @@ import pytest
 
 from dugong.exceptions import GraphError, TaskError
 from dugong.fit.balance import InMemory
-from dugong.fit.design import make_design
 from dugong.fit.fitting import fit_centred
 from dugong.graph import SourceGraph
+from dugong.graph.design import make_design
 from dugong.priors import Markov
 from dugong.sums import count
 from dugong.worlds import Block, World, accurate, confusion, lopsided, silent

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from dugong.fit.centred import estimate_centred
-from dugong.fit.design import make_design
-from dugong.fit.laws import Laws
 from dugong.graph import SourceGraph
+from dugong.graph.design import make_design
 from dugong.law.parameters import Conditional, Crossed, FullTable, Temporal
 from dugong.priors import Markov, Patterns
+from dugong.sums import Laws
 from dugong.tasks import Element, Sequence, Spans, SpanTable, Window
 from dugong.worlds import (
     Block,

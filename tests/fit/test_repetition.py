@@ -7,9 +7,9 @@ import pytest
 
 import dugong as dg
 from dugong.fit.copying import copying, shrink_to_copying
-from dugong.fit.design import make_design
 from dugong.fit.fitting import fit_centred
 from dugong.graph import SourceGraph
+from dugong.graph.design import make_design
 from dugong.infer.engine import posterior
 from dugong.law.parameters import Temporal
 from dugong.priors import Markov

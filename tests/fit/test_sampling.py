@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from dugong.fit.balance import InMemory
-from dugong.fit.design import make_design
 from dugong.fit.fitting import fit_centred
 from dugong.graph import SourceGraph
+from dugong.graph.design import make_design
 from dugong.sums import count
 from dugong.worlds import Block, World, copying_pair, flipped, lopsided, rare, sticky
 from dugong.worlds.standard import lopsided_table

@@ -10,12 +10,11 @@ import pytest
 import dugong as dg
 from dugong.estimators import SGD
 from dugong.fit.centred import estimate_centred
-from dugong.fit.design import make_design
-from dugong.fit.laws import Laws
 from dugong.fit.sgd.fit import estimate_sgd
 from dugong.graph import SourceGraph
+from dugong.graph.design import make_design
 from dugong.priors import Markov, Patterns
-from dugong.sums import count
+from dugong.sums import Laws, count
 from dugong.tasks import Sequence, Spans, SpanTable, Window
 from dugong.worlds import (
     Block,

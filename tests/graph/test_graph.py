@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dugong.exceptions import GraphError
-from dugong.graph import Independence, SourceGraph, eliminate, even_agreement, temporal
+from dugong.graph import Independence, SourceGraph, eliminate, temporal
 
 NAMES = tuple("abcdefg")
 
@@ -94,12 +94,6 @@ def test_independence_is_symmetric(graph):
         for second in graph.names:
             assert answers.same_task(first, second) == answers.same_task(second, first)
             assert answers.elsewhere(first, second) == answers.elsewhere(second, first)
-
-
-def test_parity_of_the_paper():
-    assert even_agreement(1, 1)
-    assert even_agreement(2, 2)
-    assert not even_agreement(2, 1)
 
 
 # --- elimination -----------------------------------------------------------------------------------------------------

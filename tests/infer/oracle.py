@@ -24,7 +24,9 @@ class Pattern:
     probability: float
 
 
-def enumerate_patterns(votes, parameters, prior, sequence, resolutions, evidence=None) -> list[Pattern]:
+def enumerate_patterns(
+    votes, parameters, prior, sequence, resolutions, evidence=None, potentials=None
+) -> list[Pattern]:
     """All patterns of one sequence."""
     length = int(votes.lengths[sequence])
     bounds = {r: _bounds(votes, r, sequence) for r in {Element(), *resolutions, *_used(parameters)}}
@@ -40,6 +42,9 @@ def enumerate_patterns(votes, parameters, prior, sequence, resolutions, evidence
         for label, value in zip(elements, known, strict=True):
             if value != 0 and votes.classes.index(value) != label:
                 weight = 0.0
+        if potentials is not None:
+            own = potentials[votes.layout("element").rows(sequence)]
+            weight *= float(np.exp(sum(own[t, label] for t, label in enumerate(elements))))
         for factor in parameters.factors:
             if factor.source in given and weight > 0:
                 weight *= _factor(given, factor, labels, bounds)
@@ -47,11 +52,11 @@ def enumerate_patterns(votes, parameters, prior, sequence, resolutions, evidence
     return found
 
 
-def marginals(votes, parameters, prior, resolutions, evidence=None):
+def marginals(votes, parameters, prior, resolutions, evidence=None, potentials=None):
     """P(label | votes) of all tasks by resolution, and the log-likelihood of every sequence."""
     rows, likelihood = {resolution: [] for resolution in resolutions}, []
     for sequence in range(votes.n_sequences):
-        patterns = enumerate_patterns(votes, parameters, prior, sequence, resolutions, evidence)
+        patterns = enumerate_patterns(votes, parameters, prior, sequence, resolutions, evidence, potentials)
         total = sum(pattern.probability for pattern in patterns)
         likelihood.append(np.log(total) if votes.lengths[sequence] else 0.0)
         for resolution in resolutions:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from dugong.exceptions import TaskError
 from dugong.infer import engine
 from dugong.infer.explain import explain
+from dugong.law.law import Law
 from dugong.law.parameters import Conditional, Parameters
 from dugong.priors.chain import LabelChain
 from dugong.tasks import Element, Window
@@ -35,7 +36,7 @@ def test_parts_add_up(seed, dependency, n_classes) -> None:
         return
     sequence = int(sequences[0])
     task = int(rng.integers(np.diff(layout.offsets)[sequence]))
-    found = explain(case.votes, case.parameters, case.prior, sequence, task, resolution)
+    found = explain(Law(parameters=case.parameters, prior=case.prior), case.votes, sequence, task, resolution)
     total = found.prior + sum(own.log_odds for own in found.own_votes) + found.neighbours
     place = (case.votes.classes if resolution == Element() else (-1, 1)).index(found.target)
     laws, _ = oracle.marginals(case.votes, case.parameters, case.prior, [resolution])
@@ -45,7 +46,7 @@ def test_parts_add_up(seed, dependency, n_classes) -> None:
     assert found.log_odds == pytest.approx(expected, abs=1e-9)
 
 
-def small() -> tuple[Votes, Parameters, LabelChain]:
+def small() -> tuple[Votes, Law]:
     window = Window(size=2, link="any")
     votes = Votes(
         sources=(SourceInfo(name="a"), SourceInfo(name="b"), SourceInfo(name="w", resolution=window)),
@@ -70,12 +71,12 @@ def small() -> tuple[Votes, Parameters, LabelChain]:
     )
     transition = np.array([[0.9, 0.1], [0.3, 0.7]])
     chain = LabelChain(initial=np.array([0.75, 0.25]), transition=transition, labels=np.array([0, 1]), n_classes=2)
-    return votes, parameters, chain
+    return votes, Law(parameters=parameters, prior=chain)
 
 
 def test_own_votes_are_log_likelihood_ratios() -> None:
-    votes, parameters, chain = small()
-    found = explain(votes, parameters, chain, 0, 0)
+    votes, law = small()
+    found = explain(law, votes, 0, 0)
     assert found.prior == pytest.approx(np.log(0.25 / 0.75), abs=1e-12)
     gained = {own.source: own.log_odds for own in found.own_votes}
     assert gained == pytest.approx({"a": np.log(0.8 / 0.2), "b": np.log(0.6 / 0.2)}, abs=1e-12)
@@ -84,14 +85,14 @@ def test_own_votes_are_log_likelihood_ratios() -> None:
 
 
 def test_influence_is_the_fall_without_the_vote() -> None:
-    votes, parameters, chain = small()
-    found = explain(votes, parameters, chain, 0, 1)
+    votes, law = small()
+    found = explain(law, votes, 0, 1)
     window = next(one for one in found.influences if one.source == "w" and one.task == 0)
     silent = votes.select(sources=["a", "b", "w"])
     column = votes.column("w").copy()
     column[0] = MISSING
     silent = Votes(sources=silent.sources, columns=(*silent.columns[:2], column), lengths=silent.lengths)
-    without = engine.posterior(silent, parameters, chain)["element"][1]
+    without = engine.posterior(silent, law.parameters, law.prior)["element"][1]
     assert window.log_odds == pytest.approx(found.log_odds - np.log(without[1] / without[0]), abs=1e-9)
     assert window.log_odds > 0
     sizes = [abs(one.log_odds) for one in found.influences]
@@ -100,19 +101,19 @@ def test_influence_is_the_fall_without_the_vote() -> None:
 
 
 def test_certain_labels_stay_finite_where_they_can() -> None:
-    votes, parameters, _ = small()
+    votes, law = small()
     chain = LabelChain(initial=np.array([1.0, 0.0]), transition=np.eye(2), labels=np.array([0, 1]), n_classes=2)
-    found = explain(votes, parameters, chain, 0, 0)
+    found = explain(Law(parameters=law.parameters, prior=chain), votes, 0, 0)
     assert found.prior == -np.inf
     assert found.neighbours == 0.0
     assert all(own.log_odds == 0.0 for own in found.own_votes)
 
 
 def test_errors_name_the_place() -> None:
-    votes, parameters, chain = small()
+    votes, law = small()
     with pytest.raises(TaskError, match="from 0 to 0; found 3"):
-        explain(votes, parameters, chain, 3, 0)
+        explain(law, votes, 3, 0)
     with pytest.raises(TaskError, match="from 0 to 3; found 9"):
-        explain(votes, parameters, chain, 0, 9)
+        explain(law, votes, 0, 9)
     with pytest.raises(TaskError, match="one of the classes"):
-        explain(votes, parameters, chain, 0, 0, target=7)
+        explain(law, votes, 0, 0, target=7)

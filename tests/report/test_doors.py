@@ -9,7 +9,7 @@ import pytest
 
 from dugong.cli.app import run
 from dugong.cli.gold import write_gold
-from dugong.exceptions import LabelError, NotFittedError
+from dugong.exceptions import LabelError, NotFittedError, TaskError
 from dugong.model import LabelModel
 from dugong.report import summarize
 from dugong.report.charts import plot_accuracies, plot_agreement, plot_labels, plot_reliability, plot_votes
@@ -116,6 +116,48 @@ def test_a_fitted_model_shows_what_it_learned():
     shown = binary_case().model._repr_html_()
     for word in ("Label model of 7 sources", "motion repeats itself", "voice + echo", "Markov("):
         assert word in shown
+
+
+def test_everything_that_a_notebook_shows_has_html_and_is_inert():
+    case = hostile_case()
+    explanation = case.model.explain(case.votes, 0, 0)
+    for shown in (case.model.summary(), case.model.diagnostics_, explanation):
+        html = shown._repr_html_()
+        assert 'class="dugong"' in html
+        assert "<script>" not in html
+    assert explanation._repr_html_().count("<tr>") >= 3 + len(explanation.own_votes) - 1
+
+
+def test_a_comparison_has_html():
+    from dugong.metrics import compare
+
+    gold = np.array([1, -1, 1, 1, -1, -1] * 20)
+    laws = np.stack([1 - (gold > 0), gold > 0], axis=1) * 0.8 + 0.1
+    shown = compare({"vote": np.full_like(laws, 0.5), "model": laws}, gold, lengths=[6] * 20)._repr_html_()
+    assert "On known labels" in shown
+    assert "model is better than vote" in shown
+
+
+def test_a_report_in_a_cell_is_a_small_frame():
+    case = binary_case()
+    report = case.model.report(case.votes)
+    shown = report._repr_html_()
+    assert shown.startswith("<iframe srcdoc=")
+    assert len(shown) < 1_000_000
+    assert 'sandbox="allow-scripts"' in shown
+
+
+def test_a_timeline_shows_one_sequence(tmp_path):
+    case = binary_case()
+    wanted = case.votes.sequence_ids.tolist()[2]
+    timeline = case.model.timeline(case.votes, wanted)
+    assert len(timeline.sequences.tracks) == 1
+    assert timeline.sequences.tracks[0].name == str(wanted)
+    assert timeline._repr_html_().startswith("<iframe")
+    timeline.write(tmp_path / "one.html")
+    assert 'id="viewer"' in (tmp_path / "one.html").read_text(encoding="utf-8")
+    with pytest.raises(TaskError, match="there is no sequence 'nobody'"):
+        case.model.timeline(case.votes, "nobody")
 
 
 # --- matplotlib ----------------------------------------------------------------------------------------------------

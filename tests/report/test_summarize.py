@@ -214,6 +214,7 @@ def test_lists_take_turns():
         disagreement=np.array([0.0, 0.1, 0.9, np.nan]),
         difference=np.array([0.0, 0.3, 0.2, 0.8]),
         wrong=np.full(4, np.nan),
+        wrong_path=np.full(4, np.nan),
     )
     assert take_in_turn(interest, first=np.array([], dtype=np.int64)).tolist() == [1, 2, 3, 0]
     assert take_in_turn(interest, first=np.array([0])).tolist() == [0, 1, 2, 3]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from dugong.cli.project import DEFAULT, read_project
 from dugong.cli.sharded import ApplyOptions, apply_in_shards, open_engine, shard_options
 from dugong.cli.steps import apply_project, throughput, time_table
 from dugong.cli.watching import Watch, log_option
-from dugong.paths import Place
+from dugong.paths import Place, locked
 
 if TYPE_CHECKING:
     from dugong.cli.project import Project
@@ -66,13 +67,11 @@ def command(
     options = ApplyOptions(
         shard_size=shard_size, restart=restart, engine=engine, jobs=jobs, on_fault=on_fault, limit=limit, only=only
     )
-    target: Place | None
-    if shard_size is not None:
-        target = output or found.output / "votes"
-        summary, report, n_elements = _into_shards(found, target, options, watch)
-    else:
-        target = output or (None if limit or only else found.output / "votes.parquet")
-        summary, report, n_elements = _into_one_file(found, target, options, watch)
+    into, name = (_into_one_file, "votes.parquet") if shard_size is None else (_into_shards, "votes")
+    tried = shard_size is None and (limit or only)
+    target = output or (None if tried else found.output / name)
+    with nullcontext() if output or tried else locked(found.output):
+        summary, report, n_elements = into(found, target, options, watch)
     written = f"Votes are in {target}." if target else "Nothing was written (--output says where to write)."
     size = f"{len(report.sources)} sources" if len(report.sources) != 1 else "1 source"
     head = f"{size}, {report.n_sequences:,} sequences, {report.n_elements:,} elements"
@@ -88,10 +87,11 @@ def command(
 
 
 def _into_shards(
-    project: Project, target: Place, options: ApplyOptions, watch: Watch
+    project: Project, target: Place | None, options: ApplyOptions, watch: Watch
 ) -> tuple[Summary, ApplyReport, int]:
     from dugong.shards import summarize_shards
 
+    assert target is not None
     applied, _ = apply_in_shards(project, target, options, watch)
     summary = summarize_shards(applied.shards)
     if project.gold is not None:

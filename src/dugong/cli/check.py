@@ -157,7 +157,7 @@ def _comparison(checked: _Checked, model: LabelModel) -> tuple[dict[str, Any], s
     from dugong.cli.steps import class_options, compare_with_majority
 
     try:
-        fitted = model if hasattr(model, "parameters_") else checked.fit()
+        fitted = model if hasattr(model, "law_") else checked.fit()
         comparison = compare_with_majority(votes, gold, fitted)
     except DugongError as error:
         from dugong.baselines import MajorityVote

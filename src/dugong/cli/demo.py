@@ -15,6 +15,7 @@ import click
 
 from dugong.cli.output import emit, example, json_option, say, table
 from dugong.cli.steps import Clock, compare_with_majority, declared, file_lines, sizes, write_labels
+from dugong.paths import locked
 
 if TYPE_CHECKING:
     from dugong.metrics import Comparison
@@ -41,6 +42,13 @@ def command(*, folder: Path, broadcasts: int, seed: int, jobs: int, as_json: boo
     """
     clock = Clock()
     folder = writable(folder)
+    with locked(folder):
+        result, text = _demo(folder, broadcasts, seed, jobs, clock)
+    emit(result, text, as_json=as_json)
+
+
+def _demo(folder: Path, broadcasts: int, seed: int, jobs: int, clock: Clock) -> tuple[dict[str, Any], str]:
+    """The whole job; what is printed for machines and for people."""
     from dugong.worlds import tv_news
 
     clock.done("start", f"files go to {folder}")
@@ -64,7 +72,7 @@ def command(*, folder: Path, broadcasts: int, seed: int, jobs: int, as_json: boo
     }
     parts = [accuracy_table(rows), score_table(comparison), f"Files in {folder}:\n{file_lines(files)}"]
     parts.append(f"See all of it in a browser: {files['report']}")
-    emit(result, "\n" + "\n\n".join(parts), as_json=as_json)
+    return result, "\n" + "\n\n".join(parts)
 
 
 def watch(n_broadcasts: int, seed: int, jobs: int, clock: Clock) -> tuple[Broadcasts, Votes]:
@@ -127,7 +135,7 @@ def write_source_code(path: Path) -> None:
     """Put the functions that voted beside their votes, to be read."""
     from importlib.resources import files
 
-    from dugong.votes.io import write_atomically
+    from dugong.paths import write_atomically
 
     code = files("dugong.worlds").joinpath("tvnews_sources.py").read_bytes()
     write_atomically(path, lambda handle: handle.write(code))

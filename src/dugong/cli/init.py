@@ -15,20 +15,30 @@ from dugong.cli.project import ProjectError
 FILES = ("project.toml", "loader.py", "sources.py")
 
 
-@click.command("init", epilog=example("dugong init walking", "dugong run walking/project.toml"))
+EXAMPLES = ("dugong init walking", "dugong run walking/project.toml", "dugong init birds --like audio")
+
+
+@click.command("init", epilog=example(*EXAMPLES))
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
+@click.option(
+    "--like",
+    type=click.Choice(["sensor", "video", "audio", "text"]),
+    default="sensor",
+    show_default=True,
+    help="What your sequences are; video and audio need the extras of these names.",
+)
 @json_option
-def command(*, folder: Path, as_json: bool) -> None:
-    """Write a working project into DIR: a loader, three sources, a prior, project.toml and sample data.
+def command(*, folder: Path, like: str, as_json: bool) -> None:
+    """Write a working project into DIR: a loader, a few sources, a prior, project.toml and sample data.
 
     Nothing that exists is overwritten. The project runs at once; then replace its data and sources by your own.
     """
-    written = write_project(folder)
+    written = write_project(folder, like)
     lines = [f"Wrote {folder}:", *(f"  {name}" for name in written), f"Next: dugong run {folder / 'project.toml'}"]
     emit({"folder": folder, "files": written, "project": folder / "project.toml"}, "\n".join(lines), as_json=as_json)
 
 
-def write_project(folder: Path) -> list[str]:
+def write_project(folder: Path, like: str = "sensor") -> list[str]:
     """Write all files or none; returns what was written."""
     if folder.exists() and any(folder.iterdir()):
         raise ProjectError(f"{folder} must not exist yet, or be empty; nothing was written.\n  Choose another folder.")
@@ -37,20 +47,20 @@ def write_project(folder: Path) -> list[str]:
         draft = Path(temporary) / "project"
         draft.mkdir()
         for name in FILES:
-            (draft / name).write_text(files("dugong.cli.template").joinpath(name).read_text(encoding="utf-8"), "utf-8")
-        n_recordings = _write_sample(draft)
+            text = files("dugong.cli.template").joinpath(like, name).read_text(encoding="utf-8")
+            (draft / name).write_text(text, encoding="utf-8")
+        n_sequences = _write_sample(draft, like)
         if folder.exists():
             folder.rmdir()
         shutil.move(draft, folder)
-    return [*FILES, f"data/ ({n_recordings} recordings)", "gold.csv"]
+    return [*FILES, f"data/ ({n_sequences} sequences)", "gold.csv"]
 
 
-def _write_sample(draft: Path) -> int:
-    from dugong.cli.sample import N_GOLD, gold_csv, recordings
+def _write_sample(draft: Path, like: str) -> int:
+    """Raw data, and known labels of a quarter of it."""
+    from dugong.cli.sample import WRITERS, gold_csv
 
-    made = list(recordings())
     (draft / "data").mkdir()
-    for one in made:
-        (draft / "data" / f"{one.name}.csv").write_text(one.csv(), encoding="utf-8")
-    (draft / "gold.csv").write_text(gold_csv(made[:N_GOLD]), encoding="utf-8")
+    made = WRITERS[like](draft / "data")
+    (draft / "gold.csv").write_text(gold_csv(made[: len(made) // 4]), encoding="utf-8")
     return len(made)

@@ -43,13 +43,13 @@ def world_of(model: LabelModel, lengths: IntArray | int) -> World:
             "  Fit a model of the sources that vote on elements, windows and sequences, and plan with that one."
         )
     law: Any = lengths if isinstance(lengths, int) else _Resampled(lengths)
-    blocks = blocks_of(model.parameters_)
+    blocks = blocks_of(model.law_.parameters)
     return World(prior=model.prior_, blocks=blocks, lengths=law, class_names=model.class_names_, name="fitted")
 
 
 def settings_of(model: LabelModel) -> LabelModel:
     """A model with the settings under which the given one can be estimated again."""
-    repeating = [TemporalDependency(f.source, f.lag) for f in model.parameters_.factors if isinstance(f, Temporal)]
+    repeating = [TemporalDependency(f.source, f.lag) for f in model.law_.parameters.factors if isinstance(f, Temporal)]
     dependencies: list[Dependency] = [*model.correlations_, *repeating]
     settings = model.get_params() | {"prior": model.prior_, "dependencies": dependencies}
     return LabelModel(**settings)

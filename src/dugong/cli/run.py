@@ -21,7 +21,7 @@ from dugong.cli.sharded import (
 )
 from dugong.cli.steps import file_lines, project_model, sizes, throughput, time_table, write_labels
 from dugong.cli.watching import Watch, log_option
-from dugong.paths import Place
+from dugong.paths import Place, locked
 
 if TYPE_CHECKING:
     from dugong.cli.project import Project
@@ -76,12 +76,12 @@ def command(
     """
     found, watch = read_project(project), Watch(log_json=log_json)
     prior = found.read_prior()  # before the sources run for hours
-    found.output.mkdir(parents=True, exist_ok=True)
     options = ApplyOptions(
         shard_size=shard_size, restart=restart, engine=engine, jobs=jobs, on_fault=on_fault, memory=memory
     )
     job = _run_in_files if shard_size is None else _run_in_shards
-    files, applied, (result, text) = job(found, prior, options, watch)
+    with locked(found.output):
+        files, applied, (result, text) = job(found, prior, options, watch)
     report = applied.report
     result |= {"files": files, "seconds": watch.steps, "report": report.to_dict()}
     parts = [text, f"{time_table(report)}\n{throughput(report, applied.n_elements)}", f"Files:\n{file_lines(files)}"]

@@ -12,8 +12,8 @@ from typing import Literal, Protocol
 from dugong.baselines import DataProgramming, MajorityVote
 from dugong.exceptions import TaskError
 from dugong.experiments.case import Case
-from dugong.fit.design import Sharing
 from dugong.graph import Dependency
+from dugong.graph.design import Sharing
 from dugong.model import LabelModel
 from dugong.priors import Prior, Uniform, from_labels
 from dugong.tasks import Element, Resolution

@@ -18,11 +18,10 @@ from dugong.experiments.plan import Plan
 from dugong.experiments.store import library_digest
 from dugong.experiments.tables import Drawing, Reproduction, Table, new_figure, percent, spread
 from dugong.fit.centred import estimate_centred
-from dugong.fit.design import make_design
-from dugong.fit.laws import Laws
 from dugong.graph import SourceGraph
+from dugong.graph.design import make_design
 from dugong.model import LabelModel
-from dugong.sums import count
+from dugong.sums import Laws, count
 from dugong.types import FloatArray
 from dugong.votes import Votes
 from dugong.worlds import World, lopsided, self_dependent

@@ -14,11 +14,11 @@ from typing import Protocol
 import numpy as np
 
 from dugong.exceptions import GraphError
-from dugong.fit.design import Design, crossed_edges
-from dugong.fit.laws import Laws
 from dugong.fit.result import Note
 from dugong.fit.tables import conditional, project
+from dugong.graph.design import Design, crossed_edges
 from dugong.law.parameters import Conditional, Crossed, Factor, FullTable, Temporal
+from dugong.sums import Laws
 from dugong.types import FloatArray
 
 FEWEST_FIRST_VOTES = 200

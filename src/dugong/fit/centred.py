@@ -14,13 +14,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from dugong.fit.assemble import Assembly
-from dugong.fit.design import Design
 from dugong.fit.joints import CentredTables
-from dugong.fit.laws import Laws
 from dugong.fit.result import Diagnostics, Estimate, Note
 from dugong.fit.slopes import Slopes, find_slopes
+from dugong.graph.design import Design
 from dugong.law.parameters import Parameters
-from dugong.sums import Moments
+from dugong.sums import Laws, Moments
 from dugong.types import FloatArray
 
 

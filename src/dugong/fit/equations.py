@@ -10,10 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dugong.fit.design import Design, valid_pair
-from dugong.fit.laws import Laws
 from dugong.fit.solve import Equations
-from dugong.sums import Moments, Row, Slot
+from dugong.graph.design import Design, valid_pair
+from dugong.sums import Laws, Moments, Row, Slot
 from dugong.types import BoolArray, FloatArray, IntArray
 
 N_INDICATORS = 2

@@ -19,10 +19,10 @@ from scipy.special import erfcx
 
 from dugong.fit.balance import Passes
 from dugong.fit.copying import shrink_counts
-from dugong.fit.design import Design
 from dugong.fit.em import EM, Ties, maximise
 from dugong.fit.readout import read_accuracies, read_correlations
 from dugong.fit.result import Estimate, Note
+from dugong.graph.design import Design
 from dugong.law.parameters import Conditional, Factor, Parameters
 from dugong.law.results import ExpectedCounts
 from dugong.types import FloatArray

@@ -12,12 +12,10 @@ from typing import Any
 
 from dugong.fit.balance import InMemory, Passes
 from dugong.fit.count_errors import around, count_errors
-from dugong.fit.design import Design
 from dugong.fit.em import EM, Ties, expectation_maximisation
 from dugong.fit.errors import StandardErrors
 from dugong.fit.finish import finish, inside
 from dugong.fit.fitting import Fitted, balance_matters, fit_centred, fit_paper, refine
-from dugong.fit.identify import identify
 from dugong.fit.jackknife import jackknife
 from dugong.fit.learned import Learned, Method, choose_part, learn
 from dugong.fit.readout import read_accuracies, read_correlations
@@ -28,8 +26,12 @@ from dugong.fit.sgd.settings import SGD
 from dugong.fit.slope_errors import table_errors
 from dugong.fit.slopes import find_slopes
 from dugong.graph import SourceGraph
+from dugong.graph.design import Design
+from dugong.graph.identify import identify
 from dugong.infer.engine import expected_counts
+from dugong.law.law import Law
 from dugong.law.parameters import Conditional, Parameters
+from dugong.law.unseen import allow_unseen
 from dugong.priors import Prior
 from dugong.sums import Grouping, Moments, assign_groups
 from dugong.types import FloatArray, Int8Array
@@ -45,16 +47,16 @@ class Fit:
 
     Attributes
     ----------
-    estimate : tables and factors
-    prior : the prior that inference uses
+    law : what answers questions about labels
+    estimate : tables for people, and how they came about
     errors : standard errors of the tables
-    learned : how labels are made where something was learned, else None
+    graph : the source graph, given or learned
     """
 
+    law: Law
     estimate: Estimate
-    prior: Prior
     errors: StandardErrors
-    learned: Learned | None = None
+    graph: SourceGraph
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -108,7 +110,8 @@ def fit_given(
         )
     elif not pure and passes is not None and balance_matters(prior, moments):
         estimate = finish(estimate, passes, design, ties)
-    return Fit(estimate=estimate, prior=prior, errors=errors)
+    law = Law(parameters=allow_unseen(estimate.parameters), prior=prior)
+    return Fit(law=law, estimate=estimate, errors=errors, graph=design.graph)
 
 
 def _ties(votes: Votes, parameters: Parameters, wishes: Wishes) -> Ties:
@@ -175,7 +178,8 @@ def fit_learned(
         raw_correlations=errors.raw_correlations,
         diagnostics=learned.diagnostics,
     )
-    return Fit(estimate=estimate, prior=learned.prior, errors=errors, learned=learned)
+    law = replace(learned.law, parameters=allow_unseen(learned.parameters))
+    return Fit(law=law, estimate=estimate, errors=errors, graph=learned.graph)
 
 
 def _raised(learned: Learned, votes: Votes, settings: EM, wishes: Wishes, evidence: Int8Array | None) -> Learned:
@@ -188,8 +192,7 @@ def _raised(learned: Learned, votes: Votes, settings: EM, wishes: Wishes, eviden
     accuracies = read_accuracies(result.parameters, replace(counts, factors=ties.pool(counts)))
     return replace(
         learned,
-        parameters=result.parameters,
-        prior=result.prior,
+        law=replace(learned.law, parameters=result.parameters, prior=result.prior),
         accuracies={**accuracies, **{name: learned.accuracies[name] for name in ties.known}},
         correlations=read_correlations(result.parameters, counts, learned.graph.edges),
     )

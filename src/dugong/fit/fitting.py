@@ -13,18 +13,17 @@ import numpy as np
 
 from dugong.fit.balance import Passes
 from dugong.fit.centred import estimate_centred
-from dugong.fit.design import Design
 from dugong.fit.em import EM, FREE, Ties, expectation_maximisation
-from dugong.fit.laws import Laws
 from dugong.fit.paper import estimate_paper, plan_paper
 from dugong.fit.readout import read_accuracies, read_correlations
 from dugong.fit.result import Estimate, Note
 from dugong.fit.settings import Estimator, Paper
 from dugong.fit.slopes import Slopes
+from dugong.graph.design import Design
 from dugong.infer.engine import expected_counts
 from dugong.priors import Prior
 from dugong.priors.moments import sample_balance_variance
-from dugong.sums import Moments, Plan
+from dugong.sums import Laws, Moments, Plan
 from dugong.tasks import Element, Resolution
 from dugong.types import FloatArray, Int8Array
 from dugong.votes import Votes

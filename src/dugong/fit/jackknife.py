@@ -13,17 +13,16 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from dugong.fit.assemble import RawTables, raw_correlation, raw_table, raw_tables
-from dugong.fit.design import Design
 from dugong.fit.equations import N_INDICATORS
 from dugong.fit.errors import StandardErrors, weighted_error
 from dugong.fit.fitting import Fitted
 from dugong.fit.joints import CentredTables
-from dugong.fit.laws import Laws
 from dugong.fit.paper import paper_tables
 from dugong.fit.replicate_pairs import PairReplicates
 from dugong.fit.replicates import left_out, replicate_slopes
 from dugong.fit.slopes import Slopes
-from dugong.sums import Moments, Row, Slot
+from dugong.graph.design import Design
+from dugong.sums import Laws, Moments, Row, Slot
 from dugong.tasks import Resolution
 from dugong.types import FloatArray, IntArray
 

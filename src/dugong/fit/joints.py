@@ -16,10 +16,10 @@ import numpy as np
 
 from dugong.exceptions import NotIdentifiableError
 from dugong.fit.copying import FEWEST_GROUPS, shrink_to_copying
-from dugong.fit.design import Design, clique_rows, crossed_rows, full_rows, temporal_rows
 from dugong.fit.errors import weighted_error
 from dugong.fit.proxies import Tables, combined, expectation
 from dugong.fit.tables import products_to_joints
+from dugong.graph.design import Design, clique_rows, crossed_rows, full_rows, temporal_rows
 from dugong.sums import Row, Slot
 from dugong.types import FloatArray
 

@@ -15,14 +15,13 @@ from collections.abc import Mapping
 
 from dugong.exceptions import TaskError
 from dugong.fit.assemble import Assembly
-from dugong.fit.design import Design
-from dugong.fit.laws import Laws
 from dugong.fit.paper_agreements import find_agreements
-from dugong.fit.paper_full import full_pair_rows, solve_anchors
+from dugong.fit.paper_full import solve_anchors
 from dugong.fit.paper_tables import PaperTables
 from dugong.fit.result import Diagnostics, Estimate
+from dugong.graph.design import Design, full_pair_rows
 from dugong.law.parameters import Parameters
-from dugong.sums import Moments, Plan
+from dugong.sums import Laws, Moments, Plan
 from dugong.types import FloatArray
 
 

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from dugong.exceptions import GraphError
-from dugong.fit.design import Design, settled_keys, valid_pair
-from dugong.fit.laws import Laws
 from dugong.fit.result import Note
 from dugong.fit.solve import Equations, solve_logs
-from dugong.sums import Moments, Row, Slot
+from dugong.graph import determined
+from dugong.graph.design import Design, valid_pair
+from dugong.sums import Laws, Moments, Row, Slot
 from dugong.types import BoolArray, FloatArray, IntArray
 
 SIGNS = np.array([-1.0, 1.0])
@@ -180,8 +180,8 @@ def _graph(equations: Equations, size: int) -> dict[str, set[str]]:
 
 def _settled(equations: Equations, known: BoolArray) -> BoolArray:
     """Unknowns whose size is determined: M has full column rank on their component."""
-    settled = settled_keys(_graph(equations, len(known)), {str(i) for i in np.flatnonzero(known)})
-    return np.array([str(i) in settled for i in range(len(known))], dtype=np.bool_)
+    useful = (equations.scale != 0) & (equations.variance > 0) & (equations.value != 0)
+    return determined(equations.left[useful], equations.right[useful], known)
 
 
 def _choose_signs(equations: Equations, system: _System, solved: BoolArray) -> None:

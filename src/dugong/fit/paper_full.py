@@ -12,37 +12,15 @@ from itertools import product
 
 import numpy as np
 
-from dugong.exceptions import NotIdentifiableError, TaskError
-from dugong.fit.design import LARGEST_FULL, Design, settled_keys
+from dugong.exceptions import NotIdentifiableError
 from dugong.fit.paper_agreements import Agreements, mean_product
 from dugong.fit.solve import Equations, solve_logs
-from dugong.sums import Moments, Row, Slot
+from dugong.graph import determined
+from dugong.graph.design import Design, full_pair_rows
+from dugong.sums import Moments, Row
 from dugong.types import FloatArray
 
 Anchors = Mapping[str, FloatArray]
-
-
-def full_pair_rows(design: Design, name: str) -> list[Row]:
-    """All votes of a full source with all those of each independent source of its resolution."""
-    size = design.n_tasks.get(name, 0)
-    if not 1 <= size <= LARGEST_FULL:
-        found = f"{size} tasks" if size else "varying numbers of tasks"
-        raise TaskError(
-            f'sharing="full" needs sequences with the same number of tasks, at most {LARGEST_FULL}; source '
-            f'{name!r} has {found}.\n  Use sharing="tied" or "task".'
-        )
-    rows = []
-    for info in design.sources:
-        other = info.name
-        if info.resolution != design.info(name).resolution or other in design.independence.tangled:
-            continue
-        if not design.independence.apart(name, other):
-            continue
-        both_full = design.levels[other] == "full"
-        first, second = sorted((name, other), key=design.graph.names.index) if both_full else (name, other)
-        slots = [Slot(source, offset) for source in (first, second) for offset in range(size)]
-        rows.append(Row(slots=tuple(slots)))
-    return rows
 
 
 def ordinary_anchor(agreements: Agreements, key: str, positions: range | tuple[int, ...]) -> FloatArray:
@@ -106,12 +84,10 @@ def _solve_subset(
 
 
 def _check(full: list[str], rows: list[Row], known: set[str]) -> None:
-    near: dict[str, set[str]] = {name: set() for name in (*full, *known)}
-    for row in rows:
-        near[row.sources[0]].add(row.sources[-1])
-        near[row.sources[-1]].add(row.sources[0])
-    settled = settled_keys(near, known)
-    lost = [name for name in full if name not in settled]
+    names = [*full, *sorted(known)]
+    left, right = (np.array([names.index(row.sources[side]) for row in rows], dtype=np.int64) for side in (0, -1))
+    settled = determined(left, right, np.arange(len(names)) >= len(full))
+    lost = [name for name, found in zip(full, settled, strict=False) if not found]
     if lost:
         raise NotIdentifiableError(
             f"cannot find the full table of {lost[0]!r}: it needs two further sources of its resolution that are "

@@ -12,15 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from dugong.fit.assemble import pattern_law
-from dugong.fit.design import Design, clique_rows, crossed_rows, temporal_rows
 from dugong.fit.equations import marginal
 from dugong.fit.joints import need_rows, pool_positions
-from dugong.fit.laws import Laws
 from dugong.fit.paper_agreements import SIGNS, Agreements
-from dugong.fit.paper_full import Anchors, full_pair_rows, ordinary_anchor
+from dugong.fit.paper_full import Anchors, ordinary_anchor
 from dugong.fit.paper_joints import Witness, agreements, joint_with_silence, total_votes
 from dugong.fit.walsh import joint_from_products
-from dugong.sums import Moments, Row
+from dugong.graph.design import Design, clique_rows, crossed_rows, full_pair_rows, temporal_rows
+from dugong.sums import Laws, Moments, Row
 from dugong.types import FloatArray
 
 

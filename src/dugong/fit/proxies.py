@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dugong.fit.design import Design
 from dugong.fit.equations import N_INDICATORS, marginal
-from dugong.fit.laws import Laws
 from dugong.fit.slopes import Slopes
-from dugong.sums import Moments, Row
+from dugong.graph.design import Design
+from dugong.sums import Laws, Moments, Row
 from dugong.types import FloatArray
 
 

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dugong.fit.design import Design, clique_rows
 from dugong.fit.equations import N_INDICATORS
 from dugong.fit.joints import CentredTables
-from dugong.fit.laws import Laws
 from dugong.fit.proxies import combined
 from dugong.fit.replicates import left_out
 from dugong.fit.tables import products_to_joints
-from dugong.sums import Row
+from dugong.graph.design import Design, clique_rows
+from dugong.sums import Laws, Row
 from dugong.types import FloatArray, IntArray
 
 

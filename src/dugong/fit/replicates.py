@@ -11,12 +11,11 @@ from itertools import groupby
 
 import numpy as np
 
-from dugong.fit.design import Design
 from dugong.fit.equations import N_INDICATORS, covariances, make_equations
-from dugong.fit.laws import Laws
 from dugong.fit.slopes import Slopes, SolvedStage
 from dugong.fit.solve import Equations
-from dugong.sums import Moments, Row
+from dugong.graph.design import Design
+from dugong.sums import Laws, Moments, Row
 from dugong.types import FloatArray, IntArray
 
 _STEPS = 3

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from dugong.fit.design import Design
 from dugong.fit.equations import N_INDICATORS, marginal
-from dugong.fit.laws import Laws
 from dugong.fit.slopes import Slopes
-from dugong.sums import Moments, Row, Slot
+from dugong.graph.design import Design
+from dugong.sums import Laws, Moments, Row, Slot
 from dugong.types import FloatArray
 
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dugong.exceptions import GraphError
-from dugong.fit.design import Design, settled_keys
 from dugong.fit.equations import N_INDICATORS, Unknowns, informative, make_equations
-from dugong.fit.laws import Laws
 from dugong.fit.result import Note
 from dugong.fit.solve import Equations, refine, solve
-from dugong.sums import Moments, Row
+from dugong.graph import determined
+from dugong.graph.design import Design
+from dugong.sums import Laws, Moments, Row
 from dugong.types import BoolArray, FloatArray
 
 
@@ -113,14 +113,10 @@ def _pin(design: Design, unknowns: Unknowns, accuracies: Mapping[str, FloatArray
 def _settled(unknowns: Unknowns, equations: Equations, fixed: BoolArray, varies: BoolArray) -> BoolArray:
     """Unknowns whose size the equations determine: an odd cycle, or a path to something fixed."""
     block = np.arange(unknowns.size) // N_INDICATORS
-    near: dict[str, set[str]] = {str(b): set() for b in np.unique(block)}
     useful = (equations.scale != 0) & (equations.variance > 0)
-    pairs = {(block[a], block[b]) for a, b in zip(equations.left[useful], equations.right[useful], strict=True)}
-    for a, b in pairs:
-        near[str(a)].add(str(b))
-        near[str(b)].add(str(a))
-    settled = settled_keys(near, {str(b) for b in np.unique(block[fixed])})
-    return np.array([str(b) in settled for b in block], dtype=np.bool_) & varies
+    known = np.bincount(block, fixed) > 0
+    settled = determined(block[equations.left[useful]], block[equations.right[useful]], known)
+    return np.asarray(settled[block] & varies)
 
 
 def _among(equations: Equations, members: BoolArray) -> Equations:

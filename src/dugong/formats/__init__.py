@@ -83,7 +83,7 @@ def write(
 
 @contextmanager
 def _without_collecting() -> Iterator[None]:
-    """Keep the garbage collector from looking through a growing tree again and again: it doubles the time of reading."""
+    """Keep the garbage collector from searching a growing tree again and again: that doubles the time of reading."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -1,8 +1,16 @@
-"""What depends on what: the source graph, independence, elimination, identifiability."""
+"""What depends on what: the source graph, the rows that determine every unknown, and whether they suffice."""
 
-from dugong.graph.dependencies import Dependency, SourceGraph, TemporalDependency, temporal
-from dugong.graph.elimination import Elimination, eliminate
-from dugong.graph.independence import Independence, even_agreement
+from dugong.graph.source_graph import (
+    Dependency,
+    Elimination,
+    Independence,
+    SourceGraph,
+    TemporalDependency,
+    connected,
+    determined,
+    eliminate,
+    temporal,
+)
 
 __all__ = [
     "Dependency",
@@ -10,7 +18,8 @@ __all__ = [
     "Independence",
     "SourceGraph",
     "TemporalDependency",
+    "connected",
+    "determined",
     "eliminate",
-    "even_agreement",
     "temporal",
 ]

@@ -41,7 +41,7 @@ def count(chained: Chained, runs: IntArray, n_threads: int | None = None) -> Ite
     """Expected counts by cell of every factor's flat table, and of labels and pairs, of each run of sequences."""
     n_cells = sum(lookup.table.size for lookup in chained.lookups)
     nothing = partial(Sums.none, chained.n_classes, n_cells)
-    work = partial(_smooth_block, chained, {}, n_cells)
+    work = partial(_smooth_block, chained, None, n_cells)
     for total in sum_runs(work, nothing, chained.layouts[0].offsets, runs, n_threads):
         yield split_cells(chained.lookups, total.cells), total
 
@@ -53,7 +53,7 @@ def n_labels(chained: Chained, resolution: Resolution) -> int:
 
 def _smooth_block(
     chained: Chained,
-    marginals: dict[Resolution, FloatArray],
+    marginals: dict[Resolution, FloatArray] | None,
     n_cells: int,
     bounds: tuple[int, int],
 ) -> Sums:
@@ -69,15 +69,15 @@ def _smooth_block(
         block.paths.widest,
         mass,
         sums.log_likelihood,
-        machine.pairs if n_cells else machine.pairs[:0],
+        machine.pairs if marginals is None else machine.pairs[:0],
         sums.transitions.reshape(-1),
     )
     _check(chained, begin, failed)
     parts = chained.codes.pieces(mass, block.layouts)
-    for resolution, found in marginals.items():
+    for resolution, found in (marginals or {}).items():
         place = chained.resolutions.index(resolution)
         found[block.rows[place]] = parts[chained.codes.places.index(place)]
-    if n_cells:
+    if marginals is None:
         _count(chained, block, parts, sums)
     return sums
 

@@ -17,6 +17,7 @@ from dugong.tasks import Layout, Resolution
 from dugong.types import AnyArray, FloatArray, IntArray
 
 _LOW, _HIGH = 2.0**-256, 2.0**256
+_UNIT = 512.0 * np.log(2.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -66,32 +67,39 @@ class Emissions:
     def logs(self) -> FloatArray:
         """Their logarithms."""
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.values) + self.powers * 512.0 * np.log(2.0))
+            return np.asarray(np.log(self.values) + self.powers * _UNIT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Table:
+class ScaledTable:
     """The table of a look-up, (rows, codes), as values near one and powers of 2 ** 512; None if all powers are zero."""
 
     values: FloatArray
     powers: IntArray | None
 
     @classmethod
-    def of(cls, numbers: FloatArray) -> Table:
+    def of(cls, numbers: FloatArray) -> ScaledTable:
         """Split numbers into values and powers."""
         fractions, bits = np.frexp(numbers)
         powers = np.floor(bits / 512 + 0.5).astype(np.int64)
         return cls(values=np.ldexp(fractions, bits - 512 * powers), powers=powers if powers.any() else None)
 
+    @classmethod
+    def exponential(cls, logs: FloatArray) -> ScaledTable:
+        """Split the exponentials of some logarithms, which may be far out of the range of numbers."""
+        powers = np.rint(np.where(np.isfinite(logs), logs, 0.0) / _UNIT).astype(np.int64)
+        return cls(values=np.exp(logs - powers * _UNIT), powers=powers if powers.any() else None)
+
 
 def emit(
     codes: Codes,
     lookups: tuple[Lookup, ...],
-    tables: tuple[Table, ...],
+    tables: tuple[ScaledTable, ...],
     layouts: tuple[Layout, ...],
     packed: tuple[AnyArray, ...],
+    potentials: FloatArray | None = None,
 ) -> Emissions:
-    """Look up what the packed votes of a block say about every task."""
+    """Look up what the packed votes of a block say about every task, and add potentials of its elements."""
     n_cells = codes.ends(layouts)[-1]
     values, powers = np.zeros(n_cells), np.zeros(n_cells, dtype=np.int64)
     parts, part_powers = codes.pieces(values, layouts), codes.pieces(powers, layouts)
@@ -102,10 +110,12 @@ def emit(
     for lookup, table, own in zip(lookups, tables, rows, strict=True):
         channel = codes.channels.index(lookup.channel)
         _multiply(table, own, parts[channel], part_powers[channel])
+    if potentials is not None:  # on the labels of the elements, which are the first channel
+        _multiply(ScaledTable.exponential(potentials), slice(None), parts[0], part_powers[0])
     return Emissions(values=values, powers=powers, rows=rows)
 
 
-def _multiply(table: Table, rows: AnyArray, values: FloatArray, powers: IntArray) -> None:
+def _multiply(table: ScaledTable, rows: AnyArray | slice, values: FloatArray, powers: IntArray) -> None:
     values *= table.values[rows]
     if table.powers is not None:
         powers += table.powers[rows]

@@ -20,11 +20,13 @@ from dugong.infer import enumerate as enumerated
 from dugong.infer import packed
 from dugong.infer.blocks import Progress, Sums
 from dugong.infer.factors import FlatFactor, flatten, fold_counts
+from dugong.infer.potentials import check_potentials
 from dugong.law.parameters import Conditional, FullTable, Parameters
 from dugong.law.results import ExpectedCounts, Posterior
 from dugong.priors.chain import LabelChain
 from dugong.priors.joint import Joint
 from dugong.tasks import Element, Resolution, find_resolution
+from dugong.tasks.layout import ranges
 from dugong.types import MISSING, FloatArray, Int8Array, IntArray
 from dugong.votes import SourceInfo, Votes
 
@@ -43,18 +45,21 @@ AnyPrior = HasChain | LabelChain | Joint
 
 def posterior(
     votes: Votes,
-    parameters: Parameters,
+    parameters: Parameters | None,
     prior: AnyPrior,
     *,
     resolutions: Iterable[str | Resolution] | None = None,
     n_threads: int | None = None,
     evidence: Int8Array | None = None,
+    potentials: FloatArray | None = None,
     progress: Progress | None = None,
 ) -> Posterior:
     """P(label | all votes of the sequence) for every task of the wanted resolutions, exact.
 
     Parameters
     ----------
+    parameters : Parameters or None
+        None if the votes are not to be read: the labels then follow from the prior, known labels and potentials.
     resolutions : names or objects, optional
         All resolutions of the votes by default. Any `Window` or `Sequence` may be asked for, and `Spans` whose
         pieces came with the votes, whether or not a source votes there.
@@ -62,6 +67,9 @@ def posterior(
         As many as numba would use by default. Results are the same for any number, bit for bit.
     evidence : (n_elements,) class values, 0 = unknown, optional
         Known labels of some elements. Log-likelihoods are then of the votes and these labels together.
+    potentials : (n_elements, K) log-potentials, optional
+        Soft evidence: added to what the votes say about each element. They need not be normalised; the
+        log-likelihood is then that of the votes times the exponential of the potentials.
     progress : callable (sequences done, sequences in all), optional
 
     Raises
@@ -72,85 +80,97 @@ def posterior(
         If the resolutions need more than 4,096 states per element; the message names the cause.
     """
     wanted = _wanted(votes, resolutions)
-    votes, parameters = with_evidence(votes, parameters, evidence)
-    factors = flatten(votes, parameters)
+    votes, factors, potentials = _read(votes, parameters, evidence, potentials)
     law = _law(votes, prior)
     if _must_enumerate(factors, law):
-        return enumerated.posterior(votes, factors, law, wanted)
+        return enumerated.posterior(votes, factors, law, wanted, potentials)
     assert isinstance(law, LabelChain)
     if packed.fits(factors, law, wanted):
-        marginals, likelihood = packed.smooth(votes, factors, law, n_threads=n_threads, progress=progress)
+        marginals, likelihood = packed.smooth(
+            votes, factors, law, potentials=potentials, n_threads=n_threads, progress=progress
+        )
         return Posterior(probabilities={Element(): marginals}, log_likelihood=likelihood)
     found, likelihood = chained.smooth(
-        chained.prepare(votes, factors, law, wanted), wanted, n_threads=n_threads, progress=progress
+        chained.prepare(votes, factors, law, wanted, potentials), wanted, n_threads=n_threads, progress=progress
     )
     return Posterior(probabilities=found, log_likelihood=likelihood)
 
 
 def log_likelihood(
     votes: Votes,
-    parameters: Parameters,
+    parameters: Parameters | None,
     prior: AnyPrior,
     *,
     n_threads: int | None = None,
     evidence: Int8Array | None = None,
+    potentials: FloatArray | None = None,
 ) -> FloatArray:
     """Log P(votes) of every sequence, shape (n_sequences,)."""
-    elements = [Element()]
-    found = posterior(votes, parameters, prior, resolutions=elements, n_threads=n_threads, evidence=evidence)
+    found = posterior(
+        votes,
+        parameters,
+        prior,
+        resolutions=[Element()],
+        n_threads=n_threads,
+        evidence=evidence,
+        potentials=potentials,
+    )
     return found.log_likelihood
 
 
 def decode(
     votes: Votes,
-    parameters: Parameters,
+    parameters: Parameters | None,
     prior: AnyPrior,
     *,
     n_threads: int | None = None,
     evidence: Int8Array | None = None,
+    potentials: FloatArray | None = None,
 ) -> Int8Array:
     """The most likely joint labels of every sequence (Viterbi), as class values, shape (n_elements,)."""
-    votes, parameters = with_evidence(votes, parameters, evidence)
-    factors, law = flatten(votes, parameters), _law(votes, prior)
+    votes, factors, potentials = _read(votes, parameters, evidence, potentials)
+    law = _law(votes, prior)
     if _must_enumerate(factors, law):
-        places = enumerated.draw(votes, factors, law, None, 1)[0]
+        places = enumerated.draw(votes, factors, law, None, 1, potentials)[0]
     else:
         assert isinstance(law, LabelChain)
         _check_unifilar(law)
-        places = chained.decode(chained.prepare(votes, factors, law, ()), n_threads)
+        places = chained.decode(chained.prepare(votes, factors, law, (), potentials), n_threads)
     return np.asarray(np.array(votes.classes, dtype=np.int8)[places])
 
 
 def sample(
     votes: Votes,
-    parameters: Parameters,
+    parameters: Parameters | None,
     prior: AnyPrior,
     rng: np.random.Generator,
     n_draws: int,
     *,
     n_threads: int | None = None,
     evidence: Int8Array | None = None,
+    potentials: FloatArray | None = None,
 ) -> Int8Array:
     """Joint labels drawn from the posterior, as class values, shape (n_draws, n_elements)."""
-    votes, parameters = with_evidence(votes, parameters, evidence)
-    factors, law = flatten(votes, parameters), _law(votes, prior)
+    votes, factors, potentials = _read(votes, parameters, evidence, potentials)
+    law = _law(votes, prior)
     if _must_enumerate(factors, law):
-        places = enumerated.draw(votes, factors, law, rng, n_draws)
+        places = enumerated.draw(votes, factors, law, rng, n_draws, potentials)
     else:
         assert isinstance(law, LabelChain)
-        places = chained.draw(chained.prepare(votes, factors, law, ()), rng, n_draws, n_threads)
+        places = chained.draw(chained.prepare(votes, factors, law, (), potentials), rng, n_draws, n_threads)
     return np.asarray(np.array(votes.classes, dtype=np.int8)[places])
 
 
 def expected_counts(
     votes: Votes,
-    parameters: Parameters,
+    parameters: Parameters | None,
     prior: AnyPrior,
     *,
     groups: IntArray | None = None,
     n_groups: int = 1,
     n_threads: int | None = None,
     evidence: Int8Array | None = None,
+    potentials: FloatArray | None = None,
 ) -> ExpectedCounts:
     """Sufficient statistics of every factor and of the prior, expected given the votes: an exact E-step.
 
@@ -161,10 +181,10 @@ def expected_counts(
     n_groups : int
         G is at least this, whichever groups occur.
     """
-    votes, parameters = with_evidence(votes, parameters, evidence)
+    votes, factors, potentials = _read(votes, parameters, evidence, potentials)
     law = _law(votes, prior)
     if groups is None:
-        return _counts(votes, parameters, law, np.array([0, votes.n_sequences]), n_threads)[0]
+        return _counts(votes, factors, law, np.array([0, votes.n_sequences]), n_threads, potentials)[0]
     members = np.asarray(groups)
     if members.shape != (votes.n_sequences,) or (len(members) and members.min() < 0):
         raise LabelError(
@@ -174,14 +194,46 @@ def expected_counts(
     # The sequences of a group one after the other: everything is prepared once, and each group is a run of blocks.
     sizes = np.bincount(members, minlength=n_groups)
     runs = np.append(0, np.cumsum(sizes[sizes > 0]))
-    counts = _counts(votes[np.argsort(members, kind="stable")], parameters, law, runs, n_threads)
+    order = np.argsort(members, kind="stable")
+    if potentials is not None:
+        potentials = potentials[ranges(votes.layout("element").offsets[:-1][order], votes.lengths[order])]
+    counts = _counts(votes[order], factors, law, runs, n_threads, potentials)
     return _stack(counts, np.flatnonzero(sizes), len(sizes))
+
+
+def _read(
+    votes: Votes, parameters: Parameters | None, evidence: Int8Array | None, potentials: FloatArray | None
+) -> tuple[Votes, tuple[FlatFactor, ...], FloatArray | None]:
+    """What is known about the labels: votes with their factors, and potentials."""
+    potentials = check_potentials(potentials, votes.n_elements, votes.n_classes)
+    if parameters is None:
+        return votes, (), potentials if evidence is None else rule_out(votes, evidence, potentials)
+    votes, parameters = with_evidence(votes, parameters, evidence)
+    return votes, flatten(votes, parameters), potentials
+
+
+def rule_out(votes: Votes, evidence: Int8Array, potentials: FloatArray | None) -> FloatArray:
+    """Potentials that leave only the known label of an element."""
+    known = _check_known(votes, evidence)[:, None]
+    found = np.zeros((len(known), votes.n_classes)) if potentials is None else potentials
+    return np.where((known == 0) | (known == np.array(votes.classes)), found, -np.inf)
 
 
 def with_evidence(votes: Votes, parameters: Parameters, evidence: Int8Array | None) -> tuple[Votes, Parameters]:
     """Known labels as one more source, which is never wrong and is asked only where it knows."""
     if evidence is None:
         return votes, parameters
+    known = _check_known(votes, evidence)
+    column = np.where(known == 0, MISSING, known).astype(np.int8)
+    table = np.hstack([np.eye(votes.n_classes), np.zeros((votes.n_classes, 1))])
+    sure = Conditional(source=_KNOWN, resolution=Element(), table=table)
+    return (
+        replace(votes, sources=(*votes.sources, SourceInfo(name=_KNOWN)), columns=(*votes.columns, column)),
+        replace(parameters, factors=(*parameters.factors, sure)),
+    )
+
+
+def _check_known(votes: Votes, evidence: Int8Array) -> Int8Array:
     known = np.asarray(evidence)
     if known.shape != (votes.n_elements,):
         raise LabelError(
@@ -194,13 +246,7 @@ def with_evidence(votes: Votes, parameters: Parameters, evidence: Int8Array | No
             f"known labels must be 0 (unknown) or one of the classes {votes.classes}; "
             f"found {known[bad][0]} at element {int(np.argmax(bad))}."
         )
-    column = np.where(known == 0, MISSING, known).astype(np.int8)
-    table = np.hstack([np.eye(votes.n_classes), np.zeros((votes.n_classes, 1))])
-    sure = Conditional(source=_KNOWN, resolution=Element(), table=table)
-    return (
-        replace(votes, sources=(*votes.sources, SourceInfo(name=_KNOWN)), columns=(*votes.columns, column)),
-        replace(parameters, factors=(*parameters.factors, sure)),
-    )
+    return known
 
 
 def _wanted(votes: Votes, resolutions: Iterable[str | Resolution] | None) -> tuple[Resolution, ...]:
@@ -237,17 +283,22 @@ def _check_unifilar(law: LabelChain) -> None:
 
 
 def _counts(
-    votes: Votes, parameters: Parameters, law: Joint | LabelChain, runs: IntArray, n_threads: int | None
+    votes: Votes,
+    factors: tuple[FlatFactor, ...],
+    law: Joint | LabelChain,
+    runs: IntArray,
+    n_threads: int | None,
+    potentials: FloatArray | None,
 ) -> list[ExpectedCounts]:
     """Expected counts of each run of sequences; a run goes from one of `runs` to the next."""
-    factors = flatten(votes, parameters)
     if _must_enumerate(factors, law):
-        parts = (enumerated.count(votes[begin:end], factors, law) for begin, end in pairwise(runs.tolist()))
+        parts = (enumerated.count(votes, factors, law, range(*run), potentials) for run in pairwise(runs.tolist()))
         return [_expected(factors, *part) for part in parts]
     assert isinstance(law, LabelChain)
     if packed.fits(factors, law, ()):
-        return [_expected(factors, *part) for part in packed.count(votes, factors, law, runs, n_threads)]
-    prepared = chained.prepare(votes, factors, law, ())
+        found = packed.count(votes, factors, law, runs, potentials=potentials, n_threads=n_threads)
+        return [_expected(factors, *part) for part in found]
+    prepared = chained.prepare(votes, factors, law, (), potentials)
     return [_expected(factors, *part) for part in chained.count(prepared, runs, n_threads)]
 
 

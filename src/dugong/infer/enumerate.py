@@ -57,15 +57,17 @@ def shapes(
     factors: tuple[FlatFactor, ...],
     prior: Joint | LabelChain,
     resolutions: tuple[Resolution, ...],
+    potentials: FloatArray | None = None,
+    within: range | None = None,
 ) -> Iterator[Shape]:
-    """Group the sequences by shape and work each group out; empty sequences are left out."""
+    """Group the sequences (or those of a range) by shape and work each out; empty sequences are left out."""
     needed = tuple(dict.fromkeys([Element(), *resolutions, *_used(factors)]))
     layouts = {resolution: votes.layout(resolution) for resolution in needed}
-    for sequences in _same_shape(votes, layouts):
+    for sequences in _same_shape(votes, layouts, within or range(votes.n_sequences)):
         patterns = list_patterns(votes, prior, layouts, int(sequences[0]))
         step = max(1, _BLOCK // len(patterns.log_prior))
         for begin in range(0, len(sequences), step):
-            yield _solve(votes, factors, layouts, sequences[begin : begin + step], patterns)
+            yield _solve(votes, factors, layouts, sequences[begin : begin + step], patterns, potentials)
 
 
 def _used(factors: tuple[FlatFactor, ...]) -> list[Resolution]:
@@ -73,11 +75,12 @@ def _used(factors: tuple[FlatFactor, ...]) -> list[Resolution]:
     return [*(flat.channel.resolution for flat in factors), *parents]
 
 
-def _same_shape(votes: Votes, layouts: dict[Resolution, Layout]) -> Iterator[IntArray]:
+def _same_shape(votes: Votes, layouts: dict[Resolution, Layout], within: range) -> Iterator[IntArray]:
     """Sequences of equal length whose given spans are equal as well."""
     groups: dict[tuple[int, ...], list[int]] = {}
     spans = [(layout, *layout.bounds()) for layout in layouts.values() if layout.spans is not None]
-    for sequence, length in enumerate(votes.lengths.tolist()):
+    for sequence in within:
+        length = int(votes.lengths[sequence])
         key = [length]
         for layout, starts, stops in spans:
             rows = layout.rows(sequence)
@@ -94,8 +97,10 @@ def _solve(
     layouts: dict[Resolution, Layout],
     sequences: IntArray,
     patterns: Patterns,
+    potentials: FloatArray | None,
 ) -> Shape:
-    sites, rows = [], [np.zeros(len(sequences), dtype=np.int64)]
+    # Sequences with potentials of their own are worked out one by one.
+    sites, rows = [], [np.arange(len(sequences)) * (potentials is not None)]
     for place, flat in enumerate(factors):
         for task in _tasks(votes, flat, layouts, int(sequences[0])):
             sites.append((place, _codes(flat, patterns, layouts, int(sequences[0]), task)))
@@ -113,6 +118,10 @@ def _solve(
         by_labels[key] = (codes, own if before is None else before[1] + own)
     for codes, summed in by_labels.values():
         log_joint += summed[:, codes]
+    if potentials is not None:
+        own = potentials[layouts[Element()].offsets[sequences][:, None] + np.arange(votes.lengths[sequences[0]])]
+        for task, labels in enumerate(patterns.labels[Element()].T):
+            log_joint += own[:, task][:, labels]
     top = log_joint.max(axis=1)
     safe = np.where(np.isfinite(top), top, 0.0)
     weights = np.exp(log_joint - safe[:, None], out=log_joint)
@@ -235,7 +244,11 @@ def _checked(votes: Votes, shape: Shape) -> Shape:
 
 
 def posterior(
-    votes: Votes, factors: tuple[FlatFactor, ...], law: Joint | LabelChain, wanted: tuple[Resolution, ...]
+    votes: Votes,
+    factors: tuple[FlatFactor, ...],
+    law: Joint | LabelChain,
+    wanted: tuple[Resolution, ...],
+    potentials: FloatArray | None = None,
 ) -> Posterior:
     """Marginals of the wanted resolutions, and log-likelihoods."""
     layouts = {resolution: votes.layout(resolution) for resolution in wanted}
@@ -244,7 +257,7 @@ def posterior(
         for resolution, layout in layouts.items()
     }
     likelihood = np.zeros(votes.n_sequences)
-    for shape in shapes(votes, factors, law, wanted):
+    for shape in shapes(votes, factors, law, wanted, potentials):
         _checked(votes, shape)
         likelihood[shape.sequences] = shape.log_likelihood[shape.inverse]
         for resolution, layout in layouts.items():
@@ -258,11 +271,12 @@ def draw(
     law: Joint | LabelChain,
     rng: np.random.Generator | None,
     n_draws: int,
+    potentials: FloatArray | None = None,
 ) -> Int8Array:
     """Class indices of drawn labels; without a generator, of the most likely labels of the elements."""
     offsets = votes.layout("element").offsets
     places = np.zeros((n_draws, votes.n_elements), dtype=np.int8)
-    for shape in shapes(votes, factors, law, ()):
+    for shape in shapes(votes, factors, law, (), potentials):
         _checked(votes, shape)
         elements, which = np.unique(shape.patterns.labels[Element()], axis=0, return_inverse=True)
         merged = shape.posterior @ one_hot(which.reshape(-1), len(elements))
@@ -278,15 +292,21 @@ def draw(
     return places
 
 
-def count(votes: Votes, factors: tuple[FlatFactor, ...], law: Joint | LabelChain) -> tuple[list[FloatArray], Sums]:
-    """Expected counts by cell of every factor's flat table, and of labels and pairs."""
+def count(
+    votes: Votes,
+    factors: tuple[FlatFactor, ...],
+    law: Joint | LabelChain,
+    within: range,
+    potentials: FloatArray | None = None,
+) -> tuple[list[FloatArray], Sums]:
+    """Expected counts by cell of every factor's flat table, and of labels and pairs, of a range of sequences."""
     cells = [np.zeros(flat.table.shape) for flat in factors]
-    sums = Sums.none(votes.n_classes, 0, votes.n_sequences)
-    for shape in shapes(votes, factors, law, ()):
+    sums = Sums.none(votes.n_classes, 0, len(within))
+    for shape in shapes(votes, factors, law, (), potentials, within):
         _checked(votes, shape)
         multiplicity = np.bincount(shape.inverse, minlength=len(shape.posterior)).astype(np.float64)
         initial, pairs = add_counts(shape, multiplicity, factors, cells, votes.n_classes)
         sums.initial += initial
         sums.transitions += pairs
-        sums.log_likelihood[shape.sequences] = shape.log_likelihood[shape.inverse]
+        sums.log_likelihood[shape.sequences - within.start] = shape.log_likelihood[shape.inverse]
     return cells, sums

@@ -19,10 +19,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dugong.exceptions import TaskError
-from dugong.infer.engine import AnyPrior, posterior
+from dugong.infer import engine
+from dugong.infer.answers import posterior
+from dugong.law.law import Law
 from dugong.law.parameters import Parameters
 from dugong.tasks import Resolution, describe, find_resolution
-from dugong.types import MISSING, AnyArray, FloatArray
+from dugong.types import MISSING, FloatArray
 from dugong.votes import Votes
 
 
@@ -77,15 +79,10 @@ class Explanation:
     n_candidates: int
     averaging: float = 0.0
 
-    def averaged(self, shown: FloatArray, classes: AnyArray) -> Explanation:
-        """The explanation of the exact model, completed to the probabilities by class that are shown."""
-        if len(shown) == 2:  # not so and so, whatever the number of classes
-            place = 0 if self.target == -1 else 1
-        else:
-            place = int(np.flatnonzero(np.asarray(classes) == self.target)[0])
-        chance = float(np.clip(shown[place], 1e-300, 1 - 1e-16))
-        log_odds = float(np.log(chance) - np.log1p(-chance))
-        return replace(self, log_odds=log_odds, probability=float(shown[place]), averaging=log_odds - self.log_odds)
+    def _repr_html_(self) -> str:
+        from dugong.report.notebook import explanation_html
+
+        return explanation_html(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,9 +93,8 @@ class _Vote:
 
 
 def explain(
+    law: Law,
     votes: Votes,
-    parameters: Parameters,
-    prior: AnyPrior,
     sequence: int,
     task: int,
     resolution: str | Resolution = "element",
@@ -106,8 +102,9 @@ def explain(
     target: int | None = None,
     n_influences: int = 10,
     n_candidates: int = 100,
+    potentials: FloatArray | None = None,
 ) -> Explanation:
-    """Take the log-odds of one task apart.
+    """Take the log-odds of one task apart: exactly under the law at its word; what tempering adds comes last.
 
     Parameters
     ----------
@@ -121,14 +118,19 @@ def explain(
         How many votes on other tasks to list.
     n_candidates : int
         How many of the nearest votes to try. Each costs one inference over the sequence.
+    potentials : (n_elements, K), optional
+        Soft evidence about all elements of the votes; it is part of the prior's share.
     """
     wanted = find_resolution(resolution, votes.resolutions) if isinstance(resolution, str) else resolution
     alone = _one_sequence(votes, sequence)
     _check_task(alone, wanted, sequence, task)
-    own = _own_votes(alone, parameters, wanted, task)
+    own = _own_votes(alone, law.parameters, wanted, task)
     others = _other_votes(alone, wanted, task, n_candidates)
     copies = _variants(alone, own, others)
-    found = posterior(copies, parameters, prior, resolutions=[wanted]).probabilities[wanted]
+    if potentials is not None:
+        potentials = np.tile(potentials[votes.layout("element").rows(sequence)], (copies.n_sequences, 1))
+    answer = engine.posterior(copies, law.parameters, law.prior, resolutions=[wanted], potentials=potentials)
+    found = answer.probabilities[wanted]
     laws = found[task :: len(found) // copies.n_sequences]
     n_own = len(own)
     values = (-1, 1) if laws.shape[1] == 2 else alone.classes
@@ -140,7 +142,7 @@ def explain(
         for vote, without in zip(others, odds[n_own + 2 :], strict=True)
     ]
     influences.sort(key=lambda one: -abs(one.log_odds))
-    return Explanation(
+    explanation = Explanation(
         resolution=wanted,
         sequence=sequence,
         task=task,
@@ -156,6 +158,17 @@ def explain(
         influences=tuple(influences[:n_influences]),
         n_candidates=len(others),
     )
+    if law.tempering is None:
+        return explanation
+    return _tempered(explanation, posterior(law, alone, (wanted,))[wanted][task], place)
+
+
+def _tempered(explanation: Explanation, shown: FloatArray, place: int) -> Explanation:
+    """The explanation of the exact law, completed to the probabilities by class that are shown."""
+    chance = float(np.clip(shown[place], 1e-300, 1 - 1e-16))
+    log_odds = float(np.log(chance) - np.log1p(-chance))
+    averaging = log_odds - explanation.log_odds
+    return replace(explanation, log_odds=log_odds, probability=float(shown[place]), averaging=averaging)
 
 
 def _one_sequence(votes: Votes, sequence: int) -> Votes:

@@ -7,6 +7,7 @@ of other tasks (temporal, crossed), has a table per position or is very large is
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -115,8 +116,9 @@ def pack_slot(votes: Votes, slot: Slot, tasks: slice) -> AnyArray:
 def split_cells(lookups: tuple[Lookup, ...], cells: FloatArray) -> list[FloatArray]:
     """Expected counts by cell of all look-ups, as counts by cell of every factor's flat table."""
     found: dict[int, FloatArray] = {}
-    ends = np.cumsum([lookup.table.size for lookup in lookups])[:-1]
-    for lookup, own in zip(lookups, np.split(cells, ends), strict=True):
+    ends = np.cumsum([0, *(lookup.table.size for lookup in lookups)]).tolist()
+    for lookup, piece in zip(lookups, pairwise(ends), strict=True):
+        own = cells[slice(*piece)]
         parts = [own.reshape(lookup.table.shape)] if lookup.group is None else split_counts(lookup.group, own)
         found |= dict(zip(lookup.members, parts, strict=True))
     return [found[place] for place in range(len(found))]

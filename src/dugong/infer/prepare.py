@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dugong.exceptions import TaskError
-from dugong.infer.emissions import Codes, Emissions, Table, emit
+from dugong.infer.emissions import Codes, Emissions, ScaledTable, emit
 from dugong.infer.factors import Channel, FlatFactor
 from dugong.infer.lookups import Lookup, Slot, make_lookups, pack_slot
 from dugong.infer.machine import Machine, explore
@@ -18,6 +18,7 @@ from dugong.infer.product import Coarse, Product
 from dugong.priors.chain import LabelChain
 from dugong.priors.labels import positive_class
 from dugong.tasks import Element, Layout, Resolution, describe
+from dugong.types import FloatArray
 from dugong.votes import Votes
 
 
@@ -29,11 +30,12 @@ class Chained:
     resolutions: tuple[Resolution, ...]
     layouts: tuple[Layout, ...]
     lookups: tuple[Lookup, ...]
-    tables: tuple[Table, ...]
+    tables: tuple[ScaledTable, ...]
     slots: tuple[Slot, ...]
     codes: Codes
     machine: Machine
     n_classes: int
+    potentials: FloatArray | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -47,7 +49,11 @@ class Block:
 
 
 def prepare(
-    votes: Votes, factors: tuple[FlatFactor, ...], chain: LabelChain, wanted: tuple[Resolution, ...]
+    votes: Votes,
+    factors: tuple[FlatFactor, ...],
+    chain: LabelChain,
+    wanted: tuple[Resolution, ...],
+    potentials: FloatArray | None = None,
 ) -> Chained:
     """Build the product of the resolutions that have votes, or are wanted, and walk all sequences through it."""
     voted = [flat.channel.resolution for flat in factors]
@@ -65,11 +71,12 @@ def prepare(
         resolutions=resolutions,
         layouts=layouts,
         lookups=lookups,
-        tables=tuple(Table.of(lookup.rows) for lookup in lookups),
+        tables=tuple(ScaledTable.of(lookup.rows) for lookup in lookups),
         slots=slots,
         codes=_codes(channels, resolutions, product),
         machine=explore(product, channels, layouts),
         n_classes=chain.n_classes,
+        potentials=potentials,
     )
 
 
@@ -83,7 +90,14 @@ def cut(chained: Chained, begin: int, end: int) -> Block:
         rows=rows,
         layouts=layouts,
         paths=find_paths(layouts, chained.machine, chained.codes),
-        emissions=emit(chained.codes, chained.lookups, chained.tables, layouts, packed),
+        emissions=emit(
+            chained.codes,
+            chained.lookups,
+            chained.tables,
+            layouts,
+            packed,
+            None if chained.potentials is None else chained.potentials[rows[0]],
+        ),
     )
 
 

@@ -121,6 +121,11 @@ class Comparison:
             "better": self.better,
         }
 
+    def _repr_html_(self) -> str:
+        from dugong.report.notebook import comparison_html
+
+        return comparison_html(self)
+
     def __str__(self) -> str:
         shown = [name for name in _SHOWN if any(name in one for one in self.evaluations)]
         rows = [

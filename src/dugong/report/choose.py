@@ -21,7 +21,7 @@ from dugong.exceptions import TaskError
 from dugong.report.material import Material
 from dugong.tasks import Element
 from dugong.types import FloatArray, IntArray
-from dugong.votes import class_indices
+from dugong.votes import Votes, class_indices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -32,6 +32,7 @@ class Interest:
     disagreement: FloatArray
     difference: FloatArray
     wrong: FloatArray
+    wrong_path: FloatArray
 
 
 def measure(material: Material) -> Interest:
@@ -40,19 +41,23 @@ def measure(material: Material) -> Interest:
     offsets = votes.layout("element").offsets
     entropy = element_entropy(material.elements)
     differs = (material.majority != material.chosen).astype(np.float64)
-    wrong = np.full(votes.n_sequences, np.nan)
-    gold = material.gold_places()
-    if gold is not None:
-        known = sum_by_sequence((gold >= 0).astype(np.float64), offsets)
-        errors = sum_by_sequence(((gold >= 0) & (gold != material.chosen)).astype(np.float64), offsets)
-        wrong = _ratio(errors, known)
     lengths = votes.lengths.astype(np.float64)
     return Interest(
         uncertainty=_ratio(sum_by_sequence(entropy, offsets), lengths),
         disagreement=_disagreement(material),
         difference=_ratio(sum_by_sequence(differs, offsets), lengths),
-        wrong=wrong,
+        wrong=_wrong(material, material.chosen),
+        wrong_path=_wrong(material, material.decoded),
     )
+
+
+def _wrong(material: Material, labels: IntArray) -> FloatArray:
+    """Share of the known labels of every sequence that these labels miss, NaN where none is known."""
+    gold, offsets = material.gold_places(), material.votes.layout("element").offsets
+    if gold is None:
+        return np.full(material.votes.n_sequences, np.nan)
+    known = sum_by_sequence((gold >= 0).astype(np.float64), offsets)
+    return _ratio(sum_by_sequence(((gold >= 0) & (gold != labels)).astype(np.float64), offsets), known)
 
 
 def element_entropy(probabilities: FloatArray) -> FloatArray:
@@ -82,9 +87,9 @@ def take_in_turn(interest: Interest, *, first: IntArray) -> IntArray:
     return np.asarray(flat[np.sort(earliest)])
 
 
-def find_sequences(material: Material, wanted: Iterable[object]) -> IntArray:
-    """Places of sequences by id; a number that is no id is taken as a place."""
-    ids = {str(one): place for place, one in enumerate(material.votes.sequence_ids.tolist())}
+def find_sequences(votes: Votes, wanted: Iterable[object]) -> IntArray:
+    """Places of sequences by id."""
+    ids = {str(one): place for place, one in enumerate(votes.sequence_ids.tolist())}
     found = []
     for one in wanted:
         if str(one) not in ids:

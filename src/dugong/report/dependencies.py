@@ -24,7 +24,7 @@ PAIRS = "share of vote pairs that independence given the label would misplace, f
 def make_dependencies(material: Material) -> Dependencies:
     """Dependent pairs, sources that repeat themselves, and sources that follow a coarser one; strongest first."""
     model, present = material.model, set(material.votes.source_names)
-    strengths = {} if model.learned_ is None else model.learned_.strengths
+    strengths = model.diagnostics_.strengths
     if strengths:
         found = [_edge(first, second, value) for (first, second), value in strengths.items()]
     else:
@@ -49,7 +49,7 @@ def _edge(first: str, second: str, strength: float, kind: str | None = None) -> 
 
 def _pairs(material: Material) -> list[EdgeRow]:
     model = material.model
-    crossed = {frozenset((one.source, one.parent)) for one in model.parameters_.factors if isinstance(one, Crossed)}
+    crossed = {frozenset((one.source, one.parent)) for one in model.law_.parameters.factors if isinstance(one, Crossed)}
     return [
         _edge(first, second, _pair_strength(table, model.seen_.balance[first]))
         for (first, second), table in model.correlations_.items()
@@ -59,7 +59,7 @@ def _pairs(material: Material) -> list[EdgeRow]:
 
 def _others(material: Material) -> list[EdgeRow]:
     model, found = material.model, []
-    for factor in model.parameters_.factors:
+    for factor in model.law_.parameters.factors:
         if isinstance(factor, Temporal):
             found.append(_edge(factor.source, factor.source, _repeats(factor, model.seen_.balance[factor.source])))
         elif isinstance(factor, Crossed):

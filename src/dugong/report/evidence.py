@@ -24,7 +24,7 @@ NOT_ASKED = "not asked"
 def make_voters(material: Material) -> tuple[VoterInfo, ...]:
     """One entry per source, in the order of the votes."""
     votes = material.votes
-    tables = {flat.factor.source: (flat.factor, flat.table) for flat in flatten(votes, material.model.parameters_)}
+    tables = {flat.factor.source: (flat.factor, flat.table) for flat in flatten(votes, material.model.law_.parameters)}
     lanes = list(material.probabilities)
     found = []
     for source in votes.sources:
@@ -49,7 +49,7 @@ def make_voters(material: Material) -> tuple[VoterInfo, ...]:
 def order_of_credit(material: Material) -> tuple[int, ...]:
     """Places of the sources in elimination order: parents before those who depend on them."""
     votes = material.votes
-    return tuple(votes.index(name) for name in material.model.parameters_.sources if name in votes.source_names)
+    return tuple(votes.index(name) for name in material.model.law_.parameters.sources if name in votes.source_names)
 
 
 def code_names(votes: Votes, resolution: Resolution, n_columns: int) -> tuple[str, ...]:

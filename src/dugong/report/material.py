@@ -66,7 +66,7 @@ class Material:
 
 def gather(model: LabelModel, votes: Votes, gold: Any = None) -> Material:
     """Label the votes at all their resolutions, with the model and with majority vote."""
-    found = label_all(model, votes)
+    found = model._probabilities(votes, votes.resolutions)  # noqa: SLF001  (our own)
     elements = found[Element()]
     voting = MajorityVote().fit(votes)
     shares = voting.predict_proba(votes)
@@ -85,15 +85,9 @@ def gather(model: LabelModel, votes: Votes, gold: Any = None) -> Material:
     )
 
 
-def label_all(model: LabelModel, votes: Votes) -> Mapping[Resolution, FloatArray]:
-    """P(label) of all tasks of all resolutions, as `LabelModel.predict_proba` gives them, in one go."""
-    aligned = model._aligned(votes)  # noqa: SLF001  (our own)
-    return model._probabilities(aligned, votes.resolutions)  # noqa: SLF001  (our own)
-
-
 def is_averaged(model: LabelModel) -> bool:
     """Whether labels are an average of the exact model and a more cautious answer, be it only the class balance."""
-    return model.learned_ is not None and model.learned_.robust is not None
+    return model.law_.tempering is not None
 
 
 def label_names(votes: Votes, resolution: Resolution) -> tuple[str, ...]:
@@ -124,9 +118,7 @@ def _first_best(shares: FloatArray) -> IntArray:
 
 
 def _decode(model: LabelModel, votes: Votes, elements: FloatArray) -> tuple[IntArray, str]:
-    """Viterbi where the exact model stands behind the labels; else the labels themselves."""
-    if model.learned_ is not None and model.learned_.trust < 0.5:
-        return elements.argmax(axis=1), SINGLE
+    """What `LabelModel.decode` says; the labels themselves where a prior has no best path, or one too costly."""
     try:
         return places_of(model.decode(votes), votes), WHOLE
     except (PriorError, TaskError):

@@ -10,13 +10,13 @@ from importlib import metadata
 
 import numpy as np
 
+from dugong.codec import to_plain
 from dugong.report.material import Material
-from dugong.report.plain import to_plain
 from dugong.report.values import Provenance
 from dugong.tasks import describe
 from dugong.types import AnyArray
 from dugong.votes import Votes
-from dugong.votes.header import pack
+from dugong.votes.files import pack
 
 _PACKAGES = ("dugong-ws", "numpy", "scipy", "numba", "pyarrow")
 _BUFFER = 1 << 22
@@ -33,13 +33,11 @@ def make_provenance(material: Material, n_edges: int, *, made: datetime | None =
     votes, model = material.votes, material.model
     settings = {name: _words(value) for name, value in model.get_params().items()}
     versions = {"python": platform.python_version(), **{name: metadata.version(name) for name in _PACKAGES}}
-    parts = {"parameters": model.parameters_.to_dict(), "prior": model.prior_.to_dict()}
-    model_hash = _hash_text(json.dumps(to_plain(parts), sort_keys=True))
     votes_hash = hash_votes(votes)
     return Provenance(
         made=(made or datetime.now(UTC)).strftime("%Y-%m-%d %H:%M UTC"),
         votes_hash=votes_hash,
-        model_hash=model_hash,
+        model_hash=model.law_.fingerprint,
         gold_hash=None if material.gold is None else _hash_arrays(material.gold),
         source_hashes={s.name: _hash_arrays(c) for s, c in zip(votes.sources, votes.columns, strict=True)},
         versions=versions,
@@ -69,10 +67,6 @@ def _bytes(array: AnyArray) -> bytes:
     if array.dtype.kind in "OU":
         return json.dumps([str(one) for one in array.tolist()]).encode()
     return np.ascontiguousarray(array).tobytes()
-
-
-def _hash_text(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _words(value: object) -> str:

@@ -26,7 +26,7 @@ def _row(material: Material, seen: SourceSummary, learned: SourceAccuracy) -> So
         conflicts=seen.conflicts,
         accuracy=learned.accuracy,
         empirical=seen.accuracy,
-        weight=float(material.model.parameters_[seen.name].weight),
+        weight=float(material.model.law_.parameters[seen.name].weight),
         classes=tuple(_class(part, grouped=material.model.standard_errors_.n_groups > 1) for part in learned.classes),
         notes=learned.notes,
     )

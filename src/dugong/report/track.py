@@ -75,9 +75,10 @@ class Track:
     length : elements of the whole sequence
     begin, end : the part that is shown
     uncertainty, disagreement, difference, wrong : what it is sorted by; None where it does not apply
+    wrong_path : share of known labels that the decoded ones miss; `wrong` is of the labels that are written
     lanes : one per resolution, elements first
     votes : one array of codes per source, over the tasks of its lane
-    decoded, majority, gold : (end - begin,) labels as places, -1 where unknown; gold is None without any
+    labels, decoded, majority, gold : (end - begin,) labels as places, -1 where unknown; gold is None without any
     seconds : (2,) seconds of the first element and per element; None if that is not known
     """
 
@@ -90,8 +91,10 @@ class Track:
     disagreement: float | None
     difference: float
     wrong: float | None
+    wrong_path: float | None
     lanes: tuple[Lane, ...]
     votes: tuple[Int8Array, ...]
+    labels: Int8Array
     decoded: Int8Array
     majority: Int8Array
     gold: Int8Array | None

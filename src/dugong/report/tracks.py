@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dugong.infer.engine import posterior
+from dugong.infer.answers import posterior
 from dugong.report.choose import Interest, element_entropy, find_sequences, measure, take_in_turn
 from dugong.report.evidence import code_places, make_voters, order_of_credit
 from dugong.report.material import WHOLE, Material, is_averaged, label_names, places_of
@@ -51,7 +51,7 @@ def make_sequences(
     budget : characters for all tracks together; None for no limit
     """
     interest, voters = measure(material), make_voters(material)
-    first = find_sequences(material, wanted)
+    first = find_sequences(material.votes, wanted)
     order = take_in_turn(interest, first=first)
     order = order[material.votes.lengths[order] > 0]
     most = MOST if n_sequences is None else n_sequences
@@ -93,7 +93,7 @@ def _costs(material: Material, voters: tuple[VoterInfo, ...]) -> FloatArray:
     for place, resolution in enumerate(material.probabilities):
         n_logs = 1 if len(label_names(votes, resolution)) == 2 else votes.n_classes
         per_task = float(LOG_CHARS) * n_logs * (2 if is_averaged(material.model) else 1)
-        per_task += 3 * codes if isinstance(resolution, Element) else LOG_CHARS
+        per_task += 4 * codes if isinstance(resolution, Element) else LOG_CHARS
         per_task += sum(chars_per_code(len(voter.codes)) for voter in voters if voter.lane == place)
         costs += per_task * np.diff(votes.layout(resolution).offsets)
     return costs
@@ -192,8 +192,10 @@ def _track(
         disagreement=_known(interest.disagreement[place]),
         difference=float(interest.difference[place]),
         wrong=_known(interest.wrong[place]),
+        wrong_path=_known(interest.wrong_path[place]),
         lanes=lanes,
         votes=own,
+        labels=material.chosen[rows].astype(np.int8),
         decoded=material.decoded[rows].astype(np.int8),
         majority=material.majority[rows].astype(np.int8),
         gold=None if gold is None else gold.astype(np.int8),
@@ -212,19 +214,16 @@ def _known(value: float) -> float | None:
 
 
 def _inferred(material: Material, places: list[int], *, silent: bool) -> dict[Resolution, list[FloatArray]]:
-    """P(label) by the exact model, by resolution and shown sequence; `silent`: if nobody had been asked."""
-    wanted, model = list(material.probabilities), material.model
+    """P(label) by the law at its word, by resolution and shown sequence; `silent`: if nobody had been asked."""
+    wanted, model = tuple(material.probabilities), material.model
     if not places:
         return {resolution: [] for resolution in wanted}
     chosen = material.votes[places]
     if silent:
         columns = tuple(np.full(len(column), MISSING, dtype=np.int8) for column in chosen.columns)
         chosen = replace(chosen, columns=columns, faults=())
-    laws = posterior(chosen, model.parameters_, model.prior_, resolutions=wanted, n_threads=model.n_threads)
-    return {
-        resolution: np.split(laws.probabilities[resolution], chosen.layout(resolution).offsets[1:-1])
-        for resolution in wanted
-    }
+    laws = posterior(model.law_.exact, chosen, wanted, n_threads=model.n_threads)
+    return {resolution: np.split(laws[resolution], chosen.layout(resolution).offsets[1:-1]) for resolution in wanted}
 
 
 def _log(law: FloatArray) -> FloatArray:

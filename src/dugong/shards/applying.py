@@ -19,7 +19,7 @@ from dugong.engines import Engine
 from dugong.exceptions import SourceError
 from dugong.paths import Place, place_of
 from dugong.shards.code import digest_code, digest_source
-from dugong.shards.folder import VoteShards, file_name
+from dugong.shards.folder import VoteShards, file_name, refuse_votes
 from dugong.shards.reports import add_reports
 from dugong.shards.stamps import State, digest_of, drop_others, settle, unfinished, write_stamped
 from dugong.shards.stored import StoredShard, merge
@@ -31,7 +31,7 @@ from dugong.sources.items import Item
 from dugong.sources.progress import Progress, ProgressCallback, progress_callback
 from dugong.sources.running import Run, RunOptions, prepare_run
 from dugong.sources.voting import SequenceVotes
-from dugong.votes.header import pack
+from dugong.votes.files import pack
 from dugong.votes.parquet import write_parquet
 
 SHARD_SIZE = 100
@@ -240,6 +240,7 @@ def apply_shards(
     )
     writer, stream = _Writer(work=work), work.votes()
     with unfinished(work.folder), progress_callback(progress) as show, closing(stream):
+        refuse_votes(work.folder)
         for todo, votes in stream:
             writer.add(todo, votes)
             show(writer.progress(todo))

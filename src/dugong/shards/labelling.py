@@ -6,11 +6,9 @@ there already, from the same model and the same votes, is left as it is: after a
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -23,7 +21,16 @@ from dugong.model import LabelModel
 from dugong.paths import Place, place_of
 from dugong.shards.folder import Shard, VoteShards
 from dugong.shards.memory import check_memory
-from dugong.shards.stamps import State, digest_file, drop_others, read_state, settle, unfinished, write_stamped
+from dugong.shards.stamps import (
+    State,
+    digest_file,
+    drop_others,
+    read_state,
+    refuse_others,
+    settle,
+    unfinished,
+    write_stamped,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,31 +112,27 @@ def label_shards(
         raise LabelError(f"labels are written as .parquet or .csv; found {suffix!r}.")
     check_memory(shards, memory)
     place = place_of(folder).absolute()
+    if place in (shards.folder, shards.folder.absolute()):
+        raise LabelError(f"labels need a folder of their own; {folder} holds the votes.")
     step = _Label(
         model=model,
-        digest=digest_model(model),
+        digest=model.law_.fingerprint,
         folder=place,
         resolutions=None if resolutions is None else tuple(resolutions),
         suffix=suffix,
         restart=restart,
     )
     n_rows = n_kept = 0
+    names = {f"{shard.name}{suffix}" for shard in shards.shards}
     with unfinished(place):
+        refuse_others(place / name for name in sorted(names))
+        drop_others(place, names)
         for number, done in enumerate((engine or Serial()).map(step, shards.shards, describe=str), start=1):
             n_rows += done.n_rows
             n_kept += done.kept
             if progress is not None:
                 progress(number, len(shards))
-        drop_others(place, {f"{shard.name}{suffix}" for shard in shards.shards})
     return LabelledShards(folder=place_of(folder), n_rows=n_rows, n_done=len(shards) - n_kept, n_kept=n_kept)
-
-
-def digest_model(model: LabelModel) -> str:
-    """A digest of all that a model file holds."""
-    with tempfile.TemporaryDirectory(prefix="dugong-") as folder:
-        file = Path(folder) / "model.json"
-        model.save(file)
-        return digest_file(file)
 
 
 def _writer(table: pa.Table, suffix: str) -> Callable[[BinaryIO], object]:

@@ -11,13 +11,16 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from dugong.exceptions import VoteError
-from dugong.paths import Place, move, write_atomically, written_aside
+from dugong.paths import Place, locked, move, write_atomically, written_aside
 
 UNFINISHED = "UNFINISHED"
+_ASIDE = re.compile(r"\..+\.[0-9a-f]{8}\.part")  # how `written_aside` calls files that are not complete
 State = dict[str, Any]
 
 
@@ -76,14 +79,16 @@ def _write_states(path: Place, states: Mapping[str, State]) -> None:
 # --- folders -------------------------------------------------------------------------------------------------------
 @contextlib.contextmanager
 def unfinished(folder: Place) -> Iterator[None]:
-    """Mark a folder as not complete until the block ends well."""
-    folder.mkdir(parents=True, exist_ok=True)
-    marker = folder / UNFINISHED
-    write_atomically(marker, lambda handle: handle.write(b"Run the same command again to complete this folder.\n"))
-    for left in folder.glob(".*.part"):
-        left.unlink()
-    yield
-    marker.unlink()
+    """Lock a folder, and mark it as not complete until the block ends well."""
+    text = b"Run the same command again to complete this folder.\n"
+    with locked(folder):
+        marker = folder / UNFINISHED
+        write_atomically(marker, lambda handle: handle.write(text))
+        for left in folder.glob(".*.part"):
+            if _ASIDE.fullmatch(left.name):
+                left.unlink()
+        yield
+        marker.unlink()
 
 
 def check_finished(folder: Place) -> None:
@@ -95,9 +100,26 @@ def check_finished(folder: Place) -> None:
         )
 
 
-def drop_others(folder: Place, kept: set[str]) -> None:
-    """Remove shards of an earlier run, with their stamps, whose names are not among the kept ones."""
-    for file in folder.glob("part-*"):
-        if file.suffix in (".parquet", ".csv") and file.name not in kept:
-            stamp_of(file).unlink(missing_ok=True)
+def refuse_others(files: Iterable[Place]) -> None:
+    """Stop before files are replaced, or taken for shards, that no run has put there: they have no stamp."""
+    foreign = [file for file in files if file.exists() and not stamp_of(file).exists()]
+    if foreign:
+        more = f" and {len(foreign) - 1:,} more" if len(foreign) > 1 else ""
+        raise VoteError(
+            f"{foreign[0].parent} holds {foreign[0].name}{more}, which Dugong did not write there.\n"
+            "  Move it, or choose another folder."
+        )
+
+
+def drop_others(folder: Place, kept: set[str], pattern: str = "part-*") -> None:
+    """Remove files of an earlier run, with their stamps, whose names are not among the kept ones.
+
+    Only files whose own stamp knows their bytes go: whatever else is in the folder belongs to the user.
+    """
+    stems = {name.rpartition(".")[0] for name in kept}
+    for file in folder.glob(pattern):
+        linked = isinstance(file, Path) and file.is_symlink()
+        if file.suffix != ".json" and file.name not in kept and not linked and read_state(file) is not None:
             file.unlink()
+            if file.stem not in stems:  # the stamp may be that of labels in another format, too
+                stamp_of(file).unlink()

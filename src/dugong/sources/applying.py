@@ -14,6 +14,8 @@ from typing import Any, Unpack
 from dugong.engines import Engine, ShippingError, WorkerLostError, ship
 from dugong.exceptions import SourceError
 from dugong.sources.collecting import Applied, Collector
+from dugong.sources.guarding import last_words
+from dugong.sources.inputs import check_clock
 from dugong.sources.items import Item
 from dugong.sources.progress import ProgressCallback, progress_callback
 from dugong.sources.running import RunOptions, prepare_run
@@ -21,7 +23,7 @@ from dugong.sources.voting import Job, OnFault, SequenceVotes, vote_on_sequence
 from dugong.votes import Votes
 
 
-def apply(
+def apply(  # noqa: PLR0913 (a run has many sides, each named by the caller)
     sources: Any,
     sequences: Any,
     *,
@@ -34,6 +36,8 @@ def apply(
     spans: Mapping[str, Any] | None = None,
     limit: int | None = None,
     only: str | Iterable[str] | None = None,
+    rate: float | None = None,
+    timeout: float | None = None,
     engine: Engine | None = None,
 ) -> Votes:
     """Let every source vote on every sequence.
@@ -65,6 +69,12 @@ def apply(
         Only the first so many sequences.
     only : str or list of str, optional
         Only the sources with these names.
+    rate : float, optional
+        Elements per second of every sequence: for windows in seconds, and for times beside the labels. Loaders that
+        know it say so themselves; a sequence with another rate is an error.
+    timeout : float, optional
+        Seconds that a source may take on one sequence; longer is a fault of the source, which then abstains on all of
+        the sequence or stops the run.
     engine : Engine, optional
         Where it runs, in place of `n_jobs` processes on this machine.
 
@@ -99,6 +109,8 @@ def apply(
         spans=spans,
         limit=limit,
         only=only,
+        rate=rate,
+        timeout=timeout,
         engine=engine,
     ).votes
 
@@ -116,7 +128,7 @@ def apply_with_report(
     collector = Collector(sources=tuple(source.info for source in run.chosen))
     stream = vote(run.job(run.chosen), run.items, run.engine)
     # Closed explicitly: an exception between two results must not leave workers to the garbage collector.
-    with progress_callback(progress) as report, closing(stream):
+    with last_words(), progress_callback(progress) as report, closing(stream):
         for result in stream:
             collector.add(result)
             report(
@@ -132,8 +144,13 @@ def apply_with_report(
 
 def vote(job: Job, items: Iterable[Item], engine: Engine) -> Generator[SequenceVotes]:
     """Stream the votes, one sequence at a time, in order."""
+    rate = job.rate
     try:
-        yield from engine.map(partial(vote_on_sequence, job), items, describe=str)
+        for result in engine.map(partial(vote_on_sequence, job), items, describe=str):
+            if result.clock is not None:
+                rate = rate or result.clock[1]
+                check_clock(result.clock, rate, result.id)
+            yield result
     except ShippingError as error:
         raise _not_shippable(job, error) from error
     except WorkerLostError as lost:

@@ -6,8 +6,10 @@ must not end with a complaint about a name.
 
 from __future__ import annotations
 
+import math
+import numbers
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any, get_args
 
@@ -17,7 +19,7 @@ from dugong.exceptions import SourceError
 from dugong.sources.coding import Coding
 from dugong.sources.decorator import Source
 from dugong.sources.voting import OnFault
-from dugong.tasks import Element, Spans, SpanTable, describe
+from dugong.tasks import Element, Spans, SpanTable, describe, in_elements
 from dugong.votes import Votes
 
 
@@ -78,6 +80,28 @@ def read_meaning(n_classes: int | None, classes: Iterable[str] | None, backgroun
         raise SourceError(f"background= must be one of the classes; found {background!r}.")
     code = None if background is None else codes[background]
     return Meaning(n_classes=count, class_names=names, background=code)
+
+
+def check_rate(rate: Any) -> float | None:
+    """Elements per second as a number, or None where nothing is known."""
+    if rate is None:
+        return None
+    if not isinstance(rate, numbers.Real) or isinstance(rate, bool) or not 0 < float(rate) < math.inf:
+        raise SourceError(f"rate= must be a positive number of elements per second; found {rate!r}.")
+    return float(rate)
+
+
+def check_timeout(timeout: Any) -> None:
+    """Raise unless the time limit makes sense."""
+    real = isinstance(timeout, numbers.Real) and not isinstance(timeout, bool)
+    if timeout is not None and not (real and 0 < float(timeout) < math.inf):
+        raise SourceError(f"timeout= must be a positive number of seconds, or None; found {timeout!r}.")
+
+
+def in_elements_of(source: Source, rate: float | None) -> Source:
+    """A source whose windows count elements, whatever they were written in."""
+    resolution = in_elements(source.resolution, rate)
+    return source if resolution is source.resolution else replace(source, resolution=resolution)
 
 
 def check_size(n_jobs: int, limit: int | None) -> None:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
 from functools import reduce
-from typing import Any, overload
+from typing import Any, Literal, get_args, overload
 
 from dugong.engines import importable
 from dugong.exceptions import SourceError
@@ -21,6 +21,7 @@ from dugong.tasks import Element, Resolution, Sequence, Spans, Window
 from dugong.votes import SourceInfo
 
 VoteFunction = Callable[..., Any]
+Short = Literal["give", "pad", "skip"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +42,8 @@ class Source:
         Whether the function reads a whole sequence and returns one vote per task.
     wants_tasks : bool
         Whether a vectorised function has a parameter `tasks`, where it gets the bounds of its tasks.
+    short : {"give", "pad", "skip"}
+        What happens at the last window of a sequence where it is short.
     depends_on : tuple of (name, lag)
         Declared dependencies: another source with lag 0, or this source itself with lag 1 or more.
     """
@@ -52,6 +55,7 @@ class Source:
     pre: tuple[Callable[[Any], Any], ...] = ()
     vectorized: bool = False
     wants_tasks: bool = False
+    short: Short = "give"
     depends_on: tuple[Declared, ...] = ()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -106,6 +110,7 @@ def source(
     shares: str | None = None,
     pre: Iterable[Callable[[Any], Any]] = (),
     vectorized: bool = False,
+    short: Short = "give",
     depends_on: Any = (),
 ) -> Callable[[VoteFunction], Source]: ...
 
@@ -119,6 +124,7 @@ def source(
     shares: str | None = None,
     pre: Iterable[Callable[[Any], Any]] = (),
     vectorized: bool = False,
+    short: Short = "give",
     depends_on: Any = (),
 ) -> Source | Callable[[VoteFunction], Source]:
     """Turn a function into a source of votes; works with and without arguments.
@@ -140,6 +146,9 @@ def source(
     vectorized : bool
         The function reads the whole sequence and returns one vote per task, in order. If it has a parameter
         called `tasks`, it gets their bounds there (``tasks.starts``, ``tasks.stops``).
+    short : {"give", "pad", "skip"}
+        The last window of a sequence may be short. "give": the function gets it as it is (``window.full`` tells).
+        "pad": its last element is repeated until the window is full. "skip": the function is not asked.
     depends_on : name, lag, source, pair or a list of these
         Sources whose errors go along with those of this one. A whole number k says that it depends on its own
         vote k tasks earlier.
@@ -166,6 +175,7 @@ def source(
             pre=_check_pre(pre, label),
             vectorized=vectorized,
             wants_tasks=vectorized and _has_parameter(inner, "tasks"),
+            short=_check_short(short, label, vectorized=vectorized),
             depends_on=read_dependencies(depends_on, label),
         )
 
@@ -209,6 +219,17 @@ def _check_resolution(resolution: Any, name: str) -> Resolution:
         f"the resolution of source {name!r} must be Element(), Window(...), Sequence(...) or Spans(...); "
         f"found {resolution!r}.\n  Give an object, {hint}."
     )
+
+
+def _check_short(short: Any, name: str, *, vectorized: bool) -> Short:
+    if short not in get_args(Short):
+        raise SourceError(f"short= of source {name!r} must be 'give', 'pad' or 'skip'; found {short!r}.")
+    if short == "pad" and vectorized:
+        raise SourceError(
+            f"short='pad' of source {name!r} must be without vectorized=True, which reads the whole sequence at once.\n"
+            "  Look at tasks.full inside of the function, or use short='skip'."
+        )
+    return short  # type: ignore[no-any-return]
 
 
 def _check_pre(pre: Any, name: str) -> tuple[Callable[[Any], Any], ...]:

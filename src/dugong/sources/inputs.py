@@ -95,6 +95,40 @@ def length_of(sequence: Any, sequence_id: Any, what: str = "a sequence") -> int:
     )
 
 
+Clock = tuple[float, float]
+
+
+def clock_of(sequence: Any, sequence_id: Any, rate: float | None = None) -> Clock | None:
+    """Start in seconds and elements per second of a sequence that has a `clock`; `rate` is what all must have."""
+    clock = getattr(sequence, "clock", None)
+    if not isinstance(clock, tuple) or len(clock) != 2:
+        return None if rate is None else (0.0, rate)
+    if rate is not None:
+        check_clock(clock, rate, sequence_id)
+    return float(clock[0]), float(clock[1])
+
+
+def check_clock(clock: Clock, rate: float, sequence_id: Any) -> None:
+    """Refuse a sequence whose rate is not that of the others."""
+    if abs(clock[1] - rate) > 1e-6 * rate:
+        raise SourceError(
+            f"all sequences must have one rate, because windows count elements; the others have {rate:g} elements per "
+            f"second, and sequence {sequence_id!r} has {clock[1]:g}.\n"
+            '  Let the loader resample them, as in csv_folder(..., time="t", every="1s").'
+        )
+
+
+def rate_of(sequences: Any, *, look_inside: bool) -> float | None:
+    """Elements per second, if the loader says so, or (where that is worth loading one) the first sequence."""
+    if hasattr(sequences, "rate"):
+        return None if sequences.rate is None else float(sequences.rate)
+    if not look_inside or not isinstance(sequences, Mapping) or not sequences:
+        return None
+    first = next(iter(sequences))
+    clock = clock_of(loaded(sequences[first], first), first)
+    return None if clock is None else clock[1]
+
+
 def sequence_spans(
     makers: Mapping[str, Callable[[Any], SpanPairs]],
     given: Mapping[str, SpanPairs],

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from dugong.types import IntArray
+import numpy as np
+
+from dugong.types import BoolArray, IntArray
 
 
 class WindowView:
@@ -22,17 +24,20 @@ class WindowView:
         Its place among the windows or spans of the sequence.
     length : int
         Elements of the whole sequence.
+    full : bool
+        Whether it has all its elements; the last window of a sequence may be short.
     """
 
-    __slots__ = ("_elements", "_sequence", "index", "length", "start", "stop")
+    __slots__ = ("_elements", "_sequence", "full", "index", "length", "start", "stop")
     _elements: Any
 
-    def __init__(self, sequence: Any, start: int, stop: int, index: int, length: int) -> None:
+    def __init__(self, sequence: Any, start: int, stop: int, index: int, length: int, *, full: bool = True) -> None:
         self._sequence = sequence
         self.start = start
         self.stop = stop
         self.index = index
         self.length = length
+        self.full = full
 
     @property
     def elements(self) -> Any:
@@ -61,13 +66,39 @@ class WindowView:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TaskBounds:
-    """First and one-past-last element of every task of one sequence, for vectorised sources."""
+    """First and one-past-last element of every task of one sequence, and whether it has all its elements."""
 
     starts: IntArray
     stops: IntArray
+    full: BoolArray
 
     def __len__(self) -> int:
         return len(self.starts)
+
+
+def padded(window: WindowView, size: int) -> WindowView:
+    """A short window with its last element repeated until it has `size` elements."""
+    found, short = window.elements, len(window)
+    places = [*range(short), *([short - 1] * (size - short))]
+    if hasattr(found, "take_rows"):
+        elements = found.take_rows(places)
+    elif hasattr(found, "iloc"):
+        elements = found.iloc[places]
+    elif isinstance(found, np.ndarray):
+        elements = found[places]
+    else:
+        elements = [found[place] for place in places]
+    return WindowView(_Only(elements), window.start, window.start + size, window.index, window.length, full=False)
+
+
+class _Only:
+    """Elements that are the answer to any slice: those of a padded window."""
+
+    def __init__(self, elements: Any) -> None:
+        self._all = elements
+
+    def __getitem__(self, _: slice) -> Any:
+        return self._all
 
 
 def by_position(sequence: Any) -> Any:

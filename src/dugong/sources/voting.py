@@ -15,17 +15,18 @@ from typing import Any, Literal
 import numpy as np
 
 from dugong.engines import mark
-from dugong.exceptions import SourceError
+from dugong.exceptions import DugongError, SourceError
 from dugong.sources.coding import Coding, WrongVote
 from dugong.sources.decorator import Source
 from dugong.sources.faulting import fault_of, place, raised, wrong_number, wrong_vote
-from dugong.sources.inputs import SpanPairs, length_of, loaded, sequence_spans
+from dugong.sources.guarding import guarded, raised_by_source
+from dugong.sources.inputs import SpanPairs, clock_of, length_of, loaded, sequence_spans
 from dugong.sources.items import Item, SequenceId
 from dugong.sources.loaders.rows import Rows
 from dugong.sources.preparing import Prepared, step_name
-from dugong.sources.views import TaskBounds, WindowView, by_position
-from dugong.tasks import Element, Layout, Resolution, Sequence, SpanTable
-from dugong.types import Int8Array
+from dugong.sources.views import TaskBounds, WindowView, by_position, padded
+from dugong.tasks import Element, Layout, Resolution, Sequence, SpanTable, Window
+from dugong.types import MISSING, Int8Array
 from dugong.votes import Fault
 
 OnFault = Literal["raise", "abstain"]
@@ -42,12 +43,18 @@ class Job:
     on_fault : "raise" or "abstain"
     span_makers : mapping of name to function
         Functions that find the spans of a sequence.
+    rate : float or None
+        Elements per second of all sequences, where that is known.
+    timeout : float or None
+        Seconds that a source may take on one sequence.
     """
 
     sources: tuple[Source, ...]
     codings: tuple[Coding, ...]
     on_fault: OnFault = "raise"
     span_makers: Mapping[str, Callable[[Any], SpanPairs]] = field(default_factory=dict)
+    rate: float | None = None
+    timeout: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -86,10 +93,18 @@ def vote_on_sequence(job: Job, item: Item) -> SequenceVotes:
     mark("finding spans")
     spans = sequence_spans(job.span_makers, item.spans, sequence, length, item.id)
     desk = _Desk(item.id, length, spans, Prepared(sequence), job.on_fault)
+    faulty = raised_by_source()
     votes, seconds = [], []
     for source, coding in zip(job.sources, job.codings, strict=True):
         begin, before = perf_counter(), sum(desk.prepared.seconds.values())
-        votes.append(desk.vote(source, coding))
+        try:
+            with guarded(job.timeout):
+                votes.append(desk.vote(source, coding))
+        except faulty as error:
+            if isinstance(error, DugongError):
+                raise
+            # What broke out of the loop over tasks (the time was up, or an interrupt of the source's own).
+            votes.append(desk.abstain(source, error))
         preparing = sum(desk.prepared.seconds.values()) - before
         seconds.append(perf_counter() - begin - preparing)
     return SequenceVotes(
@@ -97,11 +112,19 @@ def vote_on_sequence(job: Job, item: Item) -> SequenceVotes:
         length=length,
         votes=tuple(votes),
         spans=spans,
-        clock=sequence.clock if isinstance(sequence, Rows) else None,
+        clock=clock_of(sequence, item.id, job.rate),
         faults=tuple(desk.faults),
         seconds=tuple(seconds),
         pre_seconds=desk.prepared.seconds,
     )
+
+
+def _unasked(source: Source, votes: Int8Array, bounds: TaskBounds) -> Int8Array:
+    """Votes with "was not asked" where a source skips a short window."""
+    if source.short != "skip" or bounds.full.all():
+        return votes
+    n_full = int(bounds.full.sum())
+    return np.concatenate([votes[:n_full], np.full(len(bounds) - n_full, MISSING, dtype=np.int8)])
 
 
 class _Desk:
@@ -134,8 +157,9 @@ class _Desk:
         mark(f"source {source.name!r}")
         try:
             if source.vectorized:
-                return self._vote_at_once(source, coding, sequence, bounds)
-            return coding.encode(self._vote_by_task(source, self._task_getter(source, sequence, bounds), bounds))
+                return _unasked(source, self._vote_at_once(source, coding, sequence, bounds), bounds)
+            get, asked = self._task_getter(source, sequence, bounds), self._asked(source, bounds)
+            return _unasked(source, coding.encode(self._vote_by_task(source, get, asked, bounds)), bounds)
         except WrongVote as wrong:
             raise wrong_vote(source, self.id, bounds, coding, wrong) from None
 
@@ -143,7 +167,8 @@ class _Desk:
         if resolution not in self._bounds:
             layout = Layout.of(resolution, np.array([self.length]), self.spans)
             starts, stops = layout.bounds()
-            self._bounds[resolution] = TaskBounds(starts=starts, stops=stops)
+            full = stops - starts >= (resolution.size if isinstance(resolution, Window) else 0)
+            self._bounds[resolution] = TaskBounds(starts=starts, stops=stops, full=full)
         return self._bounds[resolution]
 
     def _task_getter(self, source: Source, sequence: Any, bounds: TaskBounds) -> Callable[[int], Any]:
@@ -155,8 +180,15 @@ class _Desk:
         if isinstance(source.resolution, Element):
             getter: Callable[[int], Any] = positions.row if isinstance(positions, Rows) else positions.__getitem__
             return getter
-        starts, stops, length = bounds.starts.tolist(), bounds.stops.tolist(), self.length
-        return lambda task: WindowView(positions, starts[task], stops[task], task, length)
+        starts, stops, full = bounds.starts.tolist(), bounds.stops.tolist(), bounds.full.tolist()
+
+        def window(task: int) -> WindowView:
+            return WindowView(positions, starts[task], stops[task], task, self.length, full=full[task])
+
+        if source.short != "pad" or all(full):
+            return window
+        size = source.resolution.size  # type: ignore[union-attr]  # only windows can be short
+        return lambda task: window(task) if full[task] else padded(window(task), size)
 
     def _check_prepared(self, source: Source, sequence: Any) -> None:
         if not source.pre:
@@ -168,12 +200,16 @@ class _Desk:
                 f"and {step_name(source.pre[-1])!r} (pre= of source {source.name!r}) returned {found}."
             )
 
-    def _vote_by_task(self, source: Source, get: Callable[[int], Any], bounds: TaskBounds) -> list[Any]:
-        """Call the source on every task.
+    def _asked(self, source: Source, bounds: TaskBounds) -> int:
+        """How many tasks the source is asked about: all, or all but a short one, which is always the last."""
+        return int(bounds.full.sum()) if source.short == "skip" else len(bounds)
+
+    def _vote_by_task(self, source: Source, get: Callable[[int], Any], n_tasks: int, bounds: TaskBounds) -> list[Any]:
+        """Call the source on its tasks, one after the other.
 
         What `extend` has taken before an exception stays, so the place of the fault is known.
         """
-        function, n_tasks = source.function, len(bounds)
+        function = source.function
         values: list[Any] = []
         while len(values) < n_tasks:
             try:
@@ -199,6 +235,10 @@ class _Desk:
         if isinstance(returned, list | tuple):
             return coding.encode(list(returned))
         return coding.encode_array(np.asarray(returned))
+
+    def abstain(self, source: Source, error: BaseException) -> Int8Array:
+        """Abstain on the whole sequence, or stop the run."""
+        return self._abstain(source, self.bounds(source.resolution), error)
 
     def _abstain(self, source: Source, bounds: TaskBounds, error: BaseException) -> Int8Array:
         self._fault(source, None, bounds, error)

@@ -12,8 +12,7 @@ from dugong.tasks.resolutions import (
     Window,
     describe,
     find_resolution,
-    resolution_from_dict,
-    resolution_to_dict,
+    in_elements,
 )
 from dugong.tasks.time import ElementSpans, Rounding, TimeAxis
 
@@ -36,7 +35,6 @@ __all__ = [
     "count_tasks",
     "describe",
     "find_resolution",
+    "in_elements",
     "link_labels",
-    "resolution_from_dict",
-    "resolution_to_dict",
 ]

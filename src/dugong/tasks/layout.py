@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dugong.exceptions import TaskError
-from dugong.tasks.resolutions import Element, Resolution, Sequence, Spans, Window, describe
+from dugong.tasks.resolutions import Element, Resolution, Sequence, Spans, Window, describe, in_elements
 from dugong.types import AnyArray, IntArray, read_only
 
 
@@ -102,6 +102,7 @@ def count_tasks(resolution: Resolution, lengths: IntArray, spans: Mapping[str, S
     if isinstance(resolution, Sequence):
         return (lengths > 0).astype(np.int64)
     if isinstance(resolution, Window):
+        in_elements(resolution, None)  # refuses a window in seconds: its size is not known here
         further = -(-np.maximum(lengths - resolution.size, 0) // resolution.stride)
         return np.where(lengths > 0, further + 1, 0)
     return np.diff(_find_spans(resolution, spans).offsets)

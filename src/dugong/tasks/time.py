@@ -15,11 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dugong.codec import decode, encode
 from dugong.exceptions import TaskError
 from dugong.tasks.layout import ranges
 from dugong.types import AnyArray, FloatArray, IntArray, read_only
 
 _ARRAYS = ("start", "rate", "stamps", "offsets")
+_REGULAR = 0.01  # by how much of a step the steps of one rate may differ
 _SNAP = 6  # decimals of an element: closer than this, a bound lies on the border of an element
 
 
@@ -145,6 +147,20 @@ class TimeAxis:
         """Number of sequences that have a clock here."""
         return len(self.start)
 
+    @property
+    def common_rate(self) -> float | None:
+        """Elements per second, where that is one number for all sequences; timestamps must then be regular."""
+        if self.rate is not None:
+            steps = 1.0 / self.rate
+        else:
+            assert self.stamps is not None
+            assert self.offsets is not None
+            steps = np.delete(np.diff(self.stamps), self.offsets[1:-1][self.offsets[1:-1] > 0] - 1)
+        if len(steps) == 0:
+            return None
+        step = float(np.median(steps))
+        return 1.0 / step if np.abs(steps - step).max() <= _REGULAR * step else None
+
     def to_elements(self, sequences: ArrayLike, starts: ArrayLike, stops: ArrayLike) -> ElementSpans:
         """Convert half-open spans in seconds to half-open spans of elements.
 
@@ -267,18 +283,12 @@ class TimeAxis:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that `from_dict` turns back into the same axis."""
-        arrays = {name: getattr(self, name) for name in _ARRAYS}
-        plain: dict[str, Any] = {name: value if value is None else value.tolist() for name, value in arrays.items()}
-        report = self.rounding
-        plain["rounding"] = None if report is None else {k: getattr(report, k) for k in Rounding.__slots__}
-        return plain
+        return dict(encode(self))
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> TimeAxis:
         """Inverse of `to_dict`."""
-        options = dict(plain)
-        report = options.pop("rounding", None)
-        return cls(**options, rounding=None if report is None else Rounding(**report))
+        return decode(cls, plain)
 
     def __repr__(self) -> str:
         if self.rate is not None:

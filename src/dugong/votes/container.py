@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dugong.exceptions import VoteError
-from dugong.tasks import Element, Layout, Resolution, SpanTable, find_resolution
+from dugong.tasks import Element, Layout, Resolution, SpanTable, Window, find_resolution, in_elements
 from dugong.tasks.layout import ranges
 from dugong.types import AnyArray, BoolArray, Int8Array, IntArray, read_only
 from dugong.votes.constructors import NamedConstructors
@@ -85,9 +85,20 @@ class Votes(NamedConstructors):
 
         lengths = read_only(np.ascontiguousarray(self.lengths, dtype=np.int64))
         object.__setattr__(self, "lengths", lengths)
+        object.__setattr__(self, "sources", tuple(self._in_elements(source) for source in self.sources))
         object.__setattr__(self, "ids", normal_ids(self.ids))
         object.__setattr__(self, "columns", tuple(read_only(np.ascontiguousarray(c)) for c in self.columns))
         check_votes(self)
+
+    def _in_elements(self, source: SourceInfo) -> SourceInfo:
+        found = self.resolved(source.resolution)
+        return source if found is source.resolution else replace(source, resolution=found)
+
+    def resolved(self, resolution: Resolution) -> Resolution:
+        """A resolution whose size is in elements: windows in seconds by the clock of these votes."""
+        if not isinstance(resolution, Window) or resolution.seconds is None:
+            return resolution
+        return in_elements(resolution, None if self.time is None else self.time.common_rate)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Through the constructor: layouts are not worth sending, and unpickled arrays would not be read-only.
@@ -144,6 +155,7 @@ class Votes(NamedConstructors):
     def layout(self, resolution: str | Resolution = "element") -> Layout:
         """Where the tasks of a resolution lie; any Window or Sequence object may be asked for."""
         found = find_resolution(resolution, self.resolutions) if isinstance(resolution, str) else resolution
+        found = self.resolved(found)
         if found in self._layouts:
             return self._layouts[found]
         layout = Layout.of(found, self.lengths, self.spans)
@@ -272,14 +284,14 @@ class Votes(NamedConstructors):
 
         The file appears under its name only when it is complete.
         """
-        from dugong.votes.io import write_votes
+        from dugong.votes.files import write_votes
 
         write_votes(self, path)
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Votes:
         """Read what `write` wrote; a truncated, foreign or newer file is a `VoteError` that says so."""
-        from dugong.votes.io import read_votes
+        from dugong.votes.files import read_votes
 
         return read_votes(path)
 

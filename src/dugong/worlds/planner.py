@@ -18,9 +18,9 @@ from scipy.special import ndtri
 
 from dugong.exceptions import GraphError, TaskError
 from dugong.fit.balance import InMemory
-from dugong.fit.design import make_design
 from dugong.fit.fitting import fit_centred
 from dugong.graph import SourceGraph
+from dugong.graph.design import make_design
 from dugong.graph.theory import tied_sequences_needed
 from dugong.sums import count
 from dugong.types import FloatArray

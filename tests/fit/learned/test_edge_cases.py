@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dugong.exceptions import GraphError, LabelError, NotIdentifiableError, VoteError
+from dugong.exceptions import GraphError, LabelError, NotIdentifiableError
 from dugong.fit.learned import Learned, learn
 from dugong.fit.learned.settings import DOUBT
 from dugong.graph import SourceGraph
+from dugong.infer.answers import posterior
 from dugong.priors import Markov
 from dugong.tasks import Element, Sequence, Window
 from dugong.types import MISSING
@@ -139,7 +140,7 @@ def test_missing_votes_are_no_evidence(rng):
     found = probabilities(nothing, learned)
     chain = learned.prior.chain()
     expected = chain.marginals(5)
-    robust = learned.robust.probabilities(nothing, (ELEMENT,))[ELEMENT]
+    robust = learned.robust.alone(nothing, (ELEMENT,))[ELEMENT]
     mixed = learned.trust * expected + (1 - learned.trust) * robust[:5]
     balance = learned.robust.views.law.balance
     np.testing.assert_allclose(found[:5], (1 - DOUBT) * mixed + DOUBT * balance, atol=1e-9)
@@ -191,9 +192,9 @@ def test_votes_never_seen_while_fitting_say_nothing():
     columns = (np.minimum(votes.columns[0], 0).astype(np.int8), *votes.columns[1:])
     learned = learn(replace(votes, columns=columns))
     new = replace(votes, columns=(np.ones(votes.n_elements, dtype=np.int8), *votes.columns[1:]))
-    asked = learned._exact(new, (ELEMENT,), None, None)[ELEMENT]
+    asked = posterior(learned.law.exact, new, (ELEMENT,))[ELEMENT]
     missing = replace(new, columns=(np.full(votes.n_elements, MISSING, dtype=np.int8), *votes.columns[1:]))
-    np.testing.assert_allclose(asked, learned._exact(missing, (ELEMENT,), None, None)[ELEMENT], atol=1e-6)
+    np.testing.assert_allclose(asked, posterior(learned.law.exact, missing, (ELEMENT,))[ELEMENT], atol=1e-6)
 
 
 def test_what_cannot_be_done_is_said(rng):
@@ -204,9 +205,6 @@ def test_what_cannot_be_done_is_said(rng):
     learn(votes, graph=SourceGraph.of(votes.source_names, ()), prior=Markov(positive=0.4, stay=0.7))
     with pytest.raises(GraphError, match=r"shape \(2, 3\); found \(2, 2\)"):
         learn(votes, accuracies={"s0": np.eye(2)})
-    learned = learn(votes)
-    with pytest.raises(VoteError, match="was not there when the model was fitted"):
-        learned.probabilities(random_votes(rng, 3, 2))
 
 
 def test_silence_says_what_the_active_sources_would_have_said(rng):
@@ -217,7 +215,8 @@ def test_silence_says_what_the_active_sources_would_have_said(rng):
     votes = Votes.from_dense(codes, lengths=[1] * 4000)
     learned = learn(votes)
     silent = (codes == 0).all(axis=1)
-    found = probabilities(votes, replace(learned, trust=0.0))[silent, 1]
+    untrusted = replace(learned.law, tempering=replace(learned.robust, trust=0.0))
+    found = probabilities(votes, replace(learned, law=untrusted))[silent, 1]
     assert silent.mean() > 0.2
     assert abs(found.mean() - truth[silent].mean()) < 0.15
     assert found.max() < 0.4

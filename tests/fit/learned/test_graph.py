@@ -209,9 +209,9 @@ def test_both_methods_find_a_planted_graph(seed):
         assert all(0.3 < value < 0.8 for value in found.strengths.values())
         assert dg.temporal("again0") in found.dependencies
     model = dg.LabelModel(dependencies="low-rank").fit(votes)
-    assert set(model.learned_.graph.edges) == set(found.graph.edges)
-    assert set(model.learned_.graph.temporal) == {"again0"}
-    assert model.learned_.trust > 0.9
+    assert set(model.graph_.edges) == set(found.graph.edges)
+    assert set(model.graph_.temporal) == {"again0"}
+    assert model.law_.tempering.trust > 0.9
 
 
 def test_low_rank_with_abstains_missing_votes_and_several_classes(rng):

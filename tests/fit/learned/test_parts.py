@@ -9,7 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dugong.fit.learned import Learned, learn
+from dugong.codec import decode, encode
+from dugong.fit.learned import Robust, learn
 from dugong.fit.learned import _kernels as kernels
 from dugong.fit.learned.bio import bio_steps
 from dugong.fit.learned.copies import copy_weights, find_copies
@@ -19,6 +20,7 @@ from dugong.fit.learned.panel import Coding, Panel, Reader
 from dugong.fit.learned.repeats import Repeats, fresh_votes
 from dugong.fit.learned.settings import DOUBT
 from dugong.fit.learned.tables import logs_of, make_tables, mute_unseen
+from dugong.infer.answers import posterior
 from dugong.priors import Markov
 from dugong.tasks import Element, Sequence, Window
 from dugong.types import MISSING
@@ -268,11 +270,10 @@ def test_plain_data_and_back_at_every_resolution():
 
 def check_round_trip(votes: Votes) -> None:
     learned = learn(votes)
-    again = Learned.from_dict(json.loads(json.dumps(learned.to_dict())))
-    assert (again.trust, again.graph, again.n_classes) == (learned.trust, learned.graph, learned.n_classes)
-    assert again.diagnostics.notes == learned.diagnostics.notes
-    assert again.diagnostics.learned == learned.diagnostics.learned
-    first, second = (one.probabilities(votes, votes.resolutions) for one in (learned, again))
+    robust = decode(Robust, json.loads(json.dumps(encode(learned.robust))))
+    again = replace(learned.law, tempering=robust)
+    assert again.fingerprint == learned.law.fingerprint
+    first, second = (posterior(law, votes, votes.resolutions) for law in (learned.law, again))
     for resolution in votes.resolutions:
         np.testing.assert_array_equal(second[resolution], first[resolution])
 
@@ -288,15 +289,16 @@ def test_threads_and_progress_change_nothing():
 
 def test_labels_are_the_mixture_that_they_are_said_to_be():
     votes, _ = multiresolution(seed=4).sample(500, rng=4)
-    learned = replace(learn(votes), trust=0.3)
-    mixed = learned.probabilities(votes, votes.resolutions)
-    robust = learned.robust.probabilities(votes, votes.resolutions)
-    exact = learned._exact(votes, votes.resolutions, None, None)
-    whole = replace(learned, trust=1.0).probabilities(votes, votes.resolutions)
+    learned = learn(votes)
+    mixed, whole, nothing = (
+        posterior(replace(learned.law, tempering=replace(learned.robust, trust=trust)), votes, votes.resolutions)
+        for trust in (0.3, 1.0, 0.0)
+    )
+    robust = learned.robust.alone(votes, votes.resolutions)
+    exact = posterior(learned.law.exact, votes, votes.resolutions)
     for resolution in votes.resolutions:
         balance = learned.robust.views.law.balance if resolution == ELEMENT else 0.5
         both = 0.3 * exact[resolution] + 0.7 * robust[resolution]
         np.testing.assert_allclose(mixed[resolution], (1 - DOUBT) * both + DOUBT * balance, atol=1e-12)
         np.testing.assert_allclose(whole[resolution], (1 - DOUBT) * exact[resolution] + DOUBT * balance, atol=1e-12)
-    nothing = replace(learned, trust=0.0).probabilities(votes, votes.resolutions)
     np.testing.assert_array_equal(nothing[ELEMENT], robust[ELEMENT])

@@ -16,7 +16,7 @@ from dugong.fit.learned.copies import content_order
 from dugong.fit.learned.exact import Exact, run_exact
 from dugong.fit.learned.folded import Folded, fold
 from dugong.fit.learned.panel import Coding, Panel, Reader
-from dugong.fit.learned.robust import Law
+from dugong.fit.learned.robust import LabelLaw
 from dugong.fit.learned.rounds import Setting
 from dugong.fit.learned.sample import read_sample, thin
 from dugong.fit.learned.settings import ROUNDS_EXACT, ROUNDS_LARGE
@@ -39,7 +39,7 @@ class Case:
     folded: Folded
     sources: tuple[SourceInfo, ...]
     prior: Prior | None
-    law: Law | None
+    law: LabelLaw | None
     possible: Possible | None
     background: int | None
     pinned: Mapping[str, FloatArray]
@@ -78,7 +78,7 @@ class Case:
             pinned=self.pinned_tables(names),
         )
 
-    def exact_rounds(self, factors: list[Factor], law: Law, n_searched: int) -> Exact:
+    def exact_rounds(self, factors: list[Factor], law: LabelLaw, n_searched: int) -> Exact:
         """Exact rounds over all votes, from first factors and a first law of the labels.
 
         Where the search looked at fewer elements than there are, it has settled already: a few rounds do.
@@ -141,13 +141,13 @@ def _check_pinned(info: SourceInfo, shape: tuple[int, ...], coding: Coding) -> N
         )
 
 
-def _law_of(prior: Prior, votes: Votes) -> Law:
+def _law_of(prior: Prior, votes: Votes) -> LabelLaw:
     """A given prior as a law of neighbours: its class balance and its mean transitions over these sequences."""
     lengths, counts = np.unique(votes.lengths[votes.lengths > 0], return_counts=True)
     n_classes = votes.n_classes
     if not len(lengths):
         even = np.full(n_classes, 1 / n_classes)
-        return Law(balance=even, initial=even, transition=np.tile(even, (n_classes, 1)))
+        return LabelLaw(balance=even, initial=even, transition=np.tile(even, (n_classes, 1)))
     element = Element()
     balance = np.diag(pair_law(prior, "same", element, element, lengths, counts, lag=0)).copy()
     transition = np.tile(balance, (n_classes, 1))
@@ -155,7 +155,7 @@ def _law_of(prior: Prior, votes: Votes) -> Law:
         pairs = pair_law(prior, "same", element, element, lengths, counts, lag=1)
         rows = pairs.sum(axis=1, keepdims=True)
         transition = np.where(rows > 0, pairs / np.where(rows > 0, rows, 1.0), transition)
-    return Law(balance=balance, initial=balance, transition=transition)
+    return LabelLaw(balance=balance, initial=balance, transition=transition)
 
 
 def _possible(votes: Votes, reader: Reader) -> Possible | None:

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from dugong.exceptions import GraphError
-from dugong.fit.design import Design, crossed_edges
 from dugong.fit.learned.repeats import Repeats
 from dugong.fit.learned.settings import LARGEST_GROUP
+from dugong.graph.design import Design, crossed_edges
 from dugong.law.parameters import Conditional, Crossed, Factor, Temporal
 from dugong.tasks import Element
 from dugong.types import FloatArray, IntArray

@@ -11,19 +11,20 @@ from dataclasses import replace
 import numpy as np
 
 from dugong.exceptions import NotIdentifiableError
-from dugong.fit.design import make_design
 from dugong.fit.learned.case import Case
 from dugong.fit.learned.factors import flat_table, graph_factors
 from dugong.fit.learned.forest import no_edges, strongest_forest
+from dugong.fit.learned.notes import describe_given
 from dugong.fit.learned.repeats import Repeats
 from dugong.fit.learned.result import Learned
 from dugong.fit.learned.robust import vote_shares
 from dugong.fit.learned.rounds import Setting, State, first_state, run_rounds
 from dugong.fit.learned.settings import FEWEST_SOURCES, ROUNDS_ALONE, ROUNDS_CHAIN, ROUNDS_MORE, SETTLED
 from dugong.fit.learned.tables import make_tables
-from dugong.fit.learned.words import describe_given
 from dugong.fit.readout import read_correlations
 from dugong.graph import SourceGraph
+from dugong.graph.design import make_design
+from dugong.law.law import Law
 
 
 def learn_with_graph(case: Case, graph: SourceGraph) -> Learned:
@@ -47,11 +48,7 @@ def learn_with_graph(case: Case, graph: SourceGraph) -> Learned:
             tables[info.name] = case.pinned.get(info.name, flat_table(case.votes, info))
     exact = case.exact_rounds(graph_factors(design, tables), state.law, len(setting.panel))
     return Learned(
-        n_classes=case.votes.n_classes,
-        parameters=exact.parameters,
-        prior=exact.prior,
-        robust=None,
-        trust=1.0,
+        law=Law(parameters=exact.parameters, prior=exact.prior),
         graph=graph,
         accuracies=case.accuracies(exact),
         correlations=read_correlations(exact.parameters, exact.counts, graph.edges),

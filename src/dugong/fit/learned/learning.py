@@ -17,6 +17,7 @@ from dugong.fit.learned.coarse import discounted_parameters
 from dugong.fit.learned.exact import Exact
 from dugong.fit.learned.factors import coarse_factors, forest_factors
 from dugong.fit.learned.given import learn_with_graph
+from dugong.fit.learned.notes import describe_learned
 from dugong.fit.learned.reading import graph_of, strengths_of
 from dugong.fit.learned.result import Learned, Robust, as_markov
 from dugong.fit.learned.robust import Views, fit_views, look, vote_shares
@@ -25,9 +26,9 @@ from dugong.fit.learned.sample import thin
 from dugong.fit.learned.search import Finding, Method, search
 from dugong.fit.learned.settings import FEWEST_SOURCES, VOTES_PER_CELL
 from dugong.fit.learned.tables import make_tables
-from dugong.fit.learned.words import describe_learned
 from dugong.fit.readout import read_correlations
 from dugong.graph import SourceGraph
+from dugong.law.law import Law
 from dugong.priors import Prior
 from dugong.types import FloatArray, Int8Array
 from dugong.votes import Votes
@@ -91,45 +92,32 @@ def learn(
 
 
 def _finish(case: Case, views: Views, setting: Setting, finding: Finding | None) -> Learned:
+    trust = finding.trust if finding is not None else 0.0
     robust = Robust(
         sources=case.sources,
         coding=case.panel.coding,
         views=views,
         parameters=discounted_parameters(case.votes, case.sources, views, case.folded, case.pinned),
         prior=as_markov(views.law) if case.prior is None else case.prior,
+        trust=trust,
     )
-    names = case.element_names
-    trust = finding.trust if finding is not None else 0.0
     graph, strengths = _found_graph(case, finding)
     if finding is None or trust == 0:
-        return Learned(
-            n_classes=case.votes.n_classes,
-            parameters=robust.parameters,
-            prior=robust.prior,
-            robust=robust,
-            trust=0.0,
-            graph=graph,
-            strengths=strengths,
-            accuracies={name: robust.parameters[name].table for name in case.names},  # type: ignore[union-attr]
-            correlations=_sample_correlations(case, setting, views, graph),
-            diagnostics=describe_learned(
-                case.votes, robust, robust.prior, finding, 0.0, names, bio=case.possible is not None
-            ),
-        )
-    exact = _exact(case, setting, finding)
+        law = Law(parameters=robust.parameters, prior=robust.prior, tempering=robust)
+        accuracies = {name: robust.parameters[name].table for name in case.names}  # type: ignore[union-attr]
+        correlations = _sample_correlations(case, setting, views, graph)
+    else:
+        exact = _exact(case, setting, finding)
+        law = Law(parameters=exact.parameters, prior=exact.prior, tempering=robust)
+        accuracies = case.accuracies(exact)
+        correlations = read_correlations(exact.parameters, exact.counts, graph.edges)
     return Learned(
-        n_classes=case.votes.n_classes,
-        parameters=exact.parameters,
-        prior=exact.prior,
-        robust=robust,
-        trust=trust,
+        law=law,
         graph=graph,
         strengths=strengths,
-        accuracies=case.accuracies(exact),
-        correlations=read_correlations(exact.parameters, exact.counts, graph.edges),
-        diagnostics=describe_learned(
-            case.votes, robust, exact.prior, finding, trust, names, bio=case.possible is not None
-        ),
+        accuracies=accuracies,
+        correlations=correlations,
+        diagnostics=describe_learned(case, robust, law.prior, finding, strengths),
     )
 
 

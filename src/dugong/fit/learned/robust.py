@@ -29,16 +29,16 @@ from dugong.fit.learned.tables import (
     softmax,
     steps_to_transition,
 )
-from dugong.types import BoolArray, FloatArray
+from dugong.types import BoolArray, FloatArray, Probabilities
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Law:
+class LabelLaw:
     """A first-order law of labels: class balance (K,), first classes (K,) and transitions (K, K)."""
 
-    balance: FloatArray
-    initial: FloatArray
-    transition: FloatArray
+    balance: Probabilities
+    initial: Probabilities
+    transition: Probabilities
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -54,8 +54,8 @@ class Views:
     silence : what it means that nobody speaks, where there is no background
     """
 
-    tables: FloatArray
-    law: Law
+    tables: Probabilities
+    law: LabelLaw
     similar: FloatArray
     background: int | None
     silence: Silence
@@ -88,7 +88,7 @@ def fit_views(
     folded: Folded,
     background: int | None,
     *,
-    given: Law | None = None,
+    given: LabelLaw | None = None,
     possible: Possible | None = None,
     pinned: FloatArray | None = None,
 ) -> Views:
@@ -111,7 +111,7 @@ def fit_views(
     return Views(tables=tables, law=law, similar=similar, background=background, silence=silence)
 
 
-def _learn_law(folded: Folded, logs: FloatArray, balance: FloatArray, possible: Possible | None) -> Law:
+def _learn_law(folded: Folded, logs: FloatArray, balance: FloatArray, possible: Possible | None) -> LabelLaw:
     steps_allowed = None if possible is None else possible.steps
     initial = first_classes(balance, possible)
     transition = steps_to_transition(np.eye(len(balance)), balance, steps_allowed)
@@ -121,7 +121,7 @@ def _learn_law(folded: Folded, logs: FloatArray, balance: FloatArray, possible: 
             steps = np.zeros(transition.shape)
             kernels.smooth_rows(logs, folded.which, folded.starts, initial, transition, labels, steps, none)
             transition = steps_to_transition(steps, balance, steps_allowed)
-    return Law(balance=balance, initial=initial, transition=transition)
+    return LabelLaw(balance=balance, initial=initial, transition=transition)
 
 
 def first_classes(balance: FloatArray, possible: Possible | None) -> FloatArray:
@@ -152,9 +152,10 @@ def look(panel: Panel, views: Views) -> FloatArray:
         labels,
         logs,
     )
-    if not panel.linked:
-        logs = clamp(logs / PERSISTENCE, panel)
-        return np.asarray((labels + softmax(logs + np.log(np.maximum(law.balance, 1e-300)))) / 3)
+    # In a chain evidence is discounted because errors persist from one element to the next. A sequence of one element
+    # has none that could: its evidence counts whole, whichever sequences it is read with.
+    alone = panel.starts & np.append(panel.starts[1:], True)
+    logs[alone] /= PERSISTENCE
     labels += through_chain(panel, logs, law)[0]
     labels /= 3
     return labels
@@ -179,7 +180,7 @@ def evidence(panel: Panel, tables: FloatArray, weights: FloatArray, use: BoolArr
     return clamp(logs, panel)
 
 
-def through_chain(panel: Panel, logs: FloatArray, law: Law) -> tuple[FloatArray, FloatArray]:
+def through_chain(panel: Panel, logs: FloatArray, law: LabelLaw) -> tuple[FloatArray, FloatArray]:
     """Marginals (n, K) and expected steps (K, K) of a chain with this evidence."""
     labels, steps = np.empty(logs.shape), np.zeros(law.transition.shape)
     none = np.zeros((0, logs.shape[1]))

@@ -15,7 +15,7 @@ from dugong.fit.learned.bio import Possible
 from dugong.fit.learned.folded import Folded
 from dugong.fit.learned.panel import Panel
 from dugong.fit.learned.repeats import Repeats, fresh_votes
-from dugong.fit.learned.robust import Law, first_classes
+from dugong.fit.learned.robust import LabelLaw, first_classes
 from dugong.fit.learned.tables import (
     Tables,
     clamp,
@@ -35,7 +35,7 @@ class Setting:
 
     panel: Panel
     folded: Folded
-    given: Law | None = None
+    given: LabelLaw | None = None
     possible: Possible | None = None
     pinned: FloatArray | None = None
 
@@ -56,7 +56,7 @@ class State:
     """
 
     weights: FloatArray
-    law: Law
+    law: LabelLaw
     repeats: Repeats
     labels: FloatArray | None = None
     kept: FloatArray | None = None
@@ -70,7 +70,7 @@ def first_state(setting: Setting, weights: FloatArray, use: BoolArray) -> State:
     if law is None:
         balance = class_balance(weights, use)
         steps = None if setting.possible is None else setting.possible.steps
-        law = Law(
+        law = LabelLaw(
             balance=balance,
             initial=first_classes(balance, setting.possible),
             transition=steps_to_transition(np.eye(len(balance)), balance, steps),
@@ -121,11 +121,11 @@ def tables_of(setting: Setting, state: State, use: BoolArray, parents: IntArray)
     return make_tables(rows, state.weights, use, parents, setting.pinned, counts), repeats
 
 
-def _with_balance(setting: Setting, state: State, use: BoolArray) -> Law:
+def _with_balance(setting: Setting, state: State, use: BoolArray) -> LabelLaw:
     if setting.given is not None:
         return setting.given
     balance = class_balance(state.weights, use)
-    return Law(balance=balance, initial=first_classes(balance, setting.possible), transition=state.law.transition)
+    return LabelLaw(balance=balance, initial=first_classes(balance, setting.possible), transition=state.law.transition)
 
 
 def _evidence(
@@ -156,7 +156,7 @@ def _row_evidence(setting: Setting, tables: Tables, parents: IntArray) -> FloatA
     return logs
 
 
-def _alone(setting: Setting, law: Law, tables: Tables, parents: IntArray) -> State:
+def _alone(setting: Setting, law: LabelLaw, tables: Tables, parents: IntArray) -> State:
     """Every element by itself, row by row."""
     logs = _row_evidence(setting, tables, parents) + np.log(np.maximum(law.balance, 1e-300))
     most = logs.max(axis=1, initial=-np.inf)
@@ -171,7 +171,7 @@ def _alone(setting: Setting, law: Law, tables: Tables, parents: IntArray) -> Sta
     )
 
 
-def _through_chain(setting: Setting, law: Law, tables: Tables, parents: IntArray) -> State:
+def _through_chain(setting: Setting, law: LabelLaw, tables: Tables, parents: IntArray) -> State:
     """Elements in time, where no source repeats itself."""
     logs = _row_evidence(setting, tables, parents)
     folded = setting.folded
@@ -182,7 +182,7 @@ def _through_chain(setting: Setting, law: Law, tables: Tables, parents: IntArray
     return _in_time(setting, law, labels, kept, steps, float(likelihood))
 
 
-def _repeating(setting: Setting, law: Law, tables: Tables, parents: IntArray, repeats: Repeats) -> State:
+def _repeating(setting: Setting, law: LabelLaw, tables: Tables, parents: IntArray, repeats: Repeats) -> State:
     """Elements in time, where some source repeats itself: its evidence depends on the element before."""
     panel = setting.panel
     moved, stayed, labels, kept = np.empty((4, len(panel), panel.coding.n_classes))
@@ -193,7 +193,7 @@ def _repeating(setting: Setting, law: Law, tables: Tables, parents: IntArray, re
 
 
 def _in_time(
-    setting: Setting, law: Law, labels: FloatArray, kept: FloatArray, steps: FloatArray, likelihood: float
+    setting: Setting, law: LabelLaw, labels: FloatArray, kept: FloatArray, steps: FloatArray, likelihood: float
 ) -> State:
     if setting.given is None:
         allowed = None if setting.possible is None else setting.possible.steps

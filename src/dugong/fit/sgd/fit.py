@@ -21,17 +21,16 @@ from dugong.exceptions import GraphError, MissingExtraError, TaskError
 from dugong.fit.assemble import Assembly
 from dugong.fit.balance import InMemory, Passes
 from dugong.fit.centred import estimate_centred, standard_residuals
-from dugong.fit.design import Design
 from dugong.fit.fitting import Fitted, fit_balanced
 from dugong.fit.jackknife import StandardErrors, jackknife
-from dugong.fit.laws import Laws
 from dugong.fit.result import Diagnostics, Estimate, Note
 from dugong.fit.sgd.settings import SGD
 from dugong.fit.sgd.tables import AccuracyTables
 from dugong.fit.slopes import Slopes
+from dugong.graph.design import Design
 from dugong.law.parameters import Parameters
 from dugong.priors import Prior
-from dugong.sums import Moments
+from dugong.sums import Laws, Moments
 from dugong.types import FloatArray
 from dugong.votes import Votes
 

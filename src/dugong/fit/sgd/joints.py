@@ -16,12 +16,11 @@ from functools import reduce
 import numpy as np
 
 from dugong.fit.assemble import pattern_law
-from dugong.fit.design import clique_rows, crossed_edges, crossed_rows, full_rows, temporal_rows
 from dugong.fit.joints import need_rows
-from dugong.fit.laws import Laws
 from dugong.fit.proxies import combined
 from dugong.fit.sgd.tables import AccuracyTables, JointKey
-from dugong.sums import Moments, Row
+from dugong.graph.design import clique_rows, crossed_edges, crossed_rows, full_rows, temporal_rows
+from dugong.sums import Laws, Moments, Row
 from dugong.tasks import Resolution, Window
 from dugong.tasks import Sequence as WholeSequence
 from dugong.types import FloatArray

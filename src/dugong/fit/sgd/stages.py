@@ -14,9 +14,7 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from dugong.fit.design import Design, settled_keys
 from dugong.fit.equations import N_INDICATORS, Unknowns, informative, marginal
-from dugong.fit.laws import Laws
 from dugong.fit.result import Note
 from dugong.fit.sgd.correlations import CorrelationProblem
 from dugong.fit.sgd.descent import Trace, descend
@@ -26,7 +24,9 @@ from dugong.fit.sgd.settings import SGD
 from dugong.fit.sgd.slopes import SlopeProblem, to_numpy
 from dugong.fit.sgd.tables import AccuracyTables, SgdTables
 from dugong.fit.slopes import Slopes
-from dugong.sums import Moments, Row
+from dugong.graph import determined
+from dugong.graph.design import Design
+from dugong.sums import Laws, Moments, Row
 from dugong.types import BoolArray, FloatArray
 from dugong.votes import Votes
 
@@ -113,13 +113,9 @@ def _begin(
 def _settled(pairs: PairRows, fixed: BoolArray) -> BoolArray:
     """Slopes whose size the equations determine: an odd cycle of tables, or a path to something fixed."""
     table = np.arange(len(fixed)) // N_INDICATORS
-    near: dict[str, set[str]] = {str(one): set() for one in table}
     useful = pairs.equations.only(pairs.useful)
-    for a, b in {*zip(table[useful.left], table[useful.right], strict=True)}:
-        near[str(a)].add(str(b))
-        near[str(b)].add(str(a))
-    found = settled_keys(near, {str(one) for one in table[fixed]})
-    return np.array([str(one) in found for one in table], dtype=np.bool_)
+    settled = determined(table[useful.left], table[useful.right], np.bincount(table, fixed) > 0)
+    return np.asarray(settled[table])
 
 
 def _mirrored(pairs: PairRows, beta: FloatArray, anchored: BoolArray) -> FloatArray:

@@ -2,6 +2,7 @@
 
 Forward: a_t = (a_{t-1} A) * e_t, kept unnormalised and rescaled only when small. Backward, without emissions:
 g_t(i) = a_t(i) sum_j A_ij g_{t+1}(j) / p_{t+1}(j) with p_{t+1} = a_t A. A transitions, e emissions, g posteriors.
+`soft` (n, K) is what is known about the elements beside their votes, at most one each; empty where nothing is.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ def smooth_two(
     rows: AnyArray,
     tables: FloatArray,
     firsts: IntArray,
+    soft: FloatArray,
     initial: FloatArray,
     transition: FloatArray,
     offsets: IntArray,
@@ -41,7 +43,7 @@ def smooth_two(
             last += 1
         for sequence in range(first, last):
             begin, end = offsets[sequence], offsets[sequence + 1]
-            if not forward_two(rows, tables, firsts, initial, transition, begin, end, out, likelihood, sequence):
+            if not forward_two(rows, tables, firsts, soft, initial, transition, begin, end, out, likelihood, sequence):
                 return sequence
         for sequence in range(first, last):
             begin, end = offsets[sequence], offsets[sequence + 1]
@@ -56,6 +58,7 @@ def forward_two(
     rows: AnyArray,
     tables: FloatArray,
     firsts: IntArray,
+    soft: FloatArray,
     initial: FloatArray,
     transition: FloatArray,
     begin: int,
@@ -66,7 +69,7 @@ def forward_two(
 ) -> bool:
     """Forward messages of one sequence, and the logarithm of what they were divided by; whether it is possible."""
     s00, s01, s10, s11 = transition[0, 0], transition[0, 1], transition[1, 0], transition[1, 1]
-    log_scale = 0.0
+    log_scale, softly = 0.0, len(soft) > 0
     p0, p1 = initial[0], initial[1]
     # Numba takes unsigned places as they are; signed ones might count from the end.
     for t in range(np.uint64(begin), np.uint64(end)):
@@ -74,6 +77,9 @@ def forward_two(
             cell = np.uint64(firsts[g]) + np.uint64(2) * np.uint64(rows[g, t])
             p0 *= tables[cell]
             p1 *= tables[cell + np.uint64(1)]
+        if softly:
+            p0 *= soft[t, 0]
+            p1 *= soft[t, 1]
         a0, a1 = p0, p1
         total = a0 + a1
         if total < _SMALL:
@@ -135,6 +141,7 @@ def smooth_many(
     rows: AnyArray,
     tables: FloatArray,
     firsts: IntArray,
+    soft: FloatArray,
     initial: FloatArray,
     transition: FloatArray,
     offsets: IntArray,
@@ -145,7 +152,7 @@ def smooth_many(
     """The same for any number of classes."""
     n_classes = len(initial)
     n_groups = len(rows)
-    counting = transitions.size > 0
+    counting, softly = transitions.size > 0, len(soft) > 0
     p, r = np.empty(n_classes), np.empty(n_classes)
     for sequence in range(len(offsets) - 1):
         begin, end = offsets[sequence], offsets[sequence + 1]
@@ -163,6 +170,9 @@ def smooth_many(
                 cell = firsts[g] + n_classes * np.int64(rows[g, t])
                 for k in range(n_classes):
                     p[k] *= tables[cell + k]
+            if softly:
+                for k in range(n_classes):
+                    p[k] *= soft[t, k]
             total = 0.0
             for k in range(n_classes):
                 total += p[k]
@@ -179,7 +189,8 @@ def smooth_many(
         for t in range(end - 2, begin - 1, -1):
             predict(out, t, transition, p)
             for k in range(n_classes):
-                r[k] = out[t + 1, k] / p[k]
+                # Where a step is impossible both are zero.
+                r[k] = out[t + 1, k] / p[k] if p[k] > 0.0 else 0.0
             for i in range(n_classes):
                 total = 0.0
                 for j in range(n_classes):
@@ -231,3 +242,87 @@ def count(
         if offsets[sequence] < offsets[sequence + 1]:
             for k in range(n_classes):
                 initial[k] += out[offsets[sequence], k]
+
+
+@njit(cache=True, nogil=True)
+def match(
+    targets: FloatArray,
+    offsets: IntArray,
+    initial: FloatArray,
+    transition: FloatArray,
+    tolerance: float,
+    most_rounds: int,
+    weights: FloatArray,
+) -> float:
+    """Weights of the elements under which the chain has the marginals `targets` (n, K); returns the largest gap.
+
+    Neighbours decide for themselves: given its two marginals, the law of a pair is u_i A_ij v_j (u before, v after),
+    and a chain is the product of its pairs over the marginals of its inner elements.
+    """
+    n_classes, worst = len(initial), 0.0
+    u, v = np.ones(n_classes), np.ones(n_classes)
+    for sequence in range(len(offsets) - 1):
+        begin, end = offsets[sequence], offsets[sequence + 1]
+        for t in range(begin, end):
+            if t == begin:  # what the chain says about the first element itself
+                for k in range(n_classes):
+                    v[k] = targets[t, k] / initial[k] if initial[k] > 0.0 else 0.0
+            for k in range(n_classes):
+                weights[t, k] = v[k]
+            if t + 1 < end:
+                for k in range(n_classes):
+                    u[k] = 1.0
+                if n_classes == 2:
+                    match_two(targets, t, transition, u)
+                worst = max(worst, match_pair(targets, t, transition, u, v, tolerance, most_rounds))
+                for k in range(n_classes):
+                    weights[t, k] *= u[k] / targets[t, k] if targets[t, k] > 0.0 else 0.0
+    return worst
+
+
+@inner
+def match_two(targets: FloatArray, t: int, transition: FloatArray, u: FloatArray) -> None:
+    """The exact start for two classes: a pair with given marginals and odds ratio is the root of a quadratic."""
+    odds, other = transition[0, 0] * transition[1, 1], transition[0, 1] * transition[1, 0]
+    same = odds >= other  # else for the opposite of the later label, so that all numbers stay positive
+    if not same:
+        odds, other = other, odds
+    p, q = targets[t, 1], targets[t + 1, 1] if same else targets[t + 1, 0]
+    total = other + (p + q) * (odds - other)
+    both = 2.0 * odds * p * q
+    if both > 0.0:
+        both /= total + np.sqrt(max(total * total - 4.0 * odds * (odds - other) * p * q, 0.0))
+    later = 1 if same else 0
+    step = transition[1, later]
+    if p > both and q > both and transition[0, later] > 0.0 and step > 0.0 and both > 0.0:
+        u[1] = both * transition[0, later] / (step * (q - both))
+
+
+@inner
+def match_pair(
+    targets: FloatArray,
+    t: int,
+    transition: FloatArray,
+    u: FloatArray,
+    v: FloatArray,
+    tolerance: float,
+    most_rounds: int,
+) -> float:
+    """Scale rows and columns of the steps in turn until both marginals are met; how far the first one is missed."""
+    n_classes, gap = len(u), np.inf
+    for _attempt in range(most_rounds):
+        for j in range(n_classes):
+            total = 0.0
+            for i in range(n_classes):
+                total += u[i] * transition[i, j]
+            v[j] = targets[t + 1, j] / total if total > 0.0 else 0.0
+        gap = 0.0
+        for i in range(n_classes):
+            total = 0.0
+            for j in range(n_classes):
+                total += transition[i, j] * v[j]
+            gap = max(gap, abs(u[i] * total - targets[t, i]))
+            u[i] = targets[t, i] / total if total > 0.0 else 0.0
+        if gap <= tolerance:
+            break
+    return gap

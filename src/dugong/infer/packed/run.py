@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from dugong.infer.blocks import Progress, Sums, block_bounds, on_threads, report
 from dugong.infer.factors import FlatFactor
 from dugong.infer.groups import Group, fits_table, make_groups, pack_columns, split_counts
 from dugong.infer.packed import _kernels as kernels
+from dugong.infer.potentials import soften, sum_by_sequence
 from dugong.priors.chain import LabelChain
 from dugong.tasks import Element, Resolution
 from dugong.types import AnyArray, FloatArray, IntArray
@@ -54,26 +56,28 @@ def _smallest_log(flat: FlatFactor) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Plan:
-    """What the kernels need: groups with all their tables in one array, the chain, where sequences begin."""
+class PackedPlan:
+    """What the kernels need: groups with all their tables in one array, potentials, the chain, sequences."""
 
     votes: Votes
     offsets: IntArray
     groups: tuple[Group, ...]
     tables: FloatArray
     firsts: IntArray
+    potentials: FloatArray | None
     initial: FloatArray
     transition: FloatArray
 
 
-def _plan(votes: Votes, factors: tuple[FlatFactor, ...], law: LabelChain) -> Plan:
+def _plan(votes: Votes, factors: tuple[FlatFactor, ...], law: LabelChain, potentials: FloatArray | None) -> PackedPlan:
     groups = make_groups(factors)
-    return Plan(
+    return PackedPlan(
         votes=votes,
         offsets=votes.layout("element").offsets,
         groups=groups,
         tables=np.concatenate([np.zeros(0), *(group.table.reshape(-1) for group in groups)]),
         firsts=np.concatenate([[0], np.cumsum([group.table.size for group in groups])]).astype(np.int64),
+        potentials=potentials,
         initial=np.array(law.initial),
         transition=np.array(law.transition),
     )
@@ -84,38 +88,46 @@ def smooth(
     factors: tuple[FlatFactor, ...],
     law: LabelChain,
     *,
+    potentials: FloatArray | None = None,
     n_threads: int | None = None,
     progress: Progress | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     """Marginals of all elements, shape (n_elements, K), and the log-likelihood of every sequence."""
     marginals = np.empty((votes.n_elements, law.n_classes))
-    plan = _plan(votes, factors, law)
+    plan = _plan(votes, factors, law, potentials)
     work, bounds = partial(_run_block, plan, marginals), block_bounds(plan.offsets, _BLOCK)
     parts = [part.log_likelihood for part in on_threads(work, bounds, n_threads, progress)]
     return marginals, np.concatenate([np.zeros(0), *parts])
 
 
 def count(
-    votes: Votes, factors: tuple[FlatFactor, ...], law: LabelChain, runs: IntArray, n_threads: int | None = None
+    votes: Votes,
+    factors: tuple[FlatFactor, ...],
+    law: LabelChain,
+    runs: IntArray,
+    *,
+    potentials: FloatArray | None = None,
+    n_threads: int | None = None,
 ) -> Iterator[tuple[list[FloatArray], Sums]]:
     """Expected counts by cell of every factor's flat table, and of labels and pairs, of each run of sequences."""
-    plan = _plan(votes, factors, law)
+    plan = _plan(votes, factors, law, potentials)
     nothing = partial(Sums.none, law.n_classes, len(plan.tables))
     work = partial(_run_block, plan, None)
     for total in sum_runs(work, nothing, plan.offsets, runs, n_threads, _COUNTED_BLOCK):
         cells: dict[int, FloatArray] = {}
-        for group, own in zip(plan.groups, np.split(total.cells, plan.firsts[1:-1]), strict=True):
-            cells |= dict(zip(group.members, split_counts(group, own), strict=True))
+        for group, piece in zip(plan.groups, pairwise(plan.firsts.tolist()), strict=True):
+            cells |= dict(zip(group.members, split_counts(group, total.cells[slice(*piece)]), strict=True))
         yield [cells[place] for place in range(len(factors))], total
 
 
-def _run_block(plan: Plan, marginals: FloatArray | None, bounds: tuple[int, int]) -> Sums:
+def _run_block(plan: PackedPlan, marginals: FloatArray | None, bounds: tuple[int, int]) -> Sums:
     """Label one block; without an array for the marginals, count."""
     begin, end = bounds
     offsets = plan.offsets[begin : end + 1]
     first, last = int(offsets[0]), int(offsets[-1])
     n_classes = len(plan.initial)
     rows = pack(plan, first, last)
+    soft, tops = soften(plan.potentials, first, last)
     out = np.empty((last - first, n_classes)) if marginals is None else marginals[first:last]
     sums = Sums.none(n_classes, len(plan.tables) if marginals is None else 0, end - begin)
     pairs = sums.transitions if marginals is None else np.zeros((0, 0))
@@ -124,6 +136,7 @@ def _run_block(plan: Plan, marginals: FloatArray | None, bounds: tuple[int, int]
         rows,
         plan.tables,
         plan.firsts,
+        soft,
         plan.initial,
         plan.transition,
         offsets - first,
@@ -133,12 +146,14 @@ def _run_block(plan: Plan, marginals: FloatArray | None, bounds: tuple[int, int]
     )
     if failed >= 0:
         report_impossible(plan.votes, begin + failed)
+    if len(tops):
+        sums.log_likelihood += sum_by_sequence(tops, offsets - first)
     if marginals is None:
         kernels.count(rows, plan.firsts, offsets - first, out, sums.cells, sums.initial)
     return sums
 
 
-def pack(plan: Plan, first: int, last: int) -> AnyArray:
+def pack(plan: PackedPlan, first: int, last: int) -> AnyArray:
     """Table row of every element in every group, shape (n_groups, n), uint16."""
     rows = np.zeros((len(plan.groups), last - first), dtype=np.uint16)
     for own, group in zip(rows, plan.groups, strict=True):

@@ -15,6 +15,7 @@ from dugong.report.html.colours import class_colours
 from dugong.report.html.payload import payload
 from dugong.report.html.tables import section
 from dugong.report.html.tags import Html, clean, join, name, tag
+from dugong.report.track import Sequences
 from dugong.report.values import Report
 
 SCRIPTS = ("data.js", "explain.js", "draw.js", "timeline.js", "list.js", "main.js")
@@ -38,24 +39,37 @@ _FOOTER = "Made with Dugong {}. This page works offline and sends nothing anywhe
 
 def render_html(report: Report) -> str:
     """The report as one self-contained HTML page."""
-    style, script = _style(len(report.overview.classes)), _script()
+    return _page(
+        report.title,
+        report.sequences,
+        tag("a", "Skip to the content", href="#content", class_="skip"),
+        _header(report),
+        _nav(),
+        tag("main", _sections(report), id="content", tabindex="-1"),
+        tag("footer", tag("p", _FOOTER.format(report.provenance.versions["dugong-ws"]))),
+    )
+
+
+def render_timeline(title: str, sequences: Sequences) -> str:
+    """The timelines alone, as one self-contained HTML page."""
+    return _page(title, sequences, tag("main", _timelines(sequences), id="content", tabindex="-1"))
+
+
+def _page(title: str, sequences: Sequences, *content: Html) -> str:
+    style, script = _style(len(sequences.classes)), _script()
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
         tag("meta", http_equiv="Content-Security-Policy", content=_policy(style, script)),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
-        tag("title", report.title),
+        tag("title", title),
         tag("style", Html(style)),
     )
     body = tag(
         "body",
-        tag("a", "Skip to the content", href="#content", class_="skip"),
-        _header(report),
-        _nav(),
-        tag("main", _sections(report), id="content", tabindex="-1"),
-        tag("footer", tag("p", _FOOTER.format(report.provenance.versions["dugong-ws"]))),
-        tag("script", Html(payload(report.sequences)), type="application/json", id="data"),
+        *content,
+        tag("script", Html(payload(sequences)), type="application/json", id="data"),
         tag("script", Html(script)),
     )
     return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
@@ -86,7 +100,7 @@ def _header(report: Report) -> Html:
 def _sections(report: Report) -> Html:
     return join(
         about_sources.overview(report),
-        _timelines(report),
+        _timelines(report.sequences),
         about_sources.sources(report),
         about_sources.dependencies(report),
         about_model.prior(report),
@@ -99,14 +113,14 @@ def _sections(report: Report) -> Html:
     )
 
 
-def _timelines(report: Report) -> Html:
+def _timelines(sequences: Sequences) -> Html:
     """The frame of the timelines; the script fills it."""
     return section(
         "timelines",
         "Timelines",
         tag("noscript", tag("p", "Timelines need JavaScript; everything else on this page does not.")),
         tag("div", id="viewer", hidden=True),
-        intro=report.sequences.how,
+        intro=sequences.how,
     )
 
 

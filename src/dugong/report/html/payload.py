@@ -74,11 +74,13 @@ def _track(track: Track, sequences: Sequences, n_classes: int) -> dict[str, Any]
         "disagreement": _figure(track.disagreement),
         "difference": _figure(track.difference),
         "wrong": _figure(track.wrong),
+        "wrongPath": _figure(track.wrong_path),
         "seconds": track.seconds,
         "lanes": [_lane(one, track.length) for one in track.lanes],
         "votes": [
             pack(codes, bits_for(len(voter.codes))) for codes, voter in zip(track.votes, sequences.voters, strict=True)
         ],
+        "labels": _labels(track.labels, n_classes, bits),
         "decoded": _labels(track.decoded, n_classes, bits),
         "majority": _labels(track.majority, n_classes, bits),
         "gold": None if track.gold is None else _labels(track.gold, n_classes, bits),

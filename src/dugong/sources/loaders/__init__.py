@@ -1,19 +1,26 @@
-"""Sequences from files: folders of CSV, Parquet or npy files, and text by line; all of them lazy."""
+"""Sequences from files: folders of tables, arrays, video or sound, and text by line; all of them lazy."""
 
+from dugong.sources.loaders.blocks import Blocks
 from dugong.sources.loaders.errors import LoaderError
 from dugong.sources.loaders.folders import Folder, csv_folder, folder, npy_folder, parquet_folder
+from dugong.sources.loaders.media import Audio, Video, audio_folder, video_folder
 from dugong.sources.loaders.rows import Row, Rows
 from dugong.sources.loaders.text import TextLines, text_lines
 
 __all__ = [
+    "Audio",
+    "Blocks",
     "Folder",
     "LoaderError",
     "Row",
     "Rows",
     "TextLines",
+    "Video",
+    "audio_folder",
     "csv_folder",
     "folder",
     "npy_folder",
     "parquet_folder",
     "text_lines",
+    "video_folder",
 ]

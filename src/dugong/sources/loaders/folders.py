@@ -17,6 +17,7 @@ import numpy as np
 
 from dugong.sources.inputs import Deferred
 from dugong.sources.loaders.arrow import Columns, Csv, Parquet, is_number
+from dugong.sources.loaders.blocks import Blocks, Cutting, Reduce, cut, read_duration
 from dugong.sources.loaders.errors import LoaderError, in_file
 from dugong.sources.loaders.regular import Clock, regularise
 from dugong.sources.loaders.rows import Rows
@@ -33,10 +34,12 @@ class Folder(Mapping[str, Any]):
     ----------
     files : mapping of id to Path
     read : function from Path to sequence
+    rate : elements per second of every sequence, where that is known
     """
 
     files: Mapping[str, Path]
     read: Callable[[Path], Any]
+    rate: float | None = None
 
     def __getitem__(self, key: str) -> Any:
         return self.read(self.files[key])
@@ -65,6 +68,8 @@ def csv_folder(
     rate: float | None = None,
     time_unit: str = "s",
     tolerance: float = 0.25,
+    every: str | float | None = None,
+    reduce: Reduce = "mean",
 ) -> Folder:
     """Load a folder of CSV files, one sequence of `Rows` each.
 
@@ -82,9 +87,15 @@ def csv_folder(
         What the time column counts, if it holds numbers.
     tolerance : float
         How far a row may be from its place on the grid, in rows.
+    every : str or float, optional
+        How long an element is: ``"1s"``, ``"250ms"``. Rows are cut into blocks of that time, by the time column or, in
+        files without one, by `rate`; files of different rates then have the same elements.
+    reduce : {"mean", "median", "min", "max", "std", "sum"}, function, or None
+        What a block becomes: a row with that summary of its numbers (and the first of its words), or, with None, the
+        block of rows itself.
     """
     reader = Csv(delimiter=delimiter, names=None if names is None else tuple(names))
-    return _tables(path, pattern, reader.read, _clock(time, rate, time_unit, tolerance))
+    return _tables(path, pattern, reader.read, _timing(time, rate, time_unit, tolerance, every, reduce))
 
 
 def parquet_folder(
@@ -95,9 +106,11 @@ def parquet_folder(
     rate: float | None = None,
     time_unit: str = "s",
     tolerance: float = 0.25,
+    every: str | float | None = None,
+    reduce: Reduce = "mean",
 ) -> Folder:
     """Load a folder of Parquet files, one sequence of `Rows` each; the options are those of `csv_folder`."""
-    return _tables(path, pattern, Parquet().read, _clock(time, rate, time_unit, tolerance))
+    return _tables(path, pattern, Parquet().read, _timing(time, rate, time_unit, tolerance, every, reduce))
 
 
 def npy_folder(path: str | Path, *, pattern: str = "*.npy") -> Folder:
@@ -109,28 +122,36 @@ def npy_folder(path: str | Path, *, pattern: str = "*.npy") -> Folder:
 
 def folder(path: str | Path, **options: Any) -> Folder:
     """Load a folder of files of one kind, which their endings tell; options go to the loader of that kind."""
+    from dugong.sources.loaders import media
+
     kinds: dict[str, Callable[..., Folder]] = {
         ".csv": csv_folder,
         ".parquet": parquet_folder,
         ".npy": npy_folder,
+        **dict.fromkeys(media.VIDEO_ENDINGS, media.video_folder),
+        **dict.fromkeys(media.AUDIO_ENDINGS, media.audio_folder),
     }
     place = _existing(path)
-    found = Counter(file.suffix for file in place.iterdir() if file.suffix in kinds)
-    if len(found) != 1:
+    found = Counter(file.suffix.lower() for file in place.iterdir() if file.suffix.lower() in kinds)
+    loaders = {kinds[ending] for ending in found}
+    if len(loaders) != 1:
         listing = ", ".join(f"{count} {ending}" for ending, count in sorted(found.items())) or "none"
         raise LoaderError(
-            f"{place}: must hold files of one kind, .csv, .parquet or .npy; found {listing}.\n"
-            "  Use csv_folder, parquet_folder or npy_folder to say which."
+            f"{place}: must hold files of one kind: .csv, .parquet, .npy, video or sound; found {listing}.\n"
+            "  Use csv_folder, parquet_folder, npy_folder, video_folder or audio_folder to say which."
         )
-    return kinds[next(iter(found))](place, **options)
+    return loaders.pop()(place, **options)
 
 
-def find_files(path: str | Path, pattern: str) -> dict[str, Path]:
-    """Files of a folder by name without ending, sorted; hidden files are left out."""
+def find_files(path: str | Path, pattern: str, endings: tuple[str, ...] = ()) -> dict[str, Path]:
+    """Files of a folder by name without ending, sorted; hidden files and endings not asked for are left out."""
     place = _existing(path)
     found = [file for file in place.glob(pattern) if file.is_file() and not file.name.startswith(".")]
+    if endings:
+        found = [file for file in found if file.suffix.lower() in endings]
     if not found:
-        raise LoaderError(f"{place}: there are no files {pattern} in this folder.")
+        kinds = f" ({', '.join(endings)})" if endings else ""
+        raise LoaderError(f"{place}: there are no files {pattern}{kinds} in this folder.")
     files: dict[str, Path] = {}
     for file in sorted(found, key=lambda one: (one.stem, str(one))):
         if file.stem in files:
@@ -146,29 +167,60 @@ def _existing(path: str | Path) -> Path:
     return place
 
 
-def _clock(time: str | None, rate: float | None, unit: str, tolerance: float) -> Clock | None:
-    if (time is None) != (rate is None):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Timing:
+    """When the rows of a file happen, and how they become elements."""
+
+    clock: Clock | None = None
+    rate: float | None = None
+    cutting: Cutting | None = None
+
+    @property
+    def element_rate(self) -> float | None:
+        return 1.0 / self.cutting.seconds if self.cutting else self.rate
+
+    def elements(self, columns: Columns, path: Path) -> Rows | Blocks:
+        if self.cutting is not None:
+            moment = self.clock if self.clock is not None else self.rate
+            assert moment is not None
+            return cut(columns, moment, self.cutting, path)
+        if self.clock is not None:
+            return regularise(columns, self.clock, path)
+        return Rows(columns, clock=None if self.rate is None else (0.0, self.rate))
+
+
+def _timing(
+    time: str | None, rate: float | None, unit: str, tolerance: float, every: str | float | None, reduce: Reduce
+) -> _Timing:
+    cutting = None if every is None else Cutting(seconds=read_duration(every), reduce=reduce)
+    if time is not None and rate is None and cutting is None:
         raise LoaderError(
-            f"time= and rate= go together; found time={time!r} and rate={rate!r}.\n"
-            "  The rate (rows per second) is never guessed from the file."
+            f"time={time!r} needs rate= (rows per second, never guessed from the file) or every= (the length of an "
+            'element, as in every="1s").'
         )
-    return None if time is None or rate is None else Clock(column=time, rate=rate, unit=unit, tolerance=tolerance)
+    if cutting is not None and time is None and rate is None:
+        raise LoaderError(f"every={every!r} needs time= (the column with the times) or rate= (rows per second).")
+    if rate is not None and not 0 < rate < np.inf:
+        raise LoaderError(f"rate= must be a positive number of rows per second; found {rate}.")
+    clock = None if time is None else Clock(column=time, rate=rate or 1.0, unit=unit, tolerance=tolerance)
+    return _Timing(clock=clock, rate=rate, cutting=cutting)
 
 
-def _tables(path: str | Path, pattern: str, read: Callable[[Path], Columns], clock: Clock | None) -> Folder:
+def _tables(path: str | Path, pattern: str, read: Callable[[Path], Columns], timing: _Timing) -> Folder:
     files = find_files(path, pattern)
     first = next(iter(files.values()))
     kinds = {name: _kind(column) for name, column in read(first).items()}
-    return Folder(files=files, read=partial(_read_rows, read=read, clock=clock, like=(first, kinds)))
+    read_rows = partial(_read_rows, read=read, timing=timing, like=(first, kinds))
+    return Folder(files=files, read=read_rows, rate=timing.element_rate)
 
 
 def _read_rows(
     path: Path,
     *,
     read: Callable[[Path], Columns],
-    clock: Clock | None,
+    timing: _Timing,
     like: tuple[Path, dict[str, str | None]],
-) -> Rows:
+) -> Rows | Blocks:
     columns = read(path)
     first, kinds = like
     _check_names(path, list(columns), first, list(kinds))
@@ -179,8 +231,7 @@ def _read_rows(
                 path,
                 f"column {name!r} must hold {known}, as in {first.name}; found {_example(column, found)}.",
             )
-    columns = {name: columns[name] for name in kinds}
-    return Rows(columns) if clock is None else regularise(columns, clock, path)
+    return timing.elements({name: columns[name] for name in kinds}, path)
 
 
 def _check_names(path: Path, names: list[str], first: Path, expected: list[str]) -> None:

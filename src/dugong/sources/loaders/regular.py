@@ -49,12 +49,10 @@ class Clock:
 
 def regularise(columns: dict[str, AnyArray], clock: Clock, path: Path) -> Rows:
     """Put every row on its grid point and fill the others with missing values."""
-    if clock.column not in columns:
-        raise in_file(path, f"there is no time column {clock.column!r}; known are {', '.join(map(repr, columns))}.")
-    stamps = columns[clock.column]
-    if len(stamps) == 0:
+    start, seconds = seconds_since_start(columns, clock, path)
+    if len(seconds) == 0:
         return Rows(columns, clock=(0.0, clock.rate))
-    start, seconds = _seconds(stamps, clock, path)
+    stamps = columns[clock.column]
     places = _places(seconds, clock, path)
     present = np.zeros(int(places[-1]) + 1, dtype=np.bool_)
     present[places] = True
@@ -64,8 +62,13 @@ def regularise(columns: dict[str, AnyArray], clock: Clock, path: Path) -> Rows:
     return Rows(filled, missing=~present, clock=(start, clock.rate))
 
 
-def _seconds(stamps: AnyArray, clock: Clock, path: Path) -> tuple[float, FloatArray]:
+def seconds_since_start(columns: dict[str, AnyArray], clock: Clock, path: Path) -> tuple[float, FloatArray]:
     """The first time, and the seconds since then."""
+    if clock.column not in columns:
+        raise in_file(path, f"there is no time column {clock.column!r}; known are {', '.join(map(repr, columns))}.")
+    stamps = columns[clock.column]
+    if len(stamps) == 0:
+        return 0.0, np.zeros(0)
     unknown = np.isnat(stamps) if stamps.dtype.kind == "M" else _not_finite(stamps, clock, path)
     if unknown.any():
         raise in_file(

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any, overload
 
@@ -140,6 +140,12 @@ class Rows:
         if not -n_rows <= key < n_rows:
             raise IndexError(f"row {key} of a table with {n_rows} rows")
         return self.row(int(key) % n_rows)
+
+    def take_rows(self, places: Sequence[int]) -> Rows:
+        """Some rows, in the given order; a row may occur more than once."""
+        order = np.asarray(places, dtype=np.int64)
+        columns = {name: column[order] for name, column in self.columns.items()}
+        return Rows(columns, missing=self.missing[order])
 
     def _part(self, key: slice) -> Rows:
         clock = self.clock

@@ -65,7 +65,7 @@ function openTrack(data, place) {
   const labels = (text) => (text === null ? null : unpack(text, data.bits, n));
   track.open = {
     info: track, n, begin: track.begin, end: track.end, lanes, votes,
-    decoded: labels(track.decoded), majority: labels(track.majority), gold: labels(track.gold),
+    labels: labels(track.labels), decoded: labels(track.decoded), majority: labels(track.majority), gold: labels(track.gold),
   };
   return track.open;
 }

@@ -29,7 +29,7 @@ function startViewer() {
   const choose = (place) => {
     const track = openTrack(data, place);
     title.replaceChildren("Sequence ", bdi(track.info.name));
-    fact.textContent = factsOf(track.info);
+    fact.textContent = factsOf(track.info, data.path);
     timeline.show(track);
     state.update();
     timeline.pick(0, timeline.mostDoubtful());
@@ -43,11 +43,11 @@ function startViewer() {
   addEventListener("afterprint", () => timeline.layout());
 }
 
-function factsOf(info) {
+function factsOf(info, path) {
   const share = (value) => `${(100 * value).toFixed(1)} %`, parts = [`${info.length.toLocaleString("en")} elements`, `uncertainty ${share(info.uncertainty)}`];
   if (info.disagreement !== null) parts.push(`disagreement between resolutions ${share(info.disagreement)}`);
   parts.push(`different from majority vote ${share(info.difference)}`);
-  if (info.wrong !== null) parts.push(`wrong on known labels ${share(info.wrong)}`);
+  if (info.wrong !== null) parts.push(`wrong on known labels ${share(info.wrong)}${path ? ` (best path ${share(info.wrongPath)})` : ""}`);
   if (info.begin > 0 || info.end < info.length) parts.push(`shown: elements ${info.begin} to ${info.end - 1}`);
   return parts.join(" · ");
 }

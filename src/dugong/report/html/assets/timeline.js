@@ -46,7 +46,8 @@ class Timeline {
     const labels = (name, codes) => rows.push({ kind: "labels", name, codes, lane: 0, height: 16 });
     head("label model");
     rows.push({ kind: many ? "stack" : "curve", name: many ? "probabilities" : `P(${data.classes[1]})`, lane: 0, height: 96 });
-    labels(data.path ? "labels (best path)" : "labels", track.decoded);
+    labels("labels", track.labels);
+    if (data.path) labels("labels (best path)", track.decoded);
     data.lanes.forEach((lane, k) => { if (k) rows.push({ kind: "law", name: lane.name, lane: k, height: 16 }); });
     if (track.gold) { head("known labels"); labels("gold", track.gold); }
     head("for comparison");

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from dugong.fit.learned.case import Case
 from dugong.fit.learned.copies import copy_weights
 from dugong.fit.learned.result import Robust
 from dugong.fit.learned.search import Finding
@@ -16,21 +18,15 @@ from dugong.votes import Votes
 
 
 def describe_learned(
-    votes: Votes,
-    robust: Robust,
-    prior: Prior,
-    finding: Finding | None,
-    trust: float,
-    names: tuple[str, ...],
-    *,
-    bio: bool,
+    case: Case, robust: Robust, prior: Prior, finding: Finding | None, strengths: Mapping[tuple[str, str], float]
 ) -> Diagnostics:
     """Edges, discounts, prior, trust, misfit, near-copies and background."""
+    votes, trust, names, bio = case.votes, robust.trust, case.element_names, case.possible is not None
     weights = dict(zip((s.name for s in robust.sources), copy_weights(robust.views.similar).tolist(), strict=True))
     learned: dict[str, Any] = {
         "trust": trust,
-        "edges": _edges(finding, names),
-        "self_dependent": _repeats(finding, names),
+        "edges": [[a, b, value] for (a, b), value in strengths.items() if a != b],
+        "self_dependent": {a: value for (a, b), value in strengths.items() if a == b},
         "misfit": _misfit(finding),
         "refusal": "" if finding is None else finding.refusal,
         "discounts": {factor.source: float(factor.weight) for factor in robust.parameters.factors},
@@ -54,24 +50,6 @@ def describe_given(prior: Prior) -> Diagnostics:
     """A given graph is taken at its word."""
     note = Note(kind="trust", text="the dependencies were given and are taken at their word: nothing is discounted.")
     return Diagnostics(notes=(note,), learned={"trust": 1.0, "prior": prior.to_dict()})
-
-
-def _edges(finding: Finding | None, names: tuple[str, ...]) -> list[list[Any]]:
-    if finding is None:
-        return []
-    parents, _ = finding.structure()
-    return [
-        [names[parent], names[child], float(finding.strength[child, parent])]
-        for child, parent in enumerate(parents.tolist())
-        if parent >= 0
-    ]
-
-
-def _repeats(finding: Finding | None, names: tuple[str, ...]) -> dict[str, float]:
-    if finding is None:
-        return {}
-    _, repeats = finding.structure()
-    return {name: float(value) for name, value in zip(names, repeats.rates[0], strict=True) if value > 0}
 
 
 def _misfit(finding: Finding | None) -> dict[str, float]:

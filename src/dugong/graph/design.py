@@ -12,8 +12,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+import numpy as np
+
 from dugong.exceptions import GraphError, TaskError
-from dugong.graph import Elimination, Independence, SourceGraph, eliminate
+from dugong.graph.source_graph import Elimination, Independence, SourceGraph, determined, eliminate
 from dugong.sums import Plan, Row, Slot, inside, pair
 from dugong.tasks import Element, Resolution, Sequence, Window, count_tasks, describe
 from dugong.votes import SourceInfo, Votes
@@ -214,35 +216,12 @@ def _loose(
     rows: Iterable[Row],
 ) -> set[str]:
     """Sources whose size the rows do not determine: their component has no odd cycle and nothing pinned."""
-    valid = [row.sources for row in rows if valid_pair(independence, row, levels)]
-    keys = {info.name: info.shares or info.name for info in sources}
-    near: dict[str, set[str]] = {key: set() for key in keys.values()}
-    for first, second in valid:
-        near[keys[first]].add(keys[second])
-        near[keys[second]].add(keys[first])
-    settled = settled_keys(near, {keys[name] for name in pinned})
-    return {info.name for info in sources if keys[info.name] not in settled and levels[info.name] != "full"}
-
-
-def settled_keys(near: Mapping[str, set[str]], pinned: set[str]) -> set[str]:
-    """Nodes in components with an odd cycle (a self-loop counts) or with a pinned node."""
-    colour: dict[str, int] = {}
-    settled: set[str] = set()
-    for root in near:
-        if root in colour:
-            continue
-        colour[root], queue, members, odd = 0, [root], [root], False
-        while queue:
-            node = queue.pop()
-            for other in near[node]:
-                if other not in colour:
-                    colour[other] = 1 - colour[node]
-                    queue.append(other)
-                    members.append(other)
-                odd |= colour[other] == colour[node]
-        if odd or pinned & set(members):
-            settled |= set(members)
-    return settled
+    place = {key: index for index, key in enumerate(dict.fromkeys(info.shares or info.name for info in sources))}
+    own = {info.name: place[info.shares or info.name] for info in sources}
+    ends = [[own[name] for name in row.sources] for row in rows if valid_pair(independence, row, levels)]
+    left, right = np.array(ends, dtype=np.int64).reshape(-1, 2).T
+    settled = determined(left, right, np.isin(np.arange(len(place)), [own[name] for name in pinned]))
+    return {info.name for info in sources if not settled[own[info.name]] and levels[info.name] != "full"}
 
 
 def _within_resolution(sources: tuple[SourceInfo, ...], graph: SourceGraph) -> SourceGraph:
@@ -304,14 +283,34 @@ def _tied(design: Design, names: tuple[str, ...]) -> tuple[str, ...]:
 
 def full_rows(design: Design, name: str) -> list[Row]:
     """All votes of a source on a sequence with all those of each proxy."""
+    own = _whole(design, name)
+    return [
+        Row(slots=(*own, *(Slot(proxy, slot.offset) for slot in own)))
+        for proxy in design.proxies((name,), design.info(name).resolution)
+    ]
+
+
+def full_pair_rows(design: Design, name: str) -> list[Row]:
+    """All votes of a full source with all those of each independent source of its resolution, full ones included."""
+    own, rows = _whole(design, name), []
+    for info in design.sources:
+        other = info.name
+        if info.resolution != design.info(name).resolution or other in design.independence.tangled:
+            continue
+        if not design.independence.apart(name, other):
+            continue
+        both_full = design.levels[other] == "full"
+        first, second = sorted((name, other), key=design.graph.names.index) if both_full else (name, other)
+        rows.append(Row(slots=tuple(Slot(source, slot.offset) for source in (first, second) for slot in own)))
+    return rows
+
+
+def _whole(design: Design, name: str) -> tuple[Slot, ...]:
+    """The votes of a source on all tasks of a sequence."""
     size = design.n_tasks.get(name, 0)
     if not 1 <= size <= LARGEST_FULL:
         raise TaskError(
             f'sharing="full" needs sequences with the same number of tasks, at most {LARGEST_FULL}; source {name!r} '
             f'has {size or "varying numbers of"} tasks.\n  Use sharing="tied" or "task".'
         )
-    own = tuple(Slot(name, offset) for offset in range(size))
-    return [
-        Row(slots=(*own, *(Slot(proxy, offset) for offset in range(size))))
-        for proxy in design.proxies((name,), design.info(name).resolution)
-    ]
+    return tuple(Slot(name, offset) for offset in range(size))

@@ -13,8 +13,8 @@ import numpy as np
 
 from dugong.priors import Prior
 from dugong.priors.pairs import pair_laws_by_position, pair_sums
-from dugong.sums import Row, Shapes
-from dugong.sums.rows import Relation
+from dugong.sums.rows import Relation, Row
+from dugong.sums.sums import Shapes
 from dugong.tasks import Element, Resolution
 from dugong.types import FloatArray
 

@@ -1,0 +1,77 @@
+"""Questions about labels, answered by a law: probabilities, best paths, samples, likelihoods.
+
+In: a `Law` and votes of its sources. Out: labels. This is the only place that knows whether a law is tempered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from dugong.infer import engine
+from dugong.law.law import Law
+from dugong.law.results import ExpectedCounts
+from dugong.tasks import Element, Resolution
+from dugong.types import FloatArray, Int8Array, IntArray
+from dugong.votes import Votes
+
+
+def posterior(
+    law: Law,
+    votes: Votes,
+    resolutions: tuple[Resolution, ...] = (Element(),),
+    *,
+    evidence: Int8Array | None = None,
+    n_threads: int | None = None,
+) -> Mapping[Resolution, FloatArray]:
+    """P(label | all votes of the sequence) of every task of some resolutions, (n_tasks, n_classes) each.
+
+    Parameters
+    ----------
+    evidence : (n_elements,) class values of known labels, 0 = unknown; optional
+    """
+    if law.tempering is not None:
+        return law.tempering.probabilities(law, votes, resolutions, evidence, n_threads)
+    found = engine.posterior(
+        votes, law.parameters, law.prior, resolutions=resolutions, evidence=evidence, n_threads=n_threads
+    )
+    return found.probabilities
+
+
+def decode(law: Law, votes: Votes, *, n_threads: int | None = None) -> Int8Array:
+    """The most likely labels of every sequence as a whole, as class values, (n_elements,)."""
+    return engine.decode(votes, law.parameters, law.prior, n_threads=n_threads)
+
+
+def sample(
+    law: Law, votes: Votes, rng: np.random.Generator, n_draws: int = 1, *, n_threads: int | None = None
+) -> Int8Array:
+    """Labels of whole sequences drawn given the votes, as class values, (n_draws, n_elements)."""
+    return engine.sample(votes, law.parameters, law.prior, rng, n_draws, n_threads=n_threads)
+
+
+def log_likelihood(law: Law, votes: Votes, *, n_threads: int | None = None) -> FloatArray:
+    """Log P(votes) of every sequence, (n_sequences,)."""
+    return engine.log_likelihood(votes, law.parameters, law.prior, n_threads=n_threads)
+
+
+def expected_counts(
+    law: Law,
+    votes: Votes,
+    *,
+    groups: IntArray | None = None,
+    n_groups: int = 1,
+    evidence: Int8Array | None = None,
+    n_threads: int | None = None,
+) -> ExpectedCounts:
+    """How often every cell of every table is expected to occur: an exact E-step."""
+    return engine.expected_counts(
+        votes,
+        law.parameters,
+        law.prior,
+        groups=groups,
+        n_groups=n_groups,
+        evidence=evidence,
+        n_threads=n_threads,
+    )
