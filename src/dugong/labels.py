@@ -303,23 +303,30 @@ def _chosen(part: Labels, names: list[str], values: FloatArray, threshold: float
 
 def _recordings(part: Labels, ids: list[str]) -> dict[str, Recording]:
     """How long the sequences are and, where the table has seconds, when their elements happen."""
-    found: dict[str, Recording] = {}
     order = np.array(ids)
     begins = np.flatnonzero(np.append(True, order[1:] != order[:-1])) if len(order) else np.empty(0, dtype=np.int64)
+    pieces = [slice(*pair) for pair in zip(begins.tolist(), [*begins[1:].tolist(), len(ids)], strict=True)]
     spans, seconds = part.spans, part.seconds
-    for first, last in zip(begins.tolist(), [*begins[1:].tolist(), len(ids)], strict=True):
-        length = int(spans[first:last, 1].max(initial=0))
-        clock = {} if seconds is None else _clock(spans[first:last], seconds[first:last])
-        found[ids[first]] = Recording(length=length, **clock)
-    return found
+    clocks: list[dict[str, Any]] = [{} for _ in pieces]
+    if seconds is not None:
+        regular = [_regular(spans[rows], seconds[rows]) for rows in pieces]
+        stamped = [_stamped(spans[rows], seconds[rows]) for rows in pieces]
+        clocks = regular if all(regular) else stamped
+    return {
+        ids[rows.start]: Recording(length=int(spans[rows, 1].max(initial=0)), **clock)
+        for rows, clock in zip(pieces, clocks, strict=True)
+    }
 
 
-def _clock(spans: IntArray, seconds: FloatArray) -> dict[str, Any]:
-    """Rate and start of a regular clock; the time stamps of an irregular one, if every element has its own row."""
+def _regular(spans: IntArray, seconds: FloatArray) -> dict[str, Any]:
+    """Rate and start of a regular clock; nothing if it is none."""
     rate = float((spans[-1, 1] - spans[0, 0]) / (seconds[-1, 1] - seconds[0, 0]))
     begin = float(seconds[0, 0] - spans[0, 0] / rate)
-    if np.abs(seconds - (begin + spans / rate)).max() <= _REGULAR:
-        return {"rate": round(rate, 9), "start": round(begin, 9)}
-    if (spans[:, 1] - spans[:, 0] == 1).all() and spans[0, 0] == 0:
-        return {"start": 0.0, "stamps": tuple(seconds[:, 0].tolist())}
-    return {}
+    regular = np.abs(seconds - (begin + spans / rate)).max() <= _REGULAR
+    return {"rate": round(rate, 9), "start": round(begin, 9)} if regular else {}
+
+
+def _stamped(spans: IntArray, seconds: FloatArray) -> dict[str, Any]:
+    """The time of every element, if every element has a row of its own."""
+    every = (spans[:, 1] - spans[:, 0] == 1).all() and spans[0, 0] == 0
+    return {"stamps": tuple(seconds[:, 0].tolist())} if every else {}

@@ -14,14 +14,14 @@ from typing import Any
 
 from dugong.exceptions import FormatError
 from dugong.formats.files import File
+from dugong.formats.intervals import Intervals
 from dugong.formats.joining import joined
 from dugong.formats.registry import Format, every, find, names, of_file, of_name
-from dugong.formats.rows import Rows
 from dugong.formats.writing import put
 from dugong.paths import Place, place_of
 from dugong.segments import Segments
 
-__all__ = ["File", "Format", "Rows", "find", "names", "of_name", "read", "write"]
+__all__ = ["File", "Format", "Intervals", "find", "names", "of_name", "read", "write"]
 
 
 def read(path: str | PathLike[str], format: str | None = None, *, encoding: str | None = None) -> Segments:  # noqa: A002

@@ -8,8 +8,8 @@ from typing import Any
 
 from dugong.exceptions import FormatError
 from dugong.formats.files import File
+from dugong.formats.intervals import Intervals
 from dugong.formats.registry import Files, Format
-from dugong.formats.rows import Rows
 from dugong.formats.texts import TOOL, columns, placed
 from dugong.segments import Recording, Segments
 
@@ -21,7 +21,7 @@ def _fits(file: File) -> bool:
 
 
 def _read(file: File) -> Segments:
-    rows, recordings = Rows(file, "second"), {}
+    rows, recordings = Intervals(file, "second"), {}
     key = "results" if "results" in file.json else "database"
     with file.at(key):
         videos = dict(file.json[key])
@@ -38,7 +38,7 @@ def _read(file: File) -> Segments:
     return rows.done(recordings)
 
 
-def _add(rows: Rows, path: str, name: str, item: dict[str, Any]) -> None:
+def _add(rows: Intervals, path: str, name: str, item: dict[str, Any]) -> None:
     start, end = (rows.file.number(one, "a bound", path) for one in item["segment"])
     rows.add(path, name, start, end, str(item["label"]), item.get("score"))
 

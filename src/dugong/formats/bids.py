@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 from dugong.formats.files import File
-from dugong.formats.lists import Layout, read_list, written
+from dugong.formats.lists import ListStyle, read_list, written
 from dugong.formats.registry import Files, Format
 from dugong.formats.texts import TOOL, columns, forbid, only, placed
 from dugong.segments import Segments
 
 _NAMES = ("onset", "duration", "trial_type", "probability")
-_LAYOUT = Layout(
+_STYLE = ListStyle(
     names=_NAMES,
     ours={"onset": "start", "duration": "duration", "trial_type": "label", "probability": "probability"},
     header=True,
@@ -28,7 +28,7 @@ def _fits(file: File) -> bool:
 
 
 def _read(file: File) -> Segments:
-    found = read_list(file, _LAYOUT, file.place.name.removesuffix(_SUFFIX).removesuffix(".tsv"))
+    found = read_list(file, _STYLE, file.place.name.removesuffix(_SUFFIX).removesuffix(".tsv"))
     named = [label != "n/a" for label in found.label]
     return found if all(named) else replace(found.take(named), recordings=found.recordings)
 

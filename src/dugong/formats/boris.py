@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from dugong.formats.files import File
+from dugong.formats.intervals import Intervals
 from dugong.formats.registry import Files, Format
-from dugong.formats.rows import Rows
 from dugong.formats.texts import TOOL, apart, columns, placed, short, split_note
 from dugong.segments import Recording, Segments
 
@@ -27,7 +27,7 @@ def _fits(file: File) -> bool:
 
 # --- reading -----------------------------------------------------------------------------------------------------
 def _read(file: File) -> Segments:
-    rows, recordings = Rows(file, "second"), {}
+    rows, recordings = Intervals(file, "second"), {}
     with file.at("behaviors_conf"):
         conf = list(file.json["behaviors_conf"].values())
         points = {one.get("code") for one in conf if str(one.get("type", "")).lower().startswith("point")}
@@ -49,7 +49,7 @@ def _recording(one: dict[str, Any]) -> Recording:
     return Recording(duration=float(lengths[media]) if lengths.get(media) else None, rate=rate, media=media)
 
 
-def _events(rows: Rows, name: str, one: dict[str, Any], points: set[Any], where: str) -> None:
+def _events(rows: Intervals, name: str, one: dict[str, Any], points: set[Any], where: str) -> None:
     opened: dict[tuple[str, str, str], tuple[int, float, str]] = {}
     for number, (time, subject, code, modifier, comment, *_) in enumerate(one["events"]):
         path = f"{where}.events[{number}]"
@@ -67,7 +67,9 @@ def _events(rows: Rows, name: str, one: dict[str, Any], points: set[Any], where:
         raise rows.file.error(f"the state {code!r} starts at {start:g} s and never stops.", f"{where}.events[{number}]")
 
 
-def _add(rows: Rows, path: str, name: str, times: tuple[float, float], key: tuple[str, str, str], note: str) -> None:
+def _add(
+    rows: Intervals, path: str, name: str, times: tuple[float, float], key: tuple[str, str, str], note: str
+) -> None:
     attributes = {field: value for field, value in zip(_FIELDS, (key[0], key[2]), strict=True) if value}
     probability = split_note(str(note))[1]
     rows.add(path, name, *times, key[1], probability, attributes=attributes)

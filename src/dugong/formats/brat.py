@@ -12,8 +12,8 @@ from typing import Any
 
 from dugong.exceptions import FormatError
 from dugong.formats.files import File
+from dugong.formats.intervals import Intervals
 from dugong.formats.registry import Files, Format
-from dugong.formats.rows import Rows
 from dugong.formats.texts import columns, forbid, only, placed, short, split_note
 from dugong.segments import Recording, Segments
 
@@ -33,7 +33,7 @@ def _read(file: File) -> Segments:
             if kind.startswith("AnnotatorNotes "):
                 _, probability, rest = split_note(text)
                 notes[kind.split(" ")[1]] = (probability, rest)
-    rows = Rows(file, "character")
+    rows = Intervals(file, "character")
     for number, line in enumerate(file.lines, start=1):
         if line.startswith("T"):
             _add(rows, number, line, notes)
@@ -41,7 +41,7 @@ def _read(file: File) -> Segments:
     return rows.done({file.stem: Recording(text=None if beside is None else beside.text)})
 
 
-def _add(rows: Rows, number: int, line: str, notes: Mapping[str, tuple[float | None, str]]) -> None:
+def _add(rows: Intervals, number: int, line: str, notes: Mapping[str, tuple[float | None, str]]) -> None:
     cells = line.split("\t")
     found = _SPAN.match(cells[1]) if len(cells) > 1 else None
     if found is None:

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dugong.formats.files import File
+from dugong.formats.intervals import Intervals
 from dugong.formats.registry import Files, Format
-from dugong.formats.rows import Rows
 from dugong.formats.texts import forbid, only
 from dugong.formats.tokens import Document, bio_tags, sentences_of, spans_of_tags, tokens_of
 from dugong.segments import Segments
@@ -55,7 +55,7 @@ def _document(file: File, name: str, part: list[tuple[int, str, str, bool]]) -> 
 
 def segments_of(file: File, documents: list[Document]) -> Segments:
     """The spans of documents, in elements; the probability of a span is the mean over its tokens."""
-    rows = Rows(file, "element")
+    rows = Intervals(file, "element")
     for one in documents:
         for start, end, label in spans_of_tags(one.tags, one.breaks):
             given = [share for share in one.notes[start:end] if share is not None]

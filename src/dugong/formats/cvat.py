@@ -15,8 +15,8 @@ from xml.etree.ElementTree import Element
 from xml.sax.saxutils import escape, quoteattr
 
 from dugong.formats.files import File
+from dugong.formats.intervals import Intervals
 from dugong.formats.registry import Files, Format
-from dugong.formats.rows import Rows
 from dugong.formats.texts import columns, forbid, only, placed
 from dugong.segments import Recording, Segments
 
@@ -39,14 +39,14 @@ def _fits(file: File, *, mode: str) -> bool:
 def _read(file: File) -> Segments:
     if file.xml.tag != "annotations":
         raise file.error(f"a CVAT file must begin with annotations; found {file.xml.tag}.")
-    rows = Rows(file, "element")
+    rows = Intervals(file, "element")
     name = file.xml.findtext("meta/task/name") or file.stem
     size = file.xml.findtext("meta/task/size")
     for track in file.xml.iterfind("track"):
         _add_track(rows, name, track)
     _add_tags(rows, name, file.xml)
     length = None if size is None else int(file.number(size, "the size of the task", "meta"))
-    return rows.done({name: Recording(length=length, media=file.xml.findtext("meta/source") or None)})
+    return rows.done({name: Recording(length=length, media=file.xml.findtext("meta/source") or None)}).sort()
 
 
 def _probability(file: File, one: Element, where: str) -> float | None:
@@ -56,7 +56,7 @@ def _probability(file: File, one: Element, where: str) -> float | None:
     return None
 
 
-def _add_track(rows: Rows, name: str, track: Element) -> None:
+def _add_track(rows: Intervals, name: str, track: Element) -> None:
     """Stretches of frames in which the box of a track is shown."""
     where = f"track {track.get('id')}"
     boxes = sorted(
@@ -83,7 +83,7 @@ def _source(one: Element) -> str:
     return "" if one.get("source", "auto") == "auto" else str(one.get("source"))
 
 
-def _add_tags(rows: Rows, name: str, root: Element) -> None:
+def _add_tags(rows: Intervals, name: str, root: Element) -> None:
     """Stretches of frames that have the same tag, from the same source."""
     opened: dict[tuple[str, str], tuple[int, int, list[float]]] = {}
 

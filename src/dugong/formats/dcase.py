@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from dugong.formats.files import File
-from dugong.formats.lists import Layout, read_list, written
+from dugong.formats.lists import ListStyle, read_list, written
 from dugong.formats.registry import Files, Format
 from dugong.formats.texts import columns, forbid, media_stem, placed
 from dugong.segments import Recording, Segments
 
 _NAMES = ("filename", "onset", "offset", "event_label")
 _OURS = {"filename": "sequence", "onset": "start", "offset": "end", "event_label": "label"}
-_LAYOUT = Layout(names=_NAMES, ours=_OURS, header=True)
+_STYLE = ListStyle(names=_NAMES, ours=_OURS, header=True)
 
 
 def _fits(file: File) -> bool:
@@ -23,7 +23,7 @@ def _fits(file: File) -> bool:
 
 
 def _read(file: File) -> Segments:
-    found = read_list(file, _LAYOUT)
+    found = read_list(file, _STYLE)
     named = {name: media_stem(name) for name in found.recordings}
     return replace(
         found,

@@ -8,8 +8,8 @@ from typing import Any
 
 from dugong.exceptions import FormatError
 from dugong.formats.files import File
+from dugong.formats.intervals import Intervals
 from dugong.formats.registry import Files, Format
-from dugong.formats.rows import Rows
 from dugong.formats.texts import columns, placed
 from dugong.segments import Recording, Segments
 
@@ -20,7 +20,7 @@ def _fits(file: File) -> bool:
 
 
 def _read(file: File) -> Segments:
-    rows, recordings = Rows(file, "character"), {}
+    rows, recordings = Intervals(file, "character"), {}
     every = file.json_lines()
     for place, (number, one) in enumerate(every, start=1):
         with file.at(number):

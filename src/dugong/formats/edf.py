@@ -13,8 +13,8 @@ from typing import Any
 
 from dugong.exceptions import MissingExtraError
 from dugong.formats.files import File
+from dugong.formats.intervals import Intervals
 from dugong.formats.registry import Files, Format
-from dugong.formats.rows import Rows
 from dugong.formats.texts import columns, forbid, placed, split_note, with_note
 from dugong.segments import Recording, Segments
 
@@ -39,10 +39,12 @@ def parse(file: File) -> Any:
 
 
 def _read(file: File) -> Segments:
-    recording, rows = parse(file), Rows(file, "second")
+    recording, rows = parse(file), Intervals(file, "second")
     with file.at("annotations"):
         marked = list(recording.annotations)
     for number, one in enumerate(marked, start=1):
+        if not one.text:
+            continue
         label, probability, _ = split_note(one.text)
         end = round(one.onset + (one.duration or 0.0), 9)
         rows.add(f"annotation {number}", file.stem, one.onset, end, label, probability)
@@ -59,7 +61,8 @@ def _write(segments: Segments, stem: str, options: Mapping[str, Any]) -> Files:
         for start, end, label, p in columns(found, "start", "end", "label", "probability")
     ]
     handle = io.BytesIO()
-    edfio.Edf([], annotations=marked).write(handle)
+    silent = [edfio.EdfAnnotation(0, None, "")]  # a file must hold something; a text without letters says nothing
+    edfio.Edf([], annotations=marked or silent).write(handle)
     return {f"{stem}.edf": handle.getvalue()}
 
 

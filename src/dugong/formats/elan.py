@@ -14,8 +14,8 @@ from xml.sax.saxutils import escape, quoteattr
 
 from dugong.exceptions import FormatError
 from dugong.formats.files import File
+from dugong.formats.intervals import Intervals
 from dugong.formats.registry import Files, Format
-from dugong.formats.rows import Rows
 from dugong.formats.texts import apart, columns, media_stem, placed
 from dugong.segments import Recording, Segments
 
@@ -42,7 +42,7 @@ def _fits(file: File) -> bool:
 
 # --- reading -----------------------------------------------------------------------------------------------------
 def _read(file: File) -> Segments:
-    root, rows = file.xml, Rows(file, "second")
+    root, rows = file.xml, Intervals(file, "second")
     if root.tag != "ANNOTATION_DOCUMENT":
         raise file.error(f"an ELAN file must begin with ANNOTATION_DOCUMENT; found {root.tag}.")
     header = root.find("HEADER")
@@ -86,7 +86,7 @@ def _value(one: Element) -> str:
 
 
 def _add(
-    rows: Rows, tier: Element, one: Element, slots: dict[str | None, float], notes: dict[str, dict[str, str]]
+    rows: Intervals, tier: Element, one: Element, slots: dict[str | None, float], notes: dict[str, dict[str, str]]
 ) -> None:
     key = one.get("ANNOTATION_ID", "")
     where = f"annotation {key}"

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 
 from dugong.formats.conll import segments_of
 from dugong.formats.files import File
+from dugong.formats.intervals import Intervals
 from dugong.formats.registry import Files, Format
-from dugong.formats.rows import Rows
 from dugong.formats.texts import columns
 from dugong.formats.tokens import Document, bio_tags, tokens_of
 from dugong.segments import UNITS, Segments
@@ -74,7 +74,7 @@ def _read_intervals(file: File, table: pa.Table, features: dict[str, Any]) -> Se
     with file.at("label"):
         names = features["label"]["names"]
     units = set(table.column("unit").to_pylist()) if "unit" in table.column_names else set()
-    rows = Rows(file, next((unit for unit in UNITS if unit in units), "second"))
+    rows = Intervals(file, next((unit for unit in UNITS if unit in units), "second"))
     for number, row in enumerate(table.to_pylist()):
         with file.at(f"row {number}"):
             label, end = names[row["label"]], row["end"]

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dugong.formats.files import File
+from dugong.formats.intervals import Intervals
 from dugong.formats.registry import Files, Format
-from dugong.formats.rows import Rows
 from dugong.formats.texts import TOOL, columns, placed
 from dugong.segments import Recording, Segments
 
@@ -20,7 +20,7 @@ def _fits(file: File) -> bool:
 
 
 def _read(file: File) -> Segments:
-    rows = Rows(file, "second")
+    rows = Intervals(file, "second")
     whole = file.json
     with file.at("file_metadata"):
         duration = whole["file_metadata"].get("duration")
@@ -40,7 +40,7 @@ def _source(one: dict[str, Any]) -> str:
     return str(((one.get("annotation_metadata") or {}).get("annotator") or {}).get("name", ""))
 
 
-def _add(rows: Rows, path: str, data: dict[str, Any], source: str) -> None:
+def _add(rows: Intervals, path: str, data: dict[str, Any], source: str) -> None:
     start = rows.file.number(data["time"], "the time", path)
     end = start + rows.file.number(data["duration"], "the duration", path)
     rows.add(path, rows.file.stem, start, round(end, 9), str(data["value"]), data["confidence"], source=source)

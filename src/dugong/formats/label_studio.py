@@ -18,8 +18,8 @@ import numpy as np
 
 from dugong.exceptions import FormatError
 from dugong.formats.files import File
+from dugong.formats.intervals import Intervals
 from dugong.formats.registry import Files, Format
-from dugong.formats.rows import Rows
 from dugong.formats.texts import TOOL, columns, media_stem, placed
 from dugong.segments import Recording, Segments
 from dugong.segments.container import Unit
@@ -97,7 +97,7 @@ def _read(file: File) -> Segments:
         marked = [_annotations(one) for one in tasks]
     people = any(marked)
     units: dict[Unit, str] = {}
-    rows, recordings = Rows(file, "element"), {}
+    rows, recordings = Intervals(file, "element"), {}
     asked: dict[tuple[str, str], tuple[tuple[float, float], ...]] = {}
     for place, one in enumerate(tasks):
         with file.at(f"[{place}]"):
@@ -156,7 +156,7 @@ def _recording(data: dict[str, Any]) -> Recording:
     )
 
 
-def _add(rows: Rows, path: str, name: str, region: dict[str, Any], source: str) -> Unit | None:
+def _add(rows: Intervals, path: str, name: str, region: dict[str, Any], source: str) -> Unit | None:
     """Note a region, and say what it counts; None for choices, which count nothing, and for other controls."""
     value, kind = region["value"], region.get("type")
     key = next((one for one in _VALUES if one in value), None)

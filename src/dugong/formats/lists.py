@@ -1,6 +1,6 @@
 """Lists of intervals: text with one interval per line, and the table that says what its columns are.
 
-The core of Audacity, RTTM, DCASE, BIDS, MNE and plain CSV files: each of them is one `Layout`.
+The core of Audacity, RTTM, DCASE, BIDS, MNE and plain CSV files: each of them is one `ListStyle`.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import Any
 import numpy as np
 
 from dugong.formats.files import File
-from dugong.formats.rows import Rows
+from dugong.formats.intervals import Intervals
 from dugong.segments import Recording, Segments
 from dugong.segments.container import Unit
 
-__all__ = ["Layout", "read_list", "written"]
+__all__ = ["ListStyle", "read_list", "written"]
 
 _ABSENT = ("", "n/a", "<NA>", "NA", "nan", "None")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class ListStyle:
     """How a list of intervals is laid out.
 
     Attributes
@@ -48,18 +48,18 @@ class Layout:
     optional: tuple[str, ...] = field(default=("probability", "source", "resolution"))
 
 
-def read_list(file: File, layout: Layout, sequence: str | None = None, *, unit: Unit | None = None) -> Segments:
+def read_list(file: File, style: ListStyle, sequence: str | None = None, *, unit: Unit | None = None) -> Segments:
     """Read a list of intervals; `sequence` is the id where there is no column for it."""
-    lines = _cells(file, layout)
-    names: Sequence[str] = layout.names
-    if layout.header:
+    lines = _cells(file, style)
+    names: Sequence[str] = style.names
+    if style.header:
         first = next(lines, None)
         if first is None:
             raise file.error("the file is empty; its first line must name the columns.")
         names = first[1]
-    places = {layout.ours[name]: place for place, name in enumerate(names) if name in layout.ours}
-    _check_columns(file, layout, places, names, sequence)
-    rows = Rows(file, unit or layout.unit)
+    places = {style.ours[name]: place for place, name in enumerate(names) if name in style.ours}
+    _check_columns(file, style, places, names, sequence)
+    rows = Intervals(file, unit or style.unit)
     for number, cells in lines:
         if len(cells) < len(names) and len(cells) <= max(places.values()):
             raise file.error(f"a line must have {len(names)} columns; found {len(cells)}.", number)
@@ -67,10 +67,10 @@ def read_list(file: File, layout: Layout, sequence: str | None = None, *, unit: 
     return rows.done({sequence: Recording()} if sequence is not None else None)
 
 
-def _cells(file: File, layout: Layout) -> Iterator[tuple[int, list[str]]]:
+def _cells(file: File, style: ListStyle) -> Iterator[tuple[int, list[str]]]:
     """Line numbers and cells, without comments and empty lines."""
-    if layout.quoted:
-        reader = csv.reader(StringIO(file.text.removeprefix("\ufeff")), delimiter=layout.delimiter or ",", strict=True)
+    if style.quoted:
+        reader = csv.reader(StringIO(file.text.removeprefix("\ufeff")), delimiter=style.delimiter or ",", strict=True)
         try:
             for cells in reader:
                 if cells:
@@ -79,23 +79,23 @@ def _cells(file: File, layout: Layout) -> Iterator[tuple[int, list[str]]]:
             raise file.error(f"this is no CSV: {error}.", reader.line_num) from None
         return
     for number, line in enumerate(file.lines, start=1):
-        if line.strip() and not line.startswith(layout.comments or ("\0",)):
-            yield number, line.split(layout.delimiter)
+        if line.strip() and not line.startswith(style.comments or ("\0",)):
+            yield number, line.split(style.delimiter)
 
 
 def _check_columns(
-    file: File, layout: Layout, places: Mapping[str, int], names: Sequence[str], sequence: str | None
+    file: File, style: ListStyle, places: Mapping[str, int], names: Sequence[str], sequence: str | None
 ) -> None:
-    needed = [one for one in dict.fromkeys(layout.ours.values()) if one not in (*layout.optional, "end", "duration")]
+    needed = [one for one in dict.fromkeys(style.ours.values()) if one not in (*style.optional, "end", "duration")]
     absent = [one for one in needed if one not in places and (one != "sequence" or sequence is None)]
     if "end" not in places and "duration" not in places:
         absent.append("end")
     if absent:
-        theirs = [name for name, one in layout.ours.items() if one == absent[0]]
+        theirs = [name for name, one in style.ours.items() if one == absent[0]]
         raise file.error(f"there must be a column {' or '.join(map(repr, theirs))}; found {', '.join(names)}.", 1)
 
 
-def _add(rows: Rows, number: int, cells: Mapping[str, str], sequence: str | None) -> None:
+def _add(rows: Intervals, number: int, cells: Mapping[str, str], sequence: str | None) -> None:
     file = rows.file
     start = file.number(cells["start"], "the start", number)
     if "end" in cells:
@@ -122,7 +122,7 @@ def written(lines: Iterable[str]) -> bytes:
 
 
 def quoted(rows: Iterable[Sequence[Any]]) -> bytes:
-    """Rows as CSV; NaN becomes an empty cell."""
+    """Intervals as CSV; NaN becomes an empty cell."""
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerows(["" if isinstance(one, float) and np.isnan(one) else one for one in row] for row in rows)

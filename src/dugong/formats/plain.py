@@ -14,17 +14,17 @@ from typing import Any
 import numpy as np
 
 from dugong.formats.files import File
-from dugong.formats.lists import Layout, quoted, read_list
+from dugong.formats.intervals import Intervals
+from dugong.formats.lists import ListStyle, quoted, read_list
 from dugong.formats.registry import Files, Format
-from dugong.formats.rows import Rows
 from dugong.formats.texts import columns
 from dugong.segments import UNITS, Recording, Segments
 from dugong.segments.container import Unit
 
 _COLUMNS = ("sequence", "start", "end", "label", "probability", "source", "resolution")
 _NAMES = (*_COLUMNS[:3], "unit", *_COLUMNS[3:])
-_ELEMENTS = Layout(names=_NAMES, ours={name: name for name in _COLUMNS}, header=True, delimiter=",", quoted=True)
-_SECONDS = Layout(
+_ELEMENTS = ListStyle(names=_NAMES, ours={name: name for name in _COLUMNS}, header=True, delimiter=",", quoted=True)
+_SECONDS = ListStyle(
     names=_NAMES,
     ours={name: name for name in _COLUMNS if name not in ("start", "end")}
     | {"start_seconds": "start", "end_seconds": "end"},
@@ -88,7 +88,7 @@ def _read_lines(file: File) -> Segments:
     asked: dict[tuple[str, str], tuple[tuple[float, float], ...]] = {}
     units: dict[str, int] = {}
     every = file.json_lines()
-    rows = Rows(file, "element")
+    rows = Intervals(file, "element")
     for number, one in every:
         with file.at(number):
             if "recording" not in one:
@@ -114,7 +114,7 @@ def _recording(one: dict[str, Any]) -> Recording:
     return Recording(**facts)
 
 
-def _add(rows: Rows, number: int, one: dict[str, Any]) -> None:
+def _add(rows: Intervals, number: int, one: dict[str, Any]) -> None:
     rows.add(
         number,
         str(one["sequence"]),

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from dugong.formats.files import File
+from dugong.formats.intervals import Intervals
 from dugong.formats.lists import written
 from dugong.formats.registry import Files, Format
-from dugong.formats.rows import Rows
 from dugong.formats.texts import apart, columns, forbid, only, placed
 from dugong.segments import Recording, Segments
 
@@ -30,7 +30,7 @@ def _fits(file: File) -> bool:
 
 
 # --- reading -----------------------------------------------------------------------------------------------------
-class _Tokens:
+class _Scanner:
     """What counts in a TextGrid, one after the other."""
 
     def __init__(self, file: File) -> None:
@@ -67,7 +67,7 @@ class _Tokens:
 def _read(file: File) -> Segments:
     if file.data.startswith(b"ooBinaryFile"):
         raise file.error("this is a binary TextGrid; save it as text in Praat (Save > Save as text file).")
-    tokens, rows = _Tokens(file), Rows(file, "second")
+    tokens, rows = _Scanner(file), Intervals(file, "second")
     kind = (tokens.text("the type of the file"), tokens.text("the class of the object"))
     if kind != ("ooTextFile", "TextGrid"):
         raise file.error(f"a TextGrid must begin with ooTextFile and TextGrid; found {' and '.join(kind)}.", 1)
@@ -79,7 +79,7 @@ def _read(file: File) -> Segments:
     return rows.done({file.stem: Recording(duration=end)})
 
 
-def _tier(tokens: _Tokens, rows: Rows) -> None:
+def _tier(tokens: _Scanner, rows: Intervals) -> None:
     kind, name = tokens.text("the class of a tier"), tokens.text("the name of a tier")
     tokens.number("the start of the tier")
     tokens.number("the end of the tier")

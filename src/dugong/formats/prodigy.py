@@ -12,8 +12,8 @@ from typing import Any
 
 from dugong.exceptions import FormatError
 from dugong.formats.files import File
+from dugong.formats.intervals import Intervals
 from dugong.formats.registry import Files, Format
-from dugong.formats.rows import Rows
 from dugong.formats.texts import TOOL, columns, media_stem, placed
 from dugong.segments import Recording, Segments
 
@@ -28,7 +28,7 @@ def _read(file: File) -> Segments:
     sounds = {"audio_spans" in one or "audio" in one for _, one in every}
     if len(sounds) > 1:
         raise file.error("texts and sounds must not be mixed in one file.")
-    rows = Rows(file, "second" if sounds == {True} else "character")
+    rows = Intervals(file, "second" if sounds == {True} else "character")
     recordings: dict[str, Recording] = {}
     asked: dict[tuple[str, str], tuple[tuple[float, float], ...]] = {}
     for place, (number, one) in enumerate(every, start=1):
@@ -65,7 +65,7 @@ def _write(segments: Segments, stem: str, _: Mapping[str, Any]) -> Files:
     sound = segments.unit == "second"
     found = placed(segments, "second" if sound else "character", "prodigy").sort()
     spans: dict[str, list[dict[str, Any]]] = {name: [] for name in found.recordings}
-    tokens = {name: _Tokens(about) for name, about in found.recordings.items()}
+    tokens = {name: _TokenFinder(about) for name, about in found.recordings.items()}
     for name, start, end, label, p in columns(found, "sequence", "start", "end", "label", "probability"):
         span: dict[str, Any] = {"start": start, "end": end, "label": label}
         if not sound:
@@ -79,7 +79,7 @@ def _write(segments: Segments, stem: str, _: Mapping[str, Any]) -> Files:
     return {f"{stem}.jsonl": "".join(json.dumps(task, ensure_ascii=False) + "\n" for task in tasks).encode()}
 
 
-class _Tokens:
+class _TokenFinder:
     """Finds the tokens of a span, where there are any."""
 
     def __init__(self, about: Recording) -> None:

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from dugong.formats.files import File
-from dugong.formats.lists import Layout, read_list, written
+from dugong.formats.lists import ListStyle, read_list, written
 from dugong.formats.registry import Files, Format
 from dugong.formats.texts import columns, forbid, placed
 from dugong.segments import Segments
 
-_LAYOUT = Layout(
+_STYLE = ListStyle(
     names=("type", "file", "channel", "onset", "duration", "text", "kind", "speaker", "confidence", "lookahead"),
     ours={
         "file": "sequence",
@@ -30,7 +30,7 @@ def _fits(file: File) -> bool:
 
 
 def _read(file: File) -> Segments:
-    return read_list(file, _LAYOUT)
+    return read_list(file, _STYLE)
 
 
 def _write(segments: Segments, stem: str, _: Mapping[str, Any]) -> Files:

@@ -7,8 +7,8 @@ from typing import Any
 
 from dugong.exceptions import FormatError, MissingExtraError
 from dugong.formats.files import File
+from dugong.formats.intervals import Intervals
 from dugong.formats.registry import Files, Format
-from dugong.formats.rows import Rows
 from dugong.formats.texts import TOOL, columns, placed
 from dugong.formats.tokens import tokens_of
 from dugong.segments import Recording, Segments
@@ -27,7 +27,7 @@ def _spacy() -> Any:
 
 def _read(file: File) -> Segments:
     spacy = _spacy()
-    rows, recordings = Rows(file, "element"), {}
+    rows, recordings = Intervals(file, "element"), {}
     try:
         docs = list(spacy.tokens.DocBin().from_bytes(file.data).get_docs(spacy.blank("xx").vocab))
     except Exception as error:  # noqa: BLE001  (msgpack and zlib raise many kinds on damaged bytes)

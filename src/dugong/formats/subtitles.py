@@ -13,8 +13,8 @@ from functools import partial
 from typing import Any
 
 from dugong.formats.files import File
+from dugong.formats.intervals import Intervals
 from dugong.formats.registry import Files, Format
-from dugong.formats.rows import Rows
 from dugong.formats.texts import TOOL, columns, forbid, placed, split_number, with_number
 from dugong.segments import Recording, Segments
 
@@ -45,7 +45,7 @@ def _blocks(file: File) -> Iterator[tuple[int, list[str]]]:
 
 
 def _read(file: File, *, plain: Callable[[str], str]) -> Segments:
-    rows = Rows(file, "second")
+    rows = Intervals(file, "second")
     for number, block in _blocks(file):
         place = next((place for place, line in enumerate(block) if "-->" in line), None)
         if place is None:

@@ -152,7 +152,7 @@ def only(segments: Segments) -> str:
 
 
 def columns(segments: Segments, *names: str) -> Iterable[tuple[Any, ...]]:
-    """Rows of some columns as plain values; a probability that is not known is None."""
+    """Intervals of some columns as plain values; a probability that is not known is None."""
     given = {name: segments.column(name) for name in names}
     if "probability" in given:
         given["probability"] = [None if isnan(p) else p for p in given["probability"]]

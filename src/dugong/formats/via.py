@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dugong.formats.files import File
+from dugong.formats.intervals import Intervals
 from dugong.formats.registry import Files, Format
-from dugong.formats.rows import Rows
 from dugong.formats.texts import TOOL, columns, media_stem, placed
 from dugong.segments import Recording, Segments
 
@@ -21,7 +21,7 @@ def _fits(file: File) -> bool:
 
 
 def _read(file: File) -> Segments:
-    rows = Rows(file, "second")
+    rows = Intervals(file, "second")
     whole = file.json
     with file.at("view"):
         media = {key: _media(whole, one) for key, one in whole["view"].items()}
@@ -43,7 +43,7 @@ def _media(whole: dict[str, Any], view: dict[str, Any]) -> str:
 
 
 def _add(
-    rows: Rows,
+    rows: Intervals,
     path: str,
     names: dict[str, str],
     options: dict[str, dict[str, str]],

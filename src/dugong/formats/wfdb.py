@@ -13,8 +13,8 @@ from typing import Any
 
 from dugong.exceptions import FormatError, MissingExtraError
 from dugong.formats.files import File
+from dugong.formats.intervals import Intervals
 from dugong.formats.registry import Files, Format
-from dugong.formats.rows import Rows
 from dugong.formats.texts import apart, columns, only, placed
 from dugong.segments import Recording, Segments
 
@@ -31,7 +31,7 @@ def _wfdb() -> Any:
 
 
 def _read(file: File) -> Segments:
-    wfdb, rows = _wfdb(), Rows(file, "element")
+    wfdb, rows = _wfdb(), Intervals(file, "element")
     with tempfile.TemporaryDirectory() as folder:  # the library reads files, and ours may be at a URL
         (Path(folder) / f"record.{_SUFFIX}").write_bytes(file.data)
         try:

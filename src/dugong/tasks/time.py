@@ -22,6 +22,7 @@ from dugong.types import AnyArray, FloatArray, IntArray, read_only
 
 _ARRAYS = ("start", "rate", "stamps", "offsets")
 _REGULAR = 0.01  # by how much of a step the steps of one rate may differ
+_SAME = 1e-9  # seconds: closer than this, a bound is the time stamp of an element
 _SNAP = 6  # decimals of an element: closer than this, a bound lies on the border of an element
 
 
@@ -227,7 +228,7 @@ class TimeAxis:
         present, first = np.unique(owner[by_owner], return_index=True)
         for sequence, rows in zip(present.tolist(), np.split(by_owner, first[1:]), strict=True):
             stamps = self.stamps[self.offsets[sequence] : self.offsets[sequence + 1]]
-            elements[rows] = np.searchsorted(stamps, seconds[rows] - self.start[sequence], side="left")
+            elements[rows] = np.searchsorted(stamps, seconds[rows] - self.start[sequence] - _SAME, side="left")
             inside = rows[elements[rows] < len(stamps)]
             gaps[inside] = stamps[elements[inside]] - (seconds[inside] - self.start[sequence])
         return elements, np.round(gaps, 2 * _SNAP)
@@ -238,7 +239,11 @@ class TimeAxis:
         assert self.offsets is not None
         low, high = self.offsets[:-1][owner], self.offsets[1:][owner] - 1
         padded = np.append(self.stamps, 0.0)
-        bad = (high < low) | (stops - self.start[owner] <= padded[low]) | (starts - self.start[owner] > padded[high])
+        bad = (
+            (high < low)
+            | (stops - self.start[owner] <= padded[low])
+            | (starts - self.start[owner] - _SAME > padded[high])
+        )
         if bad.any():
             row = int(np.argmax(bad))
             raise TaskError(

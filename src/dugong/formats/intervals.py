@@ -15,14 +15,14 @@ from dugong.segments import Recording, Segments
 from dugong.segments.container import Asked, Unit, find_bad
 from dugong.types import FloatArray
 
-__all__ = ["Rows"]
+__all__ = ["Intervals"]
 
 _SLACK = {"second": 1e-3, "element": 0.0, "character": 0.0}  # clocks of media and annotations differ by a millisecond
 _NOTHING: Mapping[str, str] = {}
 _COLUMNS = ("where", "sequence", "start", "end", "label", "probability", "source", "resolution", "attributes")
 
 
-class Rows:
+class Intervals:
     """Collects the intervals of one file."""
 
     def __init__(self, file: File, unit: Unit) -> None:
