@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dugong.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from dugong import baselines, endmodels, estimators, experiments, formats, metrics, priors, worlds
+    from dugong import baselines, endmodels, estimators, experiments, formats, metrics, priors, sources, worlds
     from dugong.baselines import DataProgramming, HiddenMarkov, MajorityVote, Supervised
     from dugong.exceptions import (
         DugongError,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from dugong.types import ABSTAIN, MISSING, NEGATIVE, POSITIVE
     from dugong.votes import Votes
 
-_MODULES = ("baselines", "endmodels", "estimators", "experiments", "formats", "metrics", "priors", "worlds")
+_MODULES = ("baselines", "endmodels", "estimators", "experiments", "formats", "metrics", "priors", "sources", "worlds")
 _HOMES = {
     "dugong.baselines": ("DataProgramming", "HiddenMarkov", "MajorityVote", "Supervised"),
     "dugong.fit.learned": ("LearnedGraph", "learn_graph"),
@@ -123,6 +123,7 @@ __all__ = [
     "metrics",
     "priors",
     "source",
+    "sources",
     "temporal",
     "worlds",
 ]

@@ -38,7 +38,7 @@ def test_rounding_is_reported() -> None:
 
 
 def test_a_rate_is_never_guessed() -> None:
-    with pytest.raises(TaskError, match="only at a known rate.*'s1'"):
+    with pytest.raises(TaskError, match=r"only at a known rate.*'s1'"):
         walk().to_unit("element")
 
 
@@ -129,7 +129,7 @@ def test_annotations_beside_votes() -> None:
     assert found.column("anna").tolist() == [*[MISSING] * 4, -1, 1, 1, -1]
     with pytest.raises(VoteError, match="'anna' is one of the votes and of the segments"):
         found.with_segments(made)
-    with pytest.raises(VoteError, match="must be one of 'other', 'walk'.*'run'"):
+    with pytest.raises(VoteError, match=r"must be one of 'other', 'walk'.*'run'"):
         base.with_segments(Segments(sequence=("1",), start=(0,), end=(1,), label=("run",)))
 
 

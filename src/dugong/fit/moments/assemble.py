@@ -1,0 +1,275 @@
+"""From joint tables to factors: the last stage that all closed-form estimators share.
+
+In: a `JointTables`, which answers with P(votes, labels) of single sources, cliques, a source with itself in
+time, a fine with a coarse source, or whole patterns. Out: one valid factor per source in elimination order,
+the tables that people read, and a record of every repair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from dugong.exceptions import GraphError
+from dugong.fit.errors import RawTables
+from dugong.fit.moments.stages import Solution
+from dugong.fit.result import Diagnostics, Estimate, Note
+from dugong.fit.tables import MOST_SOFTENED, ROUNDING, conditional, project, soften
+from dugong.graph.design import Design, crossed_edges
+from dugong.law.parameters import Conditional, Crossed, Factor, FullTable, Parameters, Temporal
+from dugong.sums import Laws, Moments
+from dugong.types import FloatArray
+
+FEWEST_FIRST_VOTES = 200
+
+
+class JointTables(Protocol):
+    """Where an estimator's tables come from; none of them need be valid yet."""
+
+    @property
+    def design(self) -> Design:
+        """What is estimated."""
+
+    @property
+    def moments(self) -> Moments:
+        """What it is estimated from."""
+
+    @property
+    def laws(self) -> Laws:
+        """What the prior says about the labels."""
+
+    def raw(self, name: str) -> FloatArray:
+        """P(vote | label), (positions, 2, C)."""
+
+    def clique(self, names: tuple[str, ...]) -> FloatArray:
+        """P(label, votes of a clique on one task), (positions, 2, C, ..., C)."""
+
+    def temporal(self, name: str, lag: int) -> FloatArray:
+        """P(earlier label, label, earlier vote, vote), (2, 2, C, C)."""
+
+    def first(self, name: str) -> tuple[FloatArray, float]:
+        """P(vote | label) of first votes, (2, C), and how many there were."""
+
+    def crossed(self, fine: str, coarse: str) -> FloatArray:
+        """P(fine label, coarse label, fine vote, coarse vote), (2, 2, C, C)."""
+
+    def full(self, name: str) -> FloatArray:
+        """P(labels of all tasks, votes on all tasks), (2, ..., 2, C, ..., C)."""
+
+
+def raw_tables(tables: JointTables) -> RawTables:
+    """All tables as estimated, before any repair; those of replicates have an axis over these in front."""
+    design = tables.design
+    return RawTables(
+        accuracies={name: raw_table(tables, name) for name in design.elimination.order},
+        correlations={edge: raw_correlation(tables, edge) for edge in design.graph.edges},
+    )
+
+
+def raw_table(tables: JointTables, name: str) -> FloatArray:
+    """P(vote | label) of one source in the shape of its sharing level."""
+    level = tables.design.levels[name]
+    if level == "full":
+        return _full_table(tables, name)
+    raw = tables.raw(name)
+    return raw if level == "task" else np.asarray(raw[..., 0, :, :])
+
+
+def raw_correlation(tables: JointTables, edge: tuple[str, str]) -> FloatArray:
+    """P(vote a, vote b | label), (2, C, C), or by position; between resolutions (2, 2, C, C)."""
+    design, (first, second) = tables.design, edge
+    if design.info(first).resolution != design.info(second).resolution:
+        ((fine, coarse),) = (pair for pair in crossed_edges(design.sources, design.graph) if set(pair) == {*edge})
+        joint = tables.crossed(fine, coarse)
+        return np.asarray(joint / np.maximum(joint.sum(axis=(-2, -1), keepdims=True), 1e-12))
+    joint = tables.clique(edge)
+    n_positions = joint.shape[-4]
+    chance = label_chance(tables, first, n_positions)
+    law = joint / np.maximum(chance, 1e-12)[..., np.newaxis, np.newaxis]
+    return np.asarray(law[..., 0, :, :, :] if n_positions == 1 else law)
+
+
+def label_chance(tables: JointTables, name: str, n_positions: int) -> FloatArray:
+    """P(label) of the tasks of a source, (..., n_positions, 2)."""
+    where = tables.design.info(name).resolution
+    return tables.laws.chances(where, by_position=n_positions > 1)[..., :n_positions, :]
+
+
+def _full_table(tables: JointTables, name: str) -> FloatArray:
+    joint, size = tables.full(name), tables.design.n_tasks[name]
+    labels = pattern_law(tables, name, size).reshape(-1, 1)
+    flat = joint.reshape(*joint.shape[: joint.ndim - 2 * size], len(labels), -1)
+    return np.where(labels > 0, flat / np.where(labels > 0, labels, 1.0), 1 / flat.shape[-1])
+
+
+def pattern_law(tables: JointTables, name: str, size: int) -> FloatArray:
+    """P(labels of all tasks of a source) under the prior, one axis per task."""
+    resolution = tables.design.info(name).resolution
+    length = int(tables.laws.shapes.lengths[-1])
+    return tables.laws.prior.joint_law([(resolution, index) for index in range(size)], length)
+
+
+class Assembly:
+    """Collects one factor per source, and what had to be repaired on the way."""
+
+    def __init__(self, tables: JointTables) -> None:
+        self.tables, self.design = tables, tables.design
+        self.factors: list[Factor] = []
+        self.accuracies: dict[str, FloatArray] = {}
+        self.correlations: dict[tuple[str, str], FloatArray] = {}
+        self.projections: dict[str, float] = {}
+        self.notes: list[Note] = []
+        self.crossed = self._crossed()
+        raw = raw_tables(tables)
+        self.raw, self.raw_correlations = dict(raw.accuracies), dict(raw.correlations)
+        for name in self.design.elimination.order:
+            self._add(name)
+        for edge, table in self.raw_correlations.items():
+            self.correlations[edge] = project(table, axes=2)[0]
+
+    def estimate(
+        self, solved: Solution, notes: Iterable[Note] = (), learned: Mapping[str, Any] | None = None
+    ) -> Estimate:
+        """All of it as one value; `solved` is what the tables were made from."""
+        residuals, support = solved.residuals()
+        moved = [
+            Note(
+                kind="projection",
+                where=name,
+                size=size,
+                text=f"the table of {name!r} was moved by {size:.3g} to become a valid one",
+            )
+            for name, size in self.projections.items()
+        ]
+        return Estimate(
+            parameters=Parameters(n_classes=self.tables.moments.n_classes, factors=tuple(self.factors)),
+            accuracies=self.accuracies,
+            correlations=self.correlations,
+            raw=self.raw,
+            raw_correlations=self.raw_correlations,
+            diagnostics=Diagnostics(
+                notes=(*notes, *solved.notes, *self.notes, *moved),
+                residuals=residuals,
+                support=support,
+                signs=solved.signs,
+                condition=solved.condition,
+                projections=self.projections,
+                learned=learned or {},
+            ),
+        )
+
+    def _crossed(self) -> dict[str, str]:
+        crossed: dict[str, str] = {}
+        for fine, coarse in crossed_edges(self.design.sources, self.design.graph):
+            tangled = fine in self.design.graph.temporal or self.design.levels[fine] == "full"
+            if fine in crossed or self.design.elimination.parents[fine] or tangled:
+                raise GraphError(
+                    f"source {fine!r} depends on {coarse!r} at a coarser resolution and on something else as "
+                    "well; only one of these dependencies can be modelled.\n  Declare the stronger one."
+                )
+            crossed[fine] = coarse
+        return crossed
+
+    def _add(self, name: str) -> None:
+        level, raw = self.design.levels[name], self.raw[name]
+        self.accuracies[name] = self._single(name, raw)
+        table = self.accuracies[name]
+        if level == "full":
+            self._add_full(name, table)
+        elif name in self.design.graph.temporal:
+            self._add_temporal(name, table if level == "tied" else table.mean(axis=0))
+        elif name in self.crossed:
+            self._add_crossed(name, self.crossed[name], table if level == "tied" else table.mean(axis=0))
+        else:
+            self._add_conditional(name, table if level == "task" else table[np.newaxis])
+
+    def _project(self, name: str, table: FloatArray, votes: FloatArray, axes: int = 1) -> FloatArray:
+        """The nearest valid table, with the votes that were seen possible, and a record of how far it moved."""
+        valid, moved = project(table, axes=axes)
+        if moved > ROUNDING:
+            self.projections[name] = max(moved, self.projections.get(name, 0.0))
+            valid = soften(valid, votes, axes, min(moved, MOST_SOFTENED))
+        return valid
+
+    def _single(self, name: str, raw: FloatArray) -> FloatArray:
+        """P(vote | label) of one source as a valid table."""
+        if self.design.levels[name] == "full":
+            labels = pattern_law(self.tables, name, self.design.n_tasks[name]).reshape(-1)
+            return self._project(name, raw, (labels @ raw)[np.newaxis])
+        by_position = raw if raw.ndim == 3 else raw[np.newaxis]
+        chance = label_chance(self.tables, name, len(by_position))
+        votes = np.einsum("pw,pwz->pz", chance, by_position)[:, np.newaxis]
+        return self._project(name, by_position, votes).reshape(raw.shape)
+
+    def _add_conditional(self, name: str, table: FloatArray) -> None:
+        parents = self.design.elimination.parents[name]
+        marginal = table
+        if parents:
+            joint = self.tables.clique((*parents, name))
+            joint = self._project(name, joint, joint.sum(axis=1, keepdims=True), axes=joint.ndim - 1)
+            marginal = np.broadcast_to(table, (max(len(joint), len(table)), *table.shape[1:]))
+            shape = (*marginal.shape[:2], *(1,) * len(parents), marginal.shape[-1])
+            table = conditional(joint, marginal.reshape(shape))
+        by_position = self.design.levels[name] == "task" or len(table) > 1
+        self.factors.append(
+            Conditional(
+                source=name,
+                resolution=self.design.info(name).resolution,
+                parents=parents,
+                table=table if by_position else table[0],
+                marginal=(marginal if by_position else marginal[0]) if parents else None,
+                by_position=by_position,
+            )
+        )
+
+    def _add_temporal(self, name: str, table: FloatArray) -> None:
+        parents = self.design.elimination.parents[name]
+        if parents:
+            raise GraphError(
+                f"source {name!r} depends on itself in time and on {parents[0]!r}; only one of these "
+                "dependencies can be modelled.\n  Declare the stronger one."
+            )
+        lag = self.design.graph.temporal[name]
+        joint = self.tables.temporal(name, lag)
+        joint = self._project(name, joint, joint.sum(axis=(0, 1), keepdims=True), axes=joint.ndim)
+        first, support = self.tables.first(name)
+        if support < FEWEST_FIRST_VOTES:
+            first = table
+            text = f"only {support:.0f} first votes of {name!r}: they are given the table of all its votes"
+            self.notes.append(Note(kind="fallback", where=name, size=support, text=text))
+        votes = self.tables.laws.chances(self.design.info(name).resolution, by_position=True)[:1] @ first
+        self.factors.append(
+            Temporal(
+                source=name,
+                resolution=self.design.info(name).resolution,
+                first=self._project(name, first, votes),
+                step=conditional(joint, table[np.newaxis, :, np.newaxis, :]),
+                lag=lag,
+            )
+        )
+
+    def _add_crossed(self, name: str, coarse: str, table: FloatArray) -> None:
+        joint = self.tables.crossed(name, coarse)
+        joint = self._project(name, joint, joint.sum(axis=(0, 1), keepdims=True), axes=joint.ndim)
+        self.factors.append(
+            Crossed(
+                source=name,
+                resolution=self.design.info(name).resolution,
+                parent=coarse,
+                parent_resolution=self.design.info(coarse).resolution,
+                table=conditional(np.swapaxes(joint, 2, 3), table[:, np.newaxis, np.newaxis, :]),
+                marginal=table,
+            )
+        )
+
+    def _add_full(self, name: str, table: FloatArray) -> None:
+        if self.design.elimination.parents[name] or name in self.design.graph.temporal:
+            raise GraphError(
+                f'source {name!r} has sharing="full" and a declared dependency; only one can be modelled.\n'
+                '  Use sharing="tied" or "task" for it, or leave the dependency out.'
+            )
+        resolution = self.design.info(name).resolution
+        n_tasks = self.design.n_tasks[name]
+        self.factors.append(FullTable(source=name, resolution=resolution, n_tasks=n_tasks, table=table))

@@ -1,0 +1,229 @@
+"""From agreements to the joint tables of the paper's estimator: generalized agreements a(U, V), then B e = r.
+
+A generalized agreement ``a(U, V)`` is the product of the votes in U and the labels in V. With a further
+source k on every task of V, independent of the votes in U, ``E[votes in U * votes of k on V] = E[a(U, V)]
+E[a_k(V, V)]``: the left side is counted, the last factor is known, and the row satisfies the paper's parity
+condition, because a_k(V, V) has 2 |V| terms. Products of the votes of dependent sources (phi) and patterns
+of one source (full tables) differ only in U and V; `PaperTables` says which rows serve which table.
+
+Differs from the paper: in every row one of the two agreements is of the kind a_k(V, V). Rows where neither
+is do not factorise, even without singleton potentials (docs/differences.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from dugong.fit.moments.assemble import pattern_law
+from dugong.fit.moments.equations import marginal
+from dugong.fit.moments.joints import need_rows, pool_positions
+from dugong.fit.moments.stages import Solution
+from dugong.fit.paper.agreements import SIGNS, Anchors, mean_product, ordinary_anchor
+from dugong.fit.tables import joint_from_products
+from dugong.graph.design import Design, clique_rows, crossed_rows, full_pair_rows, temporal_rows
+from dugong.sums import Laws, Moments, Row
+from dugong.types import FloatArray
+
+Subset = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Witness:
+    """One counted row: votes on the first axes, then those of a further source on every task.
+
+    Attributes
+    ----------
+    counts : (C, ..., C) contingency table, `n_votes` axes of votes and one axis per task
+    anchor : (2, ..., 2) E[a_k(V, V)] of the further source by V; index 1 on an axis means that the task is
+    in V
+    """
+
+    counts: FloatArray
+    anchor: FloatArray
+
+
+def agreements(witnesses: Sequence[Witness], n_votes: int, label_law: FloatArray) -> FloatArray:
+    """E[a(U, V)] for all U and V, shape (2,) * n_votes + (2,) * n_tasks; votes in U are given.
+
+    Parameters
+    ----------
+    label_law : (2, ..., 2) P(labels) under the prior, one axis per task
+    """
+    n_tasks = label_law.ndim
+    expected = np.zeros((2,) * (n_votes + n_tasks))
+    alone = max((w.counts for w in witnesses), key=lambda counts: float(counts.sum()))
+    for inside in product((0, 1), repeat=n_votes):
+        votes = [axis for axis in range(n_votes) if inside[axis]]
+        for labels in product((0, 1), repeat=n_tasks):
+            if not any(labels):
+                expected[inside + labels] = mean_product(alone, votes)[0] if votes else 1.0
+            elif not votes:
+                expected[inside + labels] = _label_product(label_law, labels)
+            else:
+                expected[inside + labels] = _solve_one(witnesses, votes, labels)
+    return expected
+
+
+def _label_product(label_law: FloatArray, labels: Subset) -> float:
+    value = label_law
+    for chosen in labels:
+        value = np.tensordot(np.array([-1.0, 1.0] if chosen else [1.0, 1.0]), value, axes=(0, 0))
+    return float(value)
+
+
+def _solve_one(witnesses: Sequence[Witness], votes: list[int], labels: Subset) -> float:
+    """Least squares over all further sources k of ``E[votes in U * votes of k on V] = x E[a_k(V, V)]``."""
+    upper = lower = 0.0
+    for witness in witnesses:
+        first = witness.counts.ndim - len(labels)
+        tasks = [first + task for task, chosen in enumerate(labels) if chosen]
+        value, support = mean_product(witness.counts, [*votes, *tasks])
+        anchor = float(witness.anchor[labels])
+        upper += support * anchor * value
+        lower += support * anchor**2
+    return upper / lower if lower > 0 else 0.0
+
+
+def joint_with_silence(expected: FloatArray, alone: FloatArray) -> FloatArray:
+    """P(labels, votes) from E[a(U, V)] and the rates of abstaining, which do not depend on labels.
+
+    Parameters
+    ----------
+    expected : (2,) * n_votes + (2,) * n_tasks, from `agreements`
+    alone : (C, ..., C) counts of the votes
+
+    Returns
+    -------
+    (2,) * n_tasks + (C, ..., C)
+    """
+    n_votes = alone.ndim
+    n_tasks = expected.ndim - n_votes
+    law = alone / max(float(alone.sum()), 1.0)
+    joint = np.zeros((*(2,) * n_tasks, *alone.shape))
+    for silence in product(*(range(1, size) for size in alone.shape)):
+        # Column 1 stands for "votes"; 2 and beyond are ways to say nothing.
+        speaks = [column == 1 for column in silence]
+        cells = tuple(slice(0, 2) if s else column for s, column in zip(speaks, silence, strict=True))
+        rate = float(law[cells].sum())
+        heard = expected[tuple(slice(None) if s else 0 for s in speaks)]
+        order = [*range(sum(speaks), heard.ndim), *range(sum(speaks))]
+        joint[(slice(None),) * n_tasks + cells] = rate * joint_from_products((1 + heard) / 2).transpose(order)
+    return joint
+
+
+def total_votes(witnesses: Sequence[Witness], n_votes: int) -> FloatArray:
+    """Counts of the votes alone, from the row with most of them."""
+    tables = [w.counts.sum(axis=tuple(range(n_votes, w.counts.ndim))) for w in witnesses]
+    return max(tables, key=lambda table: float(table.sum()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PaperTables:
+    """All tables, made on demand from solved agreements."""
+
+    design: Design
+    moments: Moments
+    laws: Laws
+    solved: Solution
+    anchors: Anchors
+    accuracies: Mapping[str, FloatArray]
+
+    def raw(self, name: str) -> FloatArray:
+        """P(vote | label), (positions, 2, C): B_2 e = r, then Bayes; abstaining does not depend on the label."""
+        if name in self.accuracies:
+            known = np.asarray(self.accuracies[name], dtype=np.float64)
+            return known if known.ndim == 3 else known[np.newaxis]
+        by_position = self.design.levels[name] == "task"
+        votes = marginal(self.design, self.moments, name)
+        mean = self.laws.mean(self.design.info(name).resolution, by_position=by_position)[: len(votes)]
+        solved = self.solved.of(self.design.key(name))[:, 0]
+        tables = zip(votes, mean, solved, strict=True)
+        return np.stack([_single(law, label, agreement) for law, label, agreement in tables])
+
+    def clique(self, names: tuple[str, ...]) -> FloatArray:
+        """P(label, votes of a clique on one task), (positions, 2, C, ..., C)."""
+        rows = clique_rows(self.design, names)
+        need_rows(rows, self.design, names)
+        slots = rows[0].sources[:-1]
+        counted = [self.moments.placed(row) for row in rows]
+        chance = self.laws.chances(self.design.info(names[0]).resolution, by_position=rows[0].by_position)
+        joints = []
+        for position in range(len(counted[0])):
+            witnesses = [
+                Witness(counts[position], self._anchor(row.sources[-1], (position,)))
+                for row, counts in zip(rows, counted, strict=True)
+            ]
+            joints.append(_joint(witnesses, len(names), chance[min(position, len(chance) - 1)]))
+        joint = pool_positions(self.design, names, np.stack(joints), counted[0])
+        return joint.transpose(0, 1, *(2 + slots.index(name) for name in names))
+
+    def temporal(self, name: str, lag: int) -> FloatArray:
+        """P(earlier label, label, earlier vote, vote), (2, 2, C, C)."""
+        rows = [row for row in temporal_rows(self.design, name, lag) if not row.by_position]
+        need_rows(rows, self.design, (name,))
+        resolution = self.design.info(name).resolution
+        label_law = self.laws.joint("same", resolution, resolution, lag=lag)
+        return _joint([self._witness(row, (row.sources[2],) * 2) for row in rows], 2, label_law)
+
+    def crossed(self, fine: str, coarse: str) -> FloatArray:
+        """P(fine label, coarse label, fine vote, coarse vote), (2, 2, C, C)."""
+        rows = crossed_rows(self.design, fine, coarse)
+        need_rows(rows, self.design, (fine, coarse))
+        where = (self.design.info(fine).resolution, self.design.info(coarse).resolution)
+        label_law = self.laws.joint("inside", *where)
+        return _joint([self._witness(row, row.sources[2:]) for row in rows], 2, label_law)
+
+    def first(self, name: str) -> tuple[FloatArray, float]:
+        """P(vote | label) of first votes, (2, C), and how many there were."""
+        lag = self.design.graph.temporal[name]
+        rows = [row for row in temporal_rows(self.design, name, lag) if row.by_position]
+        need_rows(rows, self.design, (name,))
+        witnesses = [Witness(self.moments.table(row)[0], self._anchor(row.sources[1], (0,))) for row in rows]
+        chance = self.laws.chances(self.design.info(name).resolution, by_position=True)[0]
+        joint = _joint(witnesses, 1, chance)
+        return joint / np.maximum(chance, 1e-12)[:, np.newaxis], float(total_votes(witnesses, 1).sum())
+
+    def full(self, name: str) -> FloatArray:
+        """P(labels of all tasks, votes on all tasks), (2, ..., 2, C, ..., C)."""
+        rows = full_pair_rows(self.design, name)
+        need_rows(rows, self.design, (name,))
+        size = self.design.n_tasks[name]
+        witnesses = []
+        for row in rows:
+            counts = self.moments.table(row)
+            own_first = row.sources[0] == name
+            other = row.sources[-1] if own_first else row.sources[0]
+            counts = counts if own_first else counts.transpose(*range(size, 2 * size), *range(size))
+            witnesses.append(Witness(counts, self._anchor(other, tuple(range(size)))))
+        return _joint(witnesses, size, pattern_law(self, name, size))
+
+    def _anchor(self, name: str, positions: tuple[int, ...]) -> FloatArray:
+        if name in self.anchors:
+            return self.anchors[name]
+        return ordinary_anchor(self.solved, self.design.key(name), positions)
+
+    def _witness(self, row: Row, names: Sequence[str]) -> Witness:
+        """A row whose last slots are votes of tied sources, one per task."""
+        parts = [self._anchor(name, (0,)) for name in names]
+        return Witness(self.moments.table(row), np.multiply.outer(parts[0], parts[1]))
+
+
+def _joint(witnesses: list[Witness], n_votes: int, label_law: FloatArray) -> FloatArray:
+    expected = agreements(witnesses, n_votes, label_law)
+    return joint_with_silence(expected, total_votes(witnesses, n_votes))
+
+
+def _single(law: FloatArray, label: float, agreement: float) -> FloatArray:
+    """P(vote | label), (2, C), of one source from its vote rates, E[y] and E[a]."""
+    voting = float(law[:2].sum())
+    bias = float(law[:2] @ SIGNS) / voting if voting > 0 else 0.0
+    products = np.array([[1.0, bias], [label, agreement]])
+    joint = joint_from_products((1 + products) / 2)
+    chance = joint.sum(axis=1, keepdims=True)
+    table = np.tile(law, (2, 1))
+    table[:, :2] = voting * np.divide(joint, chance, out=np.tile(law[:2], (2, 1)), where=chance > 1e-12)
+    return table
