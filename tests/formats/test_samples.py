@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 
 import pytest
 
 from dugong import formats
 from dugong.exceptions import FormatError, MissingExtraError
-from format_cases import EXTRAS, TEXT, TRUTH, samples_folder
+from format_cases import TEXT, TRUTH, samples_folder
 
 SECONDS = {
     "activitynet/results.json": "activitynet",
@@ -40,22 +41,16 @@ FRAMES = {
 # Samples in which probabilities are not there, because the format has no place for them.
 SILENT = ("truth.json", "a1.txt", "a1.csv", "s1_annotations_only.edf", "s1_annot.txt", "s1.TextGrid", "p.json")
 CHARACTERS = {"brat/note1.ann": "brat", "doccano/note1.jsonl": "doccano", "prodigy/note1.jsonl": "prodigy"}
-TOKENS = {
-    "conll/note1.conll": "conll",
-    "conll/note1.conllu": "conllu",
-    "hf_note1.parquet": "huggingface",
-    "spacy_note1.spacy": "spacy",
-}
+TOKENS = {"conll/note1.conll": "conll", "conll/note1.conllu": "conllu", "hf_note1.parquet": "huggingface"}
+# `make test-formats` reads these, where the packages are; here their absence is what is tested.
+NEEDS = {"spacy_note1.spacy": "spacy", "wfdb/s1.atr": "wfdb"}
+if all(importlib.util.find_spec(package) is not None for package in NEEDS.values()):
+    TOKENS["spacy_note1.spacy"] = "spacy"
 
 
 def read(file: str, name: str) -> formats.Segments:
     """Read a sample by its ending and content, and see that this finds the same as its name does."""
     place = samples_folder() / file
-    package = EXTRAS.get(name)
-    if package is not None and importlib.util.find_spec(package) is None:
-        with pytest.raises(MissingExtraError, match=f"dugong-ws\\[{name}\\]"):
-            formats.read(place)
-        pytest.skip(f"{package} is not installed; make test-formats tests this")
     found = formats.read(place)
     assert found.equals(formats.read(place, name))
     return found
@@ -114,10 +109,11 @@ def test_who_annotated_is_the_source_and_was_asked() -> None:
     assert found.asked == {("1", "v1"): ((0.0, float("inf")),)}
 
 
-def test_wfdb_rhythms() -> None:
-    pytest.importorskip("wfdb", reason="wfdb is not installed; make test-formats tests this")
-    found = formats.read(samples_folder() / "wfdb" / "s1.atr")
-    assert [(one.start, one.end, one.label) for one in found.to_unit("second")] == [row[:3] for row in TRUTH]
+@pytest.mark.parametrize(("file", "name"), NEEDS.items())
+def test_a_missing_package_is_named_with_its_extra(file: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(MissingExtraError, match=rf"dugong-ws\[{name}\]"):
+        formats.read(samples_folder() / file)
 
 
 def test_the_file_of_mne_that_loses_its_offset_is_refused() -> None:
