@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dugong.exceptions import LabelError
-from dugong.metrics.bio import BioScheme, bio_scheme
 from dugong.metrics.elements import Sums, f_scores, ratio, sum_by
 from dugong.metrics.inputs import Case, make_layout
 from dugong.metrics.matching import match, overlaps
+from dugong.tasks.bio import BioScheme, bio_scheme
 from dugong.types import BoolArray, FloatArray, IntArray, read_only
 
 __all__ = ["Events", "event_scores", "event_sums", "runs", "spans_from_bio"]
