@@ -181,7 +181,8 @@ def _comparison(checked: _Checked, model: LabelModel) -> tuple[dict[str, Any], s
 
 def _scores(comparison: Any) -> str:
     """Scores of both methods with their intervals."""
-    from dugong.metrics.tables import columns, figure, range_of
+    from dugong.metrics.tables import figure, range_of
+    from dugong.texts import text_table
 
     names = list(dict.fromkeys(score.name for one in comparison.evaluations for score in one.scores))
     head = ("score", *(word for name in comparison.names for word in (name, "interval")))
@@ -196,12 +197,13 @@ def _scores(comparison: Any) -> str:
         )
         for name in names
     ]
-    return columns(head, rows)
+    return text_table(head, rows)
 
 
 def _by_class(comparison: Any) -> list[str]:
     """F1 of every class under both methods, where there are more than two classes."""
-    from dugong.metrics.tables import columns, figure
+    from dugong.metrics.tables import figure
+    from dugong.texts import text_table
 
     by_method = [one.classes for one in comparison.evaluations]
     if len(by_method[0]) <= 2:
@@ -211,7 +213,7 @@ def _by_class(comparison: Any) -> list[str]:
         (same[0].name, f"{same[0].n_gold:,}", *(figure(one.f1) for one in same))
         for same in zip(*by_method, strict=True)
     ]
-    return [columns(head, rows)]
+    return [text_table(head, rows)]
 
 
 def find_all(votes: Votes, problems: tuple[Problem, ...]) -> tuple[Problem, ...]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dugong.tasks import Element, describe
+from dugong.texts import counted, text_table
 from dugong.types import ABSTAIN, MISSING
 from dugong.votes.codes import allowed_classes, code_name, count_codes, implied_background, n_spoken
 from dugong.votes.container import Votes
@@ -102,8 +103,7 @@ class Summary:
     def __str__(self) -> str:
         columns = self.to_dict()
         columns["Polarity"] = [", ".join(row.words) for row in self.sources]
-        lines = _table(columns)
-        return "\n".join([*lines, *(f"- {problem}" for problem in self.problems)])
+        return "\n".join([_table(columns), *(f"- {problem}" for problem in self.problems)])
 
     __repr__ = __str__
 
@@ -151,17 +151,11 @@ def _grade(votes: Votes, place: int, source: SourceInfo, gold: Any) -> tuple[int
     return correct, int(np.count_nonzero(graded)) - correct
 
 
-def _table(columns: dict[str, list[Any]]) -> list[str]:
-    texts = {name: [name if name != "source" else "", *map(_cell, values)] for name, values in columns.items()}
-    lines = []
-    for row in range(len(next(iter(texts.values())))):
-        cells = []
-        for name, column in texts.items():
-            width = max(map(len, column))
-            left = name in ("source", "Resolution", "Polarity")
-            cells.append(column[row].ljust(width) if left else column[row].rjust(width))
-        lines.append("  ".join(cells).rstrip())
-    return lines
+def _table(columns: dict[str, list[Any]]) -> str:
+    head = ["" if name == "source" else name for name in columns]
+    left = [place for place, name in enumerate(columns) if name in ("source", "Resolution", "Polarity")]
+    rows = [[_cell(value) for value in row] for row in zip(*columns.values(), strict=True)]
+    return text_table(head, rows, left=left)
 
 
 def _cell(value: Any) -> str:
@@ -247,13 +241,13 @@ def describe_votes(votes: Votes) -> str:
     """The text of ``repr(votes)``."""
     lengths = " to ".join(f"{length:,}" for length in sorted({int(votes.lengths.min()), int(votes.lengths.max())}))
     lines = [
-        f"Votes: {_count(votes.n_sources, 'source')}, {_count(votes.n_sequences, 'sequence')}, "
-        f"{_count(votes.n_elements, 'element')} ({lengths} each)",
+        f"Votes: {counted(votes.n_sources, 'source')}, {counted(votes.n_sequences, 'sequence')}, "
+        f"{counted(votes.n_elements, 'element')} ({lengths} each)",
         f"  classes     {_listing([_class(votes, code) for code in votes.classes])}",
     ]
     for resolution in dict.fromkeys(source.resolution for source in votes.sources):
         names = [source.name for source in votes.sources if source.resolution == resolution]
-        lines.append(f"  {_count(len(names), 'source')} on {describe(resolution)}: {_listing(names)}")
+        lines.append(f"  {counted(len(names), 'source')} on {describe(resolution)}: {_listing(names)}")
     if votes.partial:
         kinds = [code_name(votes, code, votes.resolutions[0]) for code in votes.partial]
         lines.append(f"  partial     {_listing(kinds)}")
@@ -268,10 +262,6 @@ def _class(votes: Votes, code: int) -> str:
     number = f"{code:+d}" if votes.n_classes == 2 else str(code)
     name = f" {code_name(votes, code, votes.resolutions[0])}" if votes.class_names is not None else ""
     return f"{number}{name}{' (background)' if code == votes.background else ''}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _listing(names: list[str]) -> str:
