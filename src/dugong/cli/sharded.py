@@ -146,10 +146,12 @@ def _say_what_was_kept(applied: AppliedShards, watch: Watch) -> None:
     if applied.n_kept or any(ran < applied.shards.n_sequences for ran in applied.ran.values()):
         names = ", ".join(name for name, ran in applied.ran.items() if ran) or "no source"
         watch.remark(
-            f"continued: {counted(applied.n_kept, 'shard')} of {len(applied.shards):,} were done already; {names} ran now"
+            f"continued: {counted(applied.n_kept, 'shard')} of {len(applied.shards):,} were done already; "
+            f"{names} ran now"
         )
 
 
 def shard_sizes(shards: VoteShards) -> str:
     """How much there is."""
-    return f"{counted(len(shards), 'shard')}, {counted(shards.n_sequences, 'sequence')}, {counted(shards.n_elements, 'element')}"
+    sizes = {"shard": len(shards), "sequence": shards.n_sequences, "element": shards.n_elements}
+    return ", ".join(counted(number, noun) for noun, number in sizes.items())
