@@ -23,7 +23,7 @@ from typing import Any
 
 from dugong.engines.marks import create_slot, read_slot
 from dugong.engines.protocol import Engine, ItemT, ResultT, ShippingError, WorkerLostError
-from dugong.engines.shipping import ship, strangers_by_value
+from dugong.engines.shipping import ShippedEngine, ship
 from dugong.engines.worker import read_frame, write_frame
 
 _START = "import sys; sys.path[:] = {path!r}; from dugong.engines.worker import serve; serve({slot!r})"
@@ -47,7 +47,7 @@ class Serial:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Processes:
+class Processes(ShippedEngine):
     """Several worker processes on this machine.
 
     Parameters
@@ -60,17 +60,6 @@ class Processes:
 
     n_jobs: int = 2
     ahead: int = 2
-
-    def map(
-        self,
-        function: Callable[[ItemT], ResultT],
-        items: Iterable[ItemT],
-        *,
-        describe: Callable[[ItemT], str] = repr,
-    ) -> Iterator[ResultT]:
-        """Yield ``function(item)`` for all items, in order."""
-        with strangers_by_value():
-            yield from self._map(function, items, describe)
 
     def _map(
         self, function: Callable[[ItemT], ResultT], items: Iterable[ItemT], describe: Callable[[ItemT], str]
