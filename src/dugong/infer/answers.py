@@ -34,26 +34,32 @@ def posterior(
     if law.tempering is not None:
         return law.tempering.probabilities(law, votes, resolutions, evidence, n_threads)
     found = engine.posterior(
-        votes, law.parameters, law.prior, resolutions=resolutions, evidence=evidence, n_threads=n_threads
+        votes,
+        law.parameters,
+        law.prior,
+        resolutions=resolutions,
+        evidence=evidence,
+        inference=law.inference,
+        n_threads=n_threads,
     )
     return found.probabilities
 
 
 def decode(law: Law, votes: Votes, *, n_threads: int | None = None) -> Int8Array:
     """The most likely labels of every sequence as a whole, as class values, (n_elements,)."""
-    return engine.decode(votes, law.parameters, law.prior, n_threads=n_threads)
+    return engine.decode(votes, law.parameters, law.prior, inference=law.inference, n_threads=n_threads)
 
 
 def sample(
     law: Law, votes: Votes, rng: np.random.Generator, n_draws: int = 1, *, n_threads: int | None = None
 ) -> Int8Array:
     """Labels of whole sequences drawn given the votes, as class values, (n_draws, n_elements)."""
-    return engine.sample(votes, law.parameters, law.prior, rng, n_draws, n_threads=n_threads)
+    return engine.sample(votes, law.parameters, law.prior, rng, n_draws, inference=law.inference, n_threads=n_threads)
 
 
 def log_likelihood(law: Law, votes: Votes, *, n_threads: int | None = None) -> FloatArray:
     """Log P(votes) of every sequence, (n_sequences,)."""
-    return engine.log_likelihood(votes, law.parameters, law.prior, n_threads=n_threads)
+    return engine.log_likelihood(votes, law.parameters, law.prior, inference=law.inference, n_threads=n_threads)
 
 
 def expected_counts(
@@ -73,5 +79,6 @@ def expected_counts(
         groups=groups,
         n_groups=n_groups,
         evidence=evidence,
+        inference=law.inference,
         n_threads=n_threads,
     )

@@ -17,7 +17,7 @@ from dugong.codec import encode
 from dugong.law.parameters import Parameters
 from dugong.priors import Prior
 from dugong.tasks import Resolution
-from dugong.types import FloatArray, Int8Array
+from dugong.types import FloatArray, Inference, Int8Array
 from dugong.votes import Votes
 
 
@@ -50,11 +50,13 @@ class Law:
     parameters : the law of the votes given the labels
     prior : the law of the labels
     tempering : how the answer is made more cautious; None takes the law at its word
+    inference : how exact answers must be
     """
 
     parameters: Parameters
     prior: Prior
     tempering: Tempering | None = None
+    inference: Inference = "auto"
 
     @property
     def exact(self) -> Law:

@@ -5,6 +5,7 @@ from dugong.sources.checking import sources_in
 from dugong.sources.collecting import Applied, ApplyReport, SourceReport
 from dugong.sources.decorator import Source, declared_dependencies, source
 from dugong.sources.inputs import Deferred
+from dugong.sources.judge import judge
 from dugong.sources.progress import Progress, ProgressCallback
 from dugong.sources.views import TaskBounds, WindowView
 
@@ -21,6 +22,7 @@ __all__ = [
     "apply",
     "apply_with_report",
     "declared_dependencies",
+    "judge",
     "source",
     "sources_in",
 ]
