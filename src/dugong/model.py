@@ -27,7 +27,7 @@ from dugong.graph.design import Sharing
 from dugong.graph.identify import identify
 from dugong.infer import answers
 from dugong.infer.explain import Explanation, explain
-from dugong.infer.labels import label_table
+from dugong.labels import Labels
 from dugong.law.parameters import Parameters, Temporal
 from dugong.priors import Prior
 from dugong.store import StoredModel, load_model, save_model
@@ -40,8 +40,6 @@ from dugong.votes.align import align
 from dugong.votes.gold import gold_at
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from dugong.graph.identify import Identifiability
     from dugong.report import Report
     from dugong.report.notebook import Timeline
@@ -238,12 +236,13 @@ class LabelModel(Configured):
         """Log-probability of the votes of every sequence, shape (n_sequences,)."""
         return answers.log_likelihood(self.law_, self._aligned(votes), n_threads=self.n_threads)
 
-    def labels(self, votes: Votes, resolutions: Iterable[str | Resolution] | None = None) -> pa.Table:
-        """Tidy table of labels: sequence, start, end, resolution, one probability per class, seconds if known."""
+    def labels(self, votes: Votes, resolutions: Iterable[str | Resolution] | None = None) -> Labels:
+        """Labels as one tidy table: sequence, start, end, resolution, probabilities, label, seconds if known."""
         votes = self._aligned(votes)
         wanted = tuple(self._resolution(votes, one) for one in (resolutions or votes.resolutions))
         found = self._probabilities(votes, wanted)
-        return label_table(votes, {one: found[one] for one in wanted})
+        path = self.decode(votes) if Element() in wanted else None
+        return Labels.of(votes, {one: found[one] for one in wanted}, path)
 
     def score(self, votes: Votes, gold: AnyArray) -> float:
         """Accuracy on the elements whose gold label is known (not 0)."""
