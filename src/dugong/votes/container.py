@@ -24,6 +24,7 @@ from dugong.votes.dense import from_classes, from_dense, from_flyingsquid, from_
 from dugong.votes.flat import from_tasks
 from dugong.votes.long import from_long
 from dugong.votes.records import Fault, SourceInfo
+from dugong.votes.segments import from_segments, to_segments, with_segments
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -107,6 +108,7 @@ class Votes:
     from_long = staticmethod(from_long)
     from_flyingsquid = staticmethod(from_flyingsquid)
     from_metal = staticmethod(from_metal)
+    from_segments = staticmethod(from_segments)
     concat = staticmethod(concat)
 
     # --- sizes and names -----------------------------------------------------------------------------
@@ -248,6 +250,8 @@ class Votes:
             faults=tuple(fault for fault in self.faults if fault.sequence in kept),
         )
 
+    with_segments = with_segments
+
     # --- out -----------------------------------------------------------------------------------------
     def to_long(self) -> pa.Table:
         """The votes as an arrow table: sequence, source, start, end, vote; one row per vote, none for abstain.
@@ -258,6 +262,8 @@ class Votes:
         from dugong.votes.table import to_long
 
         return to_long(self)
+
+    to_segments = to_segments
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write to a ``.parquet`` or ``.npz`` file: versioned, self-describing, never code.
