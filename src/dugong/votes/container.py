@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.axes import Axes
 
+    from dugong.segments import Segments
     from dugong.tasks import TimeAxis
     from dugong.votes.faults import Fault
     from dugong.votes.summary import Summary
@@ -244,6 +245,22 @@ class Votes(NamedConstructors):
             faults=tuple(fault for fault in self.faults if fault.sequence in kept),
         )
 
+    def with_segments(self, segments: Segments, *, background: str | None = None, missing_ok: bool = False) -> Votes:
+        """These votes, and what people marked on the same sequences as further sources.
+
+        Parameters
+        ----------
+        segments : Segments
+            Labels are classes of these votes. Sequences that nobody looked at become missing votes.
+        background : str, optional
+            The class that silence stands for where somebody looked; by default silence abstains.
+        missing_ok : bool
+            Whether sequences may be named that have no votes.
+        """
+        from dugong.votes.segments import with_segments
+
+        return with_segments(self, segments, background=background, missing_ok=missing_ok)
+
     # --- out -----------------------------------------------------------------------------------------
     def to_long(self) -> pa.Table:
         """The votes as an arrow table: sequence, source, start, end, vote; one row per vote, none for abstain.
@@ -254,6 +271,15 @@ class Votes(NamedConstructors):
         from dugong.votes.unfold import to_long
 
         return to_long(self)
+
+    def to_segments(self, sources: Iterable[str] | None = None) -> Segments:
+        """The votes as intervals: longest stretches of equal votes on elements, single votes on coarser tasks.
+
+        What a source was not asked about is outside of the spans in `Segments.asked`.
+        """
+        from dugong.votes.segments import to_segments
+
+        return to_segments(self, sources)
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write to a ``.parquet`` or ``.npz`` file: versioned, self-describing, never code.
