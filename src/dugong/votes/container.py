@@ -240,11 +240,13 @@ class Votes:
         columns = [column[tasks[info.resolution]] for info, column in zip(self.sources, self.columns, strict=True)]
         ids = self.sequence_ids[chosen]
         kept = set(ids.tolist()) if self.faults else set()
-        return replace(
+        # Sequences of valid votes are valid, unless one is taken twice: its id would be there twice.
+        taken = replace if len(np.unique(chosen)) < len(chosen) else _replace_unchecked
+        return taken(
             self,
-            columns=tuple(columns),
-            lengths=self.lengths[chosen],
-            ids=ids,
+            columns=tuple(map(read_only, columns)),
+            lengths=read_only(self.lengths[chosen]),
+            ids=read_only(ids),
             spans={name: table.select(chosen) for name, table in self.spans.items()},
             time=None if self.time is None else self.time.select(chosen),
             faults=tuple(fault for fault in self.faults if fault.sequence in kept),
@@ -315,3 +317,12 @@ class Votes:
         from dugong.votes.summary import describe_votes
 
         return describe_votes(self)
+
+
+def _replace_unchecked(votes: Votes, **changes: Any) -> Votes:
+    """The same with other parts that are known to be valid; checking them again would cost more than taking them."""
+    found = object.__new__(Votes)
+    for name in Votes.__dataclass_fields__:
+        object.__setattr__(found, name, changes.get(name, getattr(votes, name)))
+    object.__setattr__(found, "_layouts", {})
+    return found
