@@ -67,6 +67,7 @@ def export_labels(project: Project, labels: Labels) -> dict[str, Place]:
     files: dict[str, Place] = {}
     for name in project.export:
         folder = project.output / "export" / formats.of_name(name).name
-        formats.write(with_media(labels.segments(), project.media), folder, name)
+        resolution = "element" if "element" in labels.resolutions else labels.resolutions[0]
+        formats.write(with_media(labels.segments(resolution), project.media), folder, name)
         files[f"labels for {formats.of_name(name).title}"] = folder
     return files

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dugong.cli.output import count, emit, example, json_option
+from dugong.cli.output import emit, example, json_option
 from dugong.cli.places import PLACE
 from dugong.paths import Place
+from dugong.texts import counted
 
 if TYPE_CHECKING:
     from dugong.segments import Segments
@@ -72,7 +73,7 @@ def command(
     more = _options(options) | ({} if kind is None else {"kind": kind})
     files = formats.write(with_media(found, media, element), output, to, **more)
     name = to or formats.find(output).name
-    lines = [f"{count(len(found), 'interval')} in {count(len(found.recordings), 'sequence')}, written as {name}:"]
+    lines = [f"{counted(len(found), 'interval')} in {counted(len(found.recordings), 'sequence')}, written as {name}:"]
     lines += [f"  {file}" for file in files[:5]] + ([f"  and {len(files) - 5:,} more"] if len(files) > 5 else [])
     result = {"files": list(files), "intervals": len(found), "sequences": list(found.recordings), "format": name}
     emit(result, "\n".join(lines), as_json=as_json)

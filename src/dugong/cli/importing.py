@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dugong.cli.output import count, emit, example, json_option
+from dugong.cli.output import emit, example, json_option
 from dugong.cli.places import PLACE
 from dugong.exceptions import LabelError
 from dugong.paths import Place
+from dugong.texts import counted
 
 if TYPE_CHECKING:
     from dugong.segments import Segments
@@ -62,7 +63,7 @@ def command(
     except LabelError as error:
         raise LabelError(f"{file} cannot be used: {error}") from None
     what = "known labels" if kind == "gold" else f"votes of {', '.join(found.sources) or 'annotator'}"
-    text = f"{count(len(found), 'interval')} in {count(len(found.recordings), 'sequence')}, as {what}: {output}"
+    text = f"{counted(len(found), 'interval')} in {counted(len(found.recordings), 'sequence')}, as {what}: {output}"
     result = {"output": output, "intervals": len(found), "sequences": list(found.recordings), "labels": found.labels}
     emit(result, text, as_json=as_json)
 

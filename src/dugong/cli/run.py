@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dugong.cli.annotations import add_annotations, export_labels, held_out, train_labels
 from dugong.cli.output import emit, example, json_option
 from dugong.cli.project import DEFAULT, read_project
 from dugong.cli.sharded import (
@@ -98,6 +97,7 @@ def command(
 
 def _run_in_files(project: Project, prior: Any, options: ApplyOptions, watch: Watch) -> Ran:
     """All votes in memory and in one file; the shards beside it are what a later run continues from."""
+    from dugong.cli.annotations import add_annotations, export_labels, held_out, train_labels
     from dugong.cli.gold import read_gold
     from dugong.votes import Votes
 
