@@ -25,7 +25,7 @@ from dugong.fit.sgd.fit import fit_sgd, sgd_errors
 from dugong.fit.sgd.settings import SGD
 from dugong.graph import SourceGraph
 from dugong.graph.design import Design
-from dugong.graph.identify import identify
+from dugong.graph.identify import check_identifiable
 from dugong.infer.engine import expected_counts
 from dugong.law.law import Law
 from dugong.law.parameters import Conditional, Parameters
@@ -90,7 +90,7 @@ def fit_given(
 
     Without a grouping `votes` only says what is voted on: the fit is from moments, and from `passes` if there are any.
     """
-    identify(design, prior, moments.shapes, moments=moments, class_names=votes.class_names).check()
+    check_identifiable(design, prior, moments, votes.class_names)
     if grouping is not None:
         passes = InMemory(votes=votes, prior=prior, grouping=grouping, n_threads=wishes.n_threads)
     fitted = _first(design, moments, votes, prior, wishes, passes)

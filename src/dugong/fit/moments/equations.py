@@ -55,6 +55,11 @@ class Equations:
         return np.asarray(found.any(axis=tuple(range(found.ndim - 1))))
 
     @property
+    def precision(self) -> FloatArray:
+        """(..., n) one over the variance; 0 where that says nothing."""
+        return np.divide(1.0, self.variance, out=np.zeros_like(self.variance), where=self.variance > 0)
+
+    @property
     def origins(self) -> list[Row]:
         """The row of every equation."""
         each = [row for row, size in self.rows for _ in range(size)]
@@ -81,11 +86,13 @@ def join_equations(parts: Iterable[tuple[AnyArray, ...]], rows: Iterable[tuple[R
 class Unknowns:
     """Where the unknowns of every source stand: `places` (positions, width) by name of its parameters.
 
-    A source has `width` of them per position: two slopes (one per class that it can vote for), or one agreement.
+    A source has `width` of them per position: two slopes (one per class that it can vote for), or one agreement. There
+    are `size` of them in all.
     """
 
     places: Mapping[str, IntArray]
     width: int
+    size: int
 
     @classmethod
     def of(cls, design: Design, moments: Moments, width: int = N_INDICATORS) -> Unknowns:
@@ -99,12 +106,7 @@ class Unknowns:
             count = moments.placed(Row(slots=(Slot(info.name),), by_position=True)).shape[-2] if level == "task" else 1
             places[key] = total + np.arange(width * count).reshape(count, width)
             total += width * count
-        return cls(places=places, width=width)
-
-    @property
-    def size(self) -> int:
-        """Number of unknowns."""
-        return sum(places.size for places in self.places.values())
+        return cls(places=places, width=width, size=total)
 
     @property
     def table(self) -> IntArray:
@@ -125,7 +127,7 @@ class Unknowns:
 def make_equations(design: Design, moments: Moments, laws: Laws, unknowns: Unknowns, rows: Iterable[Row]) -> Equations:
     """All equations of some pair rows that hold any votes."""
     found = [(row, moments.placed(row)) for row in rows if valid_pair(design.independence, row, design.levels)]
-    # Tables of one shape go through together; the order of the equations is that of the shapes.
+    # SourceTables of one shape go through together; the order of the equations is that of the shapes.
     alike: dict[tuple[int, ...], list[tuple[Row, FloatArray]]] = {}
     for row, table in found:
         if table.any():

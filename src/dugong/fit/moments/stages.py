@@ -38,7 +38,9 @@ class SolvedStage:
 
     def chosen(self, equations: Equations) -> Equations:
         """Those of the equations of its rows that say something about what is solved, given what is known."""
-        return _chosen(equations, self.solved, self.known)
+        left, right, member = equations.left, equations.right, self.solved | self.known
+        touched = self.solved[left] | self.solved[right]
+        return equations.only(equations.useful & member[left] & member[right] & touched)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -132,7 +134,9 @@ def solve_stages(
         stages.append(stage)
         known = known | fresh
     beta = np.where(known, beta, 0.0)
-    outcome = _describe_signs(unknowns, beta, f"rule {signs!r}{', with pinned accuracies' if pinned.any() else ''}")
+    rule = f"rule {signs!r}{', with pinned accuracies' if pinned.any() else ''}"
+    right = beta * unknowns.direction
+    outcome = {key: f"{'+' if right[own].sum() >= 0 else '-'} ({rule})" for key, own in unknowns.places.items()}
     notes = _undetermined(unknowns, varies & ~known)
     if signs == "positive":
         beta, flips = _force_positive(unknowns, beta, pinned)
@@ -155,11 +159,6 @@ def _settled(unknowns: Unknowns, equations: Equations, fixed: BoolArray) -> Bool
     return determined(table[equations.left[telling]], table[equations.right[telling]], known)[table]
 
 
-def _chosen(equations: Equations, solved: BoolArray, known: BoolArray) -> Equations:
-    left, right, member = equations.left, equations.right, solved | known
-    return equations.only(equations.useful & member[left] & member[right] & (solved[left] | solved[right]))
-
-
 def turn_groups(equations: Equations, beta: FloatArray, anchored: BoolArray, direction: FloatArray) -> FloatArray:
     """Turn every connected group round that is worse than random on average and touches nothing known."""
     telling = equations.value != 0
@@ -169,23 +168,11 @@ def turn_groups(equations: Equations, beta: FloatArray, anchored: BoolArray, dir
     return np.where(((average < 0) & ~held)[group], -beta, beta)
 
 
-def _directions(unknowns: Unknowns, beta: FloatArray) -> dict[str, FloatArray]:
-    """How much better than random every table is, (positions,) by name."""
-    right = beta * unknowns.direction
-    return {key: np.asarray(right[places].sum(axis=1)) for key, places in unknowns.places.items()}
-
-
-def _describe_signs(unknowns: Unknowns, beta: FloatArray, how: str) -> dict[str, str]:
-    found = _directions(unknowns, beta)
-    return {key: f"{'+' if direction.sum() >= 0 else '-'} ({how})" for key, direction in found.items()}
-
-
 def _force_positive(unknowns: Unknowns, beta: FloatArray, pinned: BoolArray) -> tuple[FloatArray, list[Note]]:
     """Turn single tables round that are worse than random."""
-    result, notes = beta.copy(), []
-    for key, direction in _directions(unknowns, beta).items():
-        places = unknowns.places[key]
-        wrong = (direction < 0) & ~pinned[places[:, 0]]
+    result, notes, right = beta.copy(), [], beta * unknowns.direction
+    for key, places in unknowns.places.items():
+        wrong = (right[places].sum(axis=1) < 0) & ~pinned[places[:, 0]]
         if wrong.any():
             result[places[wrong]] *= -1
             text = f"the sign of {key!r} was flipped to positive"
