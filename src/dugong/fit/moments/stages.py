@@ -16,14 +16,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dugong.exceptions import GraphError
-from dugong.fit.moments.equations import Equations, Unknowns
+from dugong.fit.moments.equations import Equations, Given, Unknowns
 from dugong.fit.result import Note
 from dugong.graph import connected, determined
-from dugong.graph.design import Design
 from dugong.sums import Row
 from dugong.types import BoolArray, FloatArray
 
-Equate = Callable[[Sequence[Row]], Equations]
+Equate = Callable[[Given, Unknowns, Sequence[Row]], Equations]
 Solve = Callable[[Equations, FloatArray, BoolArray], tuple[FloatArray, float | None]]
 
 
@@ -88,7 +87,7 @@ class Solution:
 
 
 def solve_stages(
-    design: Design,
+    given: Given,
     unknowns: Unknowns,
     equate: Equate,
     solve: Solve,
@@ -96,19 +95,17 @@ def solve_stages(
     start: FloatArray,
     pinned: BoolArray,
     varies: BoolArray,
-    signs: str,
 ) -> Solution:
     """Solve for all unknowns that the rows of a design determine.
 
     Parameters
     ----------
-    equate : the equations of some rows
+    equate : from what is given and the unknowns to the equations of some rows
     solve : equations, values and which of them are free, to better values and a condition number, if there is one
     start : (n,) where unknowns begin; what they are where `pinned`
     varies : (n,) unknowns that can be anything else than zero
-    signs : {"group", "positive"}
-        "group": connected sources are better than random on average; "positive": every single one is.
     """
+    design, signs = given.design, given.signs
     if signs not in ("group", "positive"):
         raise GraphError(f'signs must be "group" or "positive"; found {signs!r}.')
     beta, known, condition = start, pinned, dict[str, float]()
@@ -121,7 +118,7 @@ def solve_stages(
         if not extra and name != "same task":
             continue
         rows += extra
-        equations = equate(rows)
+        equations = equate(given, unknowns, rows)
         fresh = _settled(unknowns, equations, known) & varies & ~known
         if not fresh.any():
             continue
