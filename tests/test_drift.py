@@ -65,3 +65,16 @@ def test_few_long_sequences_are_compared_by_stretches(fitted):
     sums = watch(model.law_, model.accuracies_, votes)
     assert all(one.sums.units >= 20 for one in sums)
     assert not compare(sums, sums, votes, 0.01)
+
+
+def test_a_model_remembers_what_its_votes_looked_like(fitted, tmp_path):
+    model, _ = fitted
+    changed = ACCURACIES.copy()
+    changed[2] -= 0.2
+    new = stream(200, np.random.default_rng(3), changed)
+    found = model.drift(new)
+    assert "s2" in {one.where for one in found.alarms}
+    model.save(tmp_path / "model.json")
+    again = dg.LabelModel.load(tmp_path / "model.json").drift(new)
+    assert again == found
+    assert not model.drift(stream(200, np.random.default_rng(4)))

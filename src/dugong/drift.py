@@ -147,6 +147,13 @@ class Drift:
         return "\n".join([head, *lines, "Look at these sources, and fit again on votes like the new ones."])
 
 
+def some_of(votes: Votes) -> Votes:
+    """Sequences that stand for all: spread evenly over the votes, about `REFERENCE` elements."""
+    share = min(1.0, REFERENCE / max(1, votes.n_elements))
+    chosen = np.unique(np.linspace(0, votes.n_sequences - 1, max(1, round(share * votes.n_sequences))).astype(np.int64))
+    return votes if len(chosen) == votes.n_sequences else votes[chosen]
+
+
 def watch(law: Law, tables: Mapping[str, FloatArray], votes: Votes) -> tuple[DriftFeature, ...]:
     """The sums of everything that is watched, over some votes."""
     resolutions = tuple(dict.fromkeys([Element(), *(source.resolution for source in votes.sources)]))

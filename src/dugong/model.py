@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from dugong.contract import Configured
+from dugong.drift import Drift, DriftFeature, compare, some_of, watch
 from dugong.exceptions import GraphError, LabelError, NotFittedError, VoteError
 from dugong.fit.em import EM
 from dugong.fit.fit import fit
@@ -26,7 +27,7 @@ from dugong.graph.design import Sharing
 from dugong.graph.identify import identify
 from dugong.infer import answers
 from dugong.infer.explain import Explanation, explain
-from dugong.infer.labels import label_table
+from dugong.labels import Labels
 from dugong.law.parameters import Parameters, Temporal
 from dugong.priors import Prior
 from dugong.store import StoredModel, load_model, save_model
@@ -39,8 +40,6 @@ from dugong.votes.align import align
 from dugong.votes.gold import gold_at
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from dugong.graph.identify import Identifiability
     from dugong.report import Report
     from dugong.report.notebook import Timeline
@@ -135,7 +134,7 @@ class LabelModel(Configured):
         The class balance is the prior's, and there are no exact E/M steps: these need the votes.
         """
         self._check_streamable(votes)
-        return self._fit(KeptMoments(kept=moments, specimen=votes))
+        return self._fit(KeptMoments(kept=moments, votes=votes))
 
     def plan(self, votes: Votes) -> Plan:
         """What has to be counted for `fit_moments`."""
@@ -144,7 +143,7 @@ class LabelModel(Configured):
 
     def _fit(self, data: Passes) -> Self:
         """Fit to votes, wherever they are, and keep what was found."""
-        found, votes = fit(data, self._options()), data.specimen
+        found, votes = fit(data, self._options()), data.votes
         self.classes_ = np.array(votes.classes)
         self.class_names_ = votes.class_names
         self.sources_ = votes.sources
@@ -155,6 +154,8 @@ class LabelModel(Configured):
         self.diagnostics_ = found.estimate.diagnostics
         self.standard_errors_ = found.errors
         self.seen_ = fitted_on(found.contents, votes.sources, found.law.prior, votes.class_names)
+        self._specimen: Votes | None = some_of(votes) if data.rereadable else None
+        self._reference: tuple[DriftFeature, ...] | None = None
         vars(self).pop("moments_", None)
         if found.moments is not None:
             self.moments_ = found.moments
@@ -235,12 +236,13 @@ class LabelModel(Configured):
         """Log-probability of the votes of every sequence, shape (n_sequences,)."""
         return answers.log_likelihood(self.law_, self._aligned(votes), n_threads=self.n_threads)
 
-    def labels(self, votes: Votes, resolutions: Iterable[str | Resolution] | None = None) -> pa.Table:
-        """Tidy table of labels: sequence, start, end, resolution, one probability per class, seconds if known."""
+    def labels(self, votes: Votes, resolutions: Iterable[str | Resolution] | None = None) -> Labels:
+        """Labels as one tidy table: sequence, start, end, resolution, probabilities, label, seconds if known."""
         votes = self._aligned(votes)
         wanted = tuple(self._resolution(votes, one) for one in (resolutions or votes.resolutions))
         found = self._probabilities(votes, wanted)
-        return label_table(votes, {one: found[one] for one in wanted})
+        path = self.decode(votes) if Element() in wanted else None
+        return Labels.of(votes, {one: found[one] for one in wanted}, path)
 
     def score(self, votes: Votes, gold: AnyArray) -> float:
         """Accuracy on the elements whose gold label is known (not 0)."""
@@ -319,6 +321,35 @@ class LabelModel(Configured):
             write_report(found, path)
         return found
 
+    def drift(self, votes: Votes, *, level: float = 0.01) -> Drift:
+        """Do new votes still look like those of the fit? By source: coverage, agreement, surprise; and all together.
+
+        Parameters
+        ----------
+        votes : Votes
+        level : float
+            Probability of a false alarm among all that is compared.
+
+        Returns
+        -------
+        Drift
+            True if something changed by more than chance; prints as sentences.
+        """
+        votes = self._aligned(votes)
+        before = self._watched()
+        if before is None:
+            raise NotFittedError(
+                "this model does not know what its votes looked like: its file is of an earlier version, or it was "
+                "fitted to moments alone.\n  Fit it again."
+            )
+        return compare(before, watch(self.law_, self.accuracies_, votes), votes, level)
+
+    def _watched(self) -> tuple[DriftFeature, ...] | None:
+        """What drift is measured against, worked out when it is first needed."""
+        if self._reference is None and self._specimen is not None:
+            self._reference = watch(self.law_, self.accuracies_, self._specimen)
+        return self._reference
+
     def timeline(self, votes: Votes, sequence: object) -> Timeline:
         """One sequence with its votes, probabilities and best path, to look at in a notebook or a browser.
 
@@ -352,6 +383,7 @@ class LabelModel(Configured):
             errors=self.standard_errors_,
             diagnostics=self.diagnostics_,
             seen=self.seen_,
+            reference=self._watched(),
         )
         save_model(stored, path)
 
@@ -370,6 +402,7 @@ class LabelModel(Configured):
         model.standard_errors_ = stored.errors
         model.diagnostics_ = stored.diagnostics
         model.seen_ = stored.seen
+        model._specimen, model._reference = None, stored.reference
         return model
 
     def _aligned(self, votes: Votes) -> Votes:

@@ -163,11 +163,9 @@ def _groups(groups: Iterable[object] | None) -> Any:
 # --- files ---------------------------------------------------------------------------------------------------------
 def write_labels(model: LabelModel, votes: Votes, path: Place, resolutions: Iterable[str] | None = None) -> int:
     """Write the probabilities of labels; returns the number of rows."""
-    from dugong.infer import labels
-
     found = model.labels(votes, list(resolutions) if resolutions else None)
-    labels.write_labels(found, path)
-    return int(found.num_rows)
+    found.write(path)
+    return len(found)
 
 
 def file_lines(files: Mapping[str, Place]) -> str:

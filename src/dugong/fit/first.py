@@ -27,9 +27,9 @@ _FEWEST_GROUPS = 3  # independent groups of sources on elements from which a pri
 
 def first_law(data: Passes, contents: Contents, options: FitOptions) -> Law:
     """The law before the first E-step, with everything that was given at its place."""
-    votes = data.specimen
+    votes = data.votes
     design = options.design(votes)
-    if options.prior is None and not data.has_evidence:
+    if options.prior is None and data.evidence is None:
         _check_learnable(votes, design.graph.components())
     background = implied_background(votes, contents.codes)
     tables = {info.name: _guess(votes, info, contents, background) for info in votes.sources}
@@ -76,7 +76,7 @@ def _first_prior(votes: Votes, data: Passes) -> Markov:
 def _possible(votes: Votes, data: Passes) -> Possible | None:
     """BIO constraints, unless known labels contradict them."""
     possible = bio_steps(votes.class_names)
-    if possible is None or not data.has_evidence:
+    if possible is None or data.evidence is None:
         return possible
     known = data.sample()
     assert known.evidence is not None

@@ -24,9 +24,8 @@ from dugong.fit.result import Diagnostics, Estimate, Note
 from dugong.fit.settings import FitOptions, Paper
 from dugong.graph import SourceGraph
 from dugong.graph.identify import check_identifiable
-from dugong.law.law import Law
+from dugong.law.law import Law, allow_unseen
 from dugong.law.parameters import Conditional, Parameters
-from dugong.law.unseen import allow_unseen
 from dugong.sums import Moments
 from dugong.types import FloatArray
 from dugong.votes import SourceInfo
@@ -62,7 +61,7 @@ class Fit:
 
 def fit(data: Passes, options: FitOptions) -> Fit:
     """Fit a label model to votes, wherever they are."""
-    if options.by_moments(data.specimen):
+    if options.by_moments(data.votes):
         found = _from_moments(data, options)
     else:
         options.check_learning()
@@ -74,7 +73,7 @@ def fit(data: Passes, options: FitOptions) -> Fit:
 # --- closed forms --------------------------------------------------------------------------------------------------
 def _from_moments(data: Passes, options: FitOptions) -> Fit:
     """Closed forms, then EM where it is asked for or labels are known; one or two exact steps on little data."""
-    votes, prior, pure = data.specimen, options.prior, isinstance(options.estimator, Paper)
+    votes, prior, pure = data.votes, options.prior, isinstance(options.estimator, Paper)
     assert prior is not None
     design = options.design(votes)
     moments = data.moments(plan_for(design, options.estimator))
@@ -85,7 +84,7 @@ def _from_moments(data: Passes, options: FitOptions) -> Fit:
     if fitted.slopes is not None:
         estimate = within_errors(estimate, table_errors(fitted.given, fitted.slopes))
     law, ties = Law(parameters=estimate.parameters, prior=prior), _ties(votes.sources, estimate.parameters, options)
-    if isinstance(options.estimator, EM) or data.has_evidence:
+    if isinstance(options.estimator, EM) or data.evidence is not None:
         settings = options.estimator if isinstance(options.estimator, EM) else _STEPS_WITH_GOLD
         ended = expectation_maximisation(data, law, settings, ties=ties)
         law, estimate = ended.law, _raised(estimate, ended, ties, design.graph)
@@ -99,10 +98,10 @@ def _from_moments(data: Passes, options: FitOptions) -> Fit:
 # --- likelihood ----------------------------------------------------------------------------------------------------
 def _from_guess(data: Passes, options: FitOptions) -> Fit:
     """EM with a given graph, taken at its word; the prior is learned with the tables unless it was given."""
-    contents, graph = data.contents(), options.design(data.specimen).graph
+    contents, graph = data.contents(), options.design(data.votes).graph
     start = first_law(data, contents, options)
     settings = options.estimator if isinstance(options.estimator, EM) else _STEPS_FROM_A_GUESS
-    ties = _ties(data.specimen.sources, start.parameters, options)
+    ties = _ties(data.votes.sources, start.parameters, options)
     learning = replace(settings, learn_prior=settings.learn_prior or options.prior is None)
     ended = expectation_maximisation(data, start, learning, ties=ties)
     errors = count_errors(ended.law.parameters, data.counts(ended.law, apart=True), graph.edges)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import ArrayLike
 
 if TYPE_CHECKING:
+    from dugong.segments import Segments
     from dugong.tasks import Resolution, TimeAxis
     from dugong.votes.container import Votes
     from dugong.votes.flat import SpanLists
@@ -340,6 +341,54 @@ class NamedConstructors:
         from dugong.votes.dense import from_metal
 
         return from_metal(votes, lengths=lengths, n_classes=n_classes, sources=sources, ids=ids, classes=classes)
+
+    @classmethod
+    def from_segments(
+        cls,
+        segments: Segments,
+        lengths: ArrayLike | Mapping[Any, int] | None = None,
+        *,
+        rate: float | Mapping[Any, float] | None = None,
+        timestamps: Mapping[Any, ArrayLike] | None = None,
+        resolutions: Mapping[str, Resolution] | None = None,
+        classes: Iterable[str] | None = None,
+        background: str | None = None,
+        source: str = "annotator",
+    ) -> Votes:
+        """Intervals that people marked, as votes: one source per annotator.
+
+        Parameters
+        ----------
+        segments : Segments
+            Whole-sequence labels become votes of a source on sequences. Sequences and spans that a source did not look
+            at (`Segments.asked`) are missing votes, which are no evidence.
+        lengths : mapping of sequence to int, or (n_sequences,) int, optional
+            Elements of each sequence, where the segments do not know them.
+        rate, timestamps : optional
+            Elements per second, or the seconds of the elements by sequence, for intervals in seconds. An element
+            belongs to an interval if its centre, or its timestamp, does; ``votes.time.rounding`` says what moved.
+        resolutions : mapping of source to resolution, optional
+            Where intervals are windows or spans.
+        classes : iterable of str, optional
+            The classes in order; by default the labels in order of first appearance, after the background; one label
+            alone becomes the positive class of two.
+        background : str, optional
+            The class that silence stands for where somebody looked; by default silence abstains.
+        source : str
+            The name of those who have none.
+        """
+        from dugong.votes.segments import from_segments
+
+        return from_segments(
+            segments,
+            lengths,
+            rate=rate,
+            timestamps=timestamps,
+            resolutions=resolutions,
+            classes=classes,
+            background=background,
+            source=source,
+        )
 
     @classmethod
     def concat(cls, parts: Iterable[Votes], keys: Iterable[str] | None = None) -> Votes:

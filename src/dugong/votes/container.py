@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.axes import Axes
 
+    from dugong.segments import Segments
     from dugong.tasks import TimeAxis
     from dugong.votes.faults import Fault
     from dugong.votes.summary import Summary
@@ -232,15 +233,33 @@ class Votes(NamedConstructors):
         columns = [column[tasks[info.resolution]] for info, column in zip(self.sources, self.columns, strict=True)]
         ids = self.sequence_ids[chosen]
         kept = set(ids.tolist()) if self.faults else set()
-        return replace(
+        # Sequences of valid votes are valid, unless one is taken twice: its id would be there twice.
+        taken = replace if len(np.unique(chosen)) < len(chosen) else _replace_unchecked
+        return taken(
             self,
-            columns=tuple(columns),
-            lengths=self.lengths[chosen],
-            ids=ids,
+            columns=tuple(map(read_only, columns)),
+            lengths=read_only(self.lengths[chosen]),
+            ids=read_only(ids),
             spans={name: table.select(chosen) for name, table in self.spans.items()},
             time=None if self.time is None else self.time.select(chosen),
             faults=tuple(fault for fault in self.faults if fault.sequence in kept),
         )
+
+    def with_segments(self, segments: Segments, *, background: str | None = None, missing_ok: bool = False) -> Votes:
+        """These votes, and what people marked on the same sequences as further sources.
+
+        Parameters
+        ----------
+        segments : Segments
+            Labels are classes of these votes. Sequences that nobody looked at become missing votes.
+        background : str, optional
+            The class that silence stands for where somebody looked; by default silence abstains.
+        missing_ok : bool
+            Whether sequences may be named that have no votes.
+        """
+        from dugong.votes.segments import with_segments
+
+        return with_segments(self, segments, background=background, missing_ok=missing_ok)
 
     # --- out -----------------------------------------------------------------------------------------
     def to_long(self) -> pa.Table:
@@ -252,6 +271,15 @@ class Votes(NamedConstructors):
         from dugong.votes.unfold import to_long
 
         return to_long(self)
+
+    def to_segments(self, sources: Iterable[str] | None = None) -> Segments:
+        """The votes as intervals: longest stretches of equal votes on elements, single votes on coarser tasks.
+
+        What a source was not asked about is outside of the spans in `Segments.asked`.
+        """
+        from dugong.votes.segments import to_segments
+
+        return to_segments(self, sources)
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write to a ``.parquet`` or ``.npz`` file: versioned, self-describing, never code.
@@ -297,3 +325,12 @@ class Votes(NamedConstructors):
         from dugong.votes.describe import describe_votes
 
         return describe_votes(self)
+
+
+def _replace_unchecked(votes: Votes, **changes: Any) -> Votes:
+    """The same with other parts that are known to be valid; checking them again would cost more than taking them."""
+    found = object.__new__(Votes)
+    for name in Votes.__dataclass_fields__:
+        object.__setattr__(found, name, changes.get(name, getattr(votes, name)))
+    object.__setattr__(found, "_layouts", {})
+    return found
