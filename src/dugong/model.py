@@ -36,7 +36,7 @@ from dugong.sums import Moments, Plan, Shapes
 from dugong.tasks import Element, Resolution, find_resolution
 from dugong.types import AnyArray, FloatArray, Int8Array
 from dugong.votes import Votes
-from dugong.votes.align import align
+from dugong.votes.concat import align
 from dugong.votes.gold import gold_at
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class LabelModel(Configured):
         The class balance is the prior's, and there are no exact E/M steps: these need the votes.
         """
         self._check_streamable(votes)
-        return self._fit(KeptMoments(kept=moments, specimen=votes))
+        return self._fit(KeptMoments(kept=moments, votes=votes))
 
     def plan(self, votes: Votes) -> Plan:
         """What has to be counted for `fit_moments`."""
@@ -143,7 +143,7 @@ class LabelModel(Configured):
 
     def _fit(self, data: Passes) -> Self:
         """Fit to votes, wherever they are, and keep what was found."""
-        found, votes = fit(data, self._options()), data.specimen
+        found, votes = fit(data, self._options()), data.votes
         self.classes_ = np.array(votes.classes)
         self.class_names_ = votes.class_names
         self.sources_ = votes.sources

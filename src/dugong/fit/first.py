@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 
 from dugong.exceptions import GraphError, NotIdentifiableError
-from dugong.fit.learned.bio import Possible, bio_steps
 from dugong.fit.learned.factors import graph_factors
 from dugong.fit.passes import Contents, Passes
 from dugong.fit.settings import FitOptions
@@ -18,6 +17,7 @@ from dugong.law.law import Law
 from dugong.law.parameters import Parameters
 from dugong.priors import Markov
 from dugong.tasks import Element
+from dugong.tasks.bio import Possible, bio_steps
 from dugong.types import ABSTAIN, FloatArray
 from dugong.votes import SourceInfo, Votes, allowed_classes, class_indices, implied_background
 
@@ -27,9 +27,9 @@ _FEWEST_GROUPS = 3  # independent groups of sources on elements from which a pri
 
 def first_law(data: Passes, contents: Contents, options: FitOptions) -> Law:
     """The law before the first E-step, with everything that was given at its place."""
-    votes = data.specimen
+    votes = data.votes
     design = options.design(votes)
-    if options.prior is None and not data.has_evidence:
+    if options.prior is None and data.evidence is None:
         _check_learnable(votes, design.graph.components())
     background = implied_background(votes, contents.codes)
     tables = {info.name: _guess(votes, info, contents, background) for info in votes.sources}
@@ -76,7 +76,7 @@ def _first_prior(votes: Votes, data: Passes) -> Markov:
 def _possible(votes: Votes, data: Passes) -> Possible | None:
     """BIO constraints, unless known labels contradict them."""
     possible = bio_steps(votes.class_names)
-    if possible is None or not data.has_evidence:
+    if possible is None or data.evidence is None:
         return possible
     known = data.sample()
     assert known.evidence is not None

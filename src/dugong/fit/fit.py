@@ -27,9 +27,8 @@ from dugong.fit.sgd.settings import SGD
 from dugong.graph import SourceGraph
 from dugong.graph.design import Design
 from dugong.graph.identify import identify
-from dugong.law.law import Law
+from dugong.law.law import Law, allow_unseen
 from dugong.law.parameters import Conditional, Parameters
-from dugong.law.unseen import allow_unseen
 from dugong.sums import Moments
 from dugong.types import FloatArray
 from dugong.votes import SourceInfo
@@ -65,7 +64,7 @@ class Fit:
 
 def fit(data: Passes, options: FitOptions) -> Fit:
     """Fit a label model to votes, wherever they are."""
-    if options.by_moments(data.specimen):
+    if options.by_moments(data.votes):
         found = _from_moments(data, options)
     else:
         options.check_learning()
@@ -77,7 +76,7 @@ def fit(data: Passes, options: FitOptions) -> Fit:
 # --- closed forms --------------------------------------------------------------------------------------------------
 def _from_moments(data: Passes, options: FitOptions) -> Fit:
     """Closed forms, then EM where it is asked for or labels are known; one or two exact steps on little data."""
-    votes, prior, pure = data.specimen, options.prior, isinstance(options.estimator, Paper)
+    votes, prior, pure = data.votes, options.prior, isinstance(options.estimator, Paper)
     assert prior is not None
     design = options.design(votes)
     moments = data.moments(plan_for(design, options.estimator))
@@ -90,7 +89,7 @@ def _from_moments(data: Passes, options: FitOptions) -> Fit:
         slopes = fitted.slopes or find_slopes(design, moments, fitted.laws, accuracies=options.accuracies)
         estimate = within_errors(estimate, table_errors(design, moments, fitted.laws, slopes))
     law, ties = Law(parameters=estimate.parameters, prior=prior), _ties(votes.sources, estimate.parameters, options)
-    if isinstance(options.estimator, EM) or data.has_evidence:
+    if isinstance(options.estimator, EM) or data.evidence is not None:
         settings = options.estimator if isinstance(options.estimator, EM) else _STEPS_WITH_GOLD
         ended = expectation_maximisation(data, law, settings, ties=ties)
         law, estimate = ended.law, _raised(estimate, ended, ties, design.graph)
@@ -107,7 +106,7 @@ def _solve(design: Design, moments: Moments, data: Passes, options: FitOptions) 
     common: dict[str, Any] = {
         "signs": options.signs,
         "accuracies": options.accuracies,
-        "class_names": data.specimen.class_names,
+        "class_names": data.votes.class_names,
     }
     if isinstance(options.estimator, Paper):
         return fit_paper(design, moments, options.prior, **common)
@@ -119,10 +118,10 @@ def _solve(design: Design, moments: Moments, data: Passes, options: FitOptions) 
 # --- likelihood ----------------------------------------------------------------------------------------------------
 def _from_guess(data: Passes, options: FitOptions) -> Fit:
     """EM with a given graph, taken at its word; the prior is learned with the tables unless it was given."""
-    contents, graph = data.contents(), options.design(data.specimen).graph
+    contents, graph = data.contents(), options.design(data.votes).graph
     start = first_law(data, contents, options)
     settings = options.estimator if isinstance(options.estimator, EM) else _STEPS_FROM_A_GUESS
-    ties = _ties(data.specimen.sources, start.parameters, options)
+    ties = _ties(data.votes.sources, start.parameters, options)
     learning = replace(settings, learn_prior=settings.learn_prior or options.prior is None)
     ended = expectation_maximisation(data, start, learning, ties=ties)
     errors = count_errors(ended.law.parameters, data.counts(ended.law, apart=True), graph.edges)
