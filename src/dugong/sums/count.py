@@ -16,7 +16,7 @@ from dugong.exceptions import VoteError
 from dugong.sums._kernels import count_cells, find_groups, find_owners
 from dugong.sums.groups import Grouping, assign_groups
 from dugong.sums.pairs import PairCounter, Runs
-from dugong.sums.rows import Plan, Row, Slot
+from dugong.sums.rows import MomentRow, Plan, Slot
 from dugong.sums.sums import Moments, Shapes
 from dugong.tasks import Element, Layout, Resolution, describe
 from dugong.tasks.layout import ranges
@@ -110,7 +110,7 @@ def count(votes: Votes, plan: Plan, groups: Grouping | None = None, *, n_threads
     for resolution in votes.resolutions:
         rows = [r for r in plan.rows if r.relation == "same" and reader.resolution(r.sources[0]) == resolution]
         _count_same(reader, resolution, rows, tables, n_threads)
-    inside: dict[tuple[Resolution, Resolution], list[Row]] = {}
+    inside: dict[tuple[Resolution, Resolution], list[MomentRow]] = {}
     for row in plan.rows:
         if row.relation == "inside":
             inside.setdefault(_fine_and_coarse(reader, row), []).append(row)
@@ -126,7 +126,7 @@ def count(votes: Votes, plan: Plan, groups: Grouping | None = None, *, n_threads
     )
 
 
-def _empty(reader: _CodeReader, row: Row) -> IntArray:
+def _empty(reader: _CodeReader, row: MomentRow) -> IntArray:
     shape = [reader.grouping.n_groups]
     if row.by_position:
         layout = reader.resolved[_finest(reader, row)].layout
@@ -134,7 +134,7 @@ def _empty(reader: _CodeReader, row: Row) -> IntArray:
     return np.zeros((*shape, *(reader.columns(source) for source in row.sources)), dtype=np.int64)
 
 
-def _finest(reader: _CodeReader, row: Row) -> Resolution:
+def _finest(reader: _CodeReader, row: MomentRow) -> Resolution:
     return reader.resolution(row.sources[0])
 
 
@@ -144,7 +144,11 @@ def _blocks(n_tasks: int) -> Iterator[IntArray]:
 
 
 def _count_same(
-    reader: _CodeReader, resolution: Resolution, rows: list[Row], tables: dict[Row, IntArray], n_threads: int | None
+    reader: _CodeReader,
+    resolution: Resolution,
+    rows: list[MomentRow],
+    tables: dict[MomentRow, IntArray],
+    n_threads: int | None,
 ) -> None:
     plain = [r for r in rows if len(r.slots) <= 2 and not r.by_position and not any(slot.offset for slot in r.slots)]
     chosen = set(plain)
@@ -171,11 +175,11 @@ def _count_same(
 
 def _count_general(
     reader: _CodeReader,
-    rows: list[Row],
+    rows: list[MomentRow],
     tasks: IntArray,
     owners: IntArray,
     groups: IntArray,
-    tables: dict[Row, IntArray],
+    tables: dict[MomentRow, IntArray],
 ) -> None:
     """Count rows of any form over one block of tasks; what several rows read is looked up once."""
     resolution = reader.resolution(rows[0].sources[0])
@@ -200,7 +204,7 @@ def _shifted(reader: _CodeReader, slot: Slot, tasks: IntArray, positions: IntArr
     return codes
 
 
-def _add_cells(row: Row, codes: Int8Array, groups: IntArray, positions: IntArray, table: IntArray) -> None:
+def _add_cells(row: MomentRow, codes: Int8Array, groups: IntArray, positions: IntArray, table: IntArray) -> None:
     flat = table.reshape(-1)
     sizes = table.shape[-len(row.slots) :]
     strides = np.array([int(np.prod(sizes[place + 1 :])) for place in range(len(sizes))], dtype=np.int64)
@@ -209,7 +213,7 @@ def _add_cells(row: Row, codes: Int8Array, groups: IntArray, positions: IntArray
 
 
 def _count_inside(
-    reader: _CodeReader, fine: Resolution, coarse: Resolution, rows: list[Row], tables: dict[Row, IntArray]
+    reader: _CodeReader, fine: Resolution, coarse: Resolution, rows: list[MomentRow], tables: dict[MomentRow, IntArray]
 ) -> None:
     """Count all rows between two resolutions; what they read is looked up once."""
     fine_keys, layout = reader.resolved[fine].keys, reader.resolved[coarse].layout
@@ -233,7 +237,7 @@ def _pair_codes(reader: _CodeReader, source: str, fine: Resolution, inner: IntAr
     return reader.codes(source, inner if reader.resolution(source) == fine else outer)
 
 
-def _fine_and_coarse(reader: _CodeReader, row: Row) -> tuple[Resolution, Resolution]:
+def _fine_and_coarse(reader: _CodeReader, row: MomentRow) -> tuple[Resolution, Resolution]:
     resolutions = list(dict.fromkeys(reader.resolution(source) for source in row.sources))
     if len(resolutions) != 2 or any(slot.offset for slot in row.slots):
         listing = ", ".join(describe(resolution) for resolution in resolutions)

@@ -9,18 +9,22 @@ are divided into groups, which is plenty for standard errors; the others are gro
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numba
 import numpy as np
 
 from dugong.exceptions import VoteError
 from dugong.sums._kernels import hash_sequences, sort_parts, spread_duplicates, tally_parts
-from dugong.sums.threads import on_threads
 from dugong.tasks import Layout
 from dugong.types import AnyArray, IntArray
 from dugong.votes import Votes
+
+WorkT = TypeVar("WorkT")
+ResultT = TypeVar("ResultT")
 
 N_GROUPS = 32
 N_NAMED_GROUPS = 256
@@ -127,3 +131,17 @@ def _blocks(votes: Votes) -> Grouping:
     blocks = np.maximum(1, np.rint(lengths / size)).astype(np.int64)
     ends = np.cumsum(blocks)
     return Grouping(base=1 + ends - blocks, blocks=blocks, n_groups=int(ends[-1]) + 1)
+
+
+def divide(work: range, n_threads: int | None) -> list[range]:
+    """Every thread its share of the work, at least one; as many threads as numba would use by default."""
+    workers = max(1, min(len(work), numba.get_num_threads() if n_threads is None else n_threads))
+    return [work[place::workers] for place in range(workers)]
+
+
+def on_threads(work: Callable[[WorkT], ResultT], shares: list[WorkT]) -> list[ResultT]:
+    """Do one share of the work on each thread; the results are in the order of the shares."""
+    if len(shares) == 1:
+        return [work(shares[0])]
+    with ThreadPoolExecutor(len(shares)) as pool:
+        return list(pool.map(work, shares))

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dugong.sums._kernels import count_packed_pairs, count_pairs, gather_runs, pack_votes
-from dugong.sums.rows import Row
-from dugong.sums.threads import divide, on_threads
+from dugong.sums.groups import divide, on_threads
+from dugong.sums.rows import MomentRow
 from dugong.types import MISSING, Int8Array, IntArray
 
 # The planes of ten sources on one tile take 240 kB, which stay in the second-level cache.
@@ -49,13 +49,13 @@ class Runs:
 class PairCounter:
     """Counts singles and pairs of sources that vote on the same tasks."""
 
-    def __init__(self, rows: list[Row], n_columns: int, n_groups: int) -> None:
+    def __init__(self, rows: list[MomentRow], n_columns: int, n_groups: int) -> None:
         self.rows, self.n_columns, self.n_groups = rows, n_columns, n_groups
         self.names = tuple(dict.fromkeys(name for row in rows for name in row.sources))
         self.first = np.array([self.names.index(row.sources[0]) for row in rows], dtype=np.int64)
         self.second = np.array([self.names.index(row.sources[-1]) for row in rows], dtype=np.int64)
 
-    def tables(self, counts: IntArray) -> dict[Row, IntArray]:
+    def tables(self, counts: IntArray) -> dict[MomentRow, IntArray]:
         """Table of every row; a single vote is counted as a pair with itself."""
         found = {}
         for place, row in enumerate(self.rows):

@@ -18,7 +18,7 @@ from dugong.archives import Archive, open_archive, write_archive
 from dugong.codec import Numbers, check_version, decode, reading
 from dugong.exceptions import FileError, VoteError
 from dugong.paths import place_of, write_atomically
-from dugong.sums.rows import Plan, Row
+from dugong.sums.rows import MomentRow, Plan
 from dugong.tasks import Resolution, SpanTable
 from dugong.types import AnyArray, FloatArray, IntArray, read_only
 from dugong.votes import SourceInfo
@@ -93,14 +93,14 @@ class Moments:
         """Where a source votes."""
         return next(info.resolution for info in self.sources if info.name == source)
 
-    def table(self, row: Row) -> FloatArray:
+    def table(self, row: MomentRow) -> FloatArray:
         """Total counts of one row over all groups."""
         place = self.plan.place(row)
         if place not in self._totals:
             self._totals[place] = read_only(np.asarray(self.counts[place].sum(axis=0), dtype=np.float64))
         return self._totals[place]
 
-    def placed(self, row: Row) -> FloatArray:
+    def placed(self, row: MomentRow) -> FloatArray:
         """As `table`, with an axis over positions before those of the slots in any case; of length one if pooled."""
         table = self.table(row)
         return table if row.by_position else np.expand_dims(table, table.ndim - len(row.slots))
@@ -115,7 +115,7 @@ class Moments:
         parts = {name: getattr(self, name) for name in ("plan", "sources", "n_classes", "counts", "shapes")}
         return LeftOut(**parts, groups=groups)
 
-    def sizes(self, rows: Iterable[Row]) -> FloatArray:
+    def sizes(self, rows: Iterable[MomentRow]) -> FloatArray:
         """How many anchors of some rows every group has, (n_groups,)."""
         each = [np.asarray(self.counts[self.plan.place(row)], dtype=np.float64) for row in rows]
         return np.asarray(sum(counts.reshape(len(counts), -1).sum(axis=1) for counts in each))
@@ -176,7 +176,7 @@ class LeftOut(Moments):
 
     groups: IntArray
 
-    def table(self, row: Row) -> FloatArray:
+    def table(self, row: MomentRow) -> FloatArray:
         """Counts of one row without each group, (n_left_out, ...)."""
         place = self.plan.place(row)
         if place not in self._totals:
@@ -191,12 +191,12 @@ class _Header:
 
     version: int = _VERSION
     n_classes: Annotated[int, Numbers(low=2, high=126)]
-    rows: tuple[Row, ...]
+    rows: tuple[MomentRow, ...]
     sources: tuple[SourceInfo, ...]
     spans: tuple[str, ...]
 
 
-def _read_counts(stored: Archive, place: int, row: Row, header: _Header) -> AnyArray:
+def _read_counts(stored: Archive, place: int, row: MomentRow, header: _Header) -> AnyArray:
     """Counts of one row; one axis for groups, one for positions if they are kept apart, one per vote."""
     unknown = set(row.sources) - {source.name for source in header.sources}
     if unknown:

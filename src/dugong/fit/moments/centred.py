@@ -27,7 +27,7 @@ from dugong.fit.moments.joints import CentredTables
 from dugong.fit.moments.solve import normal_equations, refine_replicates, solve
 from dugong.fit.moments.stages import Solution, solve_stages
 from dugong.fit.result import Estimate, Note
-from dugong.sums import Laws, Row, Slot
+from dugong.sums import Laws, MomentRow, Slot
 from dugong.types import FloatArray, IntArray
 
 
@@ -83,7 +83,7 @@ def _table_error(given: Given, name: str, slope: FloatArray) -> FloatArray:
     """``P(z | w) = P(z) + beta_z (w - E y)``: the errors of both terms; `slope` are variances of beta."""
     design, by_position = given.design, given.design.levels[name] == "task"
     votes = marginal(design, given.moments, name)
-    counts = given.moments.placed(Row(slots=(Slot(name),), by_position=by_position)).sum(axis=1)
+    counts = given.moments.placed(MomentRow(slots=(Slot(name),), by_position=by_position)).sum(axis=1)
     chance = votes * (1 - votes)
     # That of abstaining would need covariances of equations; like all of them it goes with the variance of its votes.
     unit = slope.sum(axis=1, keepdims=True) / np.maximum(chance[:, :N_INDICATORS].sum(axis=1, keepdims=True), 1e-300)

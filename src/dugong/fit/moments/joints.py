@@ -23,7 +23,7 @@ from dugong.fit.moments.equations import N_INDICATORS, marginal
 from dugong.fit.moments.stages import Solution
 from dugong.fit.tables import products_to_joints
 from dugong.graph.design import Design, clique_rows, crossed_rows, full_rows, temporal_rows
-from dugong.sums import Laws, Moments, Row, Slot
+from dugong.sums import Laws, MomentRow, Moments, Slot
 from dugong.types import FloatArray
 
 _LABELS = np.array([-1.0, 1.0])
@@ -50,7 +50,7 @@ class SourceTables:
     accuracies: Mapping[str, FloatArray]
     whole: SourceTables | None = None
     _marginals: dict[str, FloatArray] = field(init=False, default_factory=dict)
-    _pairs: dict[tuple[str, str], Row] = field(init=False, default_factory=dict)
+    _pairs: dict[tuple[str, str], MomentRow] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         # The first row of a pair counts, whichever way round.
@@ -81,7 +81,7 @@ class SourceTables:
         beta[..., N_INDICATORS] = -own.sum(axis=-1)
         return beta
 
-    def row_of(self, first: str, second: str) -> Row | None:
+    def row_of(self, first: str, second: str) -> MomentRow | None:
         """The row of two sources on the same task, in either order."""
         return self._pairs.get((first, second))
 
@@ -216,7 +216,7 @@ class CentredTables(SourceTables):
         return _pattern_joint(self, [self.moments.table(row) for row in rows], proxies, placed=True)
 
 
-def _clique_at(tables: SourceTables, rows: list[Row], counted: list[FloatArray], position: int) -> FloatArray:
+def _clique_at(tables: SourceTables, rows: list[MomentRow], counted: list[FloatArray], position: int) -> FloatArray:
     """P(label, votes) at one position, (..., 2, C, ..., C); the last slot of every row is a proxy."""
     proxies, n_slots = [row.sources[-1] for row in rows], len(rows[0].slots)
     scores, _ = combined(tables, proxies, position)
@@ -258,15 +258,15 @@ def shrink_temporal(tables: SourceTables, name: str, lag: int, joint: FloatArray
     full = _pattern_joint(tables, [moments.table(row) for row in rows], _own_proxies(rows))
     without = _pattern_joint(tables, [left_out.table(row) for row in rows], _own_proxies(rows))
     where = moments.resolution(name)
-    labels = tables.laws.pair(Row(slots=(Slot(name), Slot(name, lag))), where, where).law()[0]
+    labels = tables.laws.pair(MomentRow(slots=(Slot(name), Slot(name, lag))), where, where).law()[0]
     return shrink_to_copying(joint, weighted_error(full, without, shares), labels, len(groups))
 
 
-def _repeats(tables: SourceTables, name: str, lag: int) -> list[Row]:
+def _repeats(tables: SourceTables, name: str, lag: int) -> list[MomentRow]:
     return [row for row in temporal_rows(tables.design, name, lag) if not row.by_position]
 
 
-def _own_proxies(rows: list[Row]) -> list[tuple[str, str]]:
+def _own_proxies(rows: list[MomentRow]) -> list[tuple[str, str]]:
     return [(row.sources[2],) * 2 for row in rows]
 
 
@@ -317,7 +317,7 @@ def _expectation(table: FloatArray, n_slots: int, scores: Sequence[FloatArray]) 
     return np.asarray(result)
 
 
-def need_rows(rows: list[Row], design: Design, names: tuple[str, ...]) -> None:
+def need_rows(rows: list[MomentRow], design: Design, names: tuple[str, ...]) -> None:
     """Raise a `NotIdentifiableError` unless there are rows from which a joint table can be measured."""
     if rows:
         return

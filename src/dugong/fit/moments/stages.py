@@ -19,10 +19,10 @@ from dugong.exceptions import GraphError
 from dugong.fit.moments.equations import Equations, Given, Unknowns
 from dugong.fit.result import Note
 from dugong.graph import connected, determined
-from dugong.sums import Row
+from dugong.sums import MomentRow
 from dugong.types import BoolArray, FloatArray
 
-Equate = Callable[[Given, Unknowns, Sequence[Row]], Equations]
+Equate = Callable[[Given, Unknowns, Sequence[MomentRow]], Equations]
 Solve = Callable[[Equations, FloatArray, BoolArray], tuple[FloatArray, float | None]]
 
 
@@ -31,7 +31,7 @@ class SolvedStage:
     """Rows that were looked at together, and the unknowns that were solved from them."""
 
     name: str
-    rows: tuple[Row, ...]
+    rows: tuple[MomentRow, ...]
     solved: BoolArray
     known: BoolArray
 
@@ -76,7 +76,7 @@ class Solution:
         spread = np.sqrt(np.where(equations.variance > 0, equations.variance, np.inf))
         standard = (equations.value - predicted) / spread
         largest: dict[tuple[str, str], float] = {}
-        support: dict[tuple[str, str], dict[Row, float]] = {}
+        support: dict[tuple[str, str], dict[MomentRow, float]] = {}
         for row, value, total in zip(equations.origins, standard.tolist(), equations.total.tolist(), strict=True):
             pair = (row.sources[0], row.sources[1])
             if abs(value) >= abs(largest.get(pair, 0.0)):
@@ -109,7 +109,7 @@ def solve_stages(
     if signs not in ("group", "positive"):
         raise GraphError(f'signs must be "group" or "positive"; found {signs!r}.')
     beta, known, condition = start, pinned, dict[str, float]()
-    rows, stages = list[Row](), list[SolvedStage]()
+    rows, stages = list[MomentRow](), list[SolvedStage]()
     for name, extra in (
         ("same task", design.same),
         ("across resolutions", design.across),

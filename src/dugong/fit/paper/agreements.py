@@ -24,7 +24,7 @@ from dugong.fit.moments.solve import solve_logs
 from dugong.fit.moments.stages import Solution, solve_stages, turn_groups
 from dugong.graph import determined
 from dugong.graph.design import Design, full_pair_rows, valid_pair
-from dugong.sums import Moments, Row
+from dugong.sums import MomentRow, Moments
 from dugong.types import AnyArray, BoolArray, FloatArray
 
 SIGNS = np.array([-1.0, 1.0])
@@ -56,10 +56,10 @@ def _pinned(given: Given, unknowns: Unknowns) -> tuple[FloatArray, BoolArray]:
     return value, pinned
 
 
-def _equations(given: Given, unknowns: Unknowns, rows: Iterable[Row]) -> Equations:
+def _equations(given: Given, unknowns: Unknowns, rows: Iterable[MomentRow]) -> Equations:
     design, moments = given.design, given.moments
     parts: list[tuple[AnyArray, ...]] = []
-    origins: list[tuple[Row, int]] = []
+    origins: list[tuple[MomentRow, int]] = []
     for row in rows:
         if not valid_pair(design.independence, row, design.levels):
             continue
@@ -136,7 +136,7 @@ def _anchors_at(design: Design, moments: Moments, agreements: Solution, full: li
 
 def _solve_subset(
     moments: Moments,
-    rows: list[Row],
+    rows: list[MomentRow],
     names: list[str],
     subset: tuple[int, ...],
     start: FloatArray,
@@ -152,7 +152,7 @@ def _solve_subset(
     return turn_groups(equations, solution, ~free, np.ones(len(names)))
 
 
-def _check(full: list[str], rows: list[Row], known: set[str]) -> None:
+def _check(full: list[str], rows: list[MomentRow], known: set[str]) -> None:
     names = [*full, *sorted(known)]
     left, right = (np.array([names.index(row.sources[side]) for row in rows], dtype=np.int64) for side in (0, -1))
     settled = determined(left, right, np.arange(len(names)) >= len(full))

@@ -25,7 +25,7 @@ from dugong.fit.moments.stages import Solution
 from dugong.fit.paper.agreements import SIGNS, Anchors, mean_product, ordinary_anchor
 from dugong.fit.tables import joint_from_products
 from dugong.graph.design import Design, clique_rows, crossed_rows, full_pair_rows, temporal_rows
-from dugong.sums import Laws, Moments, Row
+from dugong.sums import Laws, MomentRow, Moments
 from dugong.types import FloatArray
 
 Subset = tuple[int, ...]
@@ -206,7 +206,7 @@ class PaperTables:
             return self.anchors[name]
         return ordinary_anchor(self.solved, self.design.key(name), positions)
 
-    def _witness(self, row: Row, names: Sequence[str]) -> Witness:
+    def _witness(self, row: MomentRow, names: Sequence[str]) -> Witness:
         """A row whose last slots are votes of tied sources, one per task."""
         parts = [self._anchor(name, (0,)) for name in names]
         return Witness(self.moments.table(row), np.multiply.outer(parts[0], parts[1]))

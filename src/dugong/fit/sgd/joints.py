@@ -21,7 +21,7 @@ import numpy as np
 from dugong.fit.moments.assemble import pattern_law
 from dugong.fit.moments.joints import SourceTables, combined, need_rows, shrink_temporal
 from dugong.graph.design import clique_rows, crossed_edges, crossed_rows, full_rows, temporal_rows
-from dugong.sums import Moments, Row
+from dugong.sums import MomentRow, Moments
 from dugong.tasks import Sequence as WholeSequence
 from dugong.tasks import Window
 from dugong.types import FloatArray
@@ -133,7 +133,7 @@ class JointUnits:
     """
 
     key: JointKey
-    rows: tuple[Row, ...]
+    rows: tuple[MomentRow, ...]
     scores: FloatArray
     totals: FloatArray
     observed: FloatArray
@@ -225,7 +225,7 @@ def _full(tables: AccuracyTables, name: str) -> JointUnits:
 def _units(
     tables: AccuracyTables,
     key: JointKey,
-    rows: list[Row],
+    rows: list[MomentRow],
     chances: FloatArray,
     seen: tuple[FloatArray, FloatArray],
     *,
@@ -253,7 +253,7 @@ def _units(
 
 
 def _observed(
-    moments: Moments, rows: Sequence[Row], scores: FloatArray, totals: FloatArray, shape: tuple[int, ...]
+    moments: Moments, rows: Sequence[MomentRow], scores: FloatArray, totals: FloatArray, shape: tuple[int, ...]
 ) -> FloatArray:
     """Mean of 1[votes] times products of scores, in the shape of `JointUnits.observed`."""
     sums = _counted(moments, rows, (*scores.shape[:2], shape[2], scores.shape[2])) @ scores
@@ -288,7 +288,7 @@ def _through_each(proxies: Sequence[Sequence[tuple[FloatArray, FloatArray]]]) ->
     return np.stack(scores)[:, np.newaxis], np.stack(precision)[:, np.newaxis]
 
 
-def _counted(moments: Moments, rows: Sequence[Row], shape: tuple[int, ...]) -> FloatArray:
+def _counted(moments: Moments, rows: Sequence[MomentRow], shape: tuple[int, ...]) -> FloatArray:
     """Counts of rows by position, (n_rows, positions, n_votes, n_proxy_votes); later positions are left out."""
     counts = np.zeros(shape)
     for place, row in enumerate(rows):
