@@ -21,6 +21,7 @@ from dugong.tasks import Element, Resolution, Sequence, Window, count_tasks, des
 from dugong.votes import SourceInfo, Votes
 
 Sharing = Literal["tied", "task", "full"]
+# Of a source with itself: labels farther apart are hardly correlated, so that further rows would add little.
 SELF_LAGS = (1, 2, 3)
 LARGEST_FULL = 4
 
@@ -48,14 +49,17 @@ class Design:
     @property
     def plan(self) -> Plan:
         """All rows that have to be counted."""
-        singles = [
-            MomentRow(slots=(Slot(info.name),), by_position=self.levels[info.name] == "task") for info in self.sources
-        ]
-        return Plan.of([*singles, *self.same, *self.across, *self.lagged, *self.further])
+        return Plan.of(
+            [*(self.single(info.name) for info in self.sources), *self.same, *self.across, *self.lagged, *self.further]
+        )
 
     def info(self, name: str) -> SourceInfo:
         """The source of that name."""
         return self._infos[name]
+
+    def single(self, name: str) -> MomentRow:
+        """The row of the votes of one source alone."""
+        return MomentRow(slots=(Slot(name),), by_position=self.levels[name] == "task")
 
     def key(self, name: str) -> str:
         """Name of the parameters of a source: its `shares` group, or itself."""
@@ -96,7 +100,9 @@ def make_design(
     independence = Independence.of(graph, frozenset(fine for fine, _ in crossed_edges(sources, graph)))
     # Edges between resolutions are factors of their own: no clique on one task holds both ends.
     inner = replace(graph, edges=tuple(edge for edge in graph.edges if where[edge[0]] == where[edge[1]]))
+    # All pairs on one task are counted, equations or not: the best weights of proxies need all their covariances.
     same = tuple(_same_rows(sources, levels))
+    # Rows across resolutions and time lean on the prior, so that they are added only for what is loose without them.
     loose = _loose(sources, independence, levels, fixed, same)
     across = tuple(_across_rows(sources, independence, levels, loose))
     loose = _loose(sources, independence, levels, fixed, (*same, *across))

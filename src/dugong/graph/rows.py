@@ -16,7 +16,7 @@ import numpy as np
 from dugong.exceptions import TaskError
 from dugong.graph.design import Design, clique_rows, crossed_edges, crossed_rows, temporal_rows, valid_pair
 from dugong.graph.source_graph import connected, determined
-from dugong.sums import Laws, MomentRow, Moments, Shapes, Slot
+from dugong.sums import Laws, MomentRow, Moments, Shapes
 from dugong.tasks import count_tasks
 from dugong.types import BoolArray, FloatArray, IntArray
 
@@ -130,7 +130,7 @@ def _nodes(design: Design, shapes: Shapes, moments: Moments | None) -> Iterable[
     seen: set[str] = set()
     for info in design.sources:
         key, level = design.key(info.name), design.levels[info.name]
-        row = MomentRow(slots=(Slot(info.name),), by_position=level == "task")
+        row = design.single(info.name)
         if key in seen or level == "full":
             continue
         # A source that always says the same has no slope to be found.

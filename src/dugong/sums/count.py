@@ -23,6 +23,7 @@ from dugong.tasks.layout import ranges
 from dugong.types import AnyArray, Int8Array, IntArray
 from dugong.votes import Votes, class_indices
 
+# Tasks that are looked up at once, so that memory does not grow with the data.
 _BLOCK = 1 << 16
 
 
@@ -44,6 +45,7 @@ class _CodeReader:
             info.name: (info.resolution, column) for info, column in zip(votes.sources, votes.columns, strict=True)
         }
         self.blocked = bool((grouping.blocks > 1).any())
+        # Without a rest the total need not be counted: it is the sum of the groups.
         self.has_rest = bool((grouping.base == 0).any())
         self.element_offsets = votes.layout("element").offsets
         self.resolved = {resolution: self._resolve(resolution) for resolution in votes.resolutions}
@@ -89,6 +91,7 @@ class _CodeReader:
     def runs(self, resolution: Resolution) -> Runs:
         """Runs of tasks of every group but the rest: whole sequences, or blocks inside them."""
         layout = self.resolved[resolution].layout
+        # Whole sequences are runs as they stand; blocks inside sequences must be looked for.
         if not self.blocked:
             chosen = np.flatnonzero(self.grouping.base != 0)
             return Runs(
@@ -155,6 +158,7 @@ def _count_same(
     general = [r for r in rows if r not in chosen]
     resolved = reader.resolved[resolution]
     pairs = PairCounter(plain, resolved.n_columns, reader.grouping.n_groups)
+    # Two classes and abstain fit bit planes, of which one instruction counts 64 votes; more go through a table.
     packed = resolved.n_columns == 3
     if plain and packed:
         columns = [reader.places[name][1] for name in pairs.names]
@@ -200,6 +204,7 @@ def _shifted(reader: _CodeReader, slot: Slot, tasks: IntArray, positions: IntArr
     low, high = min(max(first + offset, 0), n_tasks), min(max(last + offset, 0), n_tasks)
     codes: Int8Array = np.full(len(tasks), -1, dtype=np.int8)
     codes[low - first - offset : high - first - offset] = reader.codes(slot.source, slice(low, high))
+    # Neighbours in memory may belong to the next sequence: those places are outside.
     codes[left <= offset if offset > 0 else positions < -offset] = -1
     return codes
 
@@ -223,6 +228,7 @@ def _count_inside(
         owners = reader.owners(coarse, tasks)
         shift, block = reader.element_offsets[owners], slice(int(tasks[0]), int(tasks[-1]) + 1)
         starts, stops = all_starts[block] + shift, all_stops[block] + shift
+        # Fine tasks are sorted by where they start, so that those inside a coarse one are a run of them.
         low, high = (starts, stops) if fine_keys is None else np.searchsorted(fine_keys, (starts, stops))
         inner = ranges(low, high - low)
         outer, outer_owners = np.repeat(tasks, high - low), np.repeat(owners, high - low)

@@ -67,6 +67,7 @@ def assign_groups(
     if groups is not None:
         if len(groups) != n_sequences:
             raise VoteError(f"groups must name one group per sequence ({n_sequences}); found {len(groups)}.")
+        # Named groups may be any number; hashing them bounds what is kept, and shards agree without talking.
         return _whole(1 + _hash_labels(groups, N_NAMED_GROUPS), N_NAMED_GROUPS)
     if n_sequences < FEW and n_elements is None:
         return _blocks(votes)
@@ -84,6 +85,7 @@ def _whole(base: IntArray, n_groups: int) -> Grouping:
 
 def _hash_labels(labels: Iterable[object], places: int) -> IntArray:
     if isinstance(labels, np.ndarray) and labels.dtype.kind in "iu":
+        # Numbers in a row would all fall into neighbouring places: they are mixed first.
         mixed = labels.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         return ((mixed >> np.uint64(40)) % np.uint64(places)).astype(np.int64)
     return np.array([zlib.crc32(str(label).encode()) % places for label in labels], dtype=np.int64)
@@ -92,6 +94,7 @@ def _hash_labels(labels: Iterable[object], places: int) -> IntArray:
 def _hash_content(votes: Votes, places: int, n_threads: int | None) -> IntArray:
     """Hash the sequences, sort them into parts by content, then draw groups part by part: each on threads."""
     n = votes.n_sequences
+    # A few sources tell contents apart well enough, and hashing is what grouping costs.
     chosen = np.argsort(np.array(votes.source_names))[:_HASHED_SOURCES]
     offsets = {where: votes.layout(where).offsets for where in {votes.sources[place].resolution for place in chosen}}
     hashes, entries = np.zeros(n, dtype=np.uint64), np.empty(n, dtype=np.uint64)

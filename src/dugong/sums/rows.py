@@ -1,7 +1,7 @@
 """Which sums are wanted: names only, no numbers.
 
-A `MomentRow` names a few votes that are looked at together; counting it gives the contingency table of those votes over all
-places where they were all asked. Pairs of sources carry the agreements of the paper (section 3.1.1); rows with more
+A `MomentRow` names a few votes that are looked at together; counting it gives the contingency table of those votes over
+all places where they were all asked. Pairs of sources carry the agreements of the paper (section 3.1.1); rows with more
 slots carry what correlations and self-dependence need. A `Plan` is a set of rows.
 """
 
@@ -46,6 +46,7 @@ class MomentRow:
     sources: tuple[str, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        # Kept, because rows are asked for their sources in every loop over a plan.
         object.__setattr__(self, "sources", tuple(slot.source for slot in self.slots))
 
     @property

@@ -25,6 +25,7 @@ from dugong.votes import SourceInfo
 
 _VERSION = 2  # version 1 had slots without names, which the codec reads as well
 _SPAN_PARTS = ("offsets", "starts", "stops")
+# A tally needs a place for every length up to the longest, a sort does not.
 _SHORT = 1 << 20  # lengths below this are tallied without sorting
 
 
@@ -39,6 +40,7 @@ class Shapes:
     @classmethod
     def of(cls, lengths: IntArray, spans: Mapping[str, SpanTable]) -> Shapes:
         """Summarise sequences; with spans every sequence is a shape of its own."""
+        # Spans differ from sequence to sequence, so that no two shapes are alike.
         if spans:
             return cls(lengths=lengths, counts=np.ones(len(lengths), dtype=np.int64), spans=spans)
         if int(lengths.max(initial=0)) < _SHORT:
@@ -97,6 +99,7 @@ class Moments:
         """Total counts of one row over all groups."""
         place = self.plan.place(row)
         if place not in self._totals:
+            # Estimators ask for the same totals again and again, and for 256 named groups each is a long sum.
             self._totals[place] = read_only(np.asarray(self.counts[place].sum(axis=0), dtype=np.float64))
         return self._totals[place]
 

@@ -17,6 +17,7 @@ from dugong.priors import Prior
 from dugong.sums import Laws, MomentRow, Moments, Slot
 from dugong.types import AnyArray, BoolArray, FloatArray, IntArray
 
+# Indicators 1[vote = z] of the two classes; that of abstaining follows, because all three add up to one.
 N_INDICATORS = 2
 _SIGNS = np.array([-1.0, 1.0])
 
@@ -139,11 +140,7 @@ class Unknowns:
             key, level = design.key(info.name), design.levels[info.name]
             if key in places or level == "full":
                 continue
-            count = (
-                moments.placed(MomentRow(slots=(Slot(info.name),), by_position=True)).shape[-2]
-                if level == "task"
-                else 1
-            )
+            count = moments.placed(design.single(info.name)).shape[-2]
             places[key] = total + np.arange(width * count).reshape(count, width)
             total += width * count
         return cls(places=places, width=width, size=total)
@@ -193,6 +190,7 @@ def _equations_of(given: Given, unknowns: Unknowns, found: list[tuple[MomentRow,
         left.append(places[first])
         right.append(places[second])
         scale.append(given.laws.pair(row, where[first], where[second]).covariance[..., :n_positions])
+    # Every pair of indicators of every row and position is an equation: their places are spread over these cells.
     cells, flat = covariance.shape[-4:], (*covariance.shape[:-4], -1)
     return (
         np.broadcast_to(np.stack(left)[:, :, :, np.newaxis], cells).reshape(-1),
@@ -232,6 +230,7 @@ def covariances(table: FloatArray) -> tuple[FloatArray, FloatArray]:
     # A floor, because indicators that always agree would seem to be known without any error.
     spread = first * (1 - first) * second * (1 - second)
     floor = np.divide(spread, total, out=np.zeros_like(fourth), where=total > 0)
+    # An indicator that never varies has covariance zero with everything, and tells nothing about its slope.
     constant = (first * (1 - first) <= 0) | (second * (1 - second) <= 0)
     return covariance, np.where(constant, 0.0, np.maximum(variance, 1e-3 * floor))
 

@@ -169,6 +169,7 @@ def _clique(tables: AccuracyTables, names: tuple[str, ...]) -> JointUnits:
     need_rows(rows, design, names)
     n_positions = len(tables.moments.table(rows[0])) if rows[0].by_position else 1
     apart = any(design.levels[name] == "task" for name in names)  # else one table, though proxies may be by position
+    # Independent votes are the start: dependence is what the descent adds to them.
     members = [tables.at(name, n_positions if apart else 1) for name in names]
     chances = tables.laws.chances(design.info(names[0]).resolution, by_position=apart)[:n_positions]
     sizes = [table.shape[2] for table in members]
@@ -204,6 +205,7 @@ def _crossed(tables: AccuracyTables, fine: str, coarse: str) -> JointUnits:
     seen = _through_each([[tables.score(row.sources[2]), tables.score(row.sources[3])] for row in rows])
     members = [tables.at(fine, 1), tables.at(coarse, 1)]
     sizes = [table.shape[2] for table in members]
+    # Label patterns run over the fine label first: the coarse one alternates.
     consistency = [_tie(members[1][:, [0, 1, 0, 1]], np.eye(4), _holds(sizes, 1), law.reshape(1, 4))]
     if isinstance(high, Window | WholeSequence):  # every fine task lies in a coarse one, so that nothing is left out
         over_coarse = np.repeat(np.eye(2), 2, axis=1)
@@ -238,6 +240,7 @@ def _units(
     counts = _counted(tables.moments, rows, (*scores.shape[:2], n_votes, scores.shape[2]))
     patterns = counts.sum(axis=(0, 1, 3)) / max(counts.sum(), 1e-300)
     totals, shape = counts.sum(axis=(2, 3)), (len(rows), n_positions, n_votes, n_labels)
+    # One table for all positions is seen through proxies of each: their precisions are averaged.
     if n_positions < precision.shape[1]:
         precision = precision.mean(axis=1, keepdims=True)
     return JointUnits(
@@ -272,6 +275,7 @@ def _through_all(tables: AccuracyTables, proxies: Sequence[str], n_positions: in
     scores = np.ones((len(proxies), n_positions, len(tables.marginal(proxies[0])[0]), 2))
     precision = np.ones((len(proxies), n_positions, 2))
     for position in range(n_positions):
+        # Together they weigh as their best combination, so that sources which agree are not counted twice.
         best, information = combined(tables, proxies, position)
         for place, name in enumerate(proxies):
             table = tables.at(name, n_positions)[position]
@@ -327,5 +331,6 @@ def _tie(accuracy: FloatArray, label_map: FloatArray, vote_map: FloatArray, labe
     """Accuracies of a member as a constraint, weighted as in a chi-square."""
     rates = np.einsum("pk,pkc->pc", label_law, accuracy)
     law = label_law[:, :, np.newaxis]
+    # As in a chi-square: one over the expected count, with a floor for votes that hardly occur.
     weights = 1 / np.maximum(law * rates[:, np.newaxis], _RAREST)
     return Consistency(label_map=label_map, vote_map=vote_map, target=law * accuracy, weights=weights)
