@@ -80,11 +80,13 @@ def _from_moments(data: Passes, options: FitOptions) -> Fit:
     assert prior is not None
     design = options.design(votes)
     moments = data.moments(plan_for(design, options.estimator))
+    # Before anything is solved: a message about sources helps, one about a singular matrix does not.
     identify(design, prior, moments.shapes, moments=moments, class_names=votes.class_names).check()
     fitted = _solve(design, moments, data, options)
     spread = sgd_errors if isinstance(options.estimator, SGD) else moment_errors
     errors = spread(design, moments, fitted, signs=options.signs, accuracies=options.accuracies)
     estimate = fitted.estimate
+    # The paper's estimator is kept to the letter, so that its tables can be compared with its own.
     if not pure:
         slopes = fitted.slopes or find_slopes(design, moments, fitted.laws, accuracies=options.accuracies)
         estimate = within_errors(estimate, table_errors(design, moments, fitted.laws, slopes))
@@ -96,7 +98,7 @@ def _from_moments(data: Passes, options: FitOptions) -> Fit:
     elif not pure and data.rereadable and balance_matters(prior, moments):
         estimate = finish(estimate, data, prior, design.graph, ties)
         law = replace(law, parameters=estimate.parameters)
-    contents = Contents.of_moments(moments)
+    contents = Contents.of_moments(moments)  # moments have counted every vote already
     return Fit(law=law, estimate=estimate, errors=errors, graph=design.graph, contents=contents, moments=moments)
 
 
@@ -124,6 +126,7 @@ def _from_guess(data: Passes, options: FitOptions) -> Fit:
     ties = _ties(data.votes.sources, start.parameters, options)
     learning = replace(settings, learn_prior=settings.learn_prior or options.prior is None)
     ended = expectation_maximisation(data, start, learning, ties=ties)
+    # One pass more, apart by group: keeping groups apart in every step of EM would cost more than this.
     errors = count_errors(ended.law.parameters, data.counts(ended.law, apart=True), graph.edges)
     nothing = Estimate(
         parameters=start.parameters,
@@ -161,6 +164,7 @@ def _from_search(data: Passes, options: FitOptions) -> Fit:
         diagnostics=learned.diagnostics.noted(*part.notes),
     )
     law = learned.law
+    # A model that is not trusted at all has discounted factors, and no likelihood that could be raised.
     if isinstance(options.estimator, EM) and learned.trust > 0:
         ties = _ties(part.votes.sources, law.parameters, options)
         ended = expectation_maximisation(data, law, options.estimator, ties=ties)
