@@ -36,7 +36,7 @@ from dugong.sums import Moments, Plan, Shapes
 from dugong.tasks import Element, Resolution, find_resolution
 from dugong.types import AnyArray, FloatArray, Int8Array
 from dugong.votes import Votes
-from dugong.votes.align import align
+from dugong.votes.concat import align
 from dugong.votes.gold import gold_at
 
 if TYPE_CHECKING:

@@ -109,5 +109,5 @@ def test_it_is_plain_data_and_a_table():
     assert plain["needed"] == found.needed
     assert plain["sources"][0]["name"] == "s0"
     lines = str(found).splitlines()
-    assert lines[0].startswith("source  votes on    +- at 200")
+    assert lines[0].startswith("source  votes on  +- at 200")
     assert lines[-1].startswith("Theorem 1 of the paper, a worst case, asks for ")

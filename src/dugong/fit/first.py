@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 
 from dugong.exceptions import GraphError, NotIdentifiableError
-from dugong.fit.learned.bio import Possible, bio_steps
 from dugong.fit.learned.factors import graph_factors
 from dugong.fit.passes import Contents, Passes
 from dugong.fit.settings import FitOptions
@@ -18,6 +17,7 @@ from dugong.law.law import Law
 from dugong.law.parameters import Parameters
 from dugong.priors import Markov
 from dugong.tasks import Element
+from dugong.tasks.bio import Possible, bio_steps
 from dugong.types import ABSTAIN, FloatArray
 from dugong.votes import SourceInfo, Votes, allowed_classes, class_indices, implied_background
 

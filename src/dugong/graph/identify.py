@@ -26,6 +26,7 @@ from dugong.graph.theory import (
 from dugong.priors import Prior
 from dugong.sums import Laws, Moments, Shapes
 from dugong.tasks import Window
+from dugong.texts import counted
 from dugong.votes import SourceInfo
 
 _NEW = "(new)"
@@ -121,9 +122,9 @@ class Identifiability:
         lines = [
             "all accuracies and dependencies can be determined"
             if self.identifiable
-            else f"not everything can be determined: {_counted(len(self.problems), 'problem', 'problems')}",
-            f"- {_counted(len(self.unknowns), 'accuracy', 'accuracies')}, "
-            f"{_counted(self.n_equations, 'equation', 'equations')}, rank {self.rank}, condition {self.condition:.3g}",
+            else f"not everything can be determined: {counted(len(self.problems), 'problem', 'problems')}",
+            f"- {counted(len(self.unknowns), 'accuracy', 'accuracies')}, "
+            f"{counted(self.n_equations, 'equation', 'equations')}, rank {self.rank}, condition {self.condition:.3g}",
             *_stages(self.unknowns),
             *_signs(self.components, {u.name for u in self.unknowns if u.stage == "given"}),
             *_minima(self.minimum, self.chain_minimum),
@@ -138,10 +139,6 @@ def listed(names: tuple[str, ...] | list[str], limit: int = 6) -> str:
     if len(names) > limit:
         return ", ".join(shown) + f" and {len(names) - limit} more"
     return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
-
-
-def _counted(number: int, one: str, many: str) -> str:
-    return f"{number} {one if number == 1 else many}"
 
 
 def _stages(unknowns: tuple[Unknown, ...]) -> list[str]:

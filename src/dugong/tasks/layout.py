@@ -37,6 +37,20 @@ class SpanTable:
         offsets = np.concatenate([[0], np.cumsum([len(pairs) for pairs in spans], dtype=np.int64)])
         return cls(offsets=offsets, starts=bounds[:, 0], stops=bounds[:, 1])
 
+    @classmethod
+    def concat(cls, tables: list[SpanTable]) -> SpanTable:
+        """The pieces of all sequences, one table after the other."""
+        counts = np.concatenate([np.diff(table.offsets) for table in tables])
+        return cls(
+            offsets=np.concatenate([[0], np.cumsum(counts)]),
+            starts=np.concatenate([table.starts for table in tables]),
+            stops=np.concatenate([table.stops for table in tables]),
+        )
+
+    def equals(self, other: SpanTable) -> bool:
+        """Whether all pieces are the same."""
+        return all(np.array_equal(getattr(self, part), getattr(other, part)) for part in self.__slots__)
+
     def check(self, lengths: IntArray, name: str) -> None:
         """Raise a `TaskError` unless spans are sorted, not empty, apart, and inside their sequence."""
         if len(self.offsets) != len(lengths) + 1:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,9 +20,12 @@ from dugong.segments.gold import asked_spans, on_axis, recordings_of
 from dugong.tasks import Element, Resolution, Sequence
 from dugong.tasks.layout import stretches
 from dugong.types import ABSTAIN, MISSING, Int8Array
-from dugong.votes.classes import code_name
-from dugong.votes.container import SourceInfo, Votes
+from dugong.votes.codes import code_name
 from dugong.votes.long import from_long
+from dugong.votes.records import SourceInfo
+
+if TYPE_CHECKING:
+    from dugong.votes.container import Votes
 
 __all__ = ["from_segments", "to_segments", "with_segments"]
 
@@ -40,7 +43,28 @@ def from_segments(
     background: str | None = None,
     source: str = "annotator",
 ) -> Votes:
-    """See `Votes.from_segments`."""
+    """Intervals that people marked, as votes: one source per annotator.
+
+    Parameters
+    ----------
+    segments : Segments
+        Whole-sequence labels become votes of a source on sequences. Sequences and spans that a source did not look
+        at (`Segments.asked`) are missing votes, which are no evidence.
+    lengths : mapping of sequence to int, or (n_sequences,) int, optional
+        Elements of each sequence, where the segments do not know them.
+    rate, timestamps : optional
+        Elements per second, or the seconds of the elements by sequence, for intervals in seconds. An element
+        belongs to an interval if its centre, or its timestamp, does; ``votes.time.rounding`` says what moved.
+    resolutions : mapping of source to resolution, optional
+        Where intervals are windows or spans.
+    classes : iterable of str, optional
+        The classes in order; by default the labels in order of first appearance, after the background; one label
+        alone becomes the positive class of two.
+    background : str, optional
+        The class that silence stands for where somebody looked; by default silence abstains.
+    source : str
+        The name of those who have none.
+    """
     told = _named(segments, source)
     ids = tuple(told.recordings)
     if timestamps is not None:
@@ -64,7 +88,17 @@ def from_segments(
 def with_segments(
     votes: Votes, segments: Segments, *, background: str | None = None, missing_ok: bool = False
 ) -> Votes:
-    """See `Votes.with_segments`."""
+    """These votes, and what people marked on the same sequences as further sources.
+
+    Parameters
+    ----------
+    segments : Segments
+        Labels are classes of these votes. Sequences that nobody looked at become missing votes.
+    background : str, optional
+        The class that silence stands for where somebody looked; by default silence abstains.
+    missing_ok : bool
+        Whether sequences may be named that have no votes.
+    """
     placed = on_axis(_named(segments, "annotator"), votes, missing_ok=missing_ok)
     names = votes.class_names or tuple(map(str, votes.classes))
     codes, name_of = class_codes(votes), dict(zip(votes.classes, names, strict=True))
@@ -160,6 +194,8 @@ def _votes(
 
 
 def _silent(lengths: Mapping[str, int], names: tuple[str, ...], classes: tuple[str, ...]) -> Votes:
+    from dugong.votes.container import Votes
+
     return Votes(
         sources=tuple(SourceInfo(name=name) for name in names),
         columns=tuple(np.zeros(sum(lengths.values()), dtype=np.int8) for _ in names),
@@ -191,7 +227,10 @@ def _asked(votes: Votes, info: SourceInfo, spans: Mapping[str, list[tuple[float,
 
 # --- from votes --------------------------------------------------------------------------------------------------
 def to_segments(votes: Votes, sources: Iterable[str] | None = None) -> Segments:
-    """See `Votes.to_segments`."""
+    """The votes as intervals: longest stretches of equal votes on elements, single votes on coarser tasks.
+
+    What a source was not asked about is outside of the spans in `Segments.asked`.
+    """
     ids = [str(one) for one in votes.sequence_ids.tolist()]
     rows: list[tuple[str, float, float, str, str, str]] = []
     asked: dict[tuple[str, str], tuple[tuple[float, float], ...]] = {}

@@ -23,6 +23,7 @@ from dugong.graph import SourceGraph
 from dugong.graph.design import make_design
 from dugong.graph.theory import tied_sequences_needed
 from dugong.sums import count
+from dugong.texts import text_table
 from dugong.types import FloatArray
 from dugong.votes import Votes
 from dugong.worlds.world import World
@@ -90,18 +91,12 @@ class SamplePlan:
         return asdict(self) | {"extrapolated": self.extrapolated}
 
     def __str__(self) -> str:
-        name_width = max(len("source"), *(len(source.name) for source in self.sources))
-        head = (
-            f"{'source':<{name_width}}  {'votes on':<10}  +- at {self.n_sequences:<9,}  sequences for +-{self.width:g}"
-        )
-        rows = [
-            f"{s.name:<{name_width}}  {s.resolution:<10}  {s.half_width:<15.3f}  {s.needed:,}" for s in self.sources
-        ]
+        head = ("source", "votes on", f"+- at {self.n_sequences:,}", f"sequences for +-{self.width:g}")
+        rows = [(s.name, s.resolution, f"{s.half_width:.3f}", f"{s.needed:,}") for s in self.sources]
         bound = "does not apply" if self.bound is None else f"asks for {self.bound:,}"
         return "\n".join(
             [
-                head,
-                *rows,
+                text_table(head, rows, left=(0, 1)),
                 "",
                 f"{self.needed:,} sequences for all of them ({self.repeats} simulations of up to "
                 f"{self.n_sequences:,} sequences{', extrapolated' if self.extrapolated else ''}).",

@@ -180,7 +180,7 @@ def _precision(equations: Equations) -> FloatArray:
 
 def _sums(places: IntArray, values: FloatArray, size: int) -> FloatArray:
     """Sums of the values by place along the last axis; shape (..., size)."""
-    flat = values.reshape(-1, values.shape[-1])
+    flat = values.reshape(int(np.prod(values.shape[:-1])), values.shape[-1])  # -1 would fail without equations
     rows = np.arange(len(flat))[:, np.newaxis] * size
     found = np.bincount((rows + places).reshape(-1), flat.reshape(-1), len(flat) * size)
     return np.asarray(found, dtype=np.float64).reshape(*values.shape[:-1], size)

@@ -15,13 +15,13 @@ from dugong.exceptions import VoteError
 from dugong.tasks import Element, Resolution
 from dugong.types import MISSING
 
-__all__ = ["Meaning", "make_meaning"]
+__all__ = ["ValueCoding", "read_values"]
 
 _SIGNS = {"+1": 1, "1": 1, "-1": -1, 1: 1, -1: -1}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Meaning:
+class ValueCoding:
     """The classes of a long table and the codes of its values.
 
     Attributes
@@ -58,7 +58,7 @@ class Meaning:
         return {**names, **_SIGNS, **self.others}
 
 
-def make_meaning(
+def read_values(
     values: Iterable[Any],
     *,
     n_classes: int | None,
@@ -66,7 +66,7 @@ def make_meaning(
     abstain: Any,
     missing: Any,
     partial: Mapping[Any, Iterable[Any]] | None,
-) -> Meaning:
+) -> ValueCoding:
     """Decide what the values of the vote column mean, or say what is unclear."""
     given = None if classes is None else tuple(classes)
     count = _count(n_classes, given)
@@ -83,7 +83,7 @@ def make_meaning(
         _check_ambiguous({*values}, count)
     others = _others(table, abstain, missing, own=own)
     codes, codebook = _partial(partial, table, others, count, own=own)
-    return Meaning(
+    return ValueCoding(
         n_classes=count,
         class_names=None if given is None else tuple(map(str, given)),
         classes=table,

@@ -1,15 +1,25 @@
-"""What went wrong while sources were applied, kept as part of the result.
+"""The records that votes carry beside the codes: who votes, and what went wrong while they were asked.
 
-In: an exception that a source raised on one task. Out: a plain value that survives pickling to another
-process and that later stages, tables and files can count. `Votes.faults` holds them when
-``on_fault="abstain"``.
+A `Fault` is an exception that a source raised on one task: a plain value that survives pickling to another process
+and that later stages, tables and files can count. `Votes.faults` holds them when ``on_fault="abstain"``.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+
+from dugong.tasks import Element, Resolution
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceInfo:
+    """Who votes, on what, and with whom it shares its parameters."""
+
+    name: str
+    resolution: Resolution = field(default_factory=Element)
+    shares: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
