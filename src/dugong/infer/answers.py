@@ -59,7 +59,9 @@ def sample(
 ) -> Int8Array:
     """Labels of whole sequences drawn given the votes, as class values, (n_draws, n_elements)."""
     parameters, prior, potentials = _basis(law, votes, None, n_threads)
-    return engine.sample(votes, parameters, prior, rng, n_draws, potentials=potentials, inference=law.inference, n_threads=n_threads)
+    return engine.sample(
+        votes, parameters, prior, rng, n_draws, potentials=potentials, inference=law.inference, n_threads=n_threads
+    )
 
 
 def log_likelihood(law: Law, votes: Votes, *, n_threads: int | None = None) -> FloatArray:

@@ -25,7 +25,7 @@ from dugong.law.parameters import Factor, Parameters
 from dugong.priors import Markov, Prior, pair_law
 from dugong.tasks import Element
 from dugong.tasks.bio import Possible, bio_steps
-from dugong.types import FloatArray, Int8Array, IntArray
+from dugong.types import FloatArray, Int8Array
 from dugong.votes import SourceInfo, Votes, implied_background
 
 

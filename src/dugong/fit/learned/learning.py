@@ -30,10 +30,10 @@ from dugong.fit.learned.settings import CROWD, FEWEST_SOURCES, LEARNED_FROM, TRU
 from dugong.fit.learned.tables import make_tables, mute_unseen
 from dugong.fit.learned.tempering import Peers
 from dugong.fit.learned.trust import Trust, find_trust, related_by
-from dugong.fit.learned.views import VOTES, vote_shares
+from dugong.fit.learned.views import VOTES, Constraints, vote_shares
 from dugong.graph import SourceGraph
 from dugong.law.law import Law
-from dugong.law.parameters import Conditional, Parameters
+from dugong.law.parameters import Conditional, Factor, Parameters
 from dugong.priors import Markov, Prior
 from dugong.tasks import Element
 from dugong.types import FloatArray, Int8Array
@@ -70,24 +70,25 @@ def learn(
     case = prepare_case(votes, prior, evidence, accuracies or {}, n_threads)
     tell(1, _STAGES)
     weights = family_weights(case.similar) * says_something(case.panel)
-    given = {"given": case.law, "possible": case.possible, "pinned": case.pinned_tables()}
-    first, lasting = first_answer(case.panel, case.sources, weights, case.background, **given)
+    fixed = Constraints(law=case.law, possible=case.possible, pinned=case.pinned_tables())
+    first, lasting = first_answer(case.panel, case.sources, weights, case.background, fixed)
     tell(2, _STAGES)
-    setting, finding, trust, exponents = case.setting(), None, Trust(share=0.0), first.exponents
-    part = in_order(thin(case.panel, LEARNED_FROM))
-    related = case.similar
-    if (weights > 0).sum() >= FEWEST_SOURCES and not _crowd(case):
+    setting, finding, related = case.setting(), None, case.similar
+    testable = bool((weights > 0).sum() >= FEWEST_SOURCES)
+    if testable and not _crowd(case):
         shares = vote_shares(setting.folded.rows, weights, case.background)
         finding = search(setting, shares, case.background, weights, method)
         related = np.maximum(related_by(finding.structure()[0]), related)
-    if (weights > 0).sum() >= FEWEST_SOURCES:
-        trial = make_trial(part, related, weights, case.background, exponents, lasting, **given)
+    tell(3, _STAGES)
+    exponents, trust = first.exponents, Trust(share=0.0)
+    if testable:
+        part = in_order(thin(case.panel, LEARNED_FROM))
+        trial = make_trial(part, related, first.sayings, exponents, lasting, fixed)
         if case.background is None and len(trial.targets.votes):
-            exponents = learn_exponents(trial, exponents, learn_law=case.law is None)
+            exponents = learn_exponents(trial, exponents)
         if finding is not None:
             trust = find_trust(setting, finding, part, trial, exponents)
-    tell(3, _STAGES)
-    answer = finish_answer(first, case.panel, exponents, lasting, case.possible, learn_law=case.law is None)
+    answer = finish_answer(first, case.panel, exponents, lasting, fixed)
     learned = _finish(case, answer, setting, finding, trust)
     tell(_STAGES, _STAGES)
     return learned
@@ -98,9 +99,7 @@ def _crowd(case: Case) -> bool:
     return len(case.panel) > 0 and float((case.panel.codes < 0).mean()) > CROWD
 
 
-def _finish(
-    case: Case, answer: ElementAnswer, setting: Setting, finding: Finding | None, trust: Trust
-) -> Learned:
+def _finish(case: Case, answer: ElementAnswer, setting: Setting, finding: Finding | None, trust: Trust) -> Learned:
     """The law, exact where it is trusted, and what is said about it."""
     graph, strengths = _found_graph(case, finding)
     tempering = None if trust.share >= TRUSTED else Peers(answer=answer, trust=trust.share)
@@ -132,8 +131,11 @@ def _accuracies(case: Case, answer: ElementAnswer) -> dict[str, FloatArray]:
     """P(vote | label) of every source, silence included, under the labels of the answer."""
     labels = case.folded.summed(answer.look(case.panel))
     single = make_tables(case.folded.rows, labels, case.folded.everywhere(), None, case.pinned_tables()).single
-    never = np.stack([np.bincount(c[c >= 0], minlength=single.shape[2]) == 0 for c in case.panel.codes.T]) \
-        if len(single) else np.zeros((0, single.shape[2]), dtype=np.bool_)
+    never = (
+        np.stack([np.bincount(c[c >= 0], minlength=single.shape[2]) == 0 for c in case.panel.codes.T])
+        if len(single)
+        else np.zeros((0, single.shape[2]), dtype=np.bool_)
+    )
     found = {info.name: mute_unseen(single[place], never[place]) for place, info in enumerate(case.sources)}
     for info in case.votes.sources:
         found.setdefault(info.name, case.pinned.get(info.name, flat_table(case.votes, info)))
@@ -144,7 +146,7 @@ def _discounted(case: Case, answer: ElementAnswer) -> Parameters:
     """Independent factors with what a vote of each source counts in the answer as weight."""
     tables, weights = _accuracies(case, answer), answer.sayings.weights
     counts = answer.exponents[VOTES] / answer.sayings.effect * weights
-    factors = [
+    factors: list[Factor] = [
         Conditional(source=info.name, resolution=Element(), table=tables[info.name], weight=float(count))
         for info, count in zip(case.sources, counts, strict=True)
     ]

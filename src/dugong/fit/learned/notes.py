@@ -16,7 +16,6 @@ from dugong.fit.learned.views import NEIGHBOURS, SHARE, VOTES, vote_shares
 from dugong.fit.result import Diagnostics, Note
 from dugong.infer import answers
 from dugong.law.law import Law
-from dugong.priors import Prior
 from dugong.tasks import Element
 from dugong.types import FloatArray
 from dugong.votes import Votes
@@ -85,7 +84,11 @@ def _first_note(case: Case, answer: ElementAnswer, law: Law, trust: Trust) -> No
             return Note(kind="vote ahead", text=text, size=vote - right)
     heard = spoken.any(axis=1)
     share = float((ours != theirs)[heard].mean()) if heard.any() else 0.0
-    return Note(kind="departs", text=f"the labels depart from majority vote on {share:.1%} of the elements: {_why(trust, case.element_names)}", size=share)
+    return Note(
+        kind="departs",
+        text=f"the labels depart from majority vote on {share:.1%} of the elements: {_why(trust, case.element_names)}",
+        size=share,
+    )
 
 
 def _exact_labels(case: Case, law: Law) -> FloatArray:
