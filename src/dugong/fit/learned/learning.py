@@ -102,14 +102,16 @@ def _crowd(case: Case) -> bool:
 def _finish(case: Case, answer: ElementAnswer, setting: Setting, finding: Finding | None, trust: Trust) -> Learned:
     """The law, exact where it is trusted, and what is said about it."""
     graph, strengths = _found_graph(case, finding)
-    tempering = None if trust.share >= TRUSTED else Peers(answer=answer, trust=trust.share)
-    if finding is None or trust.share < 1 - TRUSTED:
-        tempering = Peers(answer=answer)
-        law = Law(parameters=_discounted(case, answer), prior=_prior(case, answer), tempering=tempering)
+    exact = None
+    if finding is not None and trust.share > 1 - TRUSTED:
+        exact = _exact(case, setting, finding)
+    if finding is None or exact is None or trust.share <= 1 - TRUSTED:
+        trust = replace(trust, share=0.0)
+        law = Law(parameters=_discounted(case, answer), prior=_prior(case, answer), tempering=Peers(answer=answer))
         accuracies = _accuracies(case, answer)
         correlations = _sample_correlations(case, setting, answer, graph)
     else:
-        exact = _exact(case, setting, finding)
+        tempering = None if trust.share >= TRUSTED else Peers(answer=answer, trust=trust.share)
         law = Law(parameters=exact.parameters, prior=exact.prior, tempering=tempering)
         accuracies = case.accuracies(exact)
         correlations = read_correlations(exact.parameters, exact.counts, graph.edges)
