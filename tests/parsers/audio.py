@@ -16,9 +16,7 @@ import sed_eval  # noqa: E402
 folder = Path(sys.argv[1])
 found: dict[str, object] = {}
 jam = jams.load(str(folder / "r1.jams"), validate=True, strict=True)
-found["jams"] = [
-    [one.time, one.time + one.duration, one.value, one.confidence] for one in jam.annotations[0].data
-]
+found["jams"] = [[one.time, one.time + one.duration, one.value, one.confidence] for one in jam.annotations[0].data]
 events = dcase_util.containers.MetaDataContainer().load(str(folder / "r1.tsv"))
 found["dcase"] = [[one["onset"], one["offset"], one["event_label"], one["filename"]] for one in events]
 metric = sed_eval.sound_event.EventBasedMetrics(event_label_list=events.unique_event_labels, t_collar=0.01)

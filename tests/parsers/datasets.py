@@ -15,7 +15,7 @@ for name in ("r1", "n1"):
     made = datasets.load_dataset(
         "parquet", data_files=str(folder / f"{name}.parquet"), split="train", cache_dir=str(folder / "cache")
     )
-    found[name] = [{key: value for key, value in row.items()} for row in made]
+    found[name] = [dict(row) for row in made]
     features = made.features
     labels = features["label"] if name == "r1" else features["ner_tags"].feature
     found[f"{name}-names"] = labels.names

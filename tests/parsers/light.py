@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import conllu
@@ -25,9 +26,13 @@ found["elan-p"] = [float(row[2]) for row in eaf.get_ref_annotation_data_for_tier
 grid = textgrid.openTextgrid(str(folder / "r1.TextGrid"), includeEmptyIntervals=True)
 entries = grid.getTier("dugong").entries
 found["praat"] = [[one.start, one.end, one.label] for one in entries if one.label]
-found["praat-gaps"] = [first.end == second.start for first, second in zip(entries[:-1], entries[1:], strict=True)]
+found["praat-gaps"] = [first.end == second.start for first, second in pairwise(entries)]
 found["webvtt"] = [
-    [one.start_in_seconds + one.start_time.milliseconds / 1000, one.end_in_seconds + one.end_time.milliseconds / 1000, one.text]
+    [
+        one.start_in_seconds + one.start_time.milliseconds / 1000,
+        one.end_in_seconds + one.end_time.milliseconds / 1000,
+        one.text,
+    ]
     for one in webvtt.read(str(folder / "r1.vtt"))
 ]
 found["srt"] = [
@@ -38,7 +43,9 @@ sentences = conllu.parse((folder / "n1.conllu").read_text(encoding="utf-8"))
 found["conllu"] = [[token["form"], token["misc"]["NER"]] for sentence in sentences for token in sentence]
 with pyedflib.EdfReader(str(folder / "r1.edf")) as reader:
     onsets, durations, texts = reader.readAnnotations()
-found["edf"] = [[a, a + b, text] for a, b, text in zip(onsets.tolist(), durations.tolist(), texts.tolist(), strict=True)]
+found["edf"] = [
+    [a, a + b, text] for a, b, text in zip(onsets.tolist(), durations.tolist(), texts.tolist(), strict=True)
+]
 
 # Our own reader and writer need wfdb, which is here.
 formats.write(formats.read(folder / "all.jsonl").to_unit("element"), folder / "r1.atr")

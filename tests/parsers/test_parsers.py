@@ -1,7 +1,7 @@
 """Somebody else's parsers, each in an environment of its own, read what we write (`make test-formats`).
 
-DUGONG_PARSERS names the environments: folders with a Python that has the packages of ``<name>.txt``. Each script of this
-folder prints what its parsers found in the files that we wrote.
+DUGONG_PARSERS names the environments: folders with a Python that has the packages of ``<name>.txt``. Each script of
+this folder prints what its parsers found in the files that we wrote.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def ask(name: str, folder: Path) -> dict[str, Any]:
     """What the parsers of an environment found."""
     if name not in ENVIRONMENTS:
-        pytest.skip(f"the environment {name!r} is not here; make test-formats makes it")
+        pytest.skip(f"the parsers {name!r} were not asked for; make test-formats asks them all")
     python = ENVIRONMENTS[name] / "bin" / "python"
     words = [python, HERE / f"{name}.py", folder, samples_folder(), json.dumps(TOKENS)]
     done = subprocess.run(
