@@ -129,6 +129,10 @@ bench-shards: $(ALL)  ## Fit and label 10 and 500 million votes, shard by shard:
 bench-kills: $(ALL)  ## kill -9 twenty times during each of apply, fit and label, and compare all bytes. `ARGS="--kills 3"` is shorter.
 	$(BIN)/python -m benchmarks.kills $(ARGS)
 
+.PHONY: pictures
+pictures: $(ALL)  ## Make the table of formats and the pictures of round trips in the documentation anew.
+	$(BIN)/python scripts/format_pages.py
+
 .PHONY: bench-formats
 bench-formats: $(ALL)  ## Write and read 100,000 intervals in every format; fails if a text format takes over 2 s of the processor.
 	$(BIN)/python benchmarks/formats.py $(ARGS)
