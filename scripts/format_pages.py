@@ -95,7 +95,7 @@ def draw(scene: Scene) -> None:
             axes.bar(
                 one.start / scene.rate, 0.8, (one.end - one.start) / scene.rate, height, align="edge", color=colour
             )
-            if height > 1:
+            if height > 1 and one.end - one.start > 5:  # there is room for the number
                 middle = (one.start + one.end) / 2 / scene.rate
                 axes.text(
                     middle, height + 0.4, f"{one.probability:.2f}", ha="center", va="center", color="white", size=8
