@@ -35,7 +35,7 @@ from dugong.endmodels.result import Epoch, Stopped, Training
 from dugong.endmodels.settings import Settings
 from dugong.types import IntArray
 
-__all__ = ["Run", "train"]
+__all__ = ["TrainingRun", "train"]
 
 
 def train(  # noqa: PLR0913
@@ -129,7 +129,7 @@ def train(  # noqa: PLR0913
         _check_shapes(examples, known.probabilities.shape, shape)
         costs = make_costs(known, loss=loss, class_weights=class_weights, weights=weights)
         dev_set = read_dev(dev, n_classes=shape[-1], classes=classes, class_weights=costs.class_weights)
-        run = Run(network=network, examples=examples, costs=costs, dev=dev_set, settings=settings)
+        run = TrainingRun(network=network, examples=examples, costs=costs, dev=dev_set, settings=settings)
         run.resume()
         with progress_callback(progress) as report:
             return run.finish(report)
@@ -164,7 +164,7 @@ def _own_randomness(device: torch.device) -> Iterator[None]:
 
 
 @dataclass(kw_only=True)
-class Run:
+class TrainingRun:
     """The network on its way. `best` is None when the best weights are those of the network now."""
 
     network: nn.Module

@@ -1,7 +1,7 @@
 """What a task of the paper consists of: raw data, sources, what is believed about labels, an end model.
 
 A recipe is one file in `dugong.experiments.tasks` that ends in ``RECIPE = Recipe(...)``. In: a size and a seed, or a
-folder with real data. Out: `Material`, raw sequences that the sources and the end model read, with gold labels that
+folder with real data. Out: `TaskMaterial`, raw sequences that the sources and the end model read, with gold labels that
 they do not. Everything that is measured on a task (`reproduce`) goes through this contract.
 """
 
@@ -67,7 +67,7 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Material:
+class TaskMaterial:
     """Raw sequences of one task, and who may see what.
 
     Attributes
@@ -155,7 +155,7 @@ class Recipe:
     sources: tuple[Source, ...]
     dependencies: tuple[Dependency, ...]
     user_prior: Callable[[Sequence[Int8Array]], Prior]
-    generate: Callable[[Size, int, Path], Material]
+    generate: Callable[[Size, int, Path], TaskMaterial]
     end_model: EndModel | None
-    load: Callable[[Path], Material] | None
+    load: Callable[[Path], TaskMaterial] | None
     real_data: str

@@ -8,14 +8,14 @@ from dugong.metrics import Comparison, runs
 from dugong.report.material import Material
 from dugong.report.overview import seconds_per_element
 from dugong.report.scoring import MAJORITY, MODEL
-from dugong.report.values import EventRow, Events
+from dugong.report.values import EventRow, EventSummary
 from dugong.types import IntArray
 from dugong.votes import implied_background
 
 _SCORES = ("event_precision", "event_recall", "event_f1", "span_f1", "onset_error", "offset_error")
 
 
-def make_events(material: Material, comparison: Comparison | None) -> Events:
+def make_events(material: Material, comparison: Comparison | None) -> EventSummary:
     """Count the runs of all classes but the background (with two classes: of the positive one)."""
     votes = material.votes
     offsets = votes.layout("element").offsets
@@ -27,7 +27,7 @@ def make_events(material: Material, comparison: Comparison | None) -> Events:
         pair = (comparison[MAJORITY].value(name), comparison[MODEL].value(name))
         if pair != (None, None):
             scores[name] = pair
-    return Events(how=material.how_decoded, rows=tuple(rows), scores=scores, seconds=seconds_per_element(votes))
+    return EventSummary(how=material.how_decoded, rows=tuple(rows), scores=scores, seconds=seconds_per_element(votes))
 
 
 def _background(material: Material) -> int | None:
