@@ -53,8 +53,6 @@ def command(
     model is fitted as `dugong fit` does it, and compared on the sequences with gold labels. Pairs of sources that vote
     alike are looked for in a sample of about 260,000 elements.
     """
-    from dugong.cli.check import find_all
-
     model = _model(prior, dependencies, model_file)
     checked = (_of_folder if votes.is_dir() else _of_file)(votes, gold, model)
     summary = checked.summary
@@ -181,7 +179,7 @@ def _comparison(checked: _Checked, model: LabelModel) -> tuple[dict[str, Any], s
 
 def _scores(comparison: Any) -> str:
     """Scores of both methods with their intervals."""
-    from dugong.metrics.tables import figure, range_of
+    from dugong.metrics.intervals import figure, range_of
     from dugong.texts import text_table
 
     names = list(dict.fromkeys(score.name for one in comparison.evaluations for score in one.scores))
@@ -202,7 +200,7 @@ def _scores(comparison: Any) -> str:
 
 def _by_class(comparison: Any) -> list[str]:
     """F1 of every class under both methods, where there are more than two classes."""
-    from dugong.metrics.tables import figure
+    from dugong.metrics.intervals import figure
     from dugong.texts import text_table
 
     by_method = [one.classes for one in comparison.evaluations]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from dugong.exceptions import LoaderError
 from dugong.graph import Dependency
 from dugong.priors import Prior
 from dugong.sources import Source
@@ -159,3 +160,12 @@ class Recipe:
     end_model: EndModel | None
     load: Callable[[Path], TaskMaterial] | None
     real_data: str
+
+
+def find_folder(folder: Path, name: str, files: tuple[str, ...]) -> Path:
+    """The folder that holds `files`: the given one, or the one called `name` in it."""
+    for place in (folder / name, folder):
+        if all((place / one).is_file() for one in files):
+            return place
+    wanted = " and ".join(files)
+    raise LoaderError(f"the real data must be in {folder / name} or {folder}: {wanted}; found no such files there.")

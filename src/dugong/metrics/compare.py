@@ -18,10 +18,9 @@ from dugong.metrics.coding import Classes, make_coding
 from dugong.metrics.elements import Sums
 from dugong.metrics.evaluate import check_options, evaluate_case
 from dugong.metrics.inputs import Scored, make_case, make_layout, read_gold, read_labels
-from dugong.metrics.intervals import Interval, jackknife, why_no_interval
+from dugong.metrics.intervals import Interval, figure, jackknife, range_of, signed, why_no_interval
 from dugong.metrics.result import Evaluation
 from dugong.metrics.scores import LOSSES, number, scores_of, sums_of, total, without_each
-from dugong.metrics.tables import figure, range_of, signed
 from dugong.texts import text_table
 
 __all__ = ["Comparison", "Difference", "compare"]

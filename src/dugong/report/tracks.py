@@ -16,8 +16,7 @@ from dugong.infer.answers import posterior
 from dugong.report.choose import Interest, element_entropy, find_sequences, measure, take_in_turn
 from dugong.report.evidence import code_places, make_voters, order_of_credit
 from dugong.report.material import WHOLE, Material, is_averaged, label_names, places_of
-from dugong.report.pack import LOG_CHARS, chars_per_code
-from dugong.report.track import Lane, LaneInfo, Sequences, Track, VoterInfo
+from dugong.report.track import LOG_CHARS, Lane, LaneInfo, Sequences, Track, VoterInfo, chars_per_code
 from dugong.tasks import Element, Resolution, describe
 from dugong.types import MISSING, FloatArray, Int8Array, IntArray, read_only
 from dugong.votes import Votes

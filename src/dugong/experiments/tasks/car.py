@@ -16,8 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dugong.experiments.recipe import Facts, Part, Recipe, Size, TaskMaterial
-from dugong.experiments.tasks.finding import find_folder
+from dugong.experiments.recipe import Facts, Part, Recipe, Size, TaskMaterial, find_folder
 from dugong.graph import temporal
 from dugong.priors import Prior, from_labels
 from dugong.sources import source

@@ -16,8 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dugong.experiments.recipe import PARTS, Facts, Recipe, Size, TaskMaterial
-from dugong.experiments.tasks.finding import find_folder
+from dugong.experiments.recipe import PARTS, Facts, Recipe, Size, TaskMaterial, find_folder
 from dugong.priors import Prior, from_labels
 from dugong.sources import Source, source
 from dugong.types import ABSTAIN, NEGATIVE, Int8Array

@@ -17,8 +17,7 @@ import numpy as np
 from scipy.signal import find_peaks
 
 from dugong.endmodels import context_windows
-from dugong.experiments.recipe import PARTS, EndModel, Facts, Part, Recipe, Size, TaskMaterial
-from dugong.experiments.tasks.finding import find_folder
+from dugong.experiments.recipe import PARTS, EndModel, Facts, Part, Recipe, Size, TaskMaterial, find_folder
 from dugong.priors import Markov, Prior
 from dugong.sources import WindowView, source
 from dugong.tasks import Window
