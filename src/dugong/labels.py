@@ -12,6 +12,7 @@ import json
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from os import PathLike
 from typing import Any
 
@@ -25,6 +26,7 @@ from dugong.exceptions import LabelError
 from dugong.paths import Place, place_of, write_atomically
 from dugong.segments import Recording, Segments
 from dugong.tasks import Element, Resolution
+from dugong.training import LabelledWindows, hf_dataset, match, torch_windows, weighted_rows
 from dugong.types import AnyArray, FloatArray, Int8Array, IntArray
 from dugong.votes import Votes, class_indices, implied_background
 
@@ -192,6 +194,47 @@ class Labels:
     def to_numpy(self, resolution: str | Resolution = "element") -> FloatArray:
         """Probabilities of one resolution, shape (n_tasks, n_classes)."""
         return np.stack(list(self.probabilities(resolution).values()), axis=1)
+
+    def to_torch(
+        self, inputs: Mapping[Any, Any], windows: int | None = None, stride: int | None = None
+    ) -> LabelledWindows:
+        """A dataset of (input, soft label, mask) for PyTorch.
+
+        Parameters
+        ----------
+        inputs : mapping of sequence id to array, one row per element
+        windows : int, optional
+            Elements per item; whole sequences by default. The last window of a sequence is padded, and masked there.
+        stride : int, optional
+            Elements between the starts of two windows; no overlap by default.
+        """
+        return torch_windows(self._by_sequence(), inputs, windows, stride)
+
+    def to_sklearn(self, inputs: Mapping[Any, Any]) -> tuple[AnyArray, AnyArray, FloatArray]:
+        """Rows, labels and sample weights: every element once per class, weighted by the probability of the class.
+
+        ``classifier.fit(rows, y, sample_weight=weights)`` then minimises the expected loss under the probabilities.
+        """
+        return weighted_rows(self._by_sequence(), inputs, list(self.probabilities()))
+
+    def to_datasets(self, inputs: Mapping[Any, Any] | None = None) -> Any:
+        """A Hugging Face dataset, one row per sequence: id, labels by name, probabilities and, if given, the inputs."""
+        pieces, part = self._by_sequence(), self.at("element")
+        ids, words = part.ids, part.label
+        columns = {
+            "id": list(pieces),
+            "labels": [words[ids.astype(str) == name].tolist() for name in pieces],
+            "probabilities": [law.tolist() for law in pieces.values()],
+        }
+        if inputs is not None:
+            columns["inputs"] = [np.asarray(values).tolist() for _, values in match(pieces, inputs)]
+        return hf_dataset(columns)
+
+    def _by_sequence(self) -> dict[str, FloatArray]:
+        """Probabilities of the elements of every sequence."""
+        ids, values = self.at("element").ids.astype(str), self.to_numpy("element")
+        borders = [0, *(np.flatnonzero(ids[1:] != ids[:-1]) + 1).tolist(), len(ids)]
+        return {str(ids[a]): values[a:b] for a, b in pairwise(borders) if b > a}
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.table.__arrow_c_stream__(requested_schema)

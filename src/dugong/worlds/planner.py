@@ -17,7 +17,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from dugong.exceptions import GraphError, TaskError
-from dugong.fit.fitting import fit_centred
+from dugong.fit.fitting import fit_moments
+from dugong.fit.moments.equations import Given
 from dugong.fit.passes import InMemory
 from dugong.graph import SourceGraph
 from dugong.graph.design import make_design
@@ -177,8 +178,8 @@ def centred_fit(world: World) -> Fit:
         design = make_design(votes.sources, SourceGraph.of(votes.source_names, world.dependencies))
         moments = count(votes, design.plan)
         passes = InMemory(votes=votes, n_threads=1)
-        fitted = fit_centred(design, moments, world.prior, passes=passes, class_names=votes.class_names)
-        return fitted.estimate.raw
+        given = Given.under(world.prior, design, moments, votes.class_names)
+        return fit_moments(given, passes=passes).estimate.raw
 
     return fit
 
