@@ -99,8 +99,9 @@ class SamplePlan:
             [
                 text_table(head, rows, left=(0, 1), rule=True),
                 "",
-                f"{self.needed:,} sequences for all of them (by {self.repeats} simulations of up to {self.n_sequences:,} "
-                f"sequences with {self.n_elements:,} elements{', extrapolated' if self.extrapolated else ''}).",
+                f"{self.needed:,} sequences for all of them (by {self.repeats} simulations of up to "
+                f"{self.n_sequences:,} sequences with {self.n_elements:,} elements"
+                f"{', extrapolated' if self.extrapolated else ''}).",
                 f"Theorem 1 of the paper, a worst case, {bound}.",
             ]
         )
