@@ -74,7 +74,7 @@ def test_the_digest_of_a_recipe_follows_the_files_beside_it(tmp_path: Path, monk
 
 
 def test_the_digest_of_the_library_covers_the_named_files() -> None:
-    assert library_digest("measure") != library_digest("timeline")
+    assert library_digest("measure") != library_digest("reproducing")
     assert len(library_digest("measure")) == 64
 
 

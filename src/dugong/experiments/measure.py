@@ -158,7 +158,7 @@ class _Cases:
             "data": size if self._case is None else content_digest(self._case),
             "small": size["small"] if self._case is None else job.quick,
             "recipe": recipe_digest(recipe),
-            "library": library_digest("case", "measure", "methods", "recipe", "tokens", "training"),
+            "library": library_digest("case", "measure", "methods", "recipe", "training"),
         }
 
     def find(self) -> TaskCase:

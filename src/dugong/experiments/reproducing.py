@@ -178,7 +178,7 @@ def _cell(plan: ExperimentPlan, recipe: Recipe, seed: int) -> dict[str, Any]:
         "seed": seed,
         "estimator": plan.estimator,
         "recipe": recipe_digest(recipe),
-        "library": library_digest("case", "methods", "recipe", "timeline"),
+        "library": library_digest("case", "methods", "recipe", "reproducing"),
     }
     found = plan.store.get(f"timeline-{recipe.name}", settings)
     if found is None:

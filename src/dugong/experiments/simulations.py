@@ -54,7 +54,7 @@ def seed_cells(plan: ExperimentPlan, name: str, measure: Callable[..., Result], 
     found: list[Result] = []
     for seed in range(plan.seeds):
         key = {**settings, "what": name, "seed": seed, "estimator": plan.estimator}
-        key["library"] = library_digest("simulations", "growth", "measure")
+        key["library"] = library_digest("simulations", "scaling", "measure")
         result = plan.store.get(f"simulation-{name}", key)
         if result is None:
             result = dict(measure(seed=seed, estimator=plan.estimator, **settings))
