@@ -21,6 +21,8 @@ from dugong.tasks.bio import Possible, bio_steps
 from dugong.types import ABSTAIN, FloatArray
 from dugong.votes import SourceInfo, Votes, allowed_classes, class_indices, implied_background
 
+# Better than chance with any number of classes, and far from certain, because the first E-step should weigh votes and
+# not believe them. Where EM ends hardly depends on it: the start is a pull of a few pseudo-votes.
 _RIGHT = 0.7  # P(the vote is right | somebody votes), before anything is known
 _FEWEST_GROUPS = 3  # independent groups of sources on elements from which a prior can be learned
 
@@ -31,6 +33,7 @@ def first_law(data: Passes, contents: Contents, options: FitOptions) -> Law:
     design = options.design(votes)
     if options.prior is None and data.evidence is None:
         _check_learnable(votes, design.graph.components())
+    # A class that nobody votes for must be what silence is about; there is no other evidence for it.
     background = implied_background(votes, contents.codes)
     tables = {info.name: _guess(votes, info, contents, background) for info in votes.sources}
     for name, known in options.accuracies.items():
@@ -69,6 +72,7 @@ def _first_prior(votes: Votes, data: Passes) -> Markov:
     n_classes, possible = votes.n_classes, _possible(votes, data)
     initial = np.ones(n_classes) if possible is None else possible.first.astype(np.float64)
     steps = np.ones((n_classes, n_classes)) if possible is None else possible.steps.astype(np.float64)
+    # Half-way between staying and redrawing, because sequences without any persistence would need no chain.
     redrawn = steps / steps.sum(axis=1, keepdims=True)
     return Markov(initial=initial / initial.sum(), transition=(np.eye(n_classes) + redrawn) / 2)
 

@@ -77,10 +77,12 @@ def _from_moments(data: Passes, options: FitOptions) -> Fit:
     assert prior is not None
     design = options.design(votes)
     moments = data.moments(plan_for(design, options.estimator))
+    # Before anything is solved: a message about sources helps, one about a singular matrix does not.
     check_identifiable(design, prior, moments, votes.class_names)
     given = Given.under(prior, design, moments, votes.class_names, options.signs, options.accuracies)
     fitted = fit_moments(given, options.estimator, data)
     errors, estimate = moment_errors(fitted), fitted.estimate
+    # The paper's estimator has no slopes: it is kept to the letter, so that its tables can be compared with its own.
     if fitted.slopes is not None:
         estimate = within_errors(estimate, table_errors(fitted.given, fitted.slopes))
     law, ties = Law(parameters=estimate.parameters, prior=prior), _ties(votes.sources, estimate.parameters, options)
@@ -91,7 +93,7 @@ def _from_moments(data: Passes, options: FitOptions) -> Fit:
     elif not pure and data.rereadable and balance_matters(prior, moments):
         estimate = finish(estimate, data, prior, design.graph, ties)
         law = replace(law, parameters=estimate.parameters)
-    contents = Contents.of_moments(moments)
+    contents = Contents.of_moments(moments)  # moments have counted every vote already
     return Fit(law=law, estimate=estimate, errors=errors, graph=design.graph, contents=contents, moments=moments)
 
 
@@ -104,6 +106,7 @@ def _from_guess(data: Passes, options: FitOptions) -> Fit:
     ties = _ties(data.votes.sources, start.parameters, options)
     learning = replace(settings, learn_prior=settings.learn_prior or options.prior is None)
     ended = expectation_maximisation(data, start, learning, ties=ties)
+    # One pass more, apart by group: keeping groups apart in every step of EM would cost more than this.
     errors = count_errors(ended.law.parameters, data.counts(ended.law, apart=True), graph.edges)
     nothing = Estimate(
         parameters=start.parameters,
@@ -141,6 +144,7 @@ def _from_search(data: Passes, options: FitOptions) -> Fit:
         diagnostics=learned.diagnostics.noted(*part.notes),
     )
     law = learned.law
+    # A model that is not trusted at all has discounted factors, and no likelihood that could be raised.
     if isinstance(options.estimator, EM) and learned.trust > 0:
         ties = _ties(part.votes.sources, law.parameters, options)
         ended = expectation_maximisation(data, law, options.estimator, ties=ties)

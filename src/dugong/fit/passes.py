@@ -24,7 +24,7 @@ from dugong.tasks import Resolution
 from dugong.types import ABSTAIN, MISSING, FloatArray, Int8Array, IntArray
 from dugong.votes import Votes, count_codes
 
-_SIGNS = np.array([-1.0, 1.0])
+_SIGNS = np.array([-1.0, 1.0])  # values of y in the order of the classes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -45,6 +45,7 @@ class Contents:
     @classmethod
     def of_moments(cls, moments: Moments) -> Contents:
         """The contents of votes with two classes, of which the moments are left."""
+        # Reversed, so that the first row of a source wins: later ones may be by position.
         singles = {row.sources[0]: row for row in reversed(moments.plan.rows) if len(row.slots) == 1}
         codes = {}
         for info in moments.sources:
@@ -102,6 +103,7 @@ class LabelSums:
         found = {}
         for where in self.means():
             sums, counts = self.sums[where], self.counts[where]
+            # A group that holds everything leaves nothing over; its mean is never asked for.
             found[where] = np.asarray((sums.sum() - sums) / np.maximum(counts.sum() - counts, 1))
         return found
 
@@ -185,6 +187,7 @@ class InMemory:
 
     def counts(self, law: Law, *, apart: bool = False) -> ExpectedCounts:
         """The expected counts of the votes."""
+        # Apart costs a copy of the votes in the order of their groups: it is for where the spread matters.
         if not apart:
             return expected_counts(law, self.votes, evidence=self.evidence, n_threads=self.n_threads)
         groups, n_groups = self._grouping.base, self._grouping.n_groups
