@@ -104,9 +104,9 @@ def make_design(
     same = tuple(_same_rows(sources, levels))
     # Rows across resolutions and time lean on the prior, so that they are added only for what is loose without them.
     loose = _loose(sources, independence, levels, fixed, same)
-    across = tuple(_across_rows(sources, independence, levels, loose))
-    loose = _loose(sources, independence, levels, fixed, (*same, *across))
-    lagged = tuple(_lagged_rows(sources, independence, levels, loose))
+    across = tuple(_across_rows(sources, independence, levels, loose)) if loose else ()
+    loose = _loose(sources, independence, levels, fixed, (*same, *across)) if across else loose
+    lagged = tuple(_lagged_rows(sources, independence, levels, loose)) if loose else ()
     design = Design(
         sources=sources,
         graph=graph,
