@@ -63,8 +63,6 @@ def command(
     model is fitted as `dugong fit` does it, and compared on the sequences with gold labels. Pairs of sources that vote
     alike are looked for in a sample of about 260,000 elements.
     """
-    from dugong.cli.check import find_all
-
     if train_gold is not None and votes.is_dir():
         raise click.UsageError("--train-gold needs all votes in one file, and VOTES is a folder.")
     model = _model(prior, dependencies, model_file)
@@ -209,7 +207,7 @@ def _worth(checked: _Checked, train_gold: Place, model: LabelModel) -> tuple[dic
 
 def _scores(comparison: Any) -> str:
     """Scores of both methods with their intervals."""
-    from dugong.metrics.tables import figure, range_of
+    from dugong.metrics.intervals import figure, range_of
     from dugong.texts import text_table
 
     names = list(dict.fromkeys(score.name for one in comparison.evaluations for score in one.scores))
@@ -230,7 +228,7 @@ def _scores(comparison: Any) -> str:
 
 def _by_class(comparison: Any) -> list[str]:
     """F1 of every class under both methods, where there are more than two classes."""
-    from dugong.metrics.tables import figure
+    from dugong.metrics.intervals import figure
     from dugong.texts import text_table
 
     by_method = [one.classes for one in comparison.evaluations]
