@@ -77,6 +77,8 @@ def from_segments(
             "  Pass lengths= (a mapping by sequence, or one per sequence)."
         )
     counts = {one: int(told.recordings[one].n_elements or 0) for one in ids}
+    if isinstance(lengths, Mapping):  # may list sequences that nobody looked at
+        counts |= {str(one): int(length) for one, length in lengths.items() if str(one) not in counts}
     names = _classes(told, classes, background)
     coarse = _resolutions(told) | dict(resolutions or {})
     found = _votes(told, counts, names, background, coarse, rate=rate, timestamps=timestamps)
