@@ -34,7 +34,7 @@ from dugong.paths import Place
 @folder_options
 @log_option
 @json_option
-def command(
+def command(  # noqa: PLR0913 (one argument per option)
     *,
     votes: Place,
     output: Place,

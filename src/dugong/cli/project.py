@@ -107,8 +107,8 @@ def read_project(path: str | Path) -> Project:
 def _project(plain: dict[str, Any], place: Path) -> Project:
     folder = place.parent
     words: dict[str, Any] = {key: tuple(map(str, plain[key])) for key in ("classes", "resolutions") if key in plain}
-    same = ("data", "prior", "background", "sharing", "estimator", "signs", "jobs", "on_fault", "spans")
-    same += ("groups", "rate", "every", "timeout")
+    same = ["data", "prior", "background", "sharing", "estimator", "signs", "jobs", "on_fault", "spans"]
+    same += ["groups", "rate", "every", "timeout"]
     code, annotations = _voters(plain["sources"], folder, place)
     media = plain.get("media")
     return Project(

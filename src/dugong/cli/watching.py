@@ -37,7 +37,7 @@ def log_option(function: FunctionT) -> FunctionT:
 class Watch:
     """Tells how a run goes; gets `Progress` values while sources are applied."""
 
-    def __init__(self, *, log_json: bool) -> None:
+    def __init__(self, *, log_json: bool = False) -> None:
         self.log_json = log_json
         self.steps: dict[str, float] = {}
         self._begin = self._said = perf_counter()
