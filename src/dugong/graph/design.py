@@ -21,6 +21,7 @@ from dugong.tasks import Element, Resolution, Sequence, Window, count_tasks, des
 from dugong.votes import SourceInfo, Votes
 
 Sharing = Literal["tied", "task", "full"]
+StageName = Literal["same task", "across resolutions", "across time"]
 # Of a source with itself: labels farther apart are hardly correlated, so that further rows would add little.
 SELF_LAGS = (1, 2, 3)
 LARGEST_FULL = 4
@@ -52,6 +53,11 @@ class Design:
         return Plan.of(
             [*(self.single(info.name) for info in self.sources), *self.same, *self.across, *self.lagged, *self.further]
         )
+
+    @property
+    def stages(self) -> dict[StageName, tuple[MomentRow, ...]]:
+        """The rows of pairs by the stage in which they are used."""
+        return {"same task": self.same, "across resolutions": self.across, "across time": self.lagged}
 
     def info(self, name: str) -> SourceInfo:
         """The source of that name."""
