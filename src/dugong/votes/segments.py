@@ -51,7 +51,8 @@ def from_segments(
         Whole-sequence labels become votes of a source on sequences. Sequences and spans that a source did not look
         at (`Segments.asked`) are missing votes, which are no evidence.
     lengths : mapping of sequence to int, or (n_sequences,) int, optional
-        Elements of each sequence, where the segments do not know them.
+        Elements of each sequence, where the segments do not know them. A mapping may list sequences that nobody looked
+        at: their votes are missing.
     rate, timestamps : optional
         Elements per second, or the seconds of the elements by sequence, for intervals in seconds. An element
         belongs to an interval if its centre, or its timestamp, does; ``votes.time.rounding`` says what moved.
