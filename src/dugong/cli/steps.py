@@ -52,7 +52,9 @@ def project_material(
     sources = load_sources(project.sources, project.folder)
     spans = {name: load_function(function, project.folder) for name, function in project.spans.items()}
     return sources, {
-        "sequences": load_sequences(project.data, project.folder),
+        "sequences": load_sequences(project.data, project.folder, rate=project.rate, every=project.every),
+        "rate": None if project.every else project.rate,
+        "timeout": project.timeout,
         "n_jobs": project.jobs if jobs is None else jobs,
         "on_fault": project.on_fault if on_fault is None else on_fault,
         "classes": project.classes,
