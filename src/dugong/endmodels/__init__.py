@@ -10,12 +10,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from dugong.exceptions import MissingExtraError
+from dugong.exceptions import EndModelError, MissingExtraError
 
 if TYPE_CHECKING:
     from dugong.endmodels import networks
     from dugong.endmodels.classifiers import train_sklearn
-    from dugong.endmodels.errors import EndModelError
     from dugong.endmodels.networks import (
         FrameSequenceNet,
         WindowLSTM,
@@ -26,8 +25,7 @@ if TYPE_CHECKING:
         resnet50,
     )
     from dugong.endmodels.predicting import predict
-    from dugong.endmodels.progress import TrainingProgress
-    from dugong.endmodels.result import Epoch, Training
+    from dugong.endmodels.result import Epoch, Training, TrainingProgress
     from dugong.endmodels.seeds import SeedScore, SeedSummary, train_seeds
     from dugong.endmodels.trainer import train
     from dugong.endmodels.weights import LoadedWeights, load_weights, save_weights
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "classifiers": ("train_sklearn",),
-    "errors": ("EndModelError",),
     "networks": (
         "FrameSequenceNet",
         "WindowLSTM",
@@ -46,8 +43,7 @@ _HOMES = {
         "resnet50",
     ),
     "predicting": ("predict",),
-    "progress": ("TrainingProgress",),
-    "result": ("Epoch", "Training"),
+    "result": ("Epoch", "Training", "TrainingProgress"),
     "seeds": ("SeedScore", "SeedSummary", "train_seeds"),
     "trainer": ("train",),
     "weights": ("LoadedWeights", "load_weights", "save_weights"),
