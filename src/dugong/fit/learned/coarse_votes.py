@@ -1,0 +1,305 @@
+"""Votes on windows, spans and sequences: what they add to the labels of the elements.
+
+In: the labels that the votes on elements give, and the coarse votes. Out: `CoarseRules`, which move such labels. Each
+source is learned by predicting its votes from the elements (`calibration`), finest windows first. A source counts as
+far as its votes are predicted better than chance; not at all where its yes gets rarer the more of a window is positive
+(then it means something else than its link says); and less where its errors are those of another coarse source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+from scipy.special import expit
+
+from dugong.fit.learned.calibration import YES, Calibrated, calibrate
+from dugong.fit.learned.lifting import Windows, move_labels
+from dugong.tasks import Element, Resolution, Sequence, Spans, Window
+from dugong.tasks.resolutions import resolution_from_dict, resolution_to_dict
+from dugong.types import FloatArray, Int8Array, read_only
+from dugong.votes import SourceInfo, Votes, class_indices, positive_class
+
+FEWEST = 10  # with this many windows or fewer nothing is learned
+_EDGE = 1e-9  # probabilities of windows stay this far from 0 and 1
+
+Source = TypeVar("Source", SourceInfo, "CoarseSource")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CoarseSource:
+    """One coarse source, as it counts.
+
+    Attributes
+    ----------
+    name, resolution : whose votes, on which windows
+    learned : its table, and how far the elements are believed about its windows
+    n_windows : windows that it was asked about, overlaps counted once
+    trust : P(its votes tell something about the elements), 0 to 1
+    against : P(its yes means something else than its link says)
+    weight : 1 / the number of sources that make the same errors
+    composition : (2, K) class balance of negative and positive windows
+    """
+
+    name: str
+    resolution: Resolution
+    learned: Calibrated
+    n_windows: float
+    trust: float
+    against: float
+    weight: float = 1.0
+    composition: FloatArray | None = None
+
+    @property
+    def counts(self) -> float:
+        """What its votes count, 0 to 1."""
+        return self.trust * (1 - self.against) * self.weight
+
+    @property
+    def inverted(self) -> bool:
+        """Whether its yes speaks for a negative window."""
+        return bool(self.learned.table[1, YES] < self.learned.table[0, YES])
+
+    def log_ratio(self, codes: Int8Array) -> FloatArray:
+        """What each vote adds to the log-odds of its window; a vote that was never seen adds nothing."""
+        logs = np.log(np.maximum(self.learned.table, 1e-12))
+        ratio = np.append(logs[1] - logs[0], 0.0)  # the last is for windows that it was not asked about
+        return np.asarray(self.counts * ratio[codes])
+
+    def believed(self, lifted: FloatArray) -> FloatArray:
+        """Log-odds of windows before its votes."""
+        return self.learned.shift + self.learned.slope * lifted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CoarseRules:
+    """All coarse sources, finest windows first."""
+
+    sources: tuple[CoarseSource, ...] = ()
+
+    def move(self, labels: FloatArray, votes: Votes) -> FloatArray:
+        """Labels (n, K) of the elements of some votes, with their coarse votes."""
+        for level in _levels(self.sources):
+            labels = _move_level(labels, votes, [one for one in level if one.name in votes.source_names])
+        return labels
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """Plain data."""
+        return [
+            {
+                "name": one.name,
+                "resolution": resolution_to_dict(one.resolution),
+                "shift": one.learned.shift,
+                "slope": one.learned.slope,
+                "table": one.learned.table.tolist(),
+                "gain": one.learned.gain,
+                "lean": one.learned.lean,
+                "n_windows": one.n_windows,
+                "trust": one.trust,
+                "against": one.against,
+                "weight": one.weight,
+                "composition": None if one.composition is None else one.composition.tolist(),
+            }
+            for one in self.sources
+        ]
+
+    @classmethod
+    def from_dict(cls, plain: Iterable[Mapping[str, Any]]) -> CoarseRules:
+        """Inverse of `to_dict`."""
+        return cls(sources=tuple(_source_from(one) for one in plain))
+
+
+def _source_from(plain: Mapping[str, Any]) -> CoarseSource:
+    learned = Calibrated(
+        table=read_only(np.array(plain["table"])), **{key: plain[key] for key in ("shift", "slope", "gain", "lean")}
+    )
+    return CoarseSource(
+        name=plain["name"],
+        resolution=resolution_from_dict(plain["resolution"]),
+        learned=learned,
+        composition=None if plain["composition"] is None else read_only(np.array(plain["composition"])),
+        **{key: plain[key] for key in ("n_windows", "trust", "against", "weight")},
+    )
+
+
+def learn_coarse(
+    labels: FloatArray,
+    votes: Votes,
+    sources: Iterable[SourceInfo],
+    known: Mapping[str, FloatArray] | None = None,
+) -> CoarseRules:
+    """Learn what every coarse source adds.
+
+    Parameters
+    ----------
+    labels : (n_elements, K) labels by the votes on elements
+    sources : the coarse ones are taken, but for those that are tied to the elements by a joint prior alone
+    known : tables (2, 3) of sources that are known, taken at their word
+    """
+    known = known or {}
+    coarse = [s for s in sources if not isinstance(s.resolution, Element) and s.resolution.link != "joint"]
+    learned: list[CoarseSource] = []
+    for level in _levels(coarse):
+        fitted = [_learn_one(labels, votes, info, known.get(info.name)) for info in level]
+        fitted = _weigh(labels, votes, fitted)
+        fitted = [replace(one, composition=_composition(labels, votes, fitted, one)) for one in fitted]
+        labels = _move_level(labels, votes, fitted)
+        learned += fitted
+    return CoarseRules(sources=tuple(learned))
+
+
+def _levels(sources: Iterable[Source]) -> list[list[Source]]:
+    """Sources on the same windows together, short windows before long ones."""
+    found: dict[tuple[int, int, int, str], list[Source]] = {}
+    for one in sources:
+        found.setdefault(_where(one.resolution), []).append(one)
+    return [found[key] for key in sorted(found)]
+
+
+def _where(resolution: Resolution) -> tuple[int, int, int, str]:
+    if isinstance(resolution, Window):
+        return (0, resolution.size, resolution.stride, "")
+    if isinstance(resolution, Spans):
+        return (1, 0, 0, resolution.name)
+    assert isinstance(resolution, Sequence)
+    return (2, 0, 0, "")
+
+
+def _windows(votes: Votes, resolution: Resolution) -> Windows:
+    starts, stops = votes.layout(resolution).flat_bounds()
+    return Windows(starts=starts, stops=stops, n_elements=votes.n_elements)
+
+
+def _positive(votes: Votes, resolution: Resolution) -> int:
+    return votes.classes.index(positive_class(votes, resolution))
+
+
+def _codes(votes: Votes, name: str) -> Int8Array:
+    """0 no, 1 yes, 2 abstain, -1 not asked."""
+    return class_indices(votes, votes.column(name), 2)
+
+
+def _learn_one(labels: FloatArray, votes: Votes, info: SourceInfo, table: FloatArray | None) -> CoarseSource:
+    windows, codes = _windows(votes, info.resolution), _codes(votes, info.name)
+    link, column = str(info.resolution.link), labels[:, _positive(votes, info.resolution)]
+    asked = codes >= 0
+    overlap = windows.overlap
+    n_windows = float(asked.sum()) / max(overlap, 1.0)
+    lifted, codes = windows.lift(column, link)[asked], codes[asked]
+    learned = calibrate(lifted, codes, table=table)
+    one = CoarseSource(
+        name=info.name, resolution=info.resolution, learned=learned, n_windows=n_windows, trust=0.0, against=0.0
+    )
+    if table is not None:
+        return replace(one, trust=1.0)
+    if n_windows <= FEWEST:
+        return one
+    half = np.log(n_windows) / 2  # what a free number costs (the Bayesian information criterion)
+    n_free = 2 + len(np.unique(codes)) - 1
+    leaning = calibrate(lifted, codes, share=windows.share(column)[asked], leaning=int(link != "all"))
+    wrong_way = leaning.lean * (-1 if one.inverted else 1) < 0
+    further = (leaning.gain - learned.gain) / overlap - half
+    return replace(
+        one,
+        learned=replace(learned, lean=leaning.lean),
+        trust=float(expit(learned.gain / overlap - n_free * half)),
+        against=float(expit(further)) if wrong_way else 0.0,
+    )
+
+
+def _weigh(labels: FloatArray, votes: Votes, level: list[CoarseSource]) -> list[CoarseSource]:
+    """Count down sources on the same windows whose errors go together more than the labels explain."""
+    weights = []
+    beliefs = [_before(labels, votes, [one]) for one in level]
+    for place, one in enumerate(level):
+        shared = [
+            _shared_errors(votes, one, beliefs[place], other, beliefs[there])
+            for there, other in enumerate(level)
+            if there != place
+        ]
+        weights.append(1 / (1 + sum(shared)))
+    return [replace(one, weight=weight) for one, weight in zip(level, weights, strict=True)]
+
+
+def _shared_errors(
+    votes: Votes, one: CoarseSource, first: FloatArray, other: CoarseSource, second: FloatArray
+) -> float:
+    """Correlation of the errors of two sources: their covariance beyond the one that their labels bring."""
+    codes = _codes(votes, one.name), _codes(votes, other.name)
+    both = (codes[0] >= 0) & (codes[0] < 2) & (codes[1] >= 0) & (codes[1] < 2)
+    if not both.any() or min(one.trust, other.trust) == 0:
+        return 0.0
+    labels = expit(first[both]), expit(second[both])
+    if one.resolution == other.resolution:
+        common = labels[0] * (1 - labels[1])
+    elif one.resolution.link == other.resolution.link == "majority":
+        common = -labels[0] * labels[1]  # two classes cannot both have the majority
+    else:
+        common = np.zeros(len(labels[0]))
+    left, noise = [], []
+    for source, r, said in zip((one, other), labels, codes, strict=True):
+        rates = source.learned.table[:, YES] / source.learned.table[:, :2].sum(axis=1)
+        common = common * (rates[1] - rates[0])
+        left.append((said[both] == YES) - (rates[0] + r * (rates[1] - rates[0])))
+        noise.append(1 + (r * rates[1] * (1 - rates[1]) + (1 - r) * rates[0] * (1 - rates[0])).sum())
+    excess = float((left[0] * left[1] - common).sum() / np.sqrt(noise[0] * noise[1]))
+    return min(1.0, abs(excess))
+
+
+def _before(labels: FloatArray, votes: Votes, same: list[CoarseSource]) -> FloatArray:
+    """Log-odds of windows by the elements, as sources of one resolution believe them, those with more gain more."""
+    resolution = same[0].resolution
+    column = labels[:, _positive(votes, resolution)]
+    lifted = _windows(votes, resolution).lift(column, str(resolution.link))
+    gains = np.array([max(one.learned.gain, 1e-3) for one in same])
+    return np.asarray(sum(gain * one.believed(lifted) for gain, one in zip(gains / gains.sum(), same, strict=True)))
+
+
+def _window_odds(labels: FloatArray, votes: Votes, same: list[CoarseSource]) -> tuple[FloatArray, FloatArray]:
+    """Log-odds of windows before and after the votes of sources of one resolution."""
+    before = _before(labels, votes, same)
+    return before, before + sum(one.log_ratio(_codes(votes, one.name)) for one in same)
+
+
+def _same(level: list[CoarseSource]) -> list[list[CoarseSource]]:
+    """Sources of one resolution together, in the order of link and class."""
+    found: dict[Resolution, list[CoarseSource]] = {}
+    for one in sorted(level, key=lambda one: (str(one.resolution.link), str(one.resolution.of), one.name)):
+        found.setdefault(one.resolution, []).append(one)
+    return list(found.values())
+
+
+def _composition(labels: FloatArray, votes: Votes, level: list[CoarseSource], one: CoarseSource) -> FloatArray | None:
+    """Class balance of negative and positive windows."""
+    if one.resolution.link != "majority":
+        return None
+    same = [other for other in level if other.resolution == one.resolution]
+    windows = _windows(votes, one.resolution)
+    held = windows.held()
+    positive = windows.to_elements(expit(_window_odds(labels, votes, same)[1]))[held]
+    found = np.stack([1 - positive, positive]) @ labels[held] + 1e-6
+    return read_only(found / found.sum(axis=1, keepdims=True))
+
+
+def _move_level(labels: FloatArray, votes: Votes, level: list[CoarseSource]) -> FloatArray:
+    """Labels after the votes on one set of windows; several resolutions multiply."""
+    heard = [same for same in _same(level) if any(one.counts > 0 for one in same)]
+    if not heard:
+        return labels
+    logs = np.zeros_like(labels)
+    for same in heard:
+        resolution = same[0].resolution
+        windows = _windows(votes, resolution)
+        held = windows.held()
+        odds = [windows.to_elements(one)[held] for one in _window_odds(labels, votes, same)]
+        before, after = (np.clip(expit(one), _EDGE, 1 - _EDGE) for one in odds)
+        moved = move_labels(
+            labels[held], str(resolution.link), _positive(votes, resolution), before, after, same[0].composition
+        )
+        logs[held] += np.log(moved + 1e-300) - np.log(labels[held] + 1e-300)
+    known = labels.max(axis=1) >= 1
+    logs[known] = 0.0
+    moved = labels * np.exp(logs - logs.max(axis=1, keepdims=True))
+    return np.asarray(moved / moved.sum(axis=1, keepdims=True))
