@@ -74,7 +74,7 @@ def test_good_tag_moves_the_elements(rng, link, size):
     rules, moved = learned(labels, votes)
     (one,) = rules.sources
     assert one.counts > 0.8
-    np.testing.assert_allclose(one.learned.table[:, 1], [0.05, 0.95], atol=0.08)
+    np.testing.assert_allclose(one.learned.table[:, 1], [0.05, 0.95], atol=0.12)
     assert brier(moved, truth) < brier(labels, truth) - 0.0005
     np.testing.assert_allclose(moved.sum(axis=1), 1, atol=1e-9)
 
