@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dugong.baselines import DataProgramming, HiddenMarkov, MajorityVote, Supervised
     from dugong.exceptions import (
         DugongError,
+        FileError,
         GraphError,
         LabelError,
         LoaderError,
@@ -46,6 +47,7 @@ _HOMES = {
     "dugong.fit.learned": ("LearnedGraph", "learn_graph"),
     "dugong.exceptions": (
         "DugongError",
+        "FileError",
         "GraphError",
         "LabelError",
         "LoaderError",
@@ -76,6 +78,7 @@ __all__ = [
     "DataProgramming",
     "DugongError",
     "Element",
+    "FileError",
     "GraphError",
     "HiddenMarkov",
     "LabelError",

@@ -7,6 +7,7 @@ The tree, every branch of which is also the built-in error that callers already 
     ├── TaskError             (ValueError)    resolutions, spans, time axes
     ├── SourceError           (ValueError)    a source raised, or returned something that is no vote
     ├── LoaderError           (ValueError)    a file that cannot be read as a sequence
+    ├── FileError             (ValueError)    a file of ours that is damaged, foreign or newer
     ├── GraphError            (ValueError)    dependencies that name unknown sources, cycles
     ├── PriorError            (ValueError)    priors that are no probability distributions
     ├── LabelError            (ValueError)    gold labels and predictions that do not fit together
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 __all__ = [
     "DugongError",
+    "FileError",
     "GraphError",
     "LabelError",
     "LoaderError",
@@ -50,6 +52,10 @@ class SourceError(DugongError, ValueError):
 
 class LoaderError(DugongError, ValueError):
     """A file or folder is not readable, or does not fit the others."""
+
+
+class FileError(DugongError, ValueError):
+    """A file that should be one of ours is truncated, damaged, foreign or newer."""
 
 
 class GraphError(DugongError, ValueError):

@@ -16,7 +16,6 @@ from dugong.contract import Configured
 from dugong.exceptions import GraphError, LabelError, NotFittedError, VoteError
 from dugong.fit.balance import Passes
 from dugong.fit.em import EM
-from dugong.fit.errors import StandardErrors
 from dugong.fit.fits import Fit, Wishes, fit_given, fit_learned
 from dugong.fit.fitting import plan_for
 from dugong.fit.learned import Learned, Method
@@ -405,7 +404,7 @@ class LabelModel(Configured):
             graph=self.graph_,
             accuracies=self.accuracies_,
             correlations=self.correlations_,
-            errors=self.standard_errors_.to_dict(),
+            errors=self.standard_errors_,
             diagnostics=self.diagnostics_,
             seen=self.seen_,
         )
@@ -423,7 +422,7 @@ class LabelModel(Configured):
         model.graph_ = stored.graph
         model.accuracies_ = dict(stored.accuracies)
         model.correlations_ = Correlations(stored.correlations)
-        model.standard_errors_ = StandardErrors.from_dict(stored.errors)
+        model.standard_errors_ = stored.errors
         model.diagnostics_ = stored.diagnostics
         model.seen_ = stored.seen
         return model

@@ -1,46 +1,36 @@
 """Fitted models in files: plain JSON, versioned, never code.
 
 In: the parts of a fitted label model and a path, or a path. Out: a file that is complete or not there at all, or the
-same parts, every number exactly as it was. Numbers that JSON does not know are the strings "nan", "inf" and "-inf".
+same parts, every number exactly as it was.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
 from importlib import metadata
-from math import isfinite
 from os import PathLike
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from dugong.exceptions import DugongError
-from dugong.fit.learned import Robust
-from dugong.fit.result import Diagnostics, Note
+from dugong.codec import Numbers, check_version, decode, encode, parse, reading
+from dugong.exceptions import FileError
+from dugong.fit.errors import StandardErrors
+from dugong.fit.result import Diagnostics
 from dugong.graph import SourceGraph, TemporalDependency
-from dugong.law.law import Law, Tempering
-from dugong.law.parameters import Parameters
-from dugong.paths import Place, place_of, write_atomically
+from dugong.law.law import Law
+from dugong.paths import place_of, write_atomically
 from dugong.priors import Prior
-from dugong.priors import from_dict as prior_from_dict
 from dugong.summary import Seen
-from dugong.tasks import resolution_from_dict, resolution_to_dict
-from dugong.types import FloatArray, read_only
+from dugong.types import FloatArray
 from dugong.votes import SourceInfo
 
-__all__ = ["FORMAT", "VERSION", "ModelFileError", "StoredModel", "load_model", "save_model"]
+__all__ = ["FORMAT", "VERSION", "StoredModel", "load_model", "save_model"]
 
 FORMAT = "dugong-model"
 VERSION = 2
-Edge = tuple[str, str]
-# How a law may be tempered, by the name for it in a file.
-_TEMPERINGS: dict[str, Callable[[Mapping[str, Any]], Tempering]] = {"robust": Robust.from_dict}
-
-
-class ModelFileError(DugongError, ValueError):
-    """A file that holds no model, or one that cannot be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -54,29 +44,42 @@ class StoredModel:
     law : what answers questions about labels
     graph : which sources depend on each other, given or learned
     accuracies, correlations : tables by source and by pair of sources
-    errors : standard errors, as plain data
+    errors : standard errors
     diagnostics : Diagnostics
     seen : what the model was fitted on
     """
 
     settings: Mapping[str, Any]
-    n_classes: int
+    n_classes: Annotated[int, Numbers(low=2, high=126)]
     class_names: tuple[str, ...] | None
     sources: tuple[SourceInfo, ...]
     law: Law
     graph: SourceGraph
     accuracies: Mapping[str, FloatArray]
-    correlations: Mapping[Edge, FloatArray]
-    errors: Mapping[str, Any]
+    correlations: Mapping[tuple[str, str], FloatArray]
+    errors: StandardErrors
     diagnostics: Diagnostics
     seen: Seen
+
+    def __post_init__(self) -> None:
+        if {self.n_classes} != {self.law.prior.n_classes, self.law.parameters.n_classes}:
+            raise FileError(f"law must be of {self.n_classes} classes; found others")
+        if self.class_names is not None and len(self.class_names) != self.n_classes:
+            raise FileError(f"class_names must be {self.n_classes}; found {len(self.class_names)}")
+        names = sorted(one.name for one in self.sources)
+        of = {"law": self.law.parameters.sources, "graph": self.graph.names, "accuracies": self.accuracies}
+        for part, found in of.items():
+            if sorted(found) != names:
+                raise FileError(f"{part} must be of the sources {names}; found {sorted(found)}")
 
 
 def save_model(model: StoredModel, path: str | PathLike[str]) -> None:
     """Write a model; the file appears under its name only when it is complete."""
     if place_of(path).suffix != ".json":
-        raise ModelFileError(f"models are kept in .json files; found {str(path)!r}.")
-    text = json.dumps(_pack(model), ensure_ascii=False, allow_nan=False, indent=1).encode()
+        raise FileError(f"models are kept in .json files; found {str(path)!r}.")
+    header = {"format": FORMAT, "version": VERSION, "dugong": metadata.version("dugong-ws")}
+    plain = encode(replace(model, settings={name: _pack_setting(one) for name, one in model.settings.items()}))
+    text = json.dumps(header | plain, ensure_ascii=False, allow_nan=False, indent=1).encode()
     write_atomically(path, lambda handle: handle.write(text))
 
 
@@ -84,156 +87,94 @@ def load_model(path: str | PathLike[str]) -> StoredModel:
     """Read what `save_model` wrote; a truncated, foreign or newer file is an error that says so."""
     place = place_of(path)
     if not place.is_file():
-        raise ModelFileError(f"there is no file {place}.")
-    try:
-        plain = json.loads(place.read_bytes())
-    except ValueError as error:
-        raise ModelFileError(
-            f"{place} cannot be read: {error}.\n  The file is truncated, damaged, or no JSON: fit again."
-        ) from None
-    _check_header(plain, place)
-    try:
-        return _unpack(_from_version_1(plain) if plain["version"] == 1 else plain)
-    except (KeyError, TypeError, IndexError) as error:
-        raise ModelFileError(f"{place} cannot be read: it lacks {error}.\n  The file is damaged: fit again.") from error
+        raise FileError(f"there is no file {place}.")
+    with reading(place, FileError, "The file is truncated, damaged, or no model: fit again."):
+        plain = parse(place.read_bytes())
+        if check_version(plain, VERSION, "a model", FORMAT) == 1:
+            plain = _from_version_1(plain)
+        parts = {name: one for name, one in plain.items() if name not in ("format", "version", "dugong")}
+        stored = decode(StoredModel, parts)
+        return replace(stored, settings={name: _unpack_setting(one) for name, one in stored.settings.items()})
 
 
-def _check_header(plain: Any, place: Place) -> None:
-    if not isinstance(plain, dict) or plain.get("format") != FORMAT:
-        raise ModelFileError(f"{place} cannot be read: it holds something else than a model of Dugong.")
-    if not isinstance(plain.get("version"), int) or plain["version"] > VERSION:
-        raise ModelFileError(
-            f"{place} was written by a newer version of Dugong (file version {plain.get('version')}; this one reads up "
-            f"to version {VERSION}).\n  Upgrade with: pip install --upgrade dugong-ws"
-        )
-
-
-# --- plain data ----------------------------------------------------------------------------------------------------
-def _pack(model: StoredModel) -> dict[str, Any]:
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "dugong": metadata.version("dugong-ws"),
-        "settings": {name: _pack_setting(value) for name, value in model.settings.items()},
-        "n_classes": model.n_classes,
-        "class_names": None if model.class_names is None else list(model.class_names),
-        "sources": [
-            {"name": one.name, "resolution": resolution_to_dict(one.resolution), "shares": one.shares}
-            for one in model.sources
-        ],
-        "law": tree(model.law.to_dict()),
-        "graph": tree(asdict(model.graph)),
-        "accuracies": tree(model.accuracies),
-        "correlations": [[*edge, tree(table)] for edge, table in model.correlations.items()],
-        "errors": tree(model.errors),
-        "diagnostics": _pack_diagnostics(model.diagnostics),
-        "seen": tree(model.seen.to_dict()),
-    }
-
-
-def _unpack(plain: Mapping[str, Any]) -> StoredModel:
-    return StoredModel(
-        settings={name: _unpack_setting(value) for name, value in plain["settings"].items()},
-        n_classes=plain["n_classes"],
-        class_names=None if plain["class_names"] is None else tuple(plain["class_names"]),
-        sources=tuple(
-            SourceInfo(name=one["name"], resolution=resolution_from_dict(one["resolution"]), shares=one["shares"])
-            for one in plain["sources"]
-        ),
-        law=_unpack_law(plain["law"]),
-        graph=SourceGraph(
-            names=tuple(plain["graph"]["names"]),
-            edges=tuple((first, second) for first, second in plain["graph"]["edges"]),
-            temporal=dict(plain["graph"]["temporal"]),
-        ),
-        accuracies={name: array(table) for name, table in plain["accuracies"].items()},
-        correlations={(first, second): array(table) for first, second, table in plain["correlations"]},
-        errors=plain["errors"],
-        diagnostics=_unpack_diagnostics(plain["diagnostics"]),
-        seen=Seen.from_dict(plain["seen"]),
-    )
-
-
-def _unpack_law(plain: Mapping[str, Any]) -> Law:
-    tempering = plain["tempering"]
-    return Law(
-        parameters=Parameters.from_dict(plain["parameters"]),
-        prior=prior_from_dict(plain["prior"]),
-        tempering=None if tempering is None else _TEMPERINGS[tempering["kind"]](tempering),
-    )
-
-
+# --- version 1 -----------------------------------------------------------------------------------------------------
 def _from_version_1(plain: Mapping[str, Any]) -> dict[str, Any]:
     """A file of the first version as one of the second: the law was in parts, and what was learned was apart."""
-    learned = plain.get("learned")
-    tempering = None
-    if learned is None:
-        names = [one["name"] for one in plain["sources"]]
-        graph = asdict(SourceGraph.of(names, _unpack_setting(plain["settings"]["dependencies"])))
-    else:
-        graph, robust = learned["graph"], learned["robust"]
-        tempering = None if robust is None else {**robust, "kind": "robust", "trust": learned["trust"]}
-    law = {"parameters": plain["parameters"], "prior": plain["prior"], "tempering": tempering}
-    return {**plain, "law": law, "graph": graph}
+    old = ("prior", "parameters", "learned", "errors")
+    try:
+        newer = {"law": _law_1(plain), "graph": _graph_1(plain), "errors": _errors_1(plain["errors"])}
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise FileError(f"it is not as version 1 was: {error!r}") from error
+    return {name: one for name, one in plain.items() if name not in old} | newer
 
 
-def tree(value: Any) -> Any:
-    """Nested lists, dictionaries and numbers of nested arrays and mappings."""
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    if isinstance(value, Mapping):
-        return {str(key): tree(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [tree(one) for one in value]
-    return repr(value) if isinstance(value, float) and not isfinite(value) else value
+def _graph_1(plain: Mapping[str, Any]) -> Any:
+    if plain.get("learned") is not None:
+        return plain["learned"]["graph"]
+    names = [one["name"] for one in plain["sources"]]
+    return encode(SourceGraph.of(names, _unpack_setting(plain["settings"]["dependencies"])))
 
 
-def array(plain: Any) -> FloatArray:
-    """The array of nested lists of numbers."""
-    return read_only(np.array(plain, dtype=np.float64))
-
-
-def _pack_diagnostics(diagnostics: Diagnostics) -> dict[str, Any]:
-    plain: dict[str, Any] = {
-        name: tree(getattr(diagnostics, name)) for name in ("signs", "condition", "projections", "learned")
+def _law_1(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """The robust answer was spread out over its owner."""
+    learned = plain.get("learned") or {"robust": None}
+    robust = learned["robust"]
+    law = {"parameters": plain["parameters"], "prior": plain["prior"]}
+    if robust is None:
+        return law
+    tempering = {
+        "kind": "robust",
+        "trust": learned["trust"],
+        "sources": robust["sources"],
+        "coding": {"split": robust["split"]},
+        "views": {
+            "tables": robust["tables"],
+            "similar": robust["similar"],
+            "background": robust["background"],
+            "law": {name: robust[name] for name in ("balance", "initial", "transition")},
+            "silence": {"logs": robust["silence"], "shift": robust["silent_shift"], "share": robust["silent_share"]},
+        },
+        "parameters": robust["parameters"],
+        "prior": robust["prior"],
     }
-    plain["notes"] = [tree(asdict(note)) for note in diagnostics.notes]
-    for name in ("residuals", "support"):
-        plain[name] = [[*edge, tree(value)] for edge, value in getattr(diagnostics, name).items()]
-    return plain
+    return law | {"tempering": tempering}
 
 
-def _unpack_diagnostics(plain: Mapping[str, Any]) -> Diagnostics:
-    return Diagnostics(
-        notes=tuple(Note(**{**note, "size": float(note["size"])}) for note in plain["notes"]),
-        residuals={(first, second): float(value) for first, second, value in plain["residuals"]},
-        support={(first, second): value for first, second, value in plain["support"]},
-        signs=plain["signs"],
-        condition={name: float(value) for name, value in plain["condition"].items()},
-        projections={name: float(value) for name, value in plain["projections"].items()},
-        learned=plain["learned"],
-    )
+def _errors_1(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Version 1 kept an error and its raw estimate side by side, and infinity as null."""
+    tables, pairs = plain["accuracies"], plain["correlations"]
+    return {
+        "n_groups": plain["n_groups"],
+        "accuracies": {name: _infinite(error) for name, error, _ in tables},
+        "raw": {name: _infinite(raw) for name, _, raw in tables},
+        "correlations": [[*pair, _infinite(error)] for pair, error, _ in pairs],
+        "raw_correlations": [[*pair, _infinite(raw)] for pair, _, raw in pairs],
+    }
+
+
+def _infinite(plain: Any) -> Any:
+    if isinstance(plain, list):
+        return [_infinite(one) for one in plain]
+    return "inf" if plain is None else plain
 
 
 # --- settings: what the constructor takes --------------------------------------------------------------------------
 def _pack_setting(value: Any) -> Any:
     """A setting as plain data; what is no plain value becomes a dictionary with one key that says what it is."""
     if isinstance(value, Prior):
-        return {"prior": tree(value.to_dict())}
+        return {"prior": encode(value)}
     if isinstance(value, TemporalDependency):
         return {"temporal": [value.source, value.lag]}
     if isinstance(value, np.ndarray):
-        return {"table": tree(value)}
+        return {"table": encode(value)}
     if isinstance(value, Mapping):
         return {"mapping": {str(key): _pack_setting(one) for key, one in value.items()}}
     if isinstance(value, list | tuple | set | frozenset):
         return [_pack_setting(one) for one in value]
-    if value is None or isinstance(value, str | int | float):
-        return value
-    if is_dataclass(value):
+    if is_dataclass(value) and not isinstance(value, type):
         options = {field.name: getattr(value, field.name) for field in fields(value)}
         return {"estimator": type(value).__name__, "settings": _pack_setting(options)}
-    raise ModelFileError(f"a model with the setting {value!r} cannot be saved: files hold plain data only.")
+    return encode(value)
 
 
 def _unpack_setting(plain: Any) -> Any:
@@ -242,20 +183,24 @@ def _unpack_setting(plain: Any) -> Any:
     if not isinstance(plain, Mapping):
         return plain
     if "prior" in plain:
-        return prior_from_dict(plain["prior"])
+        return decode(Prior, plain["prior"], "settings.prior")
     if "temporal" in plain:
-        return TemporalDependency(*plain["temporal"])
+        return decode(TemporalDependency, plain["temporal"], "settings.dependencies")
     if "table" in plain:
-        return array(plain["table"])
+        return decode(FloatArray, plain["table"], "settings.accuracies")
     if "estimator" in plain:
-        return _estimator(plain["estimator"], _unpack_setting(plain["settings"]))
-    return {key: _unpack_setting(one) for key, one in plain["mapping"].items()}
+        return _estimator(plain["estimator"], _unpack_setting(plain.get("settings")))
+    mapping = decode(Mapping[str, Any], plain.get("mapping"), "settings")
+    return {key: _unpack_setting(one) for key, one in mapping.items()}
 
 
-def _estimator(name: str, settings: Mapping[str, Any]) -> Any:
+def _estimator(name: str, settings: Any) -> Any:
     """One of our own estimators by name; a file can name nothing else."""
     from dugong import estimators
 
     if name not in estimators.__all__:
-        raise ModelFileError(f"the model names the estimator {name!r}, which this version of Dugong does not have.")
-    return getattr(estimators, name)(**settings)
+        raise FileError(f"it names the estimator {name!r}, which this version of Dugong does not have")
+    try:
+        return getattr(estimators, name)(**settings)
+    except (TypeError, ValueError) as error:
+        raise FileError(f"settings.estimator: {error}") from error

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from dugong.codec import decode, encode
 from dugong.fit.result import Diagnostics
 from dugong.priors import Prior
 from dugong.sums import Laws, Moments, Row, Shapes
@@ -46,19 +47,12 @@ class Seen:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that `from_dict` turns back into the same value."""
-        balance = {name: law.tolist() for name, law in self.balance.items()}
-        return {
-            "n_sequences": self.n_sequences,
-            "n_elements": self.n_elements,
-            "coverage": dict(self.coverage),
-            "balance": balance,
-        }
+        return dict(encode(self))
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Seen:
         """Inverse of `to_dict`."""
-        balance = {name: read_only(np.array(law, dtype=np.float64)) for name, law in plain["balance"].items()}
-        return cls(**{**plain, "balance": balance})
+        return decode(cls, plain)
 
 
 def look(moments: Moments, prior: Prior, class_names: tuple[str, ...] | None = None) -> Seen:

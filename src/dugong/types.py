@@ -7,10 +7,12 @@ vote that was never asked for, which is no evidence at all (abstaining can be).
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dugong.codec import Numbers
 
 POSITIVE: Final = 1
 NEGATIVE: Final = -1
@@ -22,6 +24,7 @@ IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 AnyArray = NDArray[Any]
+Probabilities = Annotated[FloatArray, Numbers(low=0, high=1, sum_to_one=True)]
 
 ScalarT = TypeVar("ScalarT", bound=np.generic)
 

@@ -51,7 +51,7 @@ def test_the_folder_stands_for_its_project(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("data = ", "is no TOML file"),
+        ("data = ", "it is no TOML"),
         ('data = "x"', "'sources' is missing"),
         (MINIMAL + "dependancies = []", "'dependancies', which is not known; did you mean 'dependencies'"),
         (MINIMAL + "jobs = true", "jobs in .* must be a whole number; found True"),

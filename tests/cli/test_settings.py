@@ -39,12 +39,12 @@ def test_priors_in_files(tmp_path: Path, ending: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("markow:positive=0.1", "kind uniform, markov, patterns or joint; found 'markow'"),
+        ("markow:positive=0.1", "kind must be one of .*'markov'.*; found 'markow'"),
         ("markov:positive", "written as markov:positive=0.1,stay=0.9; found 'positive'"),
         ("markov:positive=much", "found 'positive=much'"),
         ("markov:positiv=0.1,stay=0.9", "does not describe a prior of the kind 'markov'"),
         ("markov:positive=0.9,stay=0.1", "must be at most"),
-        ("patterns", "needs 'patterns'"),
+        ("patterns", "lacks 'patterns'"),
     ],
 )
 def test_what_is_no_prior(text: str, message: str) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dugong as dg
-from dugong.store import ModelFileError
+from dugong.exceptions import FileError
 from dugong.worlds import STANDARD, World, multiresolution, self_dependent
 
 
@@ -83,7 +83,7 @@ def test_a_learned_model_of_several_classes_comes_back(tmp_path: Path) -> None:
 def test_a_setting_that_is_code_cannot_be_saved(tmp_path: Path) -> None:
     model, _ = fitted(STANDARD["lopsided"]())
     model.set_params(seed=object())
-    with pytest.raises(ModelFileError, match="files hold plain data only"):
+    with pytest.raises(FileError, match="files hold plain data only"):
         model.save(tmp_path / "model.json")
     assert list(tmp_path.iterdir()) == []
 
@@ -101,8 +101,8 @@ def test_files_that_hold_no_model(tmp_path: Path) -> None:
     lacking = json.dumps({key: value for key, value in json.loads(whole).items() if key != "law"})
     foreign = '"estimator": {"estimator": "os.system", "settings": {"mapping": {}}}'
     broken = {
-        "": "truncated, damaged, or no JSON",
-        whole[: len(whole) // 2]: "truncated, damaged, or no JSON",
+        "": "truncated, damaged, or no model",
+        whole[: len(whole) // 2]: "truncated, damaged, or no model",
         "[]": "something else than a model of Dugong",
         '{"format": "dugong-votes"}': "something else than a model of Dugong",
         whole.replace('"version": 2', '"version": 99'): "newer version of Dugong (file version 99",
@@ -111,8 +111,8 @@ def test_files_that_hold_no_model(tmp_path: Path) -> None:
     }
     for text, message in broken.items():
         file.write_text(text)
-        with pytest.raises(ModelFileError) as caught:
+        with pytest.raises(FileError) as caught:
             dg.LabelModel.load(file)
         assert message in str(caught.value)
-    with pytest.raises(ModelFileError, match="there is no file"):
+    with pytest.raises(FileError, match="there is no file"):
         dg.LabelModel.load(tmp_path / "absent.json")

@@ -123,7 +123,7 @@ def test_a_newer_file_asks_for_an_upgrade(rng, tmp_path):
     count(draw_votes(rng, [3] * 20), PLAN).save(path)
     with np.load(path) as stored:
         arrays = dict(stored)
-    header = arrays["header"].tobytes().replace(b'"version": 1', b'"version": 9')
+    header = arrays["header"].tobytes().replace(b'"version": 2', b'"version": 9')
     arrays["header"] = np.frombuffer(header, dtype=np.uint8)
     np.savez(path, **arrays)
     with pytest.raises(VoteError, match="newer version of Dugong"):

@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dugong.exceptions import TaskError
+from dugong.codec import decode, encode
+from dugong.exceptions import FileError, TaskError
 from dugong.tasks import (
     Element,
+    Resolution,
     Sequence,
     Spans,
     WholeSequence,
     Window,
     describe,
     find_resolution,
-    resolution_from_dict,
-    resolution_to_dict,
 )
 from strategies import resolutions
 
@@ -30,15 +30,15 @@ def test_equal_windows_are_one_resolution_whatever_their_names():
 
 @given(st.sampled_from([2, 5]).flatmap(resolutions))
 def test_plain_data_and_back(resolution):
-    again = resolution_from_dict(resolution_to_dict(resolution))
+    again = decode(Resolution, encode(resolution))
     assert again == resolution
     assert again.name == resolution.name
     assert resolution.name in describe(resolution)
 
 
 def test_unknown_kinds_are_named():
-    with pytest.raises(TaskError, match="unknown kind of resolution 'pixel'"):
-        resolution_from_dict({"kind": "pixel"})
+    with pytest.raises(FileError, match="kind must be one of 'element', 'window', 'sequence', 'spans'; found 'pixel'"):
+        decode(Resolution, {"kind": "pixel"})
 
 
 def test_resolutions_are_found_by_name_kind_or_object():

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dugong.codec import encode
 from dugong.exceptions import VoteError
+from dugong.paths import write_atomically
 from dugong.votes import Votes
-from dugong.votes.header import pack
-from dugong.votes.io import write_atomically
-from dugong.votes.npz import write_npz
+from dugong.votes.files import pack, write_npz
 from dugong.votes.parquet import write_parquet
 from strategies import votes as any_votes
 
@@ -82,7 +82,7 @@ def test_a_changed_byte_is_noticed(tmp_path, kind):
 
 def newer(kind: str, path: Path, **changes: object) -> None:
     stored = pack(VOTES)
-    header = {**stored.header, **changes}
+    header = {**encode(stored.header), **changes}
     write = write_parquet if kind == "parquet" else write_npz
     with path.open("wb") as handle:
         write(type(stored)(header=header, arrays=stored.arrays), handle)

@@ -135,7 +135,7 @@ def write_source_code(path: Path) -> None:
     """Put the functions that voted beside their votes, to be read."""
     from importlib.resources import files
 
-    from dugong.votes.io import write_atomically
+    from dugong.paths import write_atomically
 
     code = files("dugong.worlds").joinpath("tvnews_sources.py").read_bytes()
     write_atomically(path, lambda handle: handle.write(code))

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from os import PathLike
 from typing import Any, TypeVar
 
 import click
+
+from dugong.codec import to_plain
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
@@ -31,7 +31,7 @@ def example(*commands: str) -> str:
 
 def emit(result: Mapping[str, Any], text: str, *, as_json: bool) -> None:
     """Print a result on the standard output: its text, or its plain value as JSON."""
-    click.echo(json.dumps(plain(result), indent=2, ensure_ascii=False, allow_nan=False) if as_json else text)
+    click.echo(json.dumps(to_plain(result), indent=2, ensure_ascii=False, allow_nan=False) if as_json else text)
 
 
 def say(text: str) -> None:
@@ -44,25 +44,6 @@ def user_code() -> Iterator[None]:
     """Send what the user's functions print to the standard error, so that our own output stays readable."""
     with contextlib.redirect_stdout(sys.stderr):
         yield
-
-
-def plain(value: Any) -> Any:
-    """What JSON can hold: arrays become lists, keys become strings, NaN and infinity become null."""
-    if isinstance(value, Mapping):
-        return {_key(key): plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [plain(one) for one in value]
-    if isinstance(value, PathLike):
-        return str(value)
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
-
-
-def _key(key: Any) -> str:
-    return ",".join(map(str, key)) if isinstance(key, tuple) else str(key)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, words: Sequence[int] = (0,)) -> str:

@@ -7,12 +7,12 @@ folder of the file. A key that is not known is an error, because a misspelt one 
 from __future__ import annotations
 
 import difflib
-import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dugong.cli.settings import LEARN, dependencies_of, prior_of
+from dugong.codec import parse_toml, reading
 from dugong.exceptions import DugongError
 from dugong.paths import Place, place_of
 
@@ -83,10 +83,8 @@ def read_project(path: str | Path) -> Project:
         place = place / DEFAULT
     if not place.is_file():
         raise ProjectError(f"there is no file {place}.\n  `dugong init DIR` writes a project to start from.")
-    try:
-        plain = tomllib.loads(place.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ProjectError(f"{place} is no TOML file: {error}.") from None
+    with reading(place, ProjectError, "It must be a TOML file."):
+        plain = parse_toml(place.read_bytes())
     _check_keys(plain, place)
     return _project(plain, place)
 

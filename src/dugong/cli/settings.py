@@ -6,15 +6,14 @@ dependencies, and options that several verbs share.
 
 from __future__ import annotations
 
-import json
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dugong.exceptions import GraphError, PriorError
+from dugong.codec import parse, parse_toml, reading
+from dugong.exceptions import FileError, GraphError, PriorError
 
 if TYPE_CHECKING:
     from dugong.graph import Dependency
@@ -66,10 +65,8 @@ def prior_of(plain: Any, where: str = "prior") -> Prior | str:
         )
     try:
         return priors.from_dict(plain)
-    except KeyError as error:
-        raise PriorError(f"a prior of the kind {plain['kind']!r} needs {error}, which {where} does not give.") from None
-    except TypeError as error:
-        raise PriorError(f"{where} does not describe a prior of the kind {plain['kind']!r}: {error}.") from None
+    except FileError as error:
+        raise PriorError(f"{where} does not describe a prior of the kind {plain['kind']!r}: {error}") from None
 
 
 def _read_options(text: str, whole: str) -> dict[str, float]:
@@ -77,7 +74,7 @@ def _read_options(text: str, whole: str) -> dict[str, float]:
     for part in filter(None, text.split(",")):
         name, equals, value = part.partition("=")
         try:
-            options[name.strip()] = float(value)
+            options[name.strip()] = int(value) if value.strip().isdigit() else float(value)
         except ValueError:
             equals = ""
         if not equals:
@@ -89,11 +86,9 @@ def _read_options(text: str, whole: str) -> dict[str, float]:
 
 
 def _read_plain(path: Path) -> Any:
-    try:
-        text = path.read_text(encoding="utf-8")
-        found: Any = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-    except (ValueError, tomllib.TOMLDecodeError) as error:
-        raise PriorError(f"{path} cannot be read: {error}.") from None
+    with reading(path, PriorError, "It must hold the table of a prior."):
+        data = path.read_bytes()
+        found = parse(data) if path.suffix == ".json" else parse_toml(data)
     return found.get("prior", found) if isinstance(found, dict) else found
 
 

@@ -74,7 +74,7 @@ def command(
 def write_sample(folder: Path, world: World, votes: Votes, gold: Int8Array) -> dict[str, Path]:
     """Write votes, true labels and the prior; returns where they are."""
     from dugong.cli.gold import write_gold
-    from dugong.votes.io import write_atomically
+    from dugong.paths import write_atomically
 
     files = {
         "votes": folder / "votes.parquet",

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dugong.cli.output import count, plain, say, seconds
+from dugong.cli.output import count, say, seconds
+from dugong.codec import to_plain
 
 if TYPE_CHECKING:
     from dugong.sources import Progress
@@ -101,7 +102,7 @@ class Watch:
 
     def event(self, name: str, **values: Any) -> None:
         """One JSON line."""
-        say(json.dumps(plain({"event": name, **values}), ensure_ascii=False))
+        say(json.dumps(to_plain({"event": name, **values}), ensure_ascii=False))
 
 
 def time_left(now: Progress) -> float | None:

@@ -2,7 +2,7 @@
 
 from dugong.engines.choose import EngineError, named_engine
 from dugong.engines.local import Processes, Serial, local_engine, usable_cores
-from dugong.engines.marks import mark
+from dugong.engines.marks import in_worker, mark
 from dugong.engines.protocol import Engine, ShippingError, WorkerLostError
 from dugong.engines.reduce import reduce_sums
 from dugong.engines.shipping import importable, ship
@@ -15,6 +15,7 @@ __all__ = [
     "ShippingError",
     "WorkerLostError",
     "importable",
+    "in_worker",
     "local_engine",
     "mark",
     "named_engine",

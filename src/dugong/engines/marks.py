@@ -44,6 +44,11 @@ def mark(step: str) -> None:
         slot[:] = step.encode("utf-8", errors="replace")[:SIZE].ljust(SIZE, b"\0")
 
 
+def in_worker() -> bool:
+    """Whether this is a worker: its end is seen by another process, and Ctrl-C does not reach it."""
+    return bool(_slots.open)
+
+
 def read_slot(path: Path) -> str:
     """The last step that was marked."""
     return path.read_bytes().rstrip(b"\0").decode("utf-8", errors="ignore")

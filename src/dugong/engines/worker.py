@@ -77,7 +77,7 @@ def _listen(inbound: BinaryIO, items: SimpleQueue[bytes | None], idle: threading
 def _answer(function: Callable[[Any], Any], payload: bytes) -> bytes:
     try:
         return pickle.dumps((True, function(pickle.loads(payload))), protocol=5)
-    except (Exception, SystemExit) as error:
+    except BaseException as error:  # a worker that dies without an answer says less than any answer
         return pickle.dumps((False, portable(error)), protocol=5)
     finally:
         mark("")

@@ -19,7 +19,7 @@ from typing import Any
 
 import dugong
 from dugong.experiments.recipe import Recipe
-from dugong.votes.io import write_atomically
+from dugong.paths import write_atomically
 
 # What decides a number: the stages below the experiments; the files of the experiments are named by their users.
 _STAGES = (

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dugong.exceptions import MissingExtraError
-from dugong.votes.io import write_atomically
+from dugong.paths import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from scipy.special import stdtrit
 
+from dugong.codec import Numbers, decode, encode
+from dugong.exceptions import FileError
 from dugong.types import FloatArray
 
 Limits = tuple[FloatArray, FloatArray]
+_Tables = Annotated[Mapping[str, FloatArray], Numbers(finite=False)]
+_PairTables = Annotated[Mapping[tuple[str, str], FloatArray], Numbers(finite=False)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -31,11 +35,15 @@ class StandardErrors:
         With fewer than two nothing can be said: standard errors are infinite, and intervals are [0, 1].
     """
 
-    accuracies: Mapping[str, FloatArray]
-    correlations: Mapping[tuple[str, str], FloatArray]
-    raw: Mapping[str, FloatArray]
-    raw_correlations: Mapping[tuple[str, str], FloatArray]
+    accuracies: _Tables
+    correlations: _PairTables
+    raw: _Tables
+    raw_correlations: _PairTables
     n_groups: int
+
+    def __post_init__(self) -> None:
+        _check_shapes(self.accuracies, self.raw)
+        _check_shapes(self.correlations, self.raw_correlations)
 
     @property
     def intervals(self) -> dict[str, Limits]:
@@ -52,25 +60,19 @@ class StandardErrors:
         return np.clip(raw - reach, 0, 1), np.clip(raw + reach, 0, 1)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain lists and numbers that `from_dict` turns back into the same value; infinite numbers become None."""
-        return {
-            "n_groups": self.n_groups,
-            "accuracies": [[name, _plain(e), _plain(self.raw[name])] for name, e in self.accuracies.items()],
-            "correlations": [
-                [list(pair), _plain(e), _plain(self.raw_correlations[pair])] for pair, e in self.correlations.items()
-            ],
-        }
+        """Plain data that `from_dict` turns back into the same value."""
+        return dict(encode(self))
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> StandardErrors:
         """Inverse of `to_dict`."""
-        return cls(
-            accuracies={name: _array(error) for name, error, _ in plain["accuracies"]},
-            raw={name: _array(raw) for name, _, raw in plain["accuracies"]},
-            correlations={tuple(pair): _array(error) for pair, error, _ in plain["correlations"]},
-            raw_correlations={tuple(pair): _array(raw) for pair, _, raw in plain["correlations"]},
-            n_groups=int(plain["n_groups"]),
-        )
+        return decode(cls, plain)
+
+
+def _check_shapes(errors: Mapping[Any, FloatArray], raw: Mapping[Any, FloatArray]) -> None:
+    for name, table in errors.items():
+        if name not in raw or raw[name].shape != table.shape:
+            raise FileError(f"the standard errors of {name!r} must have the shape of its estimate")
 
 
 def weighted_error(full: FloatArray, without: FloatArray, shares: FloatArray) -> FloatArray:
@@ -91,14 +93,3 @@ def weighted_error(full: FloatArray, without: FloatArray, shares: FloatArray) ->
     centre = (share * pseudo).sum(axis=0) / shares.sum()
     variance = ((pseudo - centre) ** 2 / (1 / share - 1 / shares.sum())).mean(axis=0)
     return np.asarray(np.sqrt(variance))
-
-
-def _plain(array: FloatArray) -> Any:
-    plain = array.astype(object)
-    plain[~np.isfinite(array)] = None
-    return plain.tolist()
-
-
-def _array(plain: Any) -> FloatArray:
-    array = np.array(plain, dtype=np.float64)
-    return np.where(np.isnan(array), np.inf, array)

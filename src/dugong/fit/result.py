@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
+from dugong.codec import Numbers
 from dugong.law.parameters import Parameters
 from dugong.types import FloatArray
+
+_Sizes = Annotated[Mapping[str, float], Numbers(finite=False)]
+_PairNumbers = Annotated[Mapping[tuple[str, str], float], Numbers(finite=False)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +26,7 @@ class Note:
     kind: str
     text: str
     where: str = ""
-    size: float = 0.0
+    size: Annotated[float, Numbers(finite=False)] = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -41,11 +45,11 @@ class Diagnostics:
     """
 
     notes: tuple[Note, ...] = ()
-    residuals: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    residuals: _PairNumbers = field(default_factory=dict)
     support: Mapping[tuple[str, str], int] = field(default_factory=dict)
     signs: Mapping[str, str] = field(default_factory=dict)
-    condition: Mapping[str, float] = field(default_factory=dict)
-    projections: Mapping[str, float] = field(default_factory=dict)
+    condition: _Sizes = field(default_factory=dict)
+    projections: _Sizes = field(default_factory=dict)
     learned: Mapping[str, Any] = field(default_factory=dict)
 
     def _repr_html_(self) -> str:

@@ -16,10 +16,10 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from dugong.exceptions import LabelError
+from dugong.paths import write_atomically
 from dugong.tasks import Element, Resolution
 from dugong.types import FloatArray
 from dugong.votes import Votes
-from dugong.votes.io import write_atomically
 
 
 def label_table(votes: Votes, probabilities: Mapping[Resolution, FloatArray]) -> pa.Table:

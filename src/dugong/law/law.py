@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
+from dugong.codec import encode
 from dugong.law.parameters import Parameters
 from dugong.priors import Prior
 from dugong.tasks import Resolution
@@ -19,12 +21,15 @@ from dugong.types import FloatArray, Int8Array
 from dugong.votes import Votes
 
 
-class Tempering(Protocol):
+class Tempering(ABC):
     """How an answer is made more cautious where the model does not explain the votes.
 
-    A value: plain data in and out, and a pure function of a law and votes.
+    A frozen dataclass with a `kind`, by which files name it, and a pure function of a law and votes.
     """
 
+    __slots__ = ()
+
+    @abstractmethod
     def probabilities(
         self,
         law: Law,
@@ -34,9 +39,6 @@ class Tempering(Protocol):
         n_threads: int | None = None,
     ) -> Mapping[Resolution, FloatArray]:
         """P(label | votes) of every task of some resolutions, (n_tasks, n_classes) each."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data; "kind" names the class that reads it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -66,8 +68,4 @@ class Law:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, numbers and strings."""
-        return {
-            "parameters": self.parameters.to_dict(),
-            "prior": self.prior.to_dict(),
-            "tempering": None if self.tempering is None else self.tempering.to_dict(),
-        }
+        return dict(encode(self))

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from dugong.codec import decode, encode
 from dugong.exceptions import GraphError, PriorError
 from dugong.tasks import Element, Resolution, Sequence, Spans, Window, describe
-from dugong.tasks.resolutions import resolution_from_dict, resolution_to_dict
 from dugong.types import FloatArray, read_only
 
 _TOLERANCE = 1e-6
@@ -49,6 +49,7 @@ class Conditional:
     marginal: FloatArray | None = None
     by_position: bool = False
     weight: float = 1.0
+    kind: ClassVar[str] = "conditional"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parents", tuple(self.parents))
@@ -91,6 +92,7 @@ class Temporal:
     step: FloatArray
     lag: int = 1
     weight: float = 1.0
+    kind: ClassVar[str] = "temporal"
 
     def __post_init__(self) -> None:
         _store_law(self, "first", 2)
@@ -137,6 +139,7 @@ class Crossed:
     table: FloatArray
     marginal: FloatArray | None = None
     weight: float = 1.0
+    kind: ClassVar[str] = "crossed"
 
     def __post_init__(self) -> None:
         _store_law(self, "table", 4)
@@ -187,6 +190,7 @@ class FullTable:
     n_tasks: int
     table: FloatArray
     weight: float = 1.0
+    kind: ClassVar[str] = "full"
 
     def __post_init__(self) -> None:
         _store_law(self, "table", 2)
@@ -211,12 +215,6 @@ class FullTable:
 
 
 Factor = Conditional | Temporal | Crossed | FullTable
-_KINDS: dict[str, type[Factor]] = {
-    "conditional": Conditional,
-    "temporal": Temporal,
-    "crossed": Crossed,
-    "full": FullTable,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -252,13 +250,12 @@ class Parameters:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, numbers and strings that `from_dict` turns back into the same parameters."""
-        return {"n_classes": self.n_classes, "factors": [_factor_to_dict(factor) for factor in self.factors]}
+        return dict(encode(self))
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Parameters:
         """Inverse of `to_dict`."""
-        factors = tuple(_factor_from_dict(factor) for factor in plain["factors"])
-        return cls(n_classes=int(plain["n_classes"]), factors=factors)
+        return decode(cls, plain)
 
 
 def _check_parents(parameters: Parameters) -> None:
@@ -317,29 +314,3 @@ def _root(size: int, degree: int) -> int:
 def _check_weight(source: str, weight: float) -> None:
     if not np.isfinite(weight) or weight < 0:
         raise GraphError(f"the weight of {source!r} must be a number of at least 0; found {weight}.")
-
-
-def _factor_to_dict(factor: Factor) -> dict[str, Any]:
-    kind = next(name for name, known in _KINDS.items() if isinstance(factor, known))
-    plain: dict[str, Any] = {"kind": kind}
-    for field in factor.__dataclass_fields__:
-        value = getattr(factor, field)
-        if field in ("resolution", "parent_resolution"):
-            value = resolution_to_dict(value)
-        elif isinstance(value, np.ndarray):
-            value = value.tolist()
-        elif isinstance(value, tuple):
-            value = list(value)
-        plain[field] = value
-    return plain
-
-
-def _factor_from_dict(plain: Mapping[str, Any]) -> Factor:
-    options = dict(plain)
-    kind = options.pop("kind")
-    if kind not in _KINDS:
-        raise GraphError(f"unknown kind of factor {kind!r}; known are {sorted(_KINDS)}.")
-    for field in ("resolution", "parent_resolution"):
-        if field in options:
-            options[field] = resolution_from_dict(options[field])
-    return _KINDS[kind](**options)

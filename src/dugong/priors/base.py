@@ -8,10 +8,12 @@ shorter lengths, samples) are answered here from `chain()`, the one form that in
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dugong.codec import decode, encode
 from dugong.exceptions import PriorError
 from dugong.priors import moments
 from dugong.priors._kernels import class_count_moments, sample_states
@@ -38,9 +40,9 @@ class Prior(ABC):
     def chain(self) -> LabelChain:
         """The law as a homogeneous Markov chain over label states."""
 
-    @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """Plain data that `priors.from_dict` turns back into the same prior."""
+        return dict(encode(self))
 
     @property
     def classes(self) -> tuple[int, ...]:
@@ -128,3 +130,9 @@ class Prior(ABC):
             rng.random(int(offsets[-1])),
         )
         return np.array(self.classes, dtype=np.int8)[places]
+
+
+def from_dict(plain: Mapping[str, Any]) -> Prior:
+    """The prior that `to_dict` described."""
+    found: Prior = decode(Prior, plain)
+    return found

@@ -7,9 +7,10 @@ from it. Every question is answered by enumeration.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from dugong.priors.base import Prior
 from dugong.priors.chain import LabelChain, check_distribution, normalised
 from dugong.priors.labels import class_index
 from dugong.priors.pieces import GivenSpans, Piece, Task, automaton, piece_of
-from dugong.tasks import Resolution, resolution_from_dict, resolution_to_dict
+from dugong.tasks import Resolution
 from dugong.types import FloatArray, Int8Array, IntArray
 
 Named = tuple[Resolution | str, int]
@@ -44,6 +45,7 @@ class Joint(Prior):
     tasks: tuple[Named, ...]
     shape: tuple[int, ...]
     cells: tuple[float, ...]
+    kind: ClassVar[str] = "joint"
 
     def __init__(self, tasks: Sequence[Named], table: FloatArray | Sequence[Any]) -> None:
         law = np.asarray(table, dtype=np.float64)
@@ -140,16 +142,12 @@ class Joint(Prior):
         axes = [self.tasks.index(("element", i)) for i in range(self.n_elements)]
         return np.array(self.classes, dtype=np.int8)[labels[:, axes].reshape(-1)]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that `priors.from_dict` turns back into the same prior."""
-        tasks = [[r if isinstance(r, str) else resolution_to_dict(r), index] for r, index in self.tasks]
-        return {"kind": "joint", "tasks": tasks, "shape": list(self.shape), "cells": list(self.cells)}
-
     @classmethod
-    def from_plain(cls, tasks: list[list[Any]], shape: list[int], cells: list[float]) -> Joint:
-        """Inverse of `to_dict`, for `priors.from_dict`."""
-        named = [(r if isinstance(r, str) else resolution_from_dict(r), index) for r, index in tasks]
-        return cls(named, np.array(cells).reshape(shape))
+    def rebuild(cls, *, tasks: tuple[Named, ...], shape: tuple[int, ...], cells: tuple[float, ...]) -> Joint:
+        """The prior of its fields."""
+        if min(shape, default=0) < 1 or math.prod(shape) != len(cells):
+            raise PriorError(f"a table of the shape {shape} must have as many cells; found {len(cells)}.")
+        return cls(tasks, np.array(cells).reshape(shape))
 
     def __repr__(self) -> str:
         others = len(self.tasks) - self.n_elements

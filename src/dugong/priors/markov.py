@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
@@ -49,6 +49,7 @@ class Markov(Prior):
 
     initial: tuple[float, ...]
     transition: tuple[tuple[float, ...], ...]
+    kind: ClassVar[str] = "markov"
 
     def __init__(
         self,
@@ -100,14 +101,6 @@ class Markov(Prior):
             labels=np.arange(self.n_classes),
             n_classes=self.n_classes,
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that `priors.from_dict` turns back into the same prior."""
-        return {
-            "kind": "markov",
-            "initial": list(self.initial),
-            "transition": [list(row) for row in self.transition],
-        }
 
     def _check_binary(self, what: str) -> None:
         if self.n_classes != 2:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
@@ -48,6 +48,7 @@ class Patterns(Prior):
     patterns: tuple[Pattern, ...]
     probabilities: tuple[float, ...]
     n_classes: int
+    kind: ClassVar[str] = "patterns"
 
     def __init__(self, table: Mapping[Pattern, float] | FloatArray, *, n_classes: int | None = None) -> None:
         if not isinstance(table, Mapping):
@@ -83,14 +84,12 @@ class Patterns(Prior):
             table[tuple(values.index(label) for label in pattern)] = probability
         return table
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that `priors.from_dict` turns back into the same prior."""
-        return {
-            "kind": "patterns",
-            "n_classes": self.n_classes,
-            "patterns": [list(pattern) for pattern in self.patterns],
-            "probabilities": list(self.probabilities),
-        }
+    @classmethod
+    def rebuild(cls, *, patterns: tuple[Pattern, ...], probabilities: tuple[float, ...], n_classes: int) -> Patterns:
+        """The prior of its fields."""
+        if len(patterns) != len(probabilities):
+            raise PriorError(f"each of the {len(patterns)} patterns needs a probability; found {len(probabilities)}.")
+        return cls(dict(zip(patterns, probabilities, strict=True)), n_classes=n_classes)
 
     def __repr__(self) -> str:
         possible = f"{len(self.patterns)} of {self.n_classes**self.length} possible"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ class Uniform(Prior):
     """
 
     n_classes: int = 2
+    kind: ClassVar[str] = "uniform"
 
     def __post_init__(self) -> None:
         if self.n_classes < 2:
@@ -37,7 +38,3 @@ class Uniform(Prior):
             labels=np.arange(self.n_classes),
             n_classes=self.n_classes,
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that `priors.from_dict` turns back into the same prior."""
-        return {"kind": "uniform", "n_classes": self.n_classes}

@@ -10,13 +10,13 @@ from importlib import metadata
 
 import numpy as np
 
+from dugong.codec import to_plain
 from dugong.report.material import Material
-from dugong.report.plain import to_plain
 from dugong.report.values import Provenance
 from dugong.tasks import describe
 from dugong.types import AnyArray
 from dugong.votes import Votes
-from dugong.votes.header import pack
+from dugong.votes.files import pack
 
 _PACKAGES = ("dugong-ws", "numpy", "scipy", "numba", "pyarrow")
 _BUFFER = 1 << 22

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dugong.report.plain import to_plain
+from dugong.codec import to_plain
 from dugong.report.track import Sequences
 from dugong.types import FloatArray
 
@@ -343,9 +343,7 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold; None where a number is not known."""
-        plain = to_plain(self)
-        assert isinstance(plain, dict)
-        return plain
+        return dict(to_plain(self))
 
     def _repr_html_(self) -> str:
         from dugong.report.notebook import report_html

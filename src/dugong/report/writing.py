@@ -7,10 +7,10 @@ from os import PathLike
 from pathlib import Path
 
 from dugong.exceptions import LabelError
+from dugong.paths import write_atomically
 from dugong.report.html.page import render_html
 from dugong.report.text import render_text
 from dugong.report.values import Report
-from dugong.votes.io import write_atomically
 
 KINDS = ("html", "txt", "json")
 

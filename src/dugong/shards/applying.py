@@ -31,7 +31,7 @@ from dugong.sources.items import Item
 from dugong.sources.progress import Progress, ProgressCallback, progress_callback
 from dugong.sources.running import Run, RunOptions, prepare_run
 from dugong.sources.voting import SequenceVotes
-from dugong.votes.header import pack
+from dugong.votes.files import pack
 from dugong.votes.parquet import write_parquet
 
 SHARD_SIZE = 100

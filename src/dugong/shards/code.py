@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from dugong.codec import encode
 from dugong.sources import Source
-from dugong.tasks import resolution_to_dict
 
 _PLAIN = (str, bytes, int, float, complex, bool, type(None), type(...))
 
@@ -36,7 +36,7 @@ def digest_code(value: Any) -> str:
 
 
 def _parts(source: Source) -> list[Any]:
-    return [source.function, source.pre, source.vectorized, source.wants_tasks, resolution_to_dict(source.resolution)]
+    return [source.function, source.pre, source.vectorized, source.wants_tasks, encode(source.resolution)]
 
 
 class _Reader:

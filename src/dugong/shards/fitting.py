@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from os import PathLike
 from typing import Any
 
+from dugong.codec import encode
 from dugong.engines import Engine, Serial, reduce_sums
 from dugong.engines.reduce import FAN_IN
 from dugong.exceptions import GraphError
@@ -28,7 +29,6 @@ from dugong.shards.folder import Shard, VoteShards
 from dugong.shards.kept import BALANCE, COUNTS, MOMENTS, Form, SumT, keeping, kept
 from dugong.shards.memory import check_memory, sample_within
 from dugong.shards.sampling import SAMPLE, read_sample
-from dugong.store import tree
 from dugong.sums import Moments, Plan, assign_groups, count, groups
 
 ShardProgress = Callable[[str, int, int], None]
@@ -114,7 +114,7 @@ class _Passes:
         total, tell = len(self.shards), self.progress
         return reduce_sums(
             self.engine,
-            kept(step, self.folder, form, {"groups": self.n_elements, **tree(question)}),
+            kept(step, self.folder, form, {"groups": self.n_elements, **encode(question)}),
             self.shards.shards,
             describe=str,
             progress=None if tell is None else lambda runs: tell(form.name, min(runs * FAN_IN, total), total),

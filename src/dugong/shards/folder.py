@@ -12,20 +12,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
-from dugong.exceptions import VoteError
+from dugong.codec import reading
+from dugong.exceptions import FileError, VoteError
 from dugong.paths import Place, place_of
 from dugong.shards.stamps import check_finished, drop_others, refuse_others, unfinished, write_stamped
 from dugong.types import IntArray
 from dugong.votes import Votes
 from dugong.votes.concat import concat
-from dugong.votes.header import DamagedError, decode_header, pack
-from dugong.votes.parquet import open_parquet, write_parquet
+from dugong.votes.files import Header, pack
+from dugong.votes.parquet import open_parquet, read_columns, read_header, write_parquet
 
 _OURS = re.compile(r"part-\d+\.parquet")
 _MEANING = ("n_classes", "class_names", "background", "partial", "sources")
@@ -84,19 +82,19 @@ class VoteShards:
         if not files:
             raise VoteError(f"{place} holds no votes: there are no .parquet files in it.")
         found = [_read_head(file) for file in files]
-        for (shard, meaning), (first, wanted) in zip(found, found[:1] * len(found), strict=True):
-            different = [name for name in _MEANING if meaning[name] != wanted[name]]
+        for (shard, header), (first, wanted) in zip(found, found[:1] * len(found), strict=True):
+            different = [name for name in _MEANING if getattr(header, name) != getattr(wanted, name)]
             if different:
                 raise VoteError(
                     f"all shards must have the same {different[0]}; {shard.path.name} differs from {first.path.name}.\n"
                     "  Write it again, or keep it in a folder of its own."
                 )
-        meaning = found[0][1]
+        header = found[0][1]
         return cls(
             folder=place,
             shards=tuple(shard for shard, _ in found),
-            n_sources=len(meaning["sources"]),
-            n_classes=meaning["n_classes"],
+            n_sources=len(header.sources),
+            n_classes=header.n_classes,
         )
 
     @classmethod
@@ -166,20 +164,14 @@ def _holds_votes(path: Place) -> bool:
     try:
         with open_parquet(path) as file:
             return b"dugong" in (file.schema_arrow.metadata or {})
-    except (pa.ArrowException, OSError):
+    except FileError:
         return False
 
 
-def _read_head(path: Place) -> tuple[Shard, dict[str, Any]]:
-    try:
-        with open_parquet(path) as file:
-            metadata = file.schema_arrow.metadata or {}
-            if b"dugong" not in metadata:
-                raise VoteError(f"{path} cannot be read: it holds no votes written by Dugong.")
-            header = decode_header(metadata[b"dugong"])
-            lengths = _read_lengths(file, header["arrays"]["lengths"]["length"])
-    except (pa.ArrowException, OSError, DamagedError, KeyError) as error:
-        raise VoteError(f"{path} cannot be read: {error}.\n  It is damaged: write it again.") from error
+def _read_head(path: Place) -> tuple[Shard, Header]:
+    with reading(path, VoteError, "It is damaged: write it again."), open_parquet(path) as file:
+        header = read_header(file)
+        lengths: IntArray = read_columns(file, header, ["lengths"])["lengths"]
     shard = Shard(
         path=path,
         n_sequences=len(lengths),
@@ -187,14 +179,4 @@ def _read_head(path: Place) -> tuple[Shard, dict[str, Any]]:
         shortest=int(lengths.min(initial=0) if not len(lengths) else lengths.min()),
         longest=int(lengths.max(initial=0)),
     )
-    return shard, {name: header[name] for name in _MEANING}
-
-
-def _read_lengths(file: pq.ParquetFile, count: int) -> IntArray:
-    pieces, found = [np.zeros(0, dtype=np.int64)], 0
-    for group in range(file.num_row_groups):
-        if found < count:
-            column = file.read_row_group(group, columns=["lengths"], use_threads=False).column("lengths")
-            pieces.append(column.slice(0, count - found).to_numpy())
-            found += len(pieces[-1])
-    return np.concatenate(pieces)
+    return shard, header

@@ -8,24 +8,21 @@ question, so that a fit continues after a crash, and counts only what is new whe
 from __future__ import annotations
 
 import contextlib
-import json
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
-from pathlib import Path
 from typing import Any, BinaryIO, Generic, Protocol, Self, TypeVar
 
-import numpy as np
-
+from dugong.archives import open_archive, write_archive
+from dugong.codec import decode
 from dugong.fit.balance import LabelSums
 from dugong.law.results import ExpectedCounts
 from dugong.paths import Place, locked
 from dugong.shards.folder import Shard
 from dugong.shards.stamps import State, digest_file, digest_of, drop_others, read_state, settle, write_stamped
 from dugong.sums import Moments
-from dugong.tasks import resolution_from_dict, resolution_to_dict
-from dugong.types import FloatArray
+from dugong.tasks import Resolution
+from dugong.types import AnyArray, FloatArray
 
 _SUFFIX = ".npz"
 
@@ -101,26 +98,18 @@ def keeping(folder: Place | None, shards: tuple[Shard, ...]) -> Iterator[None]:
 
 
 # --- forms ---------------------------------------------------------------------------------------------------------
-def _write_moments(moments: Moments, handle: BinaryIO) -> None:
-    with tempfile.TemporaryDirectory(prefix="dugong-") as folder:
-        file = Path(folder) / f"moments{_SUFFIX}"
-        moments.save(file)
-        handle.write(file.read_bytes())
-
-
 def _write_balance(sums: LabelSums, handle: BinaryIO) -> None:
-    header = json.dumps([resolution_to_dict(where) for where in sums.sums]).encode()
-    arrays = {f"sums{place}": array for place, array in enumerate(sums.sums.values())}
-    arrays |= {f"counts{place}": sums.counts[where] for place, where in enumerate(sums.sums)}  # type: ignore[misc]
-    np.savez(handle, header=np.frombuffer(header, dtype=np.uint8), **arrays)  # type: ignore[arg-type]
+    arrays: dict[str, AnyArray] = {f"sums{place}": array for place, array in enumerate(sums.sums.values())}
+    arrays |= {f"counts{place}": sums.counts[where] for place, where in enumerate(sums.sums)}
+    write_archive(handle, tuple(sums.sums), arrays)
 
 
 def _read_balance(path: Place) -> LabelSums:
-    with path.open("rb") as handle, np.load(handle, allow_pickle=False) as stored:
-        places = [resolution_from_dict(plain) for plain in json.loads(stored["header"].tobytes())]
+    with open_archive(path) as stored:
+        places = decode(tuple[Resolution, ...], stored.header)
         return LabelSums(
-            sums={where: stored[f"sums{place}"] for place, where in enumerate(places)},
-            counts={where: stored[f"counts{place}"] for place, where in enumerate(places)},
+            sums={where: stored.read(f"sums{place}") for place, where in enumerate(places)},
+            counts={where: stored.read(f"counts{place}") for place, where in enumerate(places)},
         )
 
 
@@ -128,20 +117,19 @@ def _write_counts(counts: ExpectedCounts, handle: BinaryIO) -> None:
     names = [[source, name] for source, tables in counts.factors.items() for name in tables]
     arrays = {f"table{place}": counts.factors[source][name] for place, (source, name) in enumerate(names)}
     arrays |= {"initial": counts.initial, "transitions": counts.transitions, "log_likelihood": counts.log_likelihood}
-    header = np.frombuffer(json.dumps(names).encode(), dtype=np.uint8)
-    np.savez(handle, header=header, **arrays)  # type: ignore[arg-type]
+    write_archive(handle, names, arrays)
 
 
 def _read_counts(path: Place) -> ExpectedCounts:
-    with path.open("rb") as handle, np.load(handle, allow_pickle=False) as stored:
+    with open_archive(path) as stored:
         factors: dict[str, dict[str, FloatArray]] = {}
-        for place, (source, name) in enumerate(json.loads(stored["header"].tobytes())):
-            factors.setdefault(source, {})[name] = stored[f"table{place}"]
-        rest = {name: stored[name] for name in ("initial", "transitions", "log_likelihood")}
+        for place, (source, name) in enumerate(decode(tuple[tuple[str, str], ...], stored.header)):
+            factors.setdefault(source, {})[name] = stored.read(f"table{place}", "f")
+        rest = {name: stored.read(name, "f") for name in ("initial", "transitions", "log_likelihood")}
         return ExpectedCounts(factors=factors, **rest)
 
 
-MOMENTS = Form(name="moments", write=_write_moments, read=Moments.load)
+MOMENTS = Form(name="moments", write=Moments.write, read=Moments.load)
 BALANCE = Form(name="balance", write=_write_balance, read=_read_balance)
 # By E/M step: each asks another question.
 COUNTS = (

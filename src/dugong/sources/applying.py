@@ -14,6 +14,7 @@ from typing import Any, Unpack
 from dugong.engines import Engine, ShippingError, WorkerLostError, ship
 from dugong.exceptions import SourceError
 from dugong.sources.collecting import Applied, Collector
+from dugong.sources.guarding import last_words
 from dugong.sources.inputs import check_clock
 from dugong.sources.items import Item
 from dugong.sources.progress import ProgressCallback, progress_callback
@@ -36,6 +37,7 @@ def apply(  # noqa: PLR0913 (a run has many sides, each named by the caller)
     limit: int | None = None,
     only: str | Iterable[str] | None = None,
     rate: float | None = None,
+    timeout: float | None = None,
     engine: Engine | None = None,
 ) -> Votes:
     """Let every source vote on every sequence.
@@ -70,6 +72,9 @@ def apply(  # noqa: PLR0913 (a run has many sides, each named by the caller)
     rate : float, optional
         Elements per second of every sequence: for windows in seconds, and for times beside the labels. Loaders that
         know it say so themselves; a sequence with another rate is an error.
+    timeout : float, optional
+        Seconds that a source may take on one sequence; longer is a fault of the source, which then abstains on all of
+        the sequence or stops the run.
     engine : Engine, optional
         Where it runs, in place of `n_jobs` processes on this machine.
 
@@ -105,6 +110,7 @@ def apply(  # noqa: PLR0913 (a run has many sides, each named by the caller)
         limit=limit,
         only=only,
         rate=rate,
+        timeout=timeout,
         engine=engine,
     ).votes
 
@@ -122,7 +128,7 @@ def apply_with_report(
     collector = Collector(sources=tuple(source.info for source in run.chosen))
     stream = vote(run.job(run.chosen), run.items, run.engine)
     # Closed explicitly: an exception between two results must not leave workers to the garbage collector.
-    with progress_callback(progress) as report, closing(stream):
+    with last_words(), progress_callback(progress) as report, closing(stream):
         for result in stream:
             collector.add(result)
             report(

@@ -91,6 +91,13 @@ def check_rate(rate: Any) -> float | None:
     return float(rate)
 
 
+def check_timeout(timeout: Any) -> None:
+    """Raise unless the time limit makes sense."""
+    real = isinstance(timeout, numbers.Real) and not isinstance(timeout, bool)
+    if timeout is not None and not (real and 0 < float(timeout) < math.inf):
+        raise SourceError(f"timeout= must be a positive number of seconds, or None; found {timeout!r}.")
+
+
 def in_elements_of(source: Source, rate: float | None) -> Source:
     """A source whose windows count elements, whatever they were written in."""
     resolution = in_elements(source.resolution, rate)

@@ -17,6 +17,7 @@ from dugong.sources.checking import (
     check_rate,
     check_run,
     check_size,
+    check_timeout,
     in_elements_of,
     read_meaning,
     read_sources,
@@ -40,6 +41,7 @@ class RunOptions(TypedDict, total=False):
     limit: int | None
     only: str | Iterable[str] | None
     rate: float | None
+    timeout: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -57,6 +59,7 @@ class Run:
     total : how many there are, if that is known
     engine : where it runs
     rate : elements per second of all sequences, if that is known
+    timeout : seconds that a source may take on one sequence
     begin : on the clock
     """
 
@@ -70,12 +73,20 @@ class Run:
     total: int | None
     engine: Engine
     rate: float | None = None
+    timeout: float | None = None
     begin: float = field(default_factory=perf_counter)
 
     def job(self, sources: tuple[Source, ...]) -> Job:
         """What workers need to know to let some sources vote."""
         codings = self.meaning.codings(sources)
-        return Job(sources=sources, codings=codings, on_fault=self.on_fault, span_makers=self.makers, rate=self.rate)
+        return Job(
+            sources=sources,
+            codings=codings,
+            on_fault=self.on_fault,
+            span_makers=self.makers,
+            rate=self.rate,
+            timeout=self.timeout,
+        )
 
     @property
     def seconds(self) -> float:
@@ -95,7 +106,7 @@ class Run:
         )
 
 
-def prepare_run(
+def prepare_run(  # noqa: PLR0913 (the options of `apply`)
     sources: Any,
     sequences: Any,
     *,
@@ -108,6 +119,7 @@ def prepare_run(
     limit: int | None = None,
     only: str | Iterable[str] | None = None,
     rate: float | None = None,
+    timeout: float | None = None,
     engine: Engine | None = None,
 ) -> Run:
     """Read what was given, and refuse what cannot work; see `apply` for what everything is."""
@@ -121,6 +133,7 @@ def prepare_run(
     makers, given = split_spans(spans)
     check_run(chosen, meaning, spans or {}, on_fault)
     check_size(n_jobs, limit)
+    check_timeout(timeout)
     pairs, total = pairs_of(sequences)
     return Run(
         every=every,
@@ -133,5 +146,6 @@ def prepare_run(
         total=total if total is None or limit is None else min(total, limit),
         engine=engine or local_engine(n_jobs),
         rate=rate,
+        timeout=timeout,
         begin=begin,
     )

@@ -15,10 +15,11 @@ from typing import Any, Literal
 import numpy as np
 
 from dugong.engines import mark
-from dugong.exceptions import SourceError
+from dugong.exceptions import DugongError, SourceError
 from dugong.sources.coding import Coding, WrongVote
 from dugong.sources.decorator import Source
 from dugong.sources.faulting import fault_of, place, raised, wrong_number, wrong_vote
+from dugong.sources.guarding import guarded, raised_by_source
 from dugong.sources.inputs import SpanPairs, clock_of, length_of, loaded, sequence_spans
 from dugong.sources.items import Item, SequenceId
 from dugong.sources.loaders.rows import Rows
@@ -44,6 +45,8 @@ class Job:
         Functions that find the spans of a sequence.
     rate : float or None
         Elements per second of all sequences, where that is known.
+    timeout : float or None
+        Seconds that a source may take on one sequence.
     """
 
     sources: tuple[Source, ...]
@@ -51,6 +54,7 @@ class Job:
     on_fault: OnFault = "raise"
     span_makers: Mapping[str, Callable[[Any], SpanPairs]] = field(default_factory=dict)
     rate: float | None = None
+    timeout: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -89,10 +93,18 @@ def vote_on_sequence(job: Job, item: Item) -> SequenceVotes:
     mark("finding spans")
     spans = sequence_spans(job.span_makers, item.spans, sequence, length, item.id)
     desk = _Desk(item.id, length, spans, Prepared(sequence), job.on_fault)
+    faulty = raised_by_source()
     votes, seconds = [], []
     for source, coding in zip(job.sources, job.codings, strict=True):
         begin, before = perf_counter(), sum(desk.prepared.seconds.values())
-        votes.append(desk.vote(source, coding))
+        try:
+            with guarded(job.timeout):
+                votes.append(desk.vote(source, coding))
+        except faulty as error:
+            if isinstance(error, DugongError):
+                raise
+            # What broke out of the loop over tasks (the time was up, or an interrupt of the source's own).
+            votes.append(desk.abstain(source, error))
         preparing = sum(desk.prepared.seconds.values()) - before
         seconds.append(perf_counter() - begin - preparing)
     return SequenceVotes(
@@ -223,6 +235,10 @@ class _Desk:
         if isinstance(returned, list | tuple):
             return coding.encode(list(returned))
         return coding.encode_array(np.asarray(returned))
+
+    def abstain(self, source: Source, error: BaseException) -> Int8Array:
+        """Abstain on the whole sequence, or stop the run."""
+        return self._abstain(source, self.bounds(source.resolution), error)
 
     def _abstain(self, source: Source, bounds: TaskBounds, error: BaseException) -> Int8Array:
         self._fault(source, None, bounds, error)

@@ -7,22 +7,24 @@ sampled moments go through the same estimators.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
-from typing import Any
+from typing import Annotated, BinaryIO
 
 import numpy as np
 
-from dugong.exceptions import VoteError
+from dugong.archives import Archive, open_archive, write_archive
+from dugong.codec import Numbers, check_version, decode, reading
+from dugong.exceptions import FileError, VoteError
 from dugong.paths import place_of, write_atomically
-from dugong.sums.rows import Plan, Row, Slot
-from dugong.tasks import Resolution, SpanTable, resolution_from_dict, resolution_to_dict
+from dugong.sums.rows import Plan, Row
+from dugong.tasks import Resolution, SpanTable
 from dugong.types import AnyArray, FloatArray, IntArray, read_only
 from dugong.votes import SourceInfo
 
-_VERSION = 1
+_VERSION = 2  # version 1 had slots without names, which the codec reads as well
+_SPAN_PARTS = ("offsets", "starts", "stops")
 _SHORT = 1 << 20  # lengths below this are tallied without sorting
 
 
@@ -123,44 +125,75 @@ class Moments:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write to an ``.npz`` file: plain arrays and one JSON header, no pickle."""
-        header = {
-            "version": _VERSION,
-            "n_classes": self.n_classes,
-            "rows": [_row_to_dict(row) for row in self.plan.rows],
-            "sources": [
-                {"name": s.name, "resolution": resolution_to_dict(s.resolution), "shares": s.shares}
-                for s in self.sources
-            ],
-            "spans": list(self.shapes.spans),
-        }
+        write_atomically(path, self.write)
+
+    def write(self, handle: BinaryIO) -> None:
+        """Write to an open file."""
+        header = _Header(
+            n_classes=self.n_classes, rows=self.plan.rows, sources=self.sources, spans=tuple(self.shapes.spans)
+        )
         arrays: dict[str, AnyArray] = {f"row{i}": counts for i, counts in enumerate(self.counts)}
         arrays |= {"lengths": self.shapes.lengths, "shape_counts": self.shapes.counts}
         for i, table in enumerate(self.shapes.spans.values()):
-            arrays |= {f"span{i}_{part}": getattr(table, part) for part in ("offsets", "starts", "stops")}
-        text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-        write_atomically(path, lambda handle: np.savez_compressed(handle, header=text, **arrays))  # type: ignore[arg-type]
+            arrays |= {f"span{i}_{part}": getattr(table, part) for part in _SPAN_PARTS}
+        write_archive(handle, header, arrays)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Moments:
         """Read what `save` wrote."""
-        with place_of(path).open("rb") as handle, np.load(handle, allow_pickle=False) as stored:
-            header = json.loads(stored["header"].tobytes())
-            if header["version"] > _VERSION:
-                raise VoteError(f"{path} was written by a newer version of Dugong; upgrade to read it.")
-            spans = {
-                name: SpanTable(**{part: stored[f"span{i}_{part}"] for part in ("offsets", "starts", "stops")})
-                for i, name in enumerate(header["spans"])
-            }
+        place = place_of(path)
+        with (
+            reading(place, VoteError, "The file is truncated or damaged: count again."),
+            open_archive(place, "it holds no moments of Dugong") as stored,
+        ):
+            check_version(stored.header, _VERSION, "moments")
+            header = decode(_Header, stored.header)
+            counts = tuple(_read_counts(stored, i, row, header) for i, row in enumerate(header.rows))
+            if len({len(one) for one in counts}) > 1:
+                raise FileError("all rows must have the same number of groups; found several")
             return cls(
-                plan=Plan(rows=tuple(_row_from_dict(row) for row in header["rows"])),
-                sources=tuple(
-                    SourceInfo(name=s["name"], resolution=resolution_from_dict(s["resolution"]), shares=s["shares"])
-                    for s in header["sources"]
-                ),
-                n_classes=header["n_classes"],
-                counts=tuple(stored[f"row{i}"] for i in range(len(header["rows"]))),
-                shapes=Shapes(lengths=stored["lengths"], counts=stored["shape_counts"], spans=spans),
+                plan=Plan(rows=header.rows),
+                sources=header.sources,
+                n_classes=header.n_classes,
+                counts=counts,
+                shapes=_read_shapes(stored, header.spans),
             )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Header:
+    """What the arrays of a file of moments mean."""
+
+    version: int = _VERSION
+    n_classes: Annotated[int, Numbers(low=2, high=126)]
+    rows: tuple[Row, ...]
+    sources: tuple[SourceInfo, ...]
+    spans: tuple[str, ...]
+
+
+def _read_counts(stored: Archive, place: int, row: Row, header: _Header) -> AnyArray:
+    """Counts of one row; one axis for groups, one for positions if they are kept apart, one per vote."""
+    unknown = set(row.sources) - {source.name for source in header.sources}
+    if unknown:
+        raise FileError(f"rows[{place}] must be of the sources; found {sorted(unknown)[0]!r}")
+    counts = stored.read(f"row{place}", "iuf", (None,) * (1 + row.by_position + len(row.slots)))
+    if not np.isfinite(counts).all() or counts.min(initial=0) < 0:
+        raise FileError(f"row{place} must hold counts of at least 0; found {counts.min()}")
+    return counts
+
+
+def _read_shapes(stored: Archive, names: tuple[str, ...]) -> Shapes:
+    lengths = stored.read("lengths", "iu", (None,))
+    counts = stored.read("shape_counts", "iuf", lengths.shape)
+    if min(lengths.min(initial=0), counts.min(initial=0)) < 0:
+        raise FileError("lengths and shape_counts must be at least 0; found negative ones")
+    spans = {
+        name: SpanTable(**{part: stored.read(f"span{i}_{part}", "iu", (None,)) for part in _SPAN_PARTS})
+        for i, name in enumerate(names)
+    }
+    for name, table in spans.items():
+        table.check(lengths, name)
+    return Shapes(lengths=lengths, counts=counts, spans=spans)
 
 
 def _add(first: AnyArray, second: AnyArray) -> AnyArray:
@@ -172,13 +205,3 @@ def _add(first: AnyArray, second: AnyArray) -> AnyArray:
     for counts in (first, second):
         total[tuple(slice(0, size) for size in counts.shape)] += counts
     return total
-
-
-def _row_to_dict(row: Row) -> dict[str, Any]:
-    slots = [[slot.source, slot.offset] for slot in row.slots]
-    return {"slots": slots, "relation": row.relation, "by_position": row.by_position}
-
-
-def _row_from_dict(plain: dict[str, Any]) -> Row:
-    slots = tuple(Slot(source, offset) for source, offset in plain["slots"])
-    return Row(slots=slots, relation=plain["relation"], by_position=plain["by_position"])

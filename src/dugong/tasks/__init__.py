@@ -13,8 +13,6 @@ from dugong.tasks.resolutions import (
     describe,
     find_resolution,
     in_elements,
-    resolution_from_dict,
-    resolution_to_dict,
 )
 from dugong.tasks.time import ElementSpans, Rounding, TimeAxis
 
@@ -39,6 +37,4 @@ __all__ = [
     "find_resolution",
     "in_elements",
     "link_labels",
-    "resolution_from_dict",
-    "resolution_to_dict",
 ]

@@ -248,29 +248,3 @@ def find_resolution(wanted: str | Resolution, available: Iterable[Resolution]) -
     if found:
         raise TaskError(f"the resolution {asked!r} is ambiguous; pass one of these objects instead:\n{listing}")
     raise TaskError(f"there is no resolution {asked!r} here; these are known:\n{listing}")
-
-
-def resolution_to_dict(resolution: Resolution) -> dict[str, str | int | None]:
-    """Plain data that `resolution_from_dict` turns back into the same resolution."""
-    if isinstance(resolution, Element):
-        return {"kind": "element"}
-    plain: dict[str, str | int | None] = {
-        "kind": resolution.kind,
-        "link": resolution.link,
-        "of": resolution.of,
-    }
-    if isinstance(resolution, Window):
-        plain |= {"size": resolution.size, "stride": resolution.stride, "name": resolution.name}
-    if isinstance(resolution, Spans):
-        plain["name"] = resolution.name
-    return plain
-
-
-def resolution_from_dict(plain: dict[str, str | int | None]) -> Resolution:
-    """Inverse of `resolution_to_dict`."""
-    options = dict(plain)
-    kind = options.pop("kind")
-    makers = {"element": Element, "window": Window, "sequence": Sequence, "spans": Spans}
-    if kind not in makers:
-        raise TaskError(f"unknown kind of resolution {kind!r}; known are {sorted(makers)}.")
-    return makers[kind](**options)  # type: ignore[no-any-return]

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dugong.codec import decode, encode
 from dugong.exceptions import TaskError
 from dugong.tasks.layout import ranges
 from dugong.types import AnyArray, FloatArray, IntArray, read_only
@@ -272,18 +273,12 @@ class TimeAxis:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that `from_dict` turns back into the same axis."""
-        arrays = {name: getattr(self, name) for name in _ARRAYS}
-        plain: dict[str, Any] = {name: value if value is None else value.tolist() for name, value in arrays.items()}
-        report = self.rounding
-        plain["rounding"] = None if report is None else {k: getattr(report, k) for k in Rounding.__slots__}
-        return plain
+        return dict(encode(self))
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> TimeAxis:
         """Inverse of `to_dict`."""
-        options = dict(plain)
-        report = options.pop("rounding", None)
-        return cls(**options, rounding=None if report is None else Rounding(**report))
+        return decode(cls, plain)
 
     def __repr__(self) -> str:
         if self.rate is not None:

@@ -258,14 +258,14 @@ class Votes(NamedConstructors):
 
         The file appears under its name only when it is complete.
         """
-        from dugong.votes.io import write_votes
+        from dugong.votes.files import write_votes
 
         write_votes(self, path)
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Votes:
         """Read what `write` wrote; a truncated, foreign or newer file is a `VoteError` that says so."""
-        from dugong.votes.io import read_votes
+        from dugong.votes.files import read_votes
 
         return read_votes(path)
 

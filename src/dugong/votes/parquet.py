@@ -9,29 +9,33 @@ the schema under ``dugong``.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dugong.exceptions import VoteError
+from dugong.codec import encode, parse
+from dugong.exceptions import DugongError, FileError
 from dugong.paths import Place, Url
 from dugong.types import AnyArray
-from dugong.votes.header import DamagedError, Stored, decode_header, empty_array, encode_header
+from dugong.votes.files import Header, Stored, StoredArray, decode_header, read_arrays
 
-__all__ = ["open_parquet", "read_parquet", "write_parquet"]
+__all__ = ["open_parquet", "read_columns", "read_header", "read_parquet", "write_parquet"]
 
 _KEY = b"dugong"
 _ROWS = 1 << 20
+_ARROW_NAMES = {"str": "string", "float64": "double", "float32": "float"}
 
 
 def write_parquet(stored: Stored, handle: BinaryIO) -> None:
     """Write header and arrays."""
     fields = [pa.field(name, _arrow_type(array)) for name, array in stored.arrays.items()]
-    schema = pa.schema(fields, metadata={_KEY: encode_header(stored.header)})
+    schema = pa.schema(fields, metadata={_KEY: json.dumps(encode(stored.header)).encode()})
     n_rows = max(len(array) for array in stored.arrays.values())
     with pq.ParquetWriter(
         handle, schema, compression="zstd", write_statistics=False, write_page_checksum=True
@@ -44,44 +48,65 @@ def write_parquet(stored: Stored, handle: BinaryIO) -> None:
 
 @contextmanager
 def open_parquet(path: Place, **options: Any) -> Iterator[pq.ParquetFile]:
-    """Open a Parquet file, here or at a URL."""
-    with (
-        path.open("rb") if isinstance(path, Url) else nullcontext(path) as readable,
-        pq.ParquetFile(readable, **options) as file,
-    ):
-        yield file
+    """Open a Parquet file, here or at a URL; whatever is wrong with it is a `FileError`."""
+    try:
+        with (
+            path.open("rb") if isinstance(path, Url) else nullcontext(path) as readable,
+            pq.ParquetFile(readable, **options) as file,
+        ):
+            yield file
+    except DugongError:
+        raise
+    except (pa.ArrowException, OSError, KeyError, MemoryError, ValueError) as error:
+        raise FileError(str(error).splitlines()[0] if str(error) else type(error).__name__) from error
+
+
+def read_header(file: pq.ParquetFile) -> Header:
+    """The header of an open file."""
+    metadata = file.schema_arrow.metadata or {}
+    if _KEY not in metadata:
+        raise FileError(
+            "it is a Parquet file, but holds no votes written by Dugong.\n"
+            "  If it is a long table, use Votes.from_long(pyarrow.parquet.read_table(path))."
+        )
+    return decode_header(parse(metadata[_KEY]))
 
 
 def read_parquet(path: Place) -> Stored:
     """Read header and arrays."""
-    try:
-        with open_parquet(path, page_checksum_verification=True, pre_buffer=False) as file:
-            metadata = file.schema_arrow.metadata or {}
-            if _KEY not in metadata:
-                raise VoteError(
-                    "it is a Parquet file, but holds no votes written by Dugong.\n"
-                    "  If it is a long table, use Votes.from_long(pyarrow.parquet.read_table(path))."
-                )
-            header = decode_header(metadata[_KEY])
-            return Stored(header=header, arrays=_read_arrays(file, header["arrays"]))
-    except (pa.ArrowException, OSError, KeyError) as error:
-        raise DamagedError(str(error).splitlines()[0] if str(error) else type(error).__name__) from error
+    with open_parquet(path, page_checksum_verification=True, pre_buffer=False) as file:
+        header = read_header(file)
+        return read_arrays(header, partial(read_columns, file, header))
 
 
-def _read_arrays(file: pq.ParquetFile, wanted: dict[str, dict[str, object]]) -> dict[str, AnyArray]:
+def read_columns(file: pq.ParquetFile, header: Header, names: list[str]) -> dict[str, AnyArray]:
     """Fill one array after the other, a row group at a time, so that no second copy of the votes is made."""
-    arrays = {name: empty_array(plain) for name, plain in wanted.items()}
+    arrays = {name: _empty(file, name, header.arrays[name]) for name in names}
     start = 0
     for group in range(file.num_row_groups):
         for name, array in arrays.items():
             if start < len(array):
                 column = file.read_row_group(group, columns=[name], use_threads=False).column(name)
                 piece = column.slice(0, len(array) - start)
+                if piece.null_count:
+                    raise FileError(f"{name} must have {len(array):,} values; found empty ones among them")
                 array[start : start + len(piece)] = piece.to_numpy()
         start += file.metadata.row_group(group).num_rows
-    if start < max(len(array) for array in arrays.values()):
-        raise DamagedError("it has fewer rows than its header says")
+    if start < max((len(array) for array in arrays.values()), default=0):
+        raise FileError("it has fewer rows than its header says")
     return {name: array.astype(np.str_) if array.dtype == object else array for name, array in arrays.items()}
+
+
+def _empty(file: pq.ParquetFile, name: str, stored: StoredArray) -> AnyArray:
+    """Room for a column that is what the header says: nothing is converted."""
+    if name not in file.schema_arrow.names:
+        raise FileError(f"it lacks the column {name!r}")
+    found = file.schema_arrow.field(name).type
+    if str(found) not in (stored.dtype, _ARROW_NAMES.get(stored.dtype)):
+        raise FileError(f"the column {name!r} must hold {stored.dtype}; found {found}")
+    if stored.length > file.metadata.num_rows:
+        raise FileError("it has fewer rows than its header says")
+    return np.empty(stored.length, dtype=object if stored.dtype == "str" else stored.dtype)
 
 
 def _arrow_type(array: AnyArray) -> pa.DataType:

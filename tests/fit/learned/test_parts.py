@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dugong.codec import decode, encode
 from dugong.fit.learned import Robust, learn
 from dugong.fit.learned import _kernels as kernels
 from dugong.fit.learned.bio import bio_steps
@@ -269,7 +270,7 @@ def test_plain_data_and_back_at_every_resolution():
 
 def check_round_trip(votes: Votes) -> None:
     learned = learn(votes)
-    robust = Robust.from_dict(json.loads(json.dumps(learned.robust.to_dict())))
+    robust = decode(Robust, json.loads(json.dumps(encode(learned.robust))))
     again = replace(learned.law, tempering=robust)
     assert again.fingerprint == learned.law.fingerprint
     first, second = (posterior(law, votes, votes.resolutions) for law in (learned.law, again))

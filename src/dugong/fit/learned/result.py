@@ -11,32 +11,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Annotated, ClassVar
 
 import numpy as np
 
+from dugong.codec import Numbers
+from dugong.exceptions import FileError
 from dugong.fit.learned import _kernels as kernels
 from dugong.fit.learned.coarse import coarse_shares
 from dugong.fit.learned.panel import Coding, Reader
 from dugong.fit.learned.robust import LabelLaw, Views, look
 from dugong.fit.learned.settings import BLOCK, DOUBT
-from dugong.fit.learned.silence import Silence
 from dugong.fit.result import Diagnostics
 from dugong.graph import SourceGraph
 from dugong.infer import answers
 from dugong.infer.blocks import block_bounds, on_threads
 from dugong.infer.engine import posterior
-from dugong.law.law import Law
+from dugong.law.law import Law, Tempering
 from dugong.law.parameters import Parameters
-from dugong.priors import Markov, Prior, from_dict
+from dugong.priors import Markov, Prior
 from dugong.tasks import Element, Resolution
-from dugong.tasks.resolutions import resolution_from_dict, resolution_to_dict
-from dugong.types import FloatArray, Int8Array, read_only
+from dugong.types import FloatArray, Int8Array
 from dugong.votes import SourceInfo, Votes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Robust:
+class Robust(Tempering):
     """The robust answer as a function of votes, and how it tempers the exact one.
 
     Attributes
@@ -53,7 +53,27 @@ class Robust:
     views: Views
     parameters: Parameters
     prior: Prior
-    trust: float = 0.0
+    trust: Annotated[float, Numbers(low=0, high=1)] = 0.0
+    kind: ClassVar[str] = "robust"
+
+    def __post_init__(self) -> None:
+        m, k = len(self.sources), self.coding.n_classes
+        views = self.views
+        wanted = (
+            ("tables", views.tables, (m, k, len(self.coding.split))),
+            ("similar", views.similar, (m, m)),
+            ("silence.logs", views.silence.logs, (m, k)),
+            ("silence.shift", views.silence.shift, (k,)),
+            ("law.balance", views.law.balance, (k,)),
+            ("law.initial", views.law.initial, (k,)),
+            ("law.transition", views.law.transition, (k, k)),
+        )
+        # The kernels read these without looking at their bounds.
+        for name, array, shape in wanted:
+            if array.shape != shape:
+                raise FileError(f"views.{name} must have the shape {shape}; found {array.shape}")
+        if views.background is not None and not 0 <= views.background < k:
+            raise FileError(f"views.background must be one of {k} classes; found {views.background}")
 
     def probabilities(
         self,
@@ -107,55 +127,6 @@ class Robust:
         for _ in on_threads(work, block_bounds(reader.offsets, BLOCK), n_threads):
             pass
         return out
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        views = self.views
-        return {
-            "kind": "robust",
-            "trust": self.trust,
-            "sources": [{"name": s.name, "resolution": resolution_to_dict(s.resolution)} for s in self.sources],
-            "split": self.coding.split.tolist(),
-            "tables": views.tables.tolist(),
-            "similar": views.similar.tolist(),
-            "background": views.background,
-            "silence": views.silence.logs.tolist(),
-            "silent_shift": views.silence.shift.tolist(),
-            "silent_share": views.silence.share,
-            "balance": views.law.balance.tolist(),
-            "initial": views.law.initial.tolist(),
-            "transition": views.law.transition.tolist(),
-            "parameters": self.parameters.to_dict(),
-            "prior": self.prior.to_dict(),
-        }
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Robust:
-        """Inverse of `to_dict`."""
-        law = LabelLaw(**{name: np.array(plain[name]) for name in ("balance", "initial", "transition")})
-        m = len(plain["sources"])
-        views = Views(
-            tables=np.array(plain["tables"]),
-            law=law,
-            similar=np.array(plain["similar"]).reshape(m, m),
-            background=plain["background"],
-            silence=Silence(
-                logs=np.array(plain["silence"]).reshape(m, len(law.balance)),
-                shift=np.array(plain["silent_shift"]),
-                share=float(plain["silent_share"]),
-            ),
-        )
-        return cls(
-            sources=tuple(
-                SourceInfo(name=one["name"], resolution=resolution_from_dict(one["resolution"]))
-                for one in plain["sources"]
-            ),
-            coding=Coding(split=read_only(np.array(plain["split"]))),
-            views=views,
-            parameters=Parameters.from_dict(plain["parameters"]),
-            prior=from_dict(plain["prior"]),
-            trust=float(plain["trust"]),
-        )
 
 
 def _look_at_block(reader: Reader, views: Views, out: FloatArray, bounds: tuple[int, int]) -> None:

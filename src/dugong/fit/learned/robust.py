@@ -29,16 +29,16 @@ from dugong.fit.learned.tables import (
     softmax,
     steps_to_transition,
 )
-from dugong.types import BoolArray, FloatArray
+from dugong.types import BoolArray, FloatArray, Probabilities
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LabelLaw:
     """A first-order law of labels: class balance (K,), first classes (K,) and transitions (K, K)."""
 
-    balance: FloatArray
-    initial: FloatArray
-    transition: FloatArray
+    balance: Probabilities
+    initial: Probabilities
+    transition: Probabilities
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -54,7 +54,7 @@ class Views:
     silence : what it means that nobody speaks, where there is no background
     """
 
-    tables: FloatArray
+    tables: Probabilities
     law: LabelLaw
     similar: FloatArray
     background: int | None

@@ -9,9 +9,11 @@ not asked, and their silence says nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
+from dugong.codec import Numbers
 from dugong.fit.learned.folded import Folded
 from dugong.fit.learned.settings import PSEUDO_VOTES, ROUNDS_SILENCE
 from dugong.types import BoolArray, FloatArray
@@ -30,7 +32,7 @@ class Silence:
 
     logs: FloatArray
     shift: FloatArray
-    share: float
+    share: Annotated[float, Numbers(low=0, high=1)]
 
     @classmethod
     def none(cls, n_sources: int, n_classes: int) -> Silence:

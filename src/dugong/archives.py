@@ -1,0 +1,119 @@
+"""Arrays with a header in one file: a NumPy archive (``.npz``) that anybody can open, never code.
+
+In: plain data and named arrays, or a path. Out: the file, or the same. The header is JSON, kept as an array of bytes
+named ``header``. What an array claims to be is compared with the bytes that are there before room is made for it, and
+its checksum is verified before anything in it is believed. Pickles are refused.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from tokenize import TokenError
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from dugong.codec import encode, parse
+from dugong.exceptions import DugongError, FileError
+from dugong.paths import Place
+from dugong.types import AnyArray
+
+__all__ = ["Archive", "open_archive", "write_archive"]
+
+_HEADER = "header"
+_LONGEST_HEADER = 1 << 28  # bytes
+_DAMAGED = (zipfile.BadZipFile, zlib.error, struct.error, OSError, EOFError, KeyError, RuntimeError, ValueError)
+
+
+def write_archive(handle: BinaryIO, header: Any, arrays: Mapping[str, AnyArray]) -> None:
+    """Write a header and arrays; names are those of files, so neither empty nor with slashes."""
+    text = np.frombuffer(json.dumps(encode(header)).encode(), dtype=np.uint8)
+    with zipfile.ZipFile(handle, "w", compression=zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name, array in {_HEADER: text, **arrays}.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
+
+
+class Archive:
+    """An open archive: its header, and its arrays one by one."""
+
+    def __init__(self, file: zipfile.ZipFile, stranger: str) -> None:
+        self._file = file
+        if f"{_HEADER}.npy" not in file.namelist():
+            raise FileError(stranger)
+        if file.getinfo(f"{_HEADER}.npy").file_size > _LONGEST_HEADER:
+            raise FileError(f"its header is longer than {_LONGEST_HEADER:,} bytes")
+        self.header = parse(self.read(_HEADER, "u").tobytes())
+
+    def __contains__(self, name: str) -> bool:
+        return f"{name}.npy" in self._file.namelist()
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the arrays."""
+        return [name.removesuffix(".npy") for name in self._file.namelist() if name != f"{_HEADER}.npy"]
+
+    def read(self, name: str, kinds: str = "iuf", shape: tuple[int | None, ...] | None = None) -> AnyArray:
+        """One array.
+
+        Parameters
+        ----------
+        kinds : letters of NumPy's kinds of numbers that are fine
+        shape : what its shape must be, None for any size; optional
+        """
+        if name not in self:
+            raise FileError(f"it lacks {name!r}")
+        with self._file.open(f"{name}.npy") as member:
+            found, fortran, dtype = _describe(member)
+            if dtype.kind not in kinds:
+                held = "objects, which allow_pickle=False refuses" if dtype.hasobject else str(dtype)
+                raise FileError(f"{name} must hold other values; found {held}")
+            if shape is not None and not _fits(found, shape):
+                raise FileError(f"{name} must have the shape {shape}; found {found}")
+            expected = math.prod(found) * dtype.itemsize
+            present = self._file.getinfo(f"{name}.npy").file_size - member.tell()
+            if expected != present:
+                raise FileError(f"{name} must have {expected:,} bytes; found {present:,}")
+            array: AnyArray = np.frombuffer(member.read(), dtype=dtype)
+        return array.reshape(found, order="F" if fortran else "C")
+
+
+def _describe(member: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, order and dtype of an array, off its own header."""
+    try:
+        version = np.lib.format.read_magic(member)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, fortran, dtype = read(member)
+    except (ValueError, SyntaxError, TypeError, RecursionError, TokenError) as error:
+        raise FileError(f"an array has no header that can be read: {error}") from None
+    if any(type(size) is not int or size < 0 for size in shape):
+        raise FileError(f"an array must have sizes of at least 0; found the shape {shape}")
+    return shape, fortran, dtype
+
+
+def _fits(found: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:
+    pairs = zip(found, wanted, strict=False)
+    return len(found) == len(wanted) and all(want in (None, size) for size, want in pairs)
+
+
+@contextmanager
+def open_archive(path: Place, stranger: str = "it was not written by Dugong") -> Iterator[Archive]:
+    """Open an archive, here or at a URL; whatever is wrong with it is a `FileError`.
+
+    Parameters
+    ----------
+    stranger : what to say of an archive without a header
+    """
+    try:
+        with path.open("rb") as handle, zipfile.ZipFile(handle) as file:
+            yield Archive(file, stranger)
+    except DugongError:
+        raise
+    except _DAMAGED as error:
+        raise FileError(str(error).splitlines()[0] if str(error) else type(error).__name__) from error
