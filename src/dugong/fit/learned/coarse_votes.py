@@ -10,16 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, softmax
 
-from dugong.fit.learned.calibration import YES, Calibrated, calibrate
+from dugong.fit.learned.calibration import SHIFT, YES, Calibrated, calibrate
 from dugong.fit.learned.lifting import Windows, move_labels
 from dugong.tasks import Element, Resolution, Sequence, Spans, Window
-from dugong.tasks.resolutions import resolution_from_dict, resolution_to_dict
-from dugong.types import FloatArray, Int8Array, read_only
+from dugong.types import BoolArray, FloatArray, Int8Array, read_only
 from dugong.votes import SourceInfo, Votes, class_indices, positive_class
 
 FEWEST = 10  # with this many windows or fewer nothing is learned
@@ -40,7 +39,8 @@ class CoarseSource:
     trust : P(its votes tell something about the elements), 0 to 1
     against : P(its yes means something else than its link says)
     weight : 1 / the number of sources that make the same errors
-    composition : (2, K) class balance of negative and positive windows
+    composition : (2, K) class balance of negative and positive windows; for majority only
+    firmness : how far its votes speak about single elements as they do about windows, 0 to 1
     """
 
     name: str
@@ -51,6 +51,7 @@ class CoarseSource:
     against: float
     weight: float = 1.0
     composition: FloatArray | None = None
+    firmness: float = 0.0
 
     @property
     def counts(self) -> float:
@@ -85,44 +86,6 @@ class CoarseRules:
             labels = _move_level(labels, votes, [one for one in level if one.name in votes.source_names])
         return labels
 
-    def to_dict(self) -> list[dict[str, Any]]:
-        """Plain data."""
-        return [
-            {
-                "name": one.name,
-                "resolution": resolution_to_dict(one.resolution),
-                "shift": one.learned.shift,
-                "slope": one.learned.slope,
-                "table": one.learned.table.tolist(),
-                "gain": one.learned.gain,
-                "lean": one.learned.lean,
-                "n_windows": one.n_windows,
-                "trust": one.trust,
-                "against": one.against,
-                "weight": one.weight,
-                "composition": None if one.composition is None else one.composition.tolist(),
-            }
-            for one in self.sources
-        ]
-
-    @classmethod
-    def from_dict(cls, plain: Iterable[Mapping[str, Any]]) -> CoarseRules:
-        """Inverse of `to_dict`."""
-        return cls(sources=tuple(_source_from(one) for one in plain))
-
-
-def _source_from(plain: Mapping[str, Any]) -> CoarseSource:
-    learned = Calibrated(
-        table=read_only(np.array(plain["table"])), **{key: plain[key] for key in ("shift", "slope", "gain", "lean")}
-    )
-    return CoarseSource(
-        name=plain["name"],
-        resolution=resolution_from_dict(plain["resolution"]),
-        learned=learned,
-        composition=None if plain["composition"] is None else read_only(np.array(plain["composition"])),
-        **{key: plain[key] for key in ("n_windows", "trust", "against", "weight")},
-    )
-
 
 def learn_coarse(
     labels: FloatArray,
@@ -144,7 +107,7 @@ def learn_coarse(
     for level in _levels(coarse):
         fitted = [_learn_one(labels, votes, info, known.get(info.name)) for info in level]
         fitted = _weigh(labels, votes, fitted)
-        fitted = [replace(one, composition=_composition(labels, votes, fitted, one)) for one in fitted]
+        fitted = [one for same in _same(fitted) for one in _hold_together(labels, votes, same)]
         labels = _move_level(labels, votes, fitted)
         learned += fitted
     return CoarseRules(sources=tuple(learned))
@@ -271,16 +234,55 @@ def _same(level: list[CoarseSource]) -> list[list[CoarseSource]]:
     return list(found.values())
 
 
-def _composition(labels: FloatArray, votes: Votes, level: list[CoarseSource], one: CoarseSource) -> FloatArray | None:
-    """Class balance of negative and positive windows."""
-    if one.resolution.link != "majority":
-        return None
-    same = [other for other in level if other.resolution == one.resolution]
-    windows = _windows(votes, one.resolution)
+def _hold_together(labels: FloatArray, votes: Votes, same: list[CoarseSource]) -> list[CoarseSource]:
+    """Sources of one resolution with the composition of its windows and their firmness; for majority only.
+
+    Most elements of a window of which a class has the majority are of that class. Where labels do not say so after
+    the votes, they are too sure of something else, and the votes speak about elements as they do about windows, as
+    far as that takes; less where the elements' half is not the source's half (its shift), and it may be misread.
+    """
+    resolution = same[0].resolution
+    if resolution.link != "majority":
+        return same
+    windows = _windows(votes, resolution)
     held = windows.held()
     positive = windows.to_elements(expit(_window_odds(labels, votes, same)[1]))[held]
     found = np.stack([1 - positive, positive]) @ labels[held] + 1e-6
-    return read_only(found / found.sum(axis=1, keepdims=True))
+    composition = read_only(found / found.sum(axis=1, keepdims=True))
+    same = [replace(one, composition=composition) for one in same]
+    sizes = windows.to_elements(windows.sizes.astype(np.float64))[held]
+    wanted = (positive @ ((sizes // 2 + 1) / sizes)) / max(float(positive.sum()), _EDGE)
+    place = _positive(votes, resolution)
+
+    def coherent(firmness: float) -> bool:
+        logs = _change(labels, votes, [replace(one, firmness=firmness) for one in same])[1]
+        moved = softmax(np.log(labels[held] + 1e-300) + logs, axis=1)[:, place]
+        inside, outside = positive @ moved, (1 - positive) @ moved
+        return bool(inside >= wanted * positive.sum() and outside <= (1 - positive).sum() / 2)
+
+    low, high = 0.0, 1.0
+    if coherent(low):
+        return same
+    for _ in range(10):
+        middle = (low + high) / 2
+        low, high = (low, middle) if coherent(middle) else (middle, high)
+    chief = max(same, key=lambda one: one.learned.gain)
+    firmness = high * chief.trust * float(np.exp(-((chief.learned.shift / SHIFT) ** 2) / 2))
+    return [replace(one, firmness=firmness) for one in same]
+
+
+def _change(labels: FloatArray, votes: Votes, same: list[CoarseSource]) -> tuple[BoolArray, FloatArray]:
+    """Which elements the windows of one resolution hold, and what their votes add to the logs of the labels."""
+    resolution = same[0].resolution
+    windows, place = _windows(votes, resolution), _positive(votes, resolution)
+    held = windows.held()
+    odds = [windows.to_elements(one)[held] for one in _window_odds(labels, votes, same)]
+    before, after = (np.clip(expit(one), _EDGE, 1 - _EDGE) for one in odds)
+    here, firmness = labels[held], same[0].firmness
+    moved = move_labels(here, str(resolution.link), place, before, after, same[0].composition)
+    logs = (1 - firmness) * (np.log(moved + 1e-300) - np.log(here + 1e-300))
+    logs[:, place] += firmness * (odds[1] - odds[0])
+    return held, logs
 
 
 def _move_level(labels: FloatArray, votes: Votes, level: list[CoarseSource]) -> FloatArray:
@@ -290,16 +292,7 @@ def _move_level(labels: FloatArray, votes: Votes, level: list[CoarseSource]) -> 
         return labels
     logs = np.zeros_like(labels)
     for same in heard:
-        resolution = same[0].resolution
-        windows = _windows(votes, resolution)
-        held = windows.held()
-        odds = [windows.to_elements(one)[held] for one in _window_odds(labels, votes, same)]
-        before, after = (np.clip(expit(one), _EDGE, 1 - _EDGE) for one in odds)
-        moved = move_labels(
-            labels[held], str(resolution.link), _positive(votes, resolution), before, after, same[0].composition
-        )
-        logs[held] += np.log(moved + 1e-300) - np.log(labels[held] + 1e-300)
-    known = labels.max(axis=1) >= 1
-    logs[known] = 0.0
-    moved = labels * np.exp(logs - logs.max(axis=1, keepdims=True))
-    return np.asarray(moved / moved.sum(axis=1, keepdims=True))
+        held, change = _change(labels, votes, same)
+        logs[held] += change
+    logs[labels.max(axis=1) >= 1] = 0.0  # known labels stay
+    return np.asarray(softmax(np.log(labels + 1e-300) + logs, axis=1))
