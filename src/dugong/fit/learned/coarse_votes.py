@@ -252,11 +252,11 @@ def _hold_together(labels: FloatArray, votes: Votes, same: list[CoarseSource]) -
     same = [replace(one, composition=composition) for one in same]
     sizes = windows.to_elements(windows.sizes.astype(np.float64))[held]
     wanted = (positive @ ((sizes // 2 + 1) / sizes)) / max(float(positive.sum()), _EDGE)
-    place = _positive(votes, resolution)
+    _, mild, firm = _change(labels, votes, same)
+    logs = np.log(labels[held] + 1e-300)
 
     def coherent(firmness: float) -> bool:
-        logs = _change(labels, votes, [replace(one, firmness=firmness) for one in same])[1]
-        moved = softmax(np.log(labels[held] + 1e-300) + logs, axis=1)[:, place]
+        moved = softmax(logs + (1 - firmness) * mild + firmness * firm, axis=1)[:, _positive(votes, resolution)]
         inside, outside = positive @ moved, (1 - positive) @ moved
         return bool(inside >= wanted * positive.sum() and outside <= (1 - positive).sum() / 2)
 
@@ -271,18 +271,20 @@ def _hold_together(labels: FloatArray, votes: Votes, same: list[CoarseSource]) -
     return [replace(one, firmness=firmness) for one in same]
 
 
-def _change(labels: FloatArray, votes: Votes, same: list[CoarseSource]) -> tuple[BoolArray, FloatArray]:
-    """Which elements the windows of one resolution hold, and what their votes add to the logs of the labels."""
+def _change(labels: FloatArray, votes: Votes, same: list[CoarseSource]) -> tuple[BoolArray, FloatArray, FloatArray]:
+    """Which elements the windows of one resolution hold, and what votes add to the logs of their labels.
+
+    First mildly, as far as the elements leave their windows open; then firmly, as to the windows themselves.
+    """
     resolution = same[0].resolution
     windows, place = _windows(votes, resolution), _positive(votes, resolution)
     held = windows.held()
     odds = [windows.to_elements(one)[held] for one in _window_odds(labels, votes, same)]
     before, after = (np.clip(expit(one), _EDGE, 1 - _EDGE) for one in odds)
-    here, firmness = labels[held], same[0].firmness
-    moved = move_labels(here, str(resolution.link), place, before, after, same[0].composition)
-    logs = (1 - firmness) * (np.log(moved + 1e-300) - np.log(here + 1e-300))
-    logs[:, place] += firmness * (odds[1] - odds[0])
-    return held, logs
+    moved = move_labels(labels[held], str(resolution.link), place, before, after, same[0].composition)
+    firm = np.zeros_like(moved)
+    firm[:, place] = odds[1] - odds[0]
+    return held, np.log(moved + 1e-300) - np.log(labels[held] + 1e-300), firm
 
 
 def _move_level(labels: FloatArray, votes: Votes, level: list[CoarseSource]) -> FloatArray:
@@ -292,7 +294,7 @@ def _move_level(labels: FloatArray, votes: Votes, level: list[CoarseSource]) -> 
         return labels
     logs = np.zeros_like(labels)
     for same in heard:
-        held, change = _change(labels, votes, same)
-        logs[held] += change
+        held, mild, firm = _change(labels, votes, same)
+        logs[held] += (1 - same[0].firmness) * mild + same[0].firmness * firm
     logs[labels.max(axis=1) >= 1] = 0.0  # known labels stay
     return np.asarray(softmax(np.log(labels + 1e-300) + logs, axis=1))

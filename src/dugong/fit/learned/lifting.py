@@ -14,6 +14,7 @@ from scipy.special import expit, logit
 
 from dugong.types import BoolArray, FloatArray, IntArray
 
+_STEPS = 10
 _CERTAIN = 1e-6  # lifted labels stay this far from 0 and 1, so that their log-odds stay finite
 
 
@@ -119,13 +120,15 @@ def _scale(labels: FloatArray, before: FloatArray, after: FloatArray) -> FloatAr
 def _move_share(labels: FloatArray, before: FloatArray, after: FloatArray, composition: FloatArray) -> FloatArray:
     """P(window | label of one element) has the log-odds c + h(label); c makes it agree with `before`."""
     lean = np.log(composition[1]) - np.log(composition[0])
-    low = logit(before) - lean.max()
-    high = logit(before) - lean.min()
-    for _ in range(50):
-        middle = (low + high) / 2
-        short = (labels * expit(middle[:, np.newaxis] + lean)).sum(axis=1) < before
-        low, high = np.where(short, middle, low), np.where(short, high, middle)
-    window = expit(((low + high) / 2)[:, np.newaxis] + lean)
+    low, high = logit(before) - lean.max(), logit(before) - lean.min()
+    middle = (low + high) / 2
+    for _ in range(_STEPS):  # Newton's steps, halving the bracket where they leave it
+        window = expit(middle[:, np.newaxis] + lean)
+        gap = (labels * window).sum(axis=1) - before
+        low, high = np.where(gap < 0, middle, low), np.where(gap < 0, high, middle)
+        step = middle - gap / np.maximum((labels * window * (1 - window)).sum(axis=1), 1e-300)
+        middle = np.where((step >= low) & (step <= high), step, (low + high) / 2)
+    window = expit(middle[:, np.newaxis] + lean)
     up, down = after / before, (1 - after) / (1 - before)
     moved = labels * (window * up[:, np.newaxis] + (1 - window) * down[:, np.newaxis])
     return np.asarray(moved / moved.sum(axis=1, keepdims=True))
