@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dugong.codec import decode, encode
-from dugong.fit.learned.coarse_votes import CoarseRules, learn_coarse
+from dugong.fit.learned.coarse_votes import CoarseRules, describe, learn_coarse
 from dugong.fit.learned.lifting import Windows, move_labels
 from dugong.tasks import Sequence, Spans, Window
 from dugong.types import MISSING
@@ -245,3 +245,31 @@ def test_windows_against_loops(size, stride, seed):
         holding = [value for a, b, value in zip(starts, stops, said, strict=True) if a <= t < b]
         assert found == pytest.approx(np.mean(holding) if holding else 0.0)
         assert windows.held()[t] == bool(holding)
+
+
+def test_words_say_what_each_source_does(rng):
+    truth, labels, resolution, window = case(rng, "any")
+    mixed = np.ptp(truth.reshape(-1, 10), axis=1) > 0
+    good = tag(rng, window, 0.9, 0.95)
+    votes = votes_of(
+        resolution,
+        good=good,
+        again=good,
+        useless=rng.permutation(good),
+        inverted=-tag(rng, window, 0.9, 0.9),
+        moves=tag(rng, mixed, 0.97, 0.97),
+    )
+    rules, moved = learned(labels, votes)
+    first, *others = describe(rules, labels, moved)
+    assert "turn" in first.text
+    words = {note.where: note.text for note in others}
+    assert "of the positive windows" in words["good"]
+    assert "its errors are those of other coarse sources" in words["again"]
+    assert "do not predict" in words["useless"]
+    assert "the other way round" in words["inverted"]
+    assert "is not used" in words["moves"]
+    assert "does not mean 'any'" in words["moves"]
+    few = case(rng, "any", size=T, n=10)
+    rules, _ = learned(few[1], votes_of(few[2], n=10, tag=tag(rng, few[3], 1, 1)))
+    assert "10 windows are too few" in describe(rules, few[1], few[1])[1].text
+    assert describe(CoarseRules(), labels, labels) == []

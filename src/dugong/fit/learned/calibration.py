@@ -76,6 +76,34 @@ def calibrate(
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Heard:
+    """A source as it was heard: its table (2, 3), its votes (n,) and P(window is positive) without them (n,)."""
+
+    table: FloatArray
+    codes: Int8Array
+    positive: FloatArray
+
+
+def shared_errors(one: Heard, other: Heard, common: FloatArray) -> float:
+    """How far two sources make the same errors, 0 to 1: their covariance beyond the one that labels bring.
+
+    Parameters
+    ----------
+    common : (n,) covariance of the labels that they vote on, given what the elements say
+    """
+    both = ((one.codes == YES) | (one.codes == NO)) & ((other.codes == YES) | (other.codes == NO))
+    explained, left, noise = common[both], [], []
+    for source in (one, other):
+        r = source.positive[both]
+        rates = source.table[:, YES] / source.table[:, : YES + 1].sum(axis=1)
+        explained = explained * (rates[1] - rates[0])
+        left.append((source.codes[both] == YES) - (rates[0] + r * (rates[1] - rates[0])))
+        noise.append(1 + float(r.sum() * rates[1] * (1 - rates[1]) + (1 - r).sum() * rates[0] * (1 - rates[0])))
+    excess = float((left[0] * left[1] - explained).sum()) / float(np.sqrt(noise[0] * noise[1]))
+    return min(1.0, abs(excess))
+
+
 class _Problem:
     """The penalised likelihood of one source: theta = (shift, log slope, logits of the table, lean)."""
 

@@ -15,8 +15,9 @@ from typing import TypeVar
 import numpy as np
 from scipy.special import expit, softmax
 
-from dugong.fit.learned.calibration import SHIFT, YES, Calibrated, calibrate
+from dugong.fit.learned.calibration import SHIFT, YES, Calibrated, Heard, calibrate, shared_errors
 from dugong.fit.learned.lifting import Windows, move_labels
+from dugong.fit.result import Note
 from dugong.tasks import Element, Resolution, Sequence, Spans, Window
 from dugong.types import BoolArray, FloatArray, Int8Array, read_only
 from dugong.votes import SourceInfo, Votes, class_indices, positive_class
@@ -174,41 +175,27 @@ def _learn_one(labels: FloatArray, votes: Votes, info: SourceInfo, table: FloatA
 
 def _weigh(labels: FloatArray, votes: Votes, level: list[CoarseSource]) -> list[CoarseSource]:
     """Count down sources on the same windows whose errors go together more than the labels explain."""
-    weights = []
-    beliefs = [_before(labels, votes, [one]) for one in level]
-    for place, one in enumerate(level):
-        shared = [
-            _shared_errors(votes, one, beliefs[place], other, beliefs[there])
-            for there, other in enumerate(level)
-            if there != place
-        ]
-        weights.append(1 / (1 + sum(shared)))
-    return [replace(one, weight=weight) for one, weight in zip(level, weights, strict=True)]
+    heard = [
+        Heard(table=one.learned.table, codes=_codes(votes, one.name), positive=expit(_before(labels, votes, [one])))
+        for one in level
+    ]
+    weighed = []
+    for one, mine in zip(level, heard, strict=True):
+        shared = 0.0
+        for other, theirs in zip(level, heard, strict=True):
+            if other is not one and min(one.trust, other.trust) > 0:
+                shared += shared_errors(mine, theirs, _both_positive(one.resolution, other.resolution, mine, theirs))
+        weighed.append(replace(one, weight=1 / (1 + shared)))
+    return weighed
 
 
-def _shared_errors(
-    votes: Votes, one: CoarseSource, first: FloatArray, other: CoarseSource, second: FloatArray
-) -> float:
-    """Correlation of the errors of two sources: their covariance beyond the one that their labels bring."""
-    codes = _codes(votes, one.name), _codes(votes, other.name)
-    both = (codes[0] >= 0) & (codes[0] < 2) & (codes[1] >= 0) & (codes[1] < 2)
-    if not both.any() or min(one.trust, other.trust) == 0:
-        return 0.0
-    labels = expit(first[both]), expit(second[both])
-    if one.resolution == other.resolution:
-        common = labels[0] * (1 - labels[1])
-    elif one.resolution.link == other.resolution.link == "majority":
-        common = -labels[0] * labels[1]  # two classes cannot both have the majority
-    else:
-        common = np.zeros(len(labels[0]))
-    left, noise = [], []
-    for source, r, said in zip((one, other), labels, codes, strict=True):
-        rates = source.learned.table[:, YES] / source.learned.table[:, :2].sum(axis=1)
-        common = common * (rates[1] - rates[0])
-        left.append((said[both] == YES) - (rates[0] + r * (rates[1] - rates[0])))
-        noise.append(1 + (r * rates[1] * (1 - rates[1]) + (1 - r) * rates[0] * (1 - rates[0])).sum())
-    excess = float((left[0] * left[1] - common).sum() / np.sqrt(noise[0] * noise[1]))
-    return min(1.0, abs(excess))
+def _both_positive(one: Resolution, other: Resolution, mine: Heard, theirs: Heard) -> FloatArray:
+    """Covariance of the labels of the same window at two resolutions, given what its elements say."""
+    if one == other:
+        return np.asarray(mine.positive * (1 - theirs.positive))
+    if one.link == other.link == "majority":  # two classes cannot both have it
+        return np.asarray(-mine.positive * theirs.positive)
+    return np.zeros(len(mine.positive))
 
 
 def _before(labels: FloatArray, votes: Votes, same: list[CoarseSource]) -> FloatArray:
@@ -298,3 +285,41 @@ def _move_level(labels: FloatArray, votes: Votes, level: list[CoarseSource]) -> 
         logs[held] += (1 - same[0].firmness) * mild + same[0].firmness * firm
     logs[labels.max(axis=1) >= 1] = 0.0  # known labels stay
     return np.asarray(softmax(np.log(labels + 1e-300) + logs, axis=1))
+
+
+def describe(rules: CoarseRules, before: FloatArray, after: FloatArray) -> list[Note]:
+    """What the coarse votes do, in words.
+
+    Parameters
+    ----------
+    before, after : (n, K) labels without and with them
+    """
+    if not rules.sources:
+        return []
+    moved = float(np.abs(after - before).sum(axis=1).mean() / 2) if len(before) else 0.0
+    turned = float((after.argmax(axis=1) != before.argmax(axis=1)).mean()) if len(before) else 0.0
+    text = f"votes on windows and sequences move labels by {moved:.3f} on average and turn {turned:.1%} of them."
+    notes = [Note(kind="coarse", text=text, size=moved)]
+    return notes + [Note(kind="coarse", where=one.name, size=one.counts, text=_words(one)) for one in rules.sources]
+
+
+def _words(one: CoarseSource) -> str:
+    name, rates = repr(one.name), one.learned.table[:, YES]
+    if one.counts == 0 and one.n_windows <= FEWEST:
+        return (
+            f"{name} changes nothing: {one.n_windows:.0f} windows are too few to learn what its votes are worth "
+            f"(more than {FEWEST} are needed). Give its table if you know it."
+        )
+    if one.against > 0.5:
+        return (
+            f"{name} is not used: it says yes less often the more of a window is positive, so that its yes does not "
+            f"mean {one.resolution.link!r}. Check its link."
+        )
+    if one.trust < 0.05:
+        return f"{name} changes nothing: the elements do not predict its votes better than chance."
+    text = f"{name} says yes in {rates[1]:.0%} of the positive windows and in {rates[0]:.0%} of the others"
+    if one.inverted:
+        text += ", and is read the other way round"
+    if one.weight < 0.75:
+        text += f"; its errors are those of other coarse sources (x {one.weight:.2f})"
+    return f"{text}; its votes count {one.counts:.2f}."
