@@ -22,6 +22,7 @@ from dugong.tasks import Element, Resolution, Sequence, Spans, Window
 from dugong.types import BoolArray, FloatArray, Int8Array, read_only
 from dugong.votes import SourceInfo, Votes, class_indices, positive_class
 
+SHARED = 0.5  # labels that contradict their windows: the part of what they say that is taken for shared errors
 FEWEST = 10  # with this many windows or fewer nothing is learned
 _EDGE = 1e-9  # probabilities of windows stay this far from 0 and 1
 
@@ -226,7 +227,8 @@ def _hold_together(labels: FloatArray, votes: Votes, same: list[CoarseSource]) -
 
     Most elements of a window of which a class has the majority are of that class. Where labels do not say so after
     the votes, they are too sure of something else, and the votes speak about elements as they do about windows, as
-    far as that takes; less where the elements' half is not the source's half (its shift), and it may be misread.
+    far as that takes; less where the elements' half is not the source's half (its shift), and it may be misread. The
+    labels themselves are then believed less (`SHARED`).
     """
     resolution = same[0].resolution
     if resolution.link != "majority":
@@ -254,7 +256,7 @@ def _hold_together(labels: FloatArray, votes: Votes, same: list[CoarseSource]) -
         middle = (low + high) / 2
         low, high = (low, middle) if coherent(middle) else (middle, high)
     chief = max(same, key=lambda one: one.learned.gain)
-    firmness = high * chief.trust * float(np.exp(-((chief.learned.shift / SHIFT) ** 2) / 2))
+    firmness = high * max(0.0, 2 * chief.trust - 1) * float(np.exp(-((chief.learned.shift / SHIFT) ** 2) / 2))
     return [replace(one, firmness=firmness) for one in same]
 
 
@@ -279,12 +281,14 @@ def _move_level(labels: FloatArray, votes: Votes, level: list[CoarseSource]) -> 
     heard = [same for same in _same(level) if any(one.counts > 0 for one in same)]
     if not heard:
         return labels
-    logs = np.zeros_like(labels)
+    added, sure = np.zeros_like(labels), np.ones(len(labels))
     for same in heard:
         held, mild, firm = _change(labels, votes, same)
-        logs[held] += (1 - same[0].firmness) * mild + same[0].firmness * firm
-    logs[labels.max(axis=1) >= 1] = 0.0  # known labels stay
-    return np.asarray(softmax(np.log(labels + 1e-300) + logs, axis=1))
+        firmness = same[0].firmness
+        added[held] += (1 - firmness) * mild + firmness * firm
+        sure[held] = np.minimum(sure[held], 1 - SHARED * firmness)
+    moved = softmax(sure[:, np.newaxis] * np.log(labels + 1e-300) + added, axis=1)
+    return np.where(labels.max(axis=1, keepdims=True) >= 1, labels, moved)  # known labels stay
 
 
 def describe(rules: CoarseRules, before: FloatArray, after: FloatArray) -> list[Note]:
