@@ -19,7 +19,7 @@ from scipy.special import expit, softmax
 from dugong.types import FloatArray, Int8Array
 
 SHIFT, SLOPE = 1.0, 0.5  # how far the shift is believed to be from 0, and the log of the slope from 0
-PSEUDO = 5.0  # pseudo-windows per row of a table, at the source's own rates
+PSEUDO = 2.0  # pseudo-windows per row of a table, at the rates of the source: as in every table that is learned
 LEAN = 1.0  # how far the lean of a row (in standard deviations of the share) is believed to be from 0
 LARGEST = 40_000  # windows that are looked at
 YES, NO, N_VOTES = 1, 0, 3
