@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 from scipy.special import expit, softmax
 
-from dugong.fit.learned.calibration import SHIFT, YES, Calibrated, Heard, calibrate, shared_errors
+from dugong.fit.learned.calibration import ABSTAIN, SHIFT, YES, Calibrated, Heard, calibrate, shared_errors
 from dugong.fit.learned.lifting import Windows, move_labels
 from dugong.fit.result import Note
 from dugong.tasks import Element, Resolution, Sequence, Spans, Window
@@ -23,6 +23,7 @@ from dugong.types import BoolArray, FloatArray, Int8Array, read_only
 from dugong.votes import SourceInfo, Votes, class_indices, positive_class
 
 SHARED = 0.5  # labels that contradict their windows: the part of what they say that is taken for shared errors
+SILENCE = 0.1  # what an abstain counts, as that of a source on elements is believed to
 FEWEST = 10  # with this many windows or fewer nothing is learned
 _EDGE = 1e-9  # probabilities of windows stay this far from 0 and 1
 
@@ -69,6 +70,7 @@ class CoarseSource:
         """What each vote adds to the log-odds of its window; a vote that was never seen adds nothing."""
         logs = np.log(np.maximum(self.learned.table, 1e-12))
         ratio = np.append(logs[1] - logs[0], 0.0)  # the last is for windows that it was not asked about
+        ratio[ABSTAIN] *= SILENCE
         return np.asarray(self.counts * ratio[codes])
 
     def believed(self, lifted: FloatArray) -> FloatArray:
