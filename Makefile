@@ -8,6 +8,7 @@ BIN    := $(VENV)/bin
 CORE   := $(VENV)/.stamp-core
 ALL    := $(VENV)/.stamp-all
 PIP    := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
+LOWEST := graph infer priors shards sums tasks votes test_model.py test_paths.py cli/test_app.py cli/test_fit_label.py
 CODE   := $(wildcard src tests benchmarks examples scripts)
 
 .DEFAULT_GOAL := help
@@ -18,10 +19,10 @@ export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 # numba keys its cache by file, so a kernel that calls a kernel of another file can be stale there. One folder per
 # state of the compiled sources cannot.
-test test-browser test-engines docs: export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba/$(shell grep -rl --include='*.py' numba src | LC_ALL=C sort | xargs cat | cksum | cut -d' ' -f1)
+test test-browser test-engines coverage docs: export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba/$(shell grep -rl --include='*.py' numba src | LC_ALL=C sort | xargs cat | cksum | cut -d' ' -f1)
 
 help:  ## List the verbs.
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 setup: $(ALL)  ## Make .venv with all that the other verbs need; redone when pyproject.toml or constraints.txt change.
 
@@ -40,21 +41,52 @@ test-engines: $(ALL)  ## Install Dask, Ray and Spark, and test them on local clu
 test-browser: $(ALL) browser  ## Test the report in a real browser: Chromium of the system's packages, driven by selenium.
 	DUGONG_BROWSER=1 $(BIN)/python -m pytest tests/browser $(ARGS)
 
+.PHONY: test-lowest coverage
+test-lowest: venv  ## Test the core with the lowest versions that pyproject.toml declares, in .venv-lowest. Python 3.11.
+	@$(PYTHON) -m venv --clear .venv-lowest
+	@$(PYTHON) scripts/lowest.py > .venv-lowest/constraints.txt
+	@.venv-lowest/bin/python -m pip install -qq --disable-pip-version-check 'pip>=25.1'
+	.venv-lowest/bin/python -m pip install -qq --disable-pip-version-check -c .venv-lowest/constraints.txt -e . --group test
+	.venv-lowest/bin/python -m pytest $(addprefix tests/,$(LOWEST)) -n $(JOBS) --dist loadscope $(ARGS)
+
+coverage: $(ALL)  ## Run the tests and print the branch coverage of src, compiled kernels aside; below 90 % is an error.
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadscope --ignore=tests/browser --cov --cov-report=term -q $(ARGS)
+
 .PHONY: screenshot
 screenshot: $(ALL) browser  ## Make the picture of the report in the README anew.
 	$(BIN)/python scripts/screenshot.py
 
-lint: $(ALL)  ## Check style, format, types and the order of the stages.
+lint: $(ALL)  ## Check style, format, types, the order of the stages, and the files that the repository's host reads.
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --cache-dir .cache/import_linter --no-logo
+	$(BIN)/check-jsonschema -q --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema -q --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/[!c]*.yml
+	$(BIN)/check-jsonschema -q --builtin-schema vendor.dependabot .github/dependabot.yml
+	$(BIN)/check-jsonschema -q --builtin-schema vendor.citation-file-format CITATION.cff
+	$(BIN)/zizmor -q --offline --no-progress .github
 
 check: lint  ## The same as lint.
 
 format: $(ALL)  ## Format the code and sort the imports.
 	$(BIN)/ruff check --fix-only $(CODE)
 	$(BIN)/ruff format $(CODE)
+
+.PHONY: hooks package smoke
+hooks: $(ALL)  ## Let git run the quick checks before every commit, and the others before every push.
+	$(BIN)/pre-commit install --hook-type pre-commit --hook-type pre-push
+
+package: $(ALL)  ## Build wheel and source distribution into dist/, and check what a package index would show.
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation -q
+	$(BIN)/twine check --strict dist/*
+
+smoke: package  ## Install the wheel into a fresh environment, and do the whole job with it there.
+	$(PYTHON) -m venv --clear .cache/smoke
+	.cache/smoke/bin/python -m pip install -qq --disable-pip-version-check -c constraints.txt dist/*.whl
+	cd .cache/smoke && bin/python -I ../../scripts/smoke.py
+	rm -rf .cache/smoke
 
 docs: $(ALL)  ## Build the documentation into site/; a broken link or reference is an error.
 	$(BIN)/mkdocs build --strict --quiet
@@ -86,7 +118,7 @@ bench-kills: $(ALL)  ## kill -9 twenty times during each of apply, fit and label
 	$(BIN)/python -m benchmarks.kills $(ARGS)
 
 clean:  ## Remove the virtual environment and everything that was built.
-	rm -rf $(VENV) .venv-peers .cache .hypothesis build dist site dugong-demo
+	rm -rf $(VENV) .venv-peers .venv-lowest .cache .hypothesis build dist site dugong-demo
 	find src tests -name __pycache__ -prune -exec rm -rf {} +
 
 # Chromium comes from the system's packages: installed where we may, asked for where we may not.
@@ -113,5 +145,6 @@ $(CORE): pyproject.toml constraints.txt | venv
 
 $(ALL): pyproject.toml constraints.txt | venv
 	@echo "Installing the core, torch and the development tools into $(VENV) (a minute or two) ..." >&2
-	@$(PIP) -e '.[dev,torch]'
+	@$(PIP) 'pip>=25.1'
+	@$(PIP) -e '.[torch]' --group dev
 	@touch $(CORE) $@

@@ -21,7 +21,7 @@ import numpy as np
 
 from benchmarks.floors import best
 from dugong.baselines import DataProgramming
-from dugong.fit.centred import estimate_centred
+from dugong.fit.moments.centred import estimate_centred
 from dugong.fit.result import Estimate
 from dugong.graph import SourceGraph
 from dugong.graph.design import make_design

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from importlib import metadata
@@ -16,7 +18,8 @@ import pytest
 import dugong
 
 ROOT = Path(__file__).resolve().parent.parent
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = PYPROJECT["project"]
 MODULES = sorted((ROOT / "src" / "dugong").rglob("*.py"))
 HEAVY = {"numpy", "scipy", "numba", "pyarrow", "pandas", "torch", "matplotlib", "sklearn"}
 NETWORK = {"aiohttp", "ftplib", "httpx", "requests", "smtplib", "urllib3", "http.client", "urllib.request"}
@@ -27,8 +30,8 @@ def normalise(name: str) -> str:
 
 
 def requirements() -> list[str]:
-    extras = PROJECT["optional-dependencies"].values()
-    return [*PROJECT["dependencies"], *(one for extra in extras for one in extra)]
+    lists = [*PROJECT["optional-dependencies"].values(), *PYPROJECT["dependency-groups"].values()]
+    return [*PROJECT["dependencies"], *(one for some in lists for one in some if isinstance(one, str))]
 
 
 def requirement_name(requirement: str) -> str:
@@ -103,15 +106,72 @@ def test_torch_is_the_pinned_release() -> None:
     assert metadata.version("torch").partition("+")[0] == "2.13.0"
 
 
-def test_the_wheel_holds_the_package_and_nothing_else(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    (wheel,) = tmp_path.glob("dugong_ws-*.whl")
-    names = set(zipfile.ZipFile(wheel).namelist())
+# --- what is built -------------------------------------------------------------------------------------------------
+def build(tree: Path, target: Path) -> tuple[Path, Path]:
+    """The wheel and the source distribution of a tree."""
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-t", "sdist", "-d", str(target)]
+    subprocess.run(command, cwd=tree, check=True, capture_output=True)
+    (wheel,), (source,) = target.glob("dugong_ws-*.whl"), target.glob("dugong_ws-*.tar.gz")
+    return wheel, source
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    return build(ROOT, tmp_path_factory.mktemp("dist"))
+
+
+def test_the_wheel_holds_the_package_and_nothing_else(built: tuple[Path, Path]) -> None:
+    names = set(zipfile.ZipFile(built[0]).namelist())
     assert "dugong/py.typed" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {"dugong", "dugong_ws"}
     assert {f"dugong/{one.relative_to(ROOT / 'src' / 'dugong').as_posix()}" for one in MODULES} <= names
+
+
+def test_the_same_tree_gives_the_same_bytes(built: tuple[Path, Path], tmp_path: Path) -> None:
+    """Built again, from the source distribution, elsewhere, later and with other rights: nothing of that is seen."""
+    with tarfile.open(built[1]) as archive:
+        archive.extractall(tmp_path / "tree", filter="data")
+    (tree,) = (tmp_path / "tree").iterdir()
+    for number, file in enumerate(sorted(tree.rglob("*"))):
+        file.chmod(0o700 if file.is_dir() else 0o600)
+        os.utime(file, (1_700_000_000 + number, 1_700_000_000 + number))
+    again = build(tree, tmp_path / "dist")
+    for one, other in zip(built, again, strict=True):
+        assert one.name == other.name
+        assert one.read_bytes() == other.read_bytes()
+
+
+def test_the_source_distribution_can_be_tested(built: tuple[Path, Path]) -> None:
+    with tarfile.open(built[1]) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    needed = {"Makefile", "constraints.txt", "pyproject.toml", "tests/conftest.py", "docs/index.md", "CONTRIBUTING.md"}
+    assert needed <= names
+    assert not {name for name in names if name.startswith((".venv", ".cache", "site/", "dist/"))}
+
+
+def test_the_readme_on_a_package_index_has_no_dead_links(built: tuple[Path, Path]) -> None:
+    with zipfile.ZipFile(built[0]) as wheel:
+        (name,) = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
+        shown = wheel.read(name).decode().partition("\n\n")[2]
+    links = re.findall(r"\]\(([^)]+)\)", re.sub(r"```.*?```", "", shown, flags=re.DOTALL))
+    assert [link for link in links if not link.startswith(("https://", "#"))] == []
+    blocks = [re.findall(r"```.*?```", text, flags=re.DOTALL) for text in (shown, (ROOT / "README.md").read_text())]
+    assert blocks[0] == blocks[1]
+    done = subprocess.run(
+        [sys.executable, "-m", "twine", "check", "--strict", *map(str, built)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_links_of_the_readme_lead_to_files() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    links = [link for link in re.findall(r"\]\(([^)#]+)[^)]*\)", text) if not link.startswith("http")]
+    assert links
+    assert [link for link in links if not (ROOT / link).exists()] == []
 
 
 def test_the_command_is_installed() -> None:

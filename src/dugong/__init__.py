@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dugong import baselines, endmodels, estimators, experiments, metrics, priors, worlds
+    from dugong import baselines, endmodels, estimators, experiments, metrics, priors, sources, worlds
     from dugong.baselines import DataProgramming, HiddenMarkov, MajorityVote, Supervised
     from dugong.exceptions import (
         DugongError,
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from dugong.types import ABSTAIN, MISSING, NEGATIVE, POSITIVE
     from dugong.votes import Votes
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
-_MODULES = ("baselines", "endmodels", "estimators", "experiments", "metrics", "priors", "worlds")
+_MODULES = ("baselines", "endmodels", "estimators", "experiments", "metrics", "priors", "sources", "worlds")
 _HOMES = {
     "dugong.baselines": ("DataProgramming", "HiddenMarkov", "MajorityVote", "Supervised"),
     "dugong.fit.learned": ("LearnedGraph", "learn_graph"),
@@ -113,6 +113,7 @@ __all__ = [
     "metrics",
     "priors",
     "source",
+    "sources",
     "temporal",
     "worlds",
 ]

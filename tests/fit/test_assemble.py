@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from dugong.exceptions import GraphError
-from dugong.fit.assemble import soften
 from dugong.fit.fitting import fit_centred
-from dugong.fit.tables import project
+from dugong.fit.tables import project, soften
 from dugong.graph import SourceGraph, temporal
 from dugong.graph.design import make_design
 from dugong.infer.engine import log_likelihood
@@ -97,7 +96,7 @@ def test_a_source_follows_one_coarser_source_only():
     windows = [SourceInfo(name=f"w{i}", resolution=Window(size=5, link="any")) for i in range(4)]
     sources = (*votes.sources, *windows)
     design = make_design(sources, SourceGraph.of([s.name for s in sources], [("s0", "w0"), ("s0", "w1")]))
-    from dugong.fit.assemble import Assembly
+    from dugong.fit.moments.assemble import Assembly
 
     class Tables:
         pass

@@ -13,8 +13,7 @@ from dugong.fit.balance import InMemory
 from dugong.fit.em import EM
 from dugong.fit.finish import possible_mean
 from dugong.fit.fitting import fit_centred
-from dugong.fit.slope_errors import table_errors
-from dugong.fit.slopes import find_slopes
+from dugong.fit.moments.centred import find_slopes, table_errors
 from dugong.graph import SourceGraph
 from dugong.graph.design import make_design
 from dugong.infer.engine import posterior

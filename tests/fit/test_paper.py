@@ -11,8 +11,8 @@ import pytest
 from dugong import worlds
 from dugong.exceptions import GraphError, NotIdentifiableError, TaskError
 from dugong.fit.paper import estimate_paper, plan_paper
-from dugong.fit.paper_agreements import find_agreements
-from dugong.fit.walsh import joint_from_products
+from dugong.fit.paper.agreements import find_agreements
+from dugong.fit.tables import joint_from_products
 from dugong.graph import SourceGraph, temporal
 from dugong.graph.design import make_design
 from dugong.priors import Markov, Uniform
@@ -293,7 +293,7 @@ def overrated(table: np.ndarray) -> tuple[float, float, float]:
     design = make_design(sources, SourceGraph.of("abc"))
     moments = population(plan_paper(design), Uniform(), groups, {3: 1.0})
     found = find_agreements(design, moments, Laws(Uniform(), moments.shapes))
-    return truth, np.sqrt((means**2).mean()), found.values["a"][0]
+    return truth, np.sqrt((means**2).mean()), found.of("a")[0, 0]
 
 
 def test_lopsided_sources_are_overrated():

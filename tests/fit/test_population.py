@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from dugong.fit.centred import estimate_centred
+from dugong.fit.moments.centred import estimate_centred
 from dugong.graph import SourceGraph
 from dugong.graph.design import make_design
 from dugong.law.parameters import Conditional, Crossed, FullTable, Temporal

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import dugong as dg
-from dugong.fit.copying import copying, shrink_to_copying
 from dugong.fit.fitting import fit_centred
+from dugong.fit.moments.copying import copying, shrink_to_copying
 from dugong.graph import SourceGraph
 from dugong.graph.design import make_design
 from dugong.infer.engine import posterior

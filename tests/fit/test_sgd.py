@@ -9,7 +9,7 @@ import pytest
 
 import dugong as dg
 from dugong.estimators import SGD
-from dugong.fit.centred import estimate_centred
+from dugong.fit.moments.centred import estimate_centred
 from dugong.fit.sgd.fit import estimate_sgd
 from dugong.graph import SourceGraph
 from dugong.graph.design import make_design
@@ -210,7 +210,7 @@ def test_signs() -> None:
 
 def test_a_group_that_ends_up_worse_than_random_is_mirrored(monkeypatch) -> None:
     """A descent that begins on the wrong side ends in the mirror image, with the same loss."""
-    monkeypatch.setattr("dugong.fit.sgd.stages.TILT", -0.2)
+    monkeypatch.setattr("dugong.fit.sgd.slopes.TILT", -0.2)
     world = World(prior=STICKY, blocks=(*frames(3), Block(names=("liar",), table=flipped(TABLES[3]))))
     check_accuracies(world, exact(world))
 

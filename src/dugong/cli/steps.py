@@ -82,7 +82,14 @@ def time_table(report: ApplyReport) -> str:
         for one in report.sources
     ]
     rows += [(f"({name})", "preprocessing", "", "", "", seconds(spent)) for name, spent in report.pre_seconds.items()]
-    return table(("source", "resolution", "tasks", "votes", "faults", "time"), rows, words=(0, 1))
+    text = table(("source", "resolution", "tasks", "votes", "faults", "time"), rows, words=(0, 1))
+    asked = [
+        f"{one.name} asked {count(one.usage.get('calls', 0), 'time')}, knew {one.usage.get('cached', 0):,} answers "
+        f"already, and used {one.usage.get('tokens', 0):,} tokens."
+        for one in report.sources
+        if one.usage
+    ]
+    return "\n".join([text, *asked])
 
 
 def throughput(report: ApplyReport, n_elements: int | None = None) -> str:

@@ -17,7 +17,7 @@ from dugong.experiments.measure import scores_of
 from dugong.experiments.plan import Plan
 from dugong.experiments.store import library_digest
 from dugong.experiments.tables import Drawing, Reproduction, Table, new_figure, percent, spread
-from dugong.fit.centred import estimate_centred
+from dugong.fit.moments.centred import estimate_centred
 from dugong.graph import SourceGraph
 from dugong.graph.design import make_design
 from dugong.model import LabelModel

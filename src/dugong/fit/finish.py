@@ -18,8 +18,8 @@ import numpy as np
 from scipy.special import erfcx
 
 from dugong.fit.balance import Passes
-from dugong.fit.copying import shrink_counts
 from dugong.fit.em import EM, Ties, maximise
+from dugong.fit.moments.copying import shrink_counts
 from dugong.fit.readout import read_accuracies, read_correlations
 from dugong.fit.result import Estimate, Note
 from dugong.graph.design import Design

@@ -11,20 +11,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dugong.fit.balance import InMemory, Passes
-from dugong.fit.count_errors import around, count_errors
 from dugong.fit.em import EM, Ties, expectation_maximisation
 from dugong.fit.errors import StandardErrors
 from dugong.fit.finish import finish, inside
 from dugong.fit.fitting import Fitted, balance_matters, fit_centred, fit_paper, refine
-from dugong.fit.jackknife import jackknife
+from dugong.fit.jackknife import count_errors, moment_errors
 from dugong.fit.learned import Learned, Method, choose_part, learn
+from dugong.fit.moments.centred import find_slopes, table_errors
 from dugong.fit.readout import read_accuracies, read_correlations
 from dugong.fit.result import Estimate
 from dugong.fit.settings import Estimator, Paper
 from dugong.fit.sgd.fit import fit_sgd, sgd_errors
 from dugong.fit.sgd.settings import SGD
-from dugong.fit.slope_errors import table_errors
-from dugong.fit.slopes import find_slopes
 from dugong.graph import SourceGraph
 from dugong.graph.design import Design
 from dugong.graph.identify import identify
@@ -96,7 +94,7 @@ def fit_given(
     if grouping is not None:
         passes = InMemory(votes=votes, prior=prior, grouping=grouping, n_threads=wishes.n_threads)
     fitted = _first(design, moments, votes, prior, wishes, passes)
-    spread = sgd_errors if isinstance(wishes.estimator, SGD) else jackknife
+    spread = sgd_errors if isinstance(wishes.estimator, SGD) else moment_errors
     errors = spread(design, moments, fitted, signs=wishes.signs, accuracies=wishes.accuracies)
     estimate, pure = fitted.estimate, isinstance(wishes.estimator, Paper)
     if not pure:
@@ -169,7 +167,7 @@ def fit_learned(
         evidence=part.evidence,
         n_threads=wishes.n_threads,
     )
-    errors = around(errors, learned.accuracies, learned.correlations)
+    errors = errors.around(learned.accuracies, learned.correlations)
     estimate = Estimate(
         parameters=learned.parameters,
         accuracies=learned.accuracies,

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from dugong.fit.balance import Passes
-from dugong.fit.centred import estimate_centred
 from dugong.fit.em import EM, FREE, Ties, expectation_maximisation
+from dugong.fit.moments.centred import estimate_centred
+from dugong.fit.moments.stages import Solution
 from dugong.fit.paper import estimate_paper, plan_paper
 from dugong.fit.readout import read_accuracies, read_correlations
 from dugong.fit.result import Estimate, Note
 from dugong.fit.settings import Estimator, Paper
-from dugong.fit.slopes import Slopes
 from dugong.graph.design import Design
 from dugong.infer.engine import expected_counts
 from dugong.priors import Prior
@@ -46,7 +46,7 @@ class Fitted:
 
     estimate: Estimate
     laws: Laws
-    slopes: Slopes | None = None
+    slopes: Solution | None = None
     balances: Mapping[Resolution, FloatArray] = field(default_factory=dict)
 
 
@@ -118,14 +118,14 @@ def fit_centred(
     passes : goes over the votes behind the moments again; without it the balance stays the prior's
     """
 
-    def solve(laws: Laws) -> tuple[Estimate, Slopes]:
+    def solve(laws: Laws) -> tuple[Estimate, Solution]:
         return estimate_centred(design, moments, laws, signs=signs, accuracies=accuracies)
 
     return fit_balanced(solve, Laws(prior, moments.shapes, class_names), moments, passes)
 
 
 def fit_balanced(
-    solve: Callable[[Laws], tuple[Estimate, Slopes | None]], laws: Laws, moments: Moments, passes: Passes | None
+    solve: Callable[[Laws], tuple[Estimate, Solution | None]], laws: Laws, moments: Moments, passes: Passes | None
 ) -> Fitted:
     """What `solve` finds under the prior's class balance, or, where that is uncertain, under the sample's own."""
     estimate, slopes = solve(laws)

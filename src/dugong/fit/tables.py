@@ -1,10 +1,15 @@
-"""Valid tables: projection to the probability simplex, and conditionals from joint tables."""
+"""Valid tables: projection to the probability simplex, conditionals, joint tables from products (paper, Lemma 1)."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from dugong.types import FloatArray
+
+# Moves of a table below this are rounding, not repairs.
+ROUNDING = 1e-10
+# Most of what a table is mixed with so that votes that were seen stay possible.
+MOST_SOFTENED = 0.01
 
 
 def project(table: FloatArray, axes: int = 1) -> tuple[FloatArray, float]:
@@ -30,6 +35,24 @@ def conditional(joint: FloatArray, fallback: FloatArray) -> FloatArray:
     return np.where(total > 0, joint / safe, np.broadcast_to(fallback, joint.shape))
 
 
+def soften(table: FloatArray, votes: FloatArray, axes: int, share: float) -> FloatArray:
+    """Mix a table with one in which votes say nothing about labels, so that votes that were seen stay possible.
+
+    Projection leaves zeros, which noise alone may have made. Votes that never occur stay impossible.
+
+    Parameters
+    ----------
+    table : a law over its last `axes` axes
+    votes : P(votes) as it was observed, with axes of size one for labels
+    """
+    over = tuple(range(table.ndim - axes, table.ndim))
+    seen = np.maximum(votes, 0)
+    seen = seen / np.maximum(seen.sum(axis=over, keepdims=True), 1e-300)
+    labels = tuple(axis for axis in over if votes.shape[axis] == 1 and table.shape[axis] > 1)
+    rest = tuple(axis for axis in over if axis not in labels)
+    return np.asarray((1 - share) * table + share * table.sum(axis=rest, keepdims=True) * seen)
+
+
 def products_to_joints(products: FloatArray, n_labels: int) -> FloatArray:
     """From ``E[F * product of y over V]`` for all subsets V to ``P(F, Y = W)`` for all label patterns W.
 
@@ -41,3 +64,24 @@ def products_to_joints(products: FloatArray, n_labels: int) -> FloatArray:
         without, within = np.take(joint, 0, axis=axis), np.take(joint, 1, axis=axis)
         joint = np.stack([(without - within) / 2, (without + within) / 2], axis=axis)
     return joint
+
+
+def joint_from_products(product_probs: FloatArray) -> FloatArray:
+    """Solve the products-to-joints system of the paper, B e = r, by a fast Walsh-Hadamard transform.
+
+    ``r(U) = P(product of the variables in U is +1)`` for variables that are -1 or +1; e is their joint law.
+    B_t = (H_t + 11^T) / 2 is 2^t x 2^t and is never built. (Paper, Lemma 1.)
+
+    Parameters
+    ----------
+    product_probs : (2, ..., 2) array
+        One axis per variable: index 1 if the variable is in U. The entry of the empty set is 1.
+
+    Returns
+    -------
+    array of the same shape
+        One axis per variable: index 0 for -1, index 1 for +1.
+    """
+    # 2 B e - (sum of e) = H e, and the first entry of r is the sum of e.
+    r = np.asarray(product_probs, dtype=np.float64)
+    return products_to_joints(2 * r - r.flat[0], r.ndim)

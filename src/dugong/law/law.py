@@ -9,20 +9,18 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from dugong.codec import encode
 from dugong.law.parameters import Parameters
 from dugong.priors import Prior
-from dugong.tasks import Resolution
 from dugong.types import FloatArray, Int8Array
 from dugong.votes import Votes
 
 
 class Tempering(ABC):
-    """How an answer is made more cautious where the model does not explain the votes.
+    """How a law answers where its model does not explain the votes: by a chain with soft evidence in place of votes.
 
     A frozen dataclass with a `kind`, by which files name it, and a pure function of a law and votes.
     """
@@ -30,15 +28,10 @@ class Tempering(ABC):
     __slots__ = ()
 
     @abstractmethod
-    def probabilities(
-        self,
-        law: Law,
-        votes: Votes,
-        resolutions: tuple[Resolution, ...],
-        evidence: Int8Array | None = None,
-        n_threads: int | None = None,
-    ) -> Mapping[Resolution, FloatArray]:
-        """P(label | votes) of every task of some resolutions, (n_tasks, n_classes) each."""
+    def chain(
+        self, law: Law, votes: Votes, evidence: Int8Array | None = None, n_threads: int | None = None
+    ) -> tuple[Prior, FloatArray]:
+        """The prior of the labels, and log-potentials of every element, (n_elements, n_classes)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

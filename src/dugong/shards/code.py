@@ -36,7 +36,8 @@ def digest_code(value: Any) -> str:
 
 
 def _parts(source: Source) -> list[Any]:
-    return [source.function, source.pre, source.vectorized, source.wants_tasks, encode(source.resolution)]
+    parts = [source.function, source.pre, source.vectorized, source.wants_tasks, encode(source.resolution)]
+    return parts if source.short == "give" else [*parts, source.short]
 
 
 class _Reader:

@@ -31,4 +31,5 @@ def _add(one: SourceReport, two: SourceReport) -> SourceReport:
         votes=one.votes + two.votes,
         faults=one.faults + two.faults,
         seconds=one.seconds + two.seconds,
+        usage=dict(Counter(one.usage) + Counter(two.usage)),
     )

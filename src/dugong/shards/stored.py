@@ -96,13 +96,16 @@ def merge(
     elif stored is not None and sequence in stored.places:
         _check_length(base, stored.sequence(sequence).length)
     columns, seconds = [], []
+    usage: list[Mapping[str, int]] = []
     for info in every:
         if fresh is not None and info.name in ran:
             place = ran.index(info.name)
             columns.append(fresh.votes[place])
             seconds.append(fresh.seconds[place])
+            usage.append(fresh.usage[place] if fresh.usage else {})
             continue
         seconds.append(0.0)
+        usage.append({})
         if stored is not None and stored.digest(info.name, sequence) is not None:
             columns.append(stored.column(info.name, sequence))
         else:
@@ -117,6 +120,7 @@ def merge(
         clock=base.clock,
         faults=(*base.faults, *(fault for fault in old if fault.source not in ran and fault.source in names)),
         seconds=tuple(seconds),
+        usage=tuple(usage),
         pre_seconds=base.pre_seconds,
     )
 

@@ -6,6 +6,7 @@ from dugong.sources.collecting import Applied, ApplyReport, SourceReport
 from dugong.sources.decorator import Source, source
 from dugong.sources.dependencies import declared_dependencies
 from dugong.sources.inputs import Deferred
+from dugong.sources.judge import judge
 from dugong.sources.progress import Progress, ProgressCallback
 from dugong.sources.views import TaskBounds, WindowView
 
@@ -22,6 +23,7 @@ __all__ = [
     "apply",
     "apply_with_report",
     "declared_dependencies",
+    "judge",
     "source",
     "sources_in",
 ]

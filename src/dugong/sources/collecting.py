@@ -26,7 +26,10 @@ from dugong.votes import Fault, SourceInfo, Votes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceReport:
-    """What one source did: tasks it was asked, votes it gave, faults, seconds without preprocessing."""
+    """What one source did: tasks it was asked, votes it gave, faults, seconds without preprocessing.
+
+    `usage` holds what it says that it used beside time: calls, cached answers and tokens of a judge.
+    """
 
     name: str
     resolution: str
@@ -34,6 +37,7 @@ class SourceReport:
     votes: int
     faults: int
     seconds: float
+    usage: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +83,7 @@ class Collector:
     faults: list[Fault] = field(default_factory=list)
     _columns: list[bytearray] = field(default_factory=list)
     _seconds: list[float] = field(default_factory=list)
+    _usage: list[Counter[str]] = field(default_factory=list)
     _pre_seconds: Counter[str] = field(default_factory=Counter)
     _ids: list[SequenceId] = field(default_factory=list)
     _lengths: list[int] = field(default_factory=list)
@@ -88,12 +93,15 @@ class Collector:
     def __post_init__(self) -> None:
         self._columns = [bytearray() for _ in self.sources]
         self._seconds = [0.0 for _ in self.sources]
+        self._usage = [Counter() for _ in self.sources]
 
     def add(self, result: SequenceVotes) -> None:
         """Append the votes on one sequence."""
         for place, votes in enumerate(result.votes):
             self._columns[place] += votes.tobytes()
             self._seconds[place] += result.seconds[place]
+        for used, more in zip(self._usage, result.usage, strict=False):  # kept votes of an earlier run used nothing
+            used.update(more)
         for name, seconds in result.pre_seconds.items():
             self._pre_seconds[name] += seconds  # type: ignore[assignment]
         for name, table in result.spans.items():
@@ -129,7 +137,7 @@ class Collector:
     def report(self, seconds: float) -> ApplyReport:
         """What was done so far."""
         faults = Counter(fault.source for fault in self.faults)
-        lines = zip(self.sources, self._columns, self._seconds, strict=True)
+        lines = zip(self.sources, self._columns, self._seconds, self._usage, strict=True)
         return ApplyReport(
             sources=tuple(
                 SourceReport(
@@ -139,8 +147,9 @@ class Collector:
                     votes=len(column) - column.count(ABSTAIN) - column.count(MISSING % 256),
                     faults=faults[source.name],
                     seconds=spent,
+                    usage=dict(used),
                 )
-                for source, column, spent in lines
+                for source, column, spent, used in lines
             ),
             pre_seconds=dict(self._pre_seconds),
             n_sequences=self.n_sequences,

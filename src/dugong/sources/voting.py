@@ -73,6 +73,8 @@ class SequenceVotes:
     seconds : tuple of float
         Time in each source, without its preprocessing.
     pre_seconds : mapping of step name to seconds
+    usage : tuple of mappings, one per source
+        What a source says that it used: calls, cached answers and tokens of a judge.
     """
 
     id: SequenceId
@@ -83,6 +85,7 @@ class SequenceVotes:
     faults: tuple[Fault, ...]
     seconds: tuple[float, ...]
     pre_seconds: Mapping[str, float]
+    usage: tuple[Mapping[str, int], ...] = ()
 
 
 def vote_on_sequence(job: Job, item: Item) -> SequenceVotes:
@@ -116,7 +119,13 @@ def vote_on_sequence(job: Job, item: Item) -> SequenceVotes:
         faults=tuple(desk.faults),
         seconds=tuple(seconds),
         pre_seconds=desk.prepared.seconds,
+        usage=tuple(_usage(source) for source in job.sources),
     )
+
+
+def _usage(source: Source) -> Mapping[str, int]:
+    take: Callable[[], Mapping[str, int]] | None = getattr(source.function, "take_usage", None)
+    return {} if take is None else take()
 
 
 def _unasked(source: Source, votes: Int8Array, bounds: TaskBounds) -> Int8Array:

@@ -1,7 +1,8 @@
 """What the prior says about pairs of tasks, averaged over the very pairs that were counted.
 
 The moment equations need the mean joint law of two hidden labels over all vote pairs of a row: by position and given
-the lengths of the sequences. `Balance` replaces the prior's class balance with that of the sample at hand.
+the lengths of the sequences. The prior's class balance may be moved to that of the sample at hand, or, with an axis in
+front, to that of the sample without each group of sequences: all answers then have that axis as well.
 """
 
 from __future__ import annotations
@@ -23,11 +24,23 @@ _SIGNS = np.array([-1.0, 1.0])
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PairMoments:
-    """E[y_i], E[y_i'] and Cov(y_i, y_i') over the pairs of a row; arrays over positions, or of length one."""
+    """E[y_i], E[y_i'] and Cov(y_i, y_i') over the pairs of a row, each (..., positions or 1)."""
 
     first: FloatArray
     second: FloatArray
     covariance: FloatArray
+
+    def law(self) -> FloatArray:
+        """P(y_i, y_i'), (..., positions or 1, 2, 2)."""
+        left, right = (_chances(mean) for mean in (self.first, self.second))
+        shift = self.covariance[..., np.newaxis, np.newaxis] * np.outer(_SIGNS, _SIGNS) / 4
+        # Means of a sample with correlations of a prior need not make a law: the nearest one has no negative cells.
+        law = np.maximum(left[..., :, np.newaxis] * right[..., np.newaxis, :] + shift, 0.0)
+        return np.asarray(law / law.sum(axis=(-2, -1), keepdims=True))
+
+
+def _chances(mean: FloatArray) -> FloatArray:
+    return np.stack([(1 - mean) / 2, (1 + mean) / 2], axis=-1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,12 +50,12 @@ class Laws:
     prior: Prior
     shapes: Shapes
     class_names: tuple[str, ...] | None = None
-    balance: Mapping[Resolution, float] = field(default_factory=dict)
+    balance: Mapping[Resolution, float | FloatArray] = field(default_factory=dict)
     _cache: dict[tuple[object, ...], FloatArray] = field(default_factory=dict, repr=False)
     _pairs: dict[tuple[object, ...], PairMoments] = field(default_factory=dict, repr=False)
 
-    def with_balance(self, balance: Mapping[Resolution, float]) -> Laws:
-        """The same laws, moved to the sample's own means E[y] by resolution."""
+    def with_balance(self, balance: Mapping[Resolution, float | FloatArray]) -> Laws:
+        """The same laws, moved to the sample's own means E[y] by resolution; an array has one mean per replicate."""
         return Laws(self.prior, self.shapes, self.class_names, balance, self._cache)
 
     def joint(
@@ -92,14 +105,22 @@ class Laws:
         return self._rebalanced(mean_first, mean_second, covariance, first, second)
 
     def mean(self, resolution: Resolution, *, by_position: bool = False) -> FloatArray:
-        """E[y] of the tasks of a resolution; (1,) or by position."""
+        """E[y] of the tasks of a resolution, (..., positions or 1)."""
         law = self.joint("same", resolution, resolution, by_position=by_position)
         law = law if by_position else law[np.newaxis]
         mean: FloatArray = law.sum(axis=2) @ _SIGNS
-        return mean if resolution not in self.balance else mean + (self.balance[resolution] - self._overall(resolution))
+        return mean + self._shift(resolution) if resolution in self.balance else mean
 
-    def _overall(self, resolution: Resolution) -> float:
-        return float(self.joint("same", resolution, resolution).sum(axis=1) @ _SIGNS)
+    def chances(self, resolution: Resolution, *, by_position: bool = False) -> FloatArray:
+        """P(label) of the tasks of a resolution, (..., positions or 1, 2)."""
+        return _chances(self.mean(resolution, by_position=by_position))
+
+    def _shift(self, resolution: Resolution) -> FloatArray:
+        """How far the sample's own mean of y lies from the prior's, (..., 1)."""
+        if resolution not in self.balance:
+            return np.zeros(1)
+        overall = float(self.joint("same", resolution, resolution).sum(axis=1) @ _SIGNS)
+        return np.asarray(self.balance[resolution], dtype=np.float64)[..., np.newaxis] - overall
 
     def _rebalanced(
         self,
@@ -110,10 +131,10 @@ class Laws:
         resolution_b: Resolution,
     ) -> PairMoments:
         """Shift the means to the sample's own; correlations between tasks stay those of the prior."""
-        shift_a = self.balance[resolution_a] - self._overall(resolution_a) if resolution_a in self.balance else 0.0
-        shift_b = self.balance[resolution_b] - self._overall(resolution_b) if resolution_b in self.balance else 0.0
-        moved_a, moved_b = np.clip(first + shift_a, -1, 1), np.clip(second + shift_b, -1, 1)
+        moved_a = np.clip(first + self._shift(resolution_a), -1, 1)
+        moved_b = np.clip(second + self._shift(resolution_b), -1, 1)
         before = (1 - first**2) * (1 - second**2)
         after = (1 - moved_a**2) * (1 - moved_b**2)
+        # A covariance is a correlation times both standard deviations, and these move with the means.
         scale = np.sqrt(np.divide(after, before, out=np.ones_like(after), where=before > 0))
         return PairMoments(first=moved_a, second=moved_b, covariance=covariance * scale)

@@ -7,7 +7,7 @@ sampled moments go through the same estimators.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Annotated, BinaryIO
@@ -108,10 +108,25 @@ class Moments:
             self._totals[place] = read_only(np.asarray(self.counts[place].sum(axis=0), dtype=np.float64))
         return self._totals[place]
 
+    def placed(self, row: Row) -> FloatArray:
+        """As `table`, with an axis over positions before those of the slots in any case; of length one if pooled."""
+        table = self.table(row)
+        return table if row.by_position else np.expand_dims(table, table.ndim - len(row.slots))
+
     def without(self, group: int) -> Moments:
-        """The moments with one group left out, as a single group (for the jackknife)."""
+        """The moments with one group left out, as a single group."""
         rest = tuple((c.sum(axis=0) - c[group])[np.newaxis] for c in self.counts)
         return replace(self, counts=rest)
+
+    def without_each(self, groups: IntArray) -> LeftOut:
+        """The moments without each of some groups in turn (for the jackknife)."""
+        parts = {name: getattr(self, name) for name in ("plan", "sources", "n_classes", "counts", "shapes")}
+        return LeftOut(**parts, groups=groups)
+
+    def sizes(self, rows: Iterable[Row]) -> FloatArray:
+        """How many anchors of some rows every group has, (n_groups,)."""
+        each = [np.asarray(self.counts[self.plan.place(row)], dtype=np.float64) for row in rows]
+        return np.asarray(sum(counts.reshape(len(counts), -1).sum(axis=1) for counts in each))
 
     def total(self) -> Moments:
         """All groups together as one."""
@@ -158,6 +173,24 @@ class Moments:
                 counts=counts,
                 shapes=_read_shapes(stored, header.spans),
             )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LeftOut(Moments):
+    """Moments without each of some groups in turn: every table has an axis over these groups in front.
+
+    Estimators that read tables from their last axes thus make all estimates of a jackknife at once.
+    """
+
+    groups: IntArray
+
+    def table(self, row: Row) -> FloatArray:
+        """Counts of one row without each group, (n_left_out, ...)."""
+        place = self.plan.place(row)
+        if place not in self._totals:
+            counts = np.asarray(self.counts[place], dtype=np.float64)
+            self._totals[place] = read_only(counts.sum(axis=0) - counts[self.groups])
+        return self._totals[place]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

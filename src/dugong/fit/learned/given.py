@@ -17,10 +17,10 @@ from dugong.fit.learned.forest import no_edges, strongest_forest
 from dugong.fit.learned.notes import describe_given
 from dugong.fit.learned.repeats import Repeats
 from dugong.fit.learned.result import Learned
-from dugong.fit.learned.robust import vote_shares
 from dugong.fit.learned.rounds import Setting, State, first_state, run_rounds
 from dugong.fit.learned.settings import FEWEST_SOURCES, ROUNDS_ALONE, ROUNDS_CHAIN, ROUNDS_MORE, SETTLED
 from dugong.fit.learned.tables import make_tables
+from dugong.fit.learned.views import vote_shares
 from dugong.fit.readout import read_correlations
 from dugong.graph import SourceGraph
 from dugong.graph.design import make_design
@@ -29,7 +29,7 @@ from dugong.law.law import Law
 
 def learn_with_graph(case: Case, graph: SourceGraph) -> Learned:
     """The exact model of a given graph: its prior and tables by likelihood, from a start without its cycles."""
-    design = make_design(case.sources, graph, pinned=case.pinned)
+    design = make_design(case.votes.sources, graph, pinned=case.pinned)
     setting = case.setting()
     components = {name: number for name, number in graph.components().items() if name in case.element_names}
     if case.prior is None and len(set(components.values())) < FEWEST_SOURCES and case.evidence is None:
@@ -43,7 +43,7 @@ def learn_with_graph(case: Case, graph: SourceGraph) -> Learned:
     folded = setting.folded
     single = make_tables(folded.rows, state.weights, folded.everywhere(), None, setting.pinned).single
     tables = {name: single[place] for place, name in enumerate(names)}
-    for info in case.sources:
+    for info in case.votes.sources:
         if info.name not in tables:
             tables[info.name] = case.pinned.get(info.name, flat_table(case.votes, info))
     exact = case.exact_rounds(graph_factors(design, tables), state.law, len(setting.panel))
@@ -66,7 +66,7 @@ def _graph_rounds(case: Case, setting: Setting, graph: SourceGraph) -> State:
             strength[j, k] = strength[k, j] = 1.0
     forest = strongest_forest(strength, 0.5) if len(names) else no_edges(0)
     folded = setting.folded
-    shares = vote_shares(folded.rows, np.zeros(strength.shape), case.background)
+    shares = vote_shares(folded.rows, np.ones(len(names)), case.background)
     state = first_state(setting, folded.weighted(shares.share), shares.use)
     state = run_rounds(setting, state, shares.use, ROUNDS_ALONE, parents=forest.parents, chain=False)
     everywhere = folded.everywhere()

@@ -13,11 +13,37 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dugong.fit.sgd.joints import JointUnits
-from dugong.fit.sgd.slopes import count_few, to_tensor
+from dugong.fit.sgd.descent import Trace, descend
+from dugong.fit.sgd.joints import AccuracyTables, JointUnits, SgdTables, make_joints
+from dugong.fit.sgd.settings import SGD
+from dugong.fit.sgd.slopes import count_few, to_numpy, to_tensor
 from dugong.sums import Moments
-from dugong.types import IntArray
+from dugong.types import FloatArray, IntArray
 from dugong.votes import Votes
+
+
+def solve_correlations(
+    tables: AccuracyTables, settings: SGD, rng: np.random.Generator, votes: Votes | None
+) -> tuple[SgdTables, dict[str, Trace]]:
+    """All joint tables, given the accuracies."""
+    joints, traces = make_joints(tables), {}
+    found: list[FloatArray] = []
+    if joints:
+        problem = CorrelationProblem(joints, tables.moments, settings.consistency, settings.device)
+        traces["correlations"] = descend(problem, settings, rng, votes)
+        found = [to_numpy(table) for table in problem.parameters]
+    return (
+        SgdTables(
+            design=tables.design,
+            moments=tables.moments,
+            laws=tables.laws,
+            slopes=tables.slopes,
+            accuracies=tables.accuracies,
+            joints={units.key: table for units, table in zip(joints, found, strict=True)},
+            first_votes={u.key.names[0]: float(u.totals.max()) for u in joints if u.key.kind == "first"},
+        ),
+        traces,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -18,17 +18,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dugong.exceptions import GraphError, MissingExtraError, TaskError
-from dugong.fit.assemble import Assembly
 from dugong.fit.balance import InMemory, Passes
-from dugong.fit.centred import estimate_centred, standard_residuals
+from dugong.fit.errors import StandardErrors
 from dugong.fit.fitting import Fitted, fit_balanced
-from dugong.fit.jackknife import StandardErrors, jackknife
-from dugong.fit.result import Diagnostics, Estimate, Note
+from dugong.fit.jackknife import moment_errors
+from dugong.fit.moments.assemble import Assembly
+from dugong.fit.moments.centred import estimate_centred
+from dugong.fit.result import Estimate, Note
+from dugong.fit.sgd.joints import AccuracyTables
 from dugong.fit.sgd.settings import SGD
-from dugong.fit.sgd.tables import AccuracyTables
-from dugong.fit.slopes import Slopes
 from dugong.graph.design import Design
-from dugong.law.parameters import Parameters
 from dugong.priors import Prior
 from dugong.sums import Laws, Moments
 from dugong.types import FloatArray
@@ -76,10 +75,8 @@ def sgd_errors(
     Both solve the same equations with the same weights; a descent for every group would cost minutes.
     """
     closed, slopes = estimate_centred(design, moments, fitted.laws, signs=signs, accuracies=accuracies)
-    errors = jackknife(
-        design, moments, replace(fitted, estimate=closed, slopes=slopes), signs=signs, accuracies=accuracies
-    )
-    return replace(errors, raw=fitted.estimate.raw, raw_correlations=fitted.estimate.raw_correlations)
+    errors = moment_errors(design, moments, replace(fitted, estimate=closed, slopes=slopes), accuracies=accuracies)
+    return errors.around(fitted.estimate.raw, fitted.estimate.raw_correlations)
 
 
 def estimate_sgd(
@@ -101,25 +98,24 @@ def estimate_sgd(
         "group": connected sources are better than random on average; "positive": every one is.
     accuracies : known P(vote | label) by source, taken as they are
     """
-    _check(design, moments, settings, votes, signs)
-    from dugong.fit.sgd.stages import solve_correlations, solve_slopes
+    _check(design, moments, settings, votes)
+    from dugong.fit.sgd.correlations import solve_correlations
+    from dugong.fit.sgd.slopes import solve_slopes
 
     known, rng = accuracies or {}, np.random.default_rng(settings.seed)
     slopes, traces = solve_slopes(design, moments, laws, settings, rng, votes=votes, signs=signs, accuracies=known)
     accurate = AccuracyTables(design=design, moments=moments, laws=laws, slopes=slopes, accuracies=known)
     tables, more = solve_correlations(accurate, settings, rng, votes)
-    built = Assembly(tables)
-    return Estimate(
-        parameters=Parameters(n_classes=moments.n_classes, factors=tuple(built.factors)),
-        accuracies=built.accuracies,
-        correlations=built.correlations,
-        raw=built.raw,
-        raw_correlations=built.raw_correlations,
-        diagnostics=_diagnose(moments, slopes, built, traces | more, settings),
-    )
+    traces |= more
+    learned = {
+        "sgd": {stage: trace.to_dict() for stage, trace in traces.items()},
+        "device": settings.device,
+        "seed": settings.seed,
+    }
+    return Assembly(tables).estimate(slopes, [_report(stage, trace) for stage, trace in traces.items()], learned)
 
 
-def _check(design: Design, moments: Moments, settings: SGD, votes: Votes | None, signs: str) -> None:
+def _check(design: Design, moments: Moments, settings: SGD, votes: Votes | None) -> None:
     if find_spec("torch") is None:
         raise MissingExtraError("torch", "torch", 'estimator="sgd"')
     if moments.n_classes != 2:
@@ -138,26 +134,6 @@ def _check(design: Design, moments: Moments, settings: SGD, votes: Votes | None,
                 f'source {name!r} has sharing="full" and a declared dependency; only one can be modelled.\n'
                 '  Use sharing="tied" or "task" for it, or leave the dependency out.'
             )
-    if signs not in ("group", "positive"):
-        raise GraphError(f'signs must be "group" or "positive"; found {signs!r}.')
-
-
-def _diagnose(
-    moments: Moments, slopes: Slopes, built: Assembly, traces: Mapping[str, Trace], settings: SGD
-) -> Diagnostics:
-    residuals, support = standard_residuals(moments, slopes)
-    return Diagnostics(
-        notes=(*(_report(stage, trace) for stage, trace in traces.items()), *slopes.notes, *built.all_notes()),
-        residuals=residuals,
-        support=support,
-        signs=slopes.signs,
-        projections=built.projections,
-        learned={
-            "sgd": {stage: trace.to_dict() for stage, trace in traces.items()},
-            "device": settings.device,
-            "seed": settings.seed,
-        },
-    )
 
 
 def _report(stage: str, trace: Trace) -> Note:

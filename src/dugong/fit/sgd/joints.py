@@ -5,29 +5,97 @@ a table ``phi(labels, votes)`` seen through proxies, whose accuracies are known 
 labels (METHOD 3.4). For every set V of the tasks
 ``E[1[votes] * product of y~ over V] = sum over labels of phi(labels, votes) * product of y over V``.
 Consistency terms tie sums of phi to the accuracies of its members (the paper's "additional" constraints).
+`AccuracyTables` holds P(vote | label) of single sources after the first stage; `SgdTables`, what `Assembly` is handed
+in the end, adds the joint tables of the second.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import Literal
 
 import numpy as np
 
-from dugong.fit.assemble import pattern_law
-from dugong.fit.joints import need_rows
-from dugong.fit.proxies import combined
-from dugong.fit.sgd.tables import AccuracyTables, JointKey
+from dugong.fit.moments.assemble import pattern_law
+from dugong.fit.moments.joints import Tables, combined, need_rows, shrink_temporal
 from dugong.graph.design import clique_rows, crossed_edges, crossed_rows, full_rows, temporal_rows
-from dugong.sums import Laws, Moments, Row
-from dugong.tasks import Resolution, Window
+from dugong.sums import Moments, Row
 from dugong.tasks import Sequence as WholeSequence
+from dugong.tasks import Window
 from dugong.types import FloatArray
 
 # Chances of votes below which a weight does not grow any more.
 _RAREST = 1e-3
-_SIGNS = np.array([-1.0, 1.0])
+
+Kind = Literal["clique", "temporal", "first", "crossed", "full"]
+
+
+@dataclass(frozen=True, slots=True)
+class JointKey:
+    """What a joint table is about: how its votes hang together, and whose they are."""
+
+    kind: Kind
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AccuracyTables(Tables):
+    """P(vote | label) of all sources but those with full tables, from their slopes."""
+
+    def at(self, name: str, n_positions: int) -> FloatArray:
+        """The table of a source at each of some positions, (n_positions, 2, C); it need not be valid."""
+        table = self.raw(name)
+        return np.asarray(table[np.minimum(np.arange(n_positions), len(table) - 1)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SgdTables(AccuracyTables):
+    """The joint tables of the SGD variant (`assemble.JointTables`).
+
+    Attributes
+    ----------
+    joints : P(labels, votes) by key, (positions, label patterns, vote patterns)
+    first_votes : number of first votes by temporal source
+    """
+
+    joints: Mapping[JointKey, FloatArray]
+    first_votes: Mapping[str, float]
+
+    def clique(self, names: tuple[str, ...]) -> FloatArray:
+        """P(label, votes of a clique on one task), from the largest clique that holds it."""
+        key = next(key for key in self.joints if key.kind == "clique" and set(names) <= set(key.names))
+        table = self._joint(key, 1, key.names)
+        places = [key.names.index(name) for name in names]
+        dropped = tuple(2 + place for place in range(len(key.names)) if place not in places)
+        kept = sorted(places)
+        return np.transpose(table.sum(axis=dropped), (0, 1, *(2 + kept.index(place) for place in places)))
+
+    def temporal(self, name: str, lag: int) -> FloatArray:
+        """P(earlier label, label, earlier vote, vote), drawn towards copying as in the closed form."""
+        joint = np.asarray(self._joint(JointKey("temporal", (name,)), 2, (name, name))[0])
+        return shrink_temporal(self, name, lag, joint)[0]
+
+    def first(self, name: str) -> tuple[FloatArray, float]:
+        """P(first vote | first label), and how many first votes there were."""
+        chance = self.laws.chances(self.design.info(name).resolution, by_position=True)[0]
+        joint = self.joints[JointKey("first", (name,))][0]
+        return joint / np.maximum(chance, 1e-12)[:, np.newaxis], self.first_votes[name]
+
+    def crossed(self, fine: str, coarse: str) -> FloatArray:
+        """P(fine label, coarse label, fine vote, coarse vote)."""
+        return np.asarray(self._joint(JointKey("crossed", (fine, coarse)), 2, (fine, coarse))[0])
+
+    def full(self, name: str) -> FloatArray:
+        """P(labels of all tasks, votes on all tasks)."""
+        size = self.design.n_tasks[name]
+        return np.asarray(self._joint(JointKey("full", (name,)), size, (name,) * size)[0])
+
+    def _joint(self, key: JointKey, n_labels: int, names: tuple[str, ...]) -> FloatArray:
+        """P(labels, votes) with one axis each: (positions, 2, ..., 2, C, ..., C)."""
+        columns = [self.marginal(name).shape[1] for name in names]
+        return np.reshape(self.joints[key], (-1, *(2,) * n_labels, *columns))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -102,7 +170,7 @@ def _clique(tables: AccuracyTables, names: tuple[str, ...]) -> JointUnits:
     n_positions = len(tables.moments.table(rows[0])) if rows[0].by_position else 1
     apart = any(design.levels[name] == "task" for name in names)  # else one table, though proxies may be by position
     members = [tables.at(name, n_positions if apart else 1) for name in names]
-    chances = tables.chances(design.info(names[0]).resolution, by_position=apart)[:n_positions]
+    chances = tables.laws.chances(design.info(names[0]).resolution, by_position=apart)[:n_positions]
     sizes = [table.shape[2] for table in members]
     consistency = [_tie(member, np.eye(2), _holds(sizes, j), chances) for j, member in enumerate(members)]
     seen = _through_all(tables, [row.sources[-1] for row in rows], n_positions)
@@ -114,7 +182,7 @@ def _temporal(tables: AccuracyTables, name: str, lag: int) -> JointUnits:
     rows = [row for row in temporal_rows(tables.design, name, lag) if not row.by_position]
     need_rows(rows, tables.design, (name,))
     resolution = tables.design.info(name).resolution
-    chances = pair_law(tables.laws, rows[0], resolution, resolution).reshape(1, 4)
+    chances = tables.laws.pair(rows[0], resolution, resolution).law().reshape(1, 4)
     seen = _through_each([[tables.score(row.sources[2])] * 2 for row in rows])
     start = _on_tasks([tables.at(name, 1)] * 2)
     return _units(tables, JointKey("temporal", (name,)), rows, chances, seen, start=start)
@@ -123,7 +191,7 @@ def _temporal(tables: AccuracyTables, name: str, lag: int) -> JointUnits:
 def _first(tables: AccuracyTables, name: str, lag: int) -> JointUnits:
     """First votes: position 0 of rows that keep positions apart."""
     rows = [row for row in temporal_rows(tables.design, name, lag) if row.by_position]
-    chances = tables.chances(tables.design.info(name).resolution, by_position=True)[:1]
+    chances = tables.laws.chances(tables.design.info(name).resolution, by_position=True)[:1]
     seen = _through_all(tables, [row.sources[1] for row in rows], 1)
     return _units(tables, JointKey("first", (name,)), rows, chances, seen, start=tables.at(name, 1))
 
@@ -132,7 +200,7 @@ def _crossed(tables: AccuracyTables, fine: str, coarse: str) -> JointUnits:
     design, rows = tables.design, crossed_rows(tables.design, fine, coarse)
     need_rows(rows, design, (fine, coarse))
     low, high = design.info(fine).resolution, design.info(coarse).resolution
-    law = pair_law(tables.laws, rows[0], low, high)[0]
+    law = tables.laws.pair(rows[0], low, high).law()[0]
     seen = _through_each([[tables.score(row.sources[2]), tables.score(row.sources[3])] for row in rows])
     members = [tables.at(fine, 1), tables.at(coarse, 1)]
     sizes = [table.shape[2] for table in members]
@@ -213,10 +281,10 @@ def _through_all(tables: AccuracyTables, proxies: Sequence[str], n_positions: in
     return scores, precision
 
 
-def _through_each(proxies: Sequence[Sequence[tuple[FloatArray, float]]]) -> tuple[FloatArray, FloatArray]:
+def _through_each(proxies: Sequence[Sequence[tuple[FloatArray, FloatArray]]]) -> tuple[FloatArray, FloatArray]:
     """Scores and weights of one proxy per task in every row, (n_rows, 1, Q, n_sets) and (n_rows, 1, n_sets)."""
     scores = [reduce(np.kron, [np.stack([np.ones_like(one), one], axis=1) for one, _ in row]) for row in proxies]
-    precision = [reduce(np.kron, [np.array([1.0, weight]) for _, weight in row]) for row in proxies]
+    precision = [reduce(np.kron, [np.array([1.0, float(weight)]) for _, weight in row]) for row in proxies]
     return np.stack(scores)[:, np.newaxis], np.stack(precision)[:, np.newaxis]
 
 
@@ -224,8 +292,7 @@ def _counted(moments: Moments, rows: Sequence[Row], shape: tuple[int, ...]) -> F
     """Counts of rows by position, (n_rows, positions, n_votes, n_proxy_votes); later positions are left out."""
     counts = np.zeros(shape)
     for place, row in enumerate(rows):
-        table = moments.table(row) if row.by_position else moments.table(row)[np.newaxis]
-        found = table[: shape[1]].reshape(-1, *shape[2:])
+        found = moments.placed(row)[: shape[1]].reshape(-1, *shape[2:])
         counts[place, : len(found)] = found
     return counts
 
@@ -262,13 +329,3 @@ def _tie(accuracy: FloatArray, label_map: FloatArray, vote_map: FloatArray, labe
     law = label_law[:, :, np.newaxis]
     weights = 1 / np.maximum(law * rates[:, np.newaxis], _RAREST)
     return Consistency(label_map=label_map, vote_map=vote_map, target=law * accuracy, weights=weights)
-
-
-def pair_law(laws: Laws, row: Row, first: Resolution, second: Resolution) -> FloatArray:
-    """Joint law of the labels of the first two slots of a row, (positions or 1, 2, 2), at the sample's balance."""
-    found = laws.pair(row, first, second)
-    left = (1 + found.first[:, np.newaxis] * _SIGNS) / 2
-    right = (1 + found.second[:, np.newaxis] * _SIGNS) / 2
-    law = left[:, :, np.newaxis] * right[:, np.newaxis, :]
-    law = np.maximum(law + found.covariance[:, np.newaxis, np.newaxis] * np.outer(_SIGNS, _SIGNS) / 4, 0.0)
-    return np.asarray(law / law.sum(axis=(1, 2), keepdims=True))

@@ -1,5 +1,8 @@
 """Accuracies as parameters of a loss: the slopes of all tables, by the weighted l2 distance of their covariances.
 
+The equations are those of the closed form, ``Cov(f, g) = beta_f beta_g Cov(y, y')`` for class indicators f and g of two
+independent votes (METHOD 3.3), solved stage by stage as there, by descent instead of Gauss-Newton.
+
 A table is ``P(vote | label) = vote rate + slope * (label - mean label)``: its rows add up to one and it has the
 observed vote rates whatever the slopes are. Nothing keeps a probability above zero while the descent lasts: a sample,
 or a prior with another class balance, need not have a valid solution, and the best one at the border has zeros that
@@ -9,17 +12,76 @@ the end, softened, and recorded.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from dugong.fit.sgd.pairs import PairRows
-from dugong.sums import Moments, Plan, Row, count
-from dugong.sums.groups import Grouping
+from dugong.fit.moments.equations import (
+    N_INDICATORS,
+    Equations,
+    Unknowns,
+    informative,
+    make_equations,
+    marginal,
+    pinned_slopes,
+)
+from dugong.fit.moments.stages import Solution, solve_stages
+from dugong.fit.sgd.descent import Trace, descend
+from dugong.fit.sgd.settings import SGD
+from dugong.graph.design import Design
+from dugong.sums import Grouping, Laws, Moments, Plan, Row, count
 from dugong.types import AnyArray, BoolArray, FloatArray, IntArray
 from dugong.votes import Votes
+
+_CELLS = N_INDICATORS**2
+# A tilt of every source towards being right: enough to choose between the two mirror images.
+TILT = 0.2
+_RIGHT = np.array([-1.0, 1.0])
+
+
+def solve_slopes(
+    design: Design,
+    moments: Moments,
+    laws: Laws,
+    settings: SGD,
+    rng: np.random.Generator,
+    *,
+    votes: Votes | None,
+    signs: str,
+    accuracies: Mapping[str, FloatArray],
+) -> tuple[Solution, dict[str, Trace]]:
+    """All slopes, stage after stage, and how each descent went."""
+    unknowns, traces = Unknowns.of(design, moments), list[Trace]()
+    start, pinned = pinned_slopes(design, unknowns, accuracies)
+
+    def solve(equations: Equations, beta: FloatArray, free: BoolArray) -> tuple[FloatArray, None]:
+        problem = SlopeProblem(equations, moments, beta, free, settings.device)
+        traces.append(descend(problem, settings, rng, votes))
+        return to_numpy(problem.probabilities()), None
+
+    found = solve_stages(
+        design,
+        unknowns,
+        lambda rows: make_equations(design, moments, laws, unknowns, rows),
+        solve,
+        start=np.where(pinned, start, _tilted(design, moments, unknowns)),
+        pinned=pinned,
+        varies=informative(design, moments, unknowns),
+        signs=signs,
+    )
+    return found, {stage.name: trace for stage, trace in zip(found.stages, traces, strict=True)}
+
+
+def _tilted(design: Design, moments: Moments, unknowns: Unknowns) -> FloatArray:
+    """Slopes of sources that are all a little better than random."""
+    beta = np.zeros(unknowns.size)
+    for info in design.sources:
+        if design.levels[info.name] != "full":
+            rates = marginal(design, moments, info.name)[:, :N_INDICATORS]
+            beta[unknowns.places[design.key(info.name)]] = TILT / 2 * _RIGHT * rates
+    return beta
 
 
 class SlopeProblem:
@@ -32,16 +94,20 @@ class SlopeProblem:
     """
 
     def __init__(
-        self, pairs: PairRows, moments: Moments, start: FloatArray, open_slopes: BoolArray, device: str
+        self, equations: Equations, moments: Moments, start: FloatArray, open_slopes: BoolArray, device: str
     ) -> None:
-        self.pairs, self.device = pairs, torch.device(device)
+        self.equations, self.device = equations, torch.device(device)
         self.n_sequences = int(moments.shapes.counts.sum())
         self.held, self.open = self._tensor(start), self._tensor(open_slopes)
         self.free = self._tensor(start).requires_grad_()
-        self.left, self.right = self._tensor(pairs.equations.left), self._tensor(pairs.equations.right)
-        self.scale, self.value = self._tensor(pairs.equations.scale), self._tensor(pairs.equations.value)
-        self.weights = self._tensor(pairs.weights)
-        self.unit = pairs.units
+        self.left, self.right = self._tensor(equations.left), self._tensor(equations.right)
+        self.scale, self.value = self._tensor(equations.scale), self._tensor(equations.value)
+        # Precision in units of one vote: the average number of pairs counts as one, whatever the size of the sample.
+        one_vote = equations.variance * max(float(equations.total.mean()), 1e-300)
+        self.weights = self._tensor(1 / one_vote)
+        # Covariances of a few sequences are taken around the means of all, so that batches average out.
+        self.level = self._both(moments) / np.maximum(equations.total, 1.0) - equations.value
+        self.unit = np.unique(equations.kept // _CELLS, return_inverse=True)[1]
 
     @property
     def parameters(self) -> list[Tensor]:
@@ -66,8 +132,18 @@ class SlopeProblem:
         return squares[self._tensor(np.isin(self.unit, units))].sum() / len(units)
 
     def _recount(self, votes: Votes) -> Tensor:
-        few = count_few(votes, [row for row, _ in self.pairs.rows])
-        return self._tensor(self.pairs.covariances(few, votes.n_sequences / self.n_sequences))
+        """The covariances in a few sequences."""
+        few = count_few(votes, [row for row, _ in self.equations.rows])
+        total = self.equations.total * votes.n_sequences / self.n_sequences
+        return self._tensor(self._both(few) / np.maximum(total, 1e-300) - self.level)
+
+    def _both(self, moments: Moments) -> FloatArray:
+        """How often both indicators of every equation are one; positions that are not there count nothing."""
+        counts = [np.zeros(0)]
+        for row, size in self.equations.rows:
+            table = moments.placed(row)[: size // _CELLS, :N_INDICATORS, :N_INDICATORS]
+            counts.append(np.pad(table.reshape(-1), (0, size - table.size)))
+        return np.asarray(np.concatenate(counts)[self.equations.kept])
 
     def _tensor(self, array: AnyArray) -> Tensor:
         return to_tensor(array, self.device)

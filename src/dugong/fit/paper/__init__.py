@@ -14,13 +14,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dugong.exceptions import TaskError
-from dugong.fit.assemble import Assembly
-from dugong.fit.paper_agreements import find_agreements
-from dugong.fit.paper_full import solve_anchors
-from dugong.fit.paper_tables import PaperTables
-from dugong.fit.result import Diagnostics, Estimate
+from dugong.fit.moments.assemble import Assembly
+from dugong.fit.paper.agreements import find_agreements, solve_anchors
+from dugong.fit.paper.joints import PaperTables
+from dugong.fit.result import Estimate
 from dugong.graph.design import Design, full_pair_rows
-from dugong.law.parameters import Parameters
 from dugong.sums import Laws, Moments, Plan
 from dugong.types import FloatArray
 
@@ -48,15 +46,7 @@ def estimate_paper(
     accuracies : known P(vote | label) by source, taken as they are
     """
     tables = paper_tables(design, moments, laws, signs=signs, accuracies=accuracies)
-    built = Assembly(tables)
-    return Estimate(
-        parameters=Parameters(n_classes=moments.n_classes, factors=tuple(built.factors)),
-        accuracies=built.accuracies,
-        correlations=built.correlations,
-        raw=built.raw,
-        raw_correlations=built.raw_correlations,
-        diagnostics=_diagnose(moments, tables, built),
-    )
+    return Assembly(tables).estimate(tables.solved)
 
 
 def paper_tables(
@@ -81,23 +71,4 @@ def paper_tables(
         solved=solved,
         anchors=solve_anchors(design, moments, solved),
         accuracies=accuracies or {},
-    )
-
-
-def _diagnose(moments: Moments, tables: PaperTables, built: Assembly) -> Diagnostics:
-    residuals: dict[tuple[str, str], float] = {}
-    support: dict[tuple[str, str], int] = {}
-    for row, value in zip(tables.solved.origins, tables.solved.residuals, strict=True):
-        pair = (row.sources[0], row.sources[1])
-        if abs(value) >= abs(residuals.get(pair, 0.0)):
-            residuals[pair] = float(value)
-        if pair not in support:
-            support[pair] = int(moments.table(row)[..., :2, :2].sum())
-    return Diagnostics(
-        notes=(*tables.solved.notes, *built.all_notes()),
-        residuals=residuals,
-        support=support,
-        signs=tables.solved.signs,
-        condition=tables.solved.condition,
-        projections=built.projections,
     )

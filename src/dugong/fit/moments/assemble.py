@@ -7,23 +7,22 @@ the tables that people read, and a record of every repair.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
 
 import numpy as np
 
 from dugong.exceptions import GraphError
-from dugong.fit.result import Note
-from dugong.fit.tables import conditional, project
+from dugong.fit.errors import RawTables
+from dugong.fit.moments.stages import Solution
+from dugong.fit.result import Diagnostics, Estimate, Note
+from dugong.fit.tables import MOST_SOFTENED, ROUNDING, conditional, project, soften
 from dugong.graph.design import Design, crossed_edges
-from dugong.law.parameters import Conditional, Crossed, Factor, FullTable, Temporal
-from dugong.sums import Laws
+from dugong.law.parameters import Conditional, Crossed, Factor, FullTable, Parameters, Temporal
+from dugong.sums import Laws, Moments
 from dugong.types import FloatArray
 
 FEWEST_FIRST_VOTES = 200
-MOST_SOFTENED = 0.01
-ROUNDING = 1e-10
 
 
 class JointTables(Protocol):
@@ -32,6 +31,10 @@ class JointTables(Protocol):
     @property
     def design(self) -> Design:
         """What is estimated."""
+
+    @property
+    def moments(self) -> Moments:
+        """What it is estimated from."""
 
     @property
     def laws(self) -> Laws:
@@ -56,16 +59,8 @@ class JointTables(Protocol):
         """P(labels of all tasks, votes on all tasks), (2, ..., 2, C, ..., C)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RawTables:
-    """Unprojected P(vote | label) by source and P(vote a, vote b | label) by edge: what intervals are about."""
-
-    accuracies: Mapping[str, FloatArray]
-    correlations: Mapping[tuple[str, str], FloatArray]
-
-
 def raw_tables(tables: JointTables) -> RawTables:
-    """All tables as estimated, before any repair."""
+    """All tables as estimated, before any repair; those of replicates have an axis over these in front."""
     design = tables.design
     return RawTables(
         accuracies={name: raw_table(tables, name) for name in design.elimination.order},
@@ -79,7 +74,7 @@ def raw_table(tables: JointTables, name: str) -> FloatArray:
     if level == "full":
         return _full_table(tables, name)
     raw = tables.raw(name)
-    return raw if level == "task" else np.asarray(raw[0])
+    return raw if level == "task" else np.asarray(raw[..., 0, :, :])
 
 
 def raw_correlation(tables: JointTables, edge: tuple[str, str]) -> FloatArray:
@@ -88,26 +83,25 @@ def raw_correlation(tables: JointTables, edge: tuple[str, str]) -> FloatArray:
     if design.info(first).resolution != design.info(second).resolution:
         ((fine, coarse),) = (pair for pair in crossed_edges(design.sources, design.graph) if set(pair) == {*edge})
         joint = tables.crossed(fine, coarse)
-        return np.asarray(joint / np.maximum(joint.sum(axis=(2, 3), keepdims=True), 1e-12))
+        return np.asarray(joint / np.maximum(joint.sum(axis=(-2, -1), keepdims=True), 1e-12))
     joint = tables.clique(edge)
-    chance = label_chance(tables, first, len(joint))
-    law = joint / np.maximum(chance, 1e-12)[:, :, np.newaxis, np.newaxis]
-    return np.asarray(law[0] if len(law) == 1 else law)
+    n_positions = joint.shape[-4]
+    chance = label_chance(tables, first, n_positions)
+    law = joint / np.maximum(chance, 1e-12)[..., np.newaxis, np.newaxis]
+    return np.asarray(law[..., 0, :, :, :] if n_positions == 1 else law)
 
 
 def label_chance(tables: JointTables, name: str, n_positions: int) -> FloatArray:
-    """P(label) of the tasks of a source, (n_positions, 2)."""
-    mean = tables.laws.mean(tables.design.info(name).resolution, by_position=n_positions > 1)[:n_positions]
-    return np.stack([(1 - mean) / 2, (1 + mean) / 2], axis=1)
+    """P(label) of the tasks of a source, (..., n_positions, 2)."""
+    where = tables.design.info(name).resolution
+    return tables.laws.chances(where, by_position=n_positions > 1)[..., :n_positions, :]
 
 
 def _full_table(tables: JointTables, name: str) -> FloatArray:
-    joint = tables.full(name)
-    size = joint.ndim // 2
-    labels = pattern_law(tables, name, size).reshape(-1)
-    flat = joint.reshape(len(labels), -1)
-    possible = labels[:, np.newaxis] > 0
-    return np.where(possible, flat / np.where(possible, labels[:, np.newaxis], 1.0), 1 / flat.shape[1])
+    joint, size = tables.full(name), tables.design.n_tasks[name]
+    labels = pattern_law(tables, name, size).reshape(-1, 1)
+    flat = joint.reshape(*joint.shape[: joint.ndim - 2 * size], len(labels), -1)
+    return np.where(labels > 0, flat / np.where(labels > 0, labels, 1.0), 1 / flat.shape[-1])
 
 
 def pattern_law(tables: JointTables, name: str, size: int) -> FloatArray:
@@ -115,24 +109,6 @@ def pattern_law(tables: JointTables, name: str, size: int) -> FloatArray:
     resolution = tables.design.info(name).resolution
     length = int(tables.laws.shapes.lengths[-1])
     return tables.laws.prior.joint_law([(resolution, index) for index in range(size)], length)
-
-
-def soften(table: FloatArray, votes: FloatArray, axes: int, share: float) -> FloatArray:
-    """Mix a table with one in which votes say nothing about labels, so that votes that were seen stay possible.
-
-    Projection leaves zeros, which noise alone may have made. Votes that never occur stay impossible.
-
-    Parameters
-    ----------
-    table : a law over its last `axes` axes
-    votes : P(votes) as it was observed, with axes of size one for labels
-    """
-    over = tuple(range(table.ndim - axes, table.ndim))
-    seen = np.maximum(votes, 0)
-    seen = seen / np.maximum(seen.sum(axis=over, keepdims=True), 1e-300)
-    labels = tuple(axis for axis in over if votes.shape[axis] == 1 and table.shape[axis] > 1)
-    rest = tuple(axis for axis in over if axis not in labels)
-    return np.asarray((1 - share) * table + share * table.sum(axis=rest, keepdims=True) * seen)
 
 
 class Assembly:
@@ -153,8 +129,11 @@ class Assembly:
         for edge, table in self.raw_correlations.items():
             self.correlations[edge] = project(table, axes=2)[0]
 
-    def all_notes(self) -> list[Note]:
-        """What was repaired, in words."""
+    def estimate(
+        self, solved: Solution, notes: Iterable[Note] = (), learned: Mapping[str, Any] | None = None
+    ) -> Estimate:
+        """All of it as one value; `solved` is what the tables were made from."""
+        residuals, support = solved.residuals()
         moved = [
             Note(
                 kind="projection",
@@ -164,7 +143,22 @@ class Assembly:
             )
             for name, size in self.projections.items()
         ]
-        return [*self.notes, *moved]
+        return Estimate(
+            parameters=Parameters(n_classes=self.tables.moments.n_classes, factors=tuple(self.factors)),
+            accuracies=self.accuracies,
+            correlations=self.correlations,
+            raw=self.raw,
+            raw_correlations=self.raw_correlations,
+            diagnostics=Diagnostics(
+                notes=(*notes, *solved.notes, *self.notes, *moved),
+                residuals=residuals,
+                support=support,
+                signs=solved.signs,
+                condition=solved.condition,
+                projections=self.projections,
+                learned=learned or {},
+            ),
+        )
 
     def _crossed(self) -> dict[str, str]:
         crossed: dict[str, str] = {}
@@ -245,8 +239,7 @@ class Assembly:
             first = table
             text = f"only {support:.0f} first votes of {name!r}: they are given the table of all its votes"
             self.notes.append(Note(kind="fallback", where=name, size=support, text=text))
-        mean = float(self.tables.laws.mean(self.design.info(name).resolution, by_position=True)[0])
-        votes = (1 - mean) / 2 * first[:1] + (1 + mean) / 2 * first[1:]
+        votes = self.tables.laws.chances(self.design.info(name).resolution, by_position=True)[:1] @ first
         self.factors.append(
             Temporal(
                 source=name,

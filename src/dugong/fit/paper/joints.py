@@ -1,26 +1,124 @@
-"""The tables of the paper's estimator: which rows serve which table (`assemble.JointTables`).
+"""From agreements to the joint tables of the paper's estimator: generalized agreements a(U, V), then B e = r.
 
-In: solved agreements. Out: P(vote | label), joint tables of cliques, of a source with itself in time, across
-resolutions, and over whole patterns, each by generalized agreements and the products-to-joints system.
+A generalized agreement ``a(U, V)`` is the product of the votes in U and the labels in V. With a further
+source k on every task of V, independent of the votes in U, ``E[votes in U * votes of k on V] = E[a(U, V)]
+E[a_k(V, V)]``: the left side is counted, the last factor is known, and the row satisfies the paper's parity
+condition, because a_k(V, V) has 2 |V| terms. Products of the votes of dependent sources (phi) and patterns
+of one source (full tables) differ only in U and V; `PaperTables` says which rows serve which table.
+
+Differs from the paper: in every row one of the two agreements is of the kind a_k(V, V). Rows where neither
+is do not factorise, even without singleton potentials (docs/differences.md).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
-from dugong.fit.assemble import pattern_law
-from dugong.fit.equations import marginal
-from dugong.fit.joints import need_rows, pool_positions
-from dugong.fit.paper_agreements import SIGNS, Agreements
-from dugong.fit.paper_full import Anchors, ordinary_anchor
-from dugong.fit.paper_joints import Witness, agreements, joint_with_silence, total_votes
-from dugong.fit.walsh import joint_from_products
+from dugong.fit.moments.assemble import pattern_law
+from dugong.fit.moments.equations import marginal
+from dugong.fit.moments.joints import need_rows, pool_positions
+from dugong.fit.moments.stages import Solution
+from dugong.fit.paper.agreements import SIGNS, Anchors, mean_product, ordinary_anchor
+from dugong.fit.tables import joint_from_products
 from dugong.graph.design import Design, clique_rows, crossed_rows, full_pair_rows, temporal_rows
 from dugong.sums import Laws, Moments, Row
 from dugong.types import FloatArray
+
+Subset = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Witness:
+    """One counted row: votes on the first axes, then those of a further source on every task.
+
+    Attributes
+    ----------
+    counts : (C, ..., C) contingency table, `n_votes` axes of votes and one axis per task
+    anchor : (2, ..., 2) E[a_k(V, V)] of the further source by V; index 1 on an axis means that the task is
+    in V
+    """
+
+    counts: FloatArray
+    anchor: FloatArray
+
+
+def agreements(witnesses: Sequence[Witness], n_votes: int, label_law: FloatArray) -> FloatArray:
+    """E[a(U, V)] for all U and V, shape (2,) * n_votes + (2,) * n_tasks; votes in U are given.
+
+    Parameters
+    ----------
+    label_law : (2, ..., 2) P(labels) under the prior, one axis per task
+    """
+    n_tasks = label_law.ndim
+    expected = np.zeros((2,) * (n_votes + n_tasks))
+    alone = max((w.counts for w in witnesses), key=lambda counts: float(counts.sum()))
+    for inside in product((0, 1), repeat=n_votes):
+        votes = [axis for axis in range(n_votes) if inside[axis]]
+        for labels in product((0, 1), repeat=n_tasks):
+            if not any(labels):
+                expected[inside + labels] = mean_product(alone, votes)[0] if votes else 1.0
+            elif not votes:
+                expected[inside + labels] = _label_product(label_law, labels)
+            else:
+                expected[inside + labels] = _solve_one(witnesses, votes, labels)
+    return expected
+
+
+def _label_product(label_law: FloatArray, labels: Subset) -> float:
+    value = label_law
+    for chosen in labels:
+        value = np.tensordot(np.array([-1.0, 1.0] if chosen else [1.0, 1.0]), value, axes=(0, 0))
+    return float(value)
+
+
+def _solve_one(witnesses: Sequence[Witness], votes: list[int], labels: Subset) -> float:
+    """Least squares over all further sources k of ``E[votes in U * votes of k on V] = x E[a_k(V, V)]``."""
+    upper = lower = 0.0
+    for witness in witnesses:
+        first = witness.counts.ndim - len(labels)
+        tasks = [first + task for task, chosen in enumerate(labels) if chosen]
+        value, support = mean_product(witness.counts, [*votes, *tasks])
+        anchor = float(witness.anchor[labels])
+        upper += support * anchor * value
+        lower += support * anchor**2
+    return upper / lower if lower > 0 else 0.0
+
+
+def joint_with_silence(expected: FloatArray, alone: FloatArray) -> FloatArray:
+    """P(labels, votes) from E[a(U, V)] and the rates of abstaining, which do not depend on labels.
+
+    Parameters
+    ----------
+    expected : (2,) * n_votes + (2,) * n_tasks, from `agreements`
+    alone : (C, ..., C) counts of the votes
+
+    Returns
+    -------
+    (2,) * n_tasks + (C, ..., C)
+    """
+    n_votes = alone.ndim
+    n_tasks = expected.ndim - n_votes
+    law = alone / max(float(alone.sum()), 1.0)
+    joint = np.zeros((*(2,) * n_tasks, *alone.shape))
+    for silence in product(*(range(1, size) for size in alone.shape)):
+        # Column 1 stands for "votes"; 2 and beyond are ways to say nothing.
+        speaks = [column == 1 for column in silence]
+        cells = tuple(slice(0, 2) if s else column for s, column in zip(speaks, silence, strict=True))
+        rate = float(law[cells].sum())
+        heard = expected[tuple(slice(None) if s else 0 for s in speaks)]
+        order = [*range(sum(speaks), heard.ndim), *range(sum(speaks))]
+        joint[(slice(None),) * n_tasks + cells] = rate * joint_from_products((1 + heard) / 2).transpose(order)
+    return joint
+
+
+def total_votes(witnesses: Sequence[Witness], n_votes: int) -> FloatArray:
+    """Counts of the votes alone, from the row with most of them."""
+    tables = [w.counts.sum(axis=tuple(range(n_votes, w.counts.ndim))) for w in witnesses]
+    return max(tables, key=lambda table: float(table.sum()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -30,7 +128,7 @@ class PaperTables:
     design: Design
     moments: Moments
     laws: Laws
-    solved: Agreements
+    solved: Solution
     anchors: Anchors
     accuracies: Mapping[str, FloatArray]
 
@@ -42,7 +140,7 @@ class PaperTables:
         by_position = self.design.levels[name] == "task"
         votes = marginal(self.design, self.moments, name)
         mean = self.laws.mean(self.design.info(name).resolution, by_position=by_position)[: len(votes)]
-        solved = self.solved.values[self.design.key(name)]
+        solved = self.solved.of(self.design.key(name))[:, 0]
         tables = zip(votes, mean, solved, strict=True)
         return np.stack([_single(law, label, agreement) for law, label, agreement in tables])
 
@@ -51,8 +149,8 @@ class PaperTables:
         rows = clique_rows(self.design, names)
         need_rows(rows, self.design, names)
         slots = rows[0].sources[:-1]
-        counted = [self._counts(row) for row in rows]
-        chance = self._chance(names[0], by_position=rows[0].by_position)
+        counted = [self.moments.placed(row) for row in rows]
+        chance = self.laws.chances(self.design.info(names[0]).resolution, by_position=rows[0].by_position)
         joints = []
         for position in range(len(counted[0])):
             witnesses = [
@@ -85,7 +183,7 @@ class PaperTables:
         rows = [row for row in temporal_rows(self.design, name, lag) if row.by_position]
         need_rows(rows, self.design, (name,))
         witnesses = [Witness(self.moments.table(row)[0], self._anchor(row.sources[1], (0,))) for row in rows]
-        chance = self._chance(name, by_position=True)[0]
+        chance = self.laws.chances(self.design.info(name).resolution, by_position=True)[0]
         joint = _joint(witnesses, 1, chance)
         return joint / np.maximum(chance, 1e-12)[:, np.newaxis], float(total_votes(witnesses, 1).sum())
 
@@ -112,14 +210,6 @@ class PaperTables:
         """A row whose last slots are votes of tied sources, one per task."""
         parts = [self._anchor(name, (0,)) for name in names]
         return Witness(self.moments.table(row), np.multiply.outer(parts[0], parts[1]))
-
-    def _counts(self, row: Row) -> FloatArray:
-        table = self.moments.table(row)
-        return table if row.by_position else table[np.newaxis]
-
-    def _chance(self, name: str, *, by_position: bool) -> FloatArray:
-        mean = self.laws.mean(self.design.info(name).resolution, by_position=by_position)
-        return np.stack([(1 - mean) / 2, (1 + mean) / 2], axis=1)
 
 
 def _joint(witnesses: list[Witness], n_votes: int, label_law: FloatArray) -> FloatArray:

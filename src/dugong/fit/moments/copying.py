@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dugong.fit.assemble import MOST_SOFTENED, ROUNDING, soften
-from dugong.fit.errors import weighted_error
-from dugong.fit.tables import project
+from dugong.fit.errors import leave_out, weighted_error
+from dugong.fit.tables import MOST_SOFTENED, ROUNDING, project, soften
 from dugong.types import FloatArray
 
 FEWEST_GROUPS = 4
@@ -99,11 +98,11 @@ def shrink_counts(steps: FloatArray) -> tuple[FloatArray, float]:
     steps : (n_groups, 2, 2, C, C); group 0 is what no group was drawn for
     """
     total, sizes = steps.sum(axis=0), steps.sum(axis=(1, 2, 3, 4))
-    groups = 1 + np.flatnonzero(sizes[1:] > 0)
+    groups, shares = leave_out(sizes)
     if len(groups) < FEWEST_GROUPS:
         return total, 1.0
     joint = total / sizes.sum()
     without = (total - steps[groups]) / (sizes.sum() - sizes[groups]).reshape(-1, 1, 1, 1, 1)
-    errors = weighted_error(joint, without, sizes[groups] / sizes.sum())
+    errors = weighted_error(joint, without, shares)
     joint, share = shrink_to_copying(joint, errors, joint.sum(axis=(2, 3)), len(groups))
     return np.maximum(joint, 0.0) * sizes.sum(), share

@@ -1,0 +1,253 @@
+"""Every source predicted by its peers: what the exponents of the answer are learned from.
+
+In: a panel of sources on elements. Out: the exponents. A source (or one of ten groups) is left out together with its
+variants; everything is learned again from the rest, and its votes are predicted *through its own table*:
+
+    minimise  - sum over votes of  log sum_y q(y) T(vote | y)  +  (votes / 2) RIDGE |exponents - belief|^2
+
+in turn with steps of expectation and maximisation for the tables. Predicting a raw vote would reward an answer that is
+as unsure as the source; through the table an answer is rewarded for being right about the label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.optimize import minimize
+
+from dugong.fit.learned.bio import Possible
+from dugong.fit.learned.folded import fold
+from dugong.fit.learned.panel import Panel
+from dugong.fit.learned.settings import (
+    FEWEST_TARGETS,
+    MOST_FOLDS,
+    OWN_VOTES,
+    RELATED,
+    RIDGE_SHARE,
+    RIDGE_VOTES,
+    ROUNDS_PEERS,
+    TARGETS,
+)
+from dugong.fit.learned.tables import softmax
+from dugong.fit.learned.views import LabelLaw, View, first_classes, learn_sayings, learn_steps, view
+from dugong.types import FloatArray, IntArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Targets:
+    """Votes to be predicted.
+
+    Attributes
+    ----------
+    votes : (n,) class index of every vote
+    sources : (n,) its source
+    elements : (n,) its element
+    weights : (n,) what its source counts
+    margins : (m, K) how often every source votes for every class
+    """
+
+    votes: IntArray
+    sources: IntArray
+    elements: IntArray
+    weights: FloatArray
+    margins: FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Fold:
+    """Sources that are left out together, and their peers."""
+
+    left_out: IntArray
+    peers: IntArray
+
+
+def folds(similar: FloatArray) -> Iterator[Fold]:
+    """Every source left out once, at most ten times in all; variants of a source are no peers of it."""
+    m = len(similar)
+    number = np.arange(m) % min(m, MOST_FOLDS)
+    for one in range(min(m, MOST_FOLDS)):
+        out = number == one
+        peers = np.flatnonzero(~out & (similar[:, out].max(axis=1) <= RELATED))
+        if len(peers) > 1:
+            yield Fold(left_out=np.flatnonzero(out), peers=peers)
+
+
+def choose_targets(panel: Panel, similar: FloatArray, weights: FloatArray) -> Targets:
+    """Votes of every source on elements about which a peer speaks as well, the same number of each source."""
+    n_classes, m = panel.coding.n_classes, panel.n_sources
+    per = max(FEWEST_TARGETS, TARGETS // max(m, 1))
+    spoken, margins = panel.spoken(), np.zeros((m, n_classes))
+    sources, elements = [], []
+    for one in folds(similar):
+        heard = spoken[:, one.peers].any(axis=1)
+        for source in one.left_out.tolist():
+            named = (panel.codes[:, source] >= 0) & (panel.codes[:, source] < n_classes)
+            margins[source] = np.bincount(panel.codes[named, source], minlength=n_classes)
+            places = np.flatnonzero(named & heard)
+            if (margins[source] > 0).sum() > 1 and len(places) > 1:
+                # Evenly spaced places of a panel in canonical order: the order of sequences does not enter.
+                chosen = places[np.linspace(0, len(places) - 1, min(per, len(places))).astype(np.int64)]
+                sources.append(np.full(len(chosen), source))
+                elements.append(chosen)
+    where = np.concatenate(sources) if sources else np.zeros(0, dtype=np.int64)
+    what = np.concatenate(elements) if elements else np.zeros(0, dtype=np.int64)
+    return Targets(
+        votes=panel.codes[what, where].astype(np.int64),
+        sources=where,
+        elements=what,
+        weights=weights[where],
+        margins=margins,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Trial:
+    """Votes to be predicted, and what the peers of their sources see.
+
+    Attributes
+    ----------
+    targets : the votes
+    groups : of every group of sources that is left out: their peers, places of their votes, and the peers' view
+    lasting : how far labels outlast errors
+    possible : steps that are possible, if some are not
+    """
+
+    targets: Targets
+    groups: tuple[tuple[IntArray, IntArray, View], ...]
+    lasting: float
+    possible: Possible | None
+
+    def features(self, exponents: FloatArray) -> FloatArray:
+        """Features of every target as the peers of its source see it, (5, n K)."""
+        n_classes = self.targets.margins.shape[1]
+        found = np.zeros((5, len(self.targets.votes), n_classes))
+        for _, places, seen in self.groups:
+            elements = self.targets.elements[places]
+            features = seen.features(elements, self.lasting * seen.messages(exponents))
+            known = seen.folded.rows.known[seen.folded.which[elements]]
+            features[known >= 0] = 0.0
+            features[known >= 0, :2] = 60.0 * np.eye(n_classes)[known[known >= 0], np.newaxis]
+            found[:, places] = features.swapaxes(0, 1)
+        return found.reshape(5, -1)
+
+    def again(self, exponents: FloatArray) -> Trial:
+        """The same with transitions that were learned with other exponents."""
+        learned = ((peers, places, learn_steps(seen, exponents, self.possible)) for peers, places, seen in self.groups)
+        return replace(self, groups=tuple(learned))
+
+
+def make_trial(
+    panel: Panel,
+    related: FloatArray,
+    weights: FloatArray,
+    background: int | None,
+    exponents: FloatArray,
+    lasting: float,
+    *,
+    pinned: FloatArray | None = None,
+    given: LabelLaw | None = None,
+    possible: Possible | None = None,
+) -> Trial:
+    """Leave every source out once, and learn from the rest what it says; `related` sources are no peers, (m, m)."""
+    targets, groups = choose_targets(panel, related, weights), []
+    for one in folds(related):
+        places = np.flatnonzero(np.isin(targets.sources, one.left_out))
+        if not len(places):
+            continue
+        folded = fold(panel.columns(one.peers))
+        own = None if pinned is None else pinned[one.peers]
+        sayings, balance = learn_sayings(folded, weights[one.peers], background, own, given)
+        law = given or LabelLaw(
+            balance=balance, initial=first_classes(balance, possible), transition=np.eye(len(balance))
+        )
+        seen = view(folded, sayings, law)
+        groups.append((one.peers, places, seen if given is not None else learn_steps(seen, exponents, possible)))
+    return Trial(targets=targets, groups=tuple(groups), lasting=lasting, possible=possible)
+
+
+def learn_exponents(trial: Trial, belief: FloatArray, *, learn_law: bool) -> FloatArray:
+    """The exponents with which the peers predict best, leaning to the belief."""
+    targets, exponents = trial.targets, belief
+    tables = first_tables(targets)
+    for place in range(2):
+        if place and learn_law:
+            trial = trial.again(exponents)
+        features = trial.features(exponents)
+        for _ in range(ROUNDS_PEERS):
+            labels = softmax((exponents @ features).reshape(len(targets.votes), -1))
+            tables = own_tables(targets, labels, tables)
+            exponents = _descend(features, targets, tables, exponents, belief)
+    return exponents
+
+
+def _descend(
+    features: FloatArray, targets: Targets, tables: FloatArray, start: FloatArray, belief: FloatArray
+) -> FloatArray:
+    chances = tables[targets.sources, :, targets.votes]
+    total = float(targets.weights.sum())
+    ridge = max(RIDGE_VOTES, RIDGE_SHARE * total)
+
+    def loss(exponents: FloatArray) -> tuple[float, FloatArray]:
+        labels = softmax((exponents @ features).reshape(chances.shape))
+        joint = labels * chances
+        predicted = joint.sum(axis=1) + 1e-300
+        pull = (joint / predicted[:, np.newaxis] - labels) * targets.weights[:, np.newaxis]
+        value = -float(targets.weights @ np.log(predicted)) + ridge * float(((exponents - belief) ** 2).sum()) / 2
+        slope = ridge * (exponents - belief) - features @ pull.ravel()
+        return value / total, slope / total
+
+    found = minimize(
+        loss, start, jac=True, method="L-BFGS-B", bounds=[(0, None)] * len(start), options={"maxiter": 20}
+    )
+    return np.asarray(found.x)
+
+
+def first_tables(targets: Targets) -> FloatArray:
+    """Tables (m, K, K) of sources that are right but for one vote in twenty."""
+    margins = targets.margins + 1e-9
+    margins = margins / margins.sum(axis=1, keepdims=True)
+    named = targets.margins > 0
+    right = 0.95 * np.eye(margins.shape[1]) * named[:, np.newaxis] + 0.05 * margins[:, np.newaxis]
+    right = np.where(named[:, :, np.newaxis], right, margins[:, np.newaxis])
+    return np.asarray(right / right.sum(axis=2, keepdims=True))
+
+
+def own_tables(targets: Targets, labels: FloatArray, tables: FloatArray, rounds: int = 5) -> FloatArray:
+    """Tables of the left-out sources given what their peers say, (m, K, K), leaning to first guesses of them."""
+    m, n_classes = targets.margins.shape
+    cells, lean = targets.sources * n_classes + targets.votes, OWN_VOTES * _lapses(targets, labels)
+    for _ in range(rounds):
+        joint = labels * tables[targets.sources, :, targets.votes]
+        joint /= joint.sum(axis=1, keepdims=True) + 1e-300
+        counts = [np.bincount(cells, joint[:, y], m * n_classes).reshape(m, n_classes) for y in range(n_classes)]
+        tables = np.stack(counts, axis=1) + lean
+        tables /= tables.sum(axis=2, keepdims=True)
+    return tables
+
+
+def _lapses(targets: Targets, labels: FloatArray) -> FloatArray:
+    """Tables of sources that are right but for a share of lapses, by how well the peers agree with them."""
+    m, n_classes = targets.margins.shape
+    margins = targets.margins + 1e-9
+    margins = margins / margins.sum(axis=1, keepdims=True)
+    named = targets.margins > 0
+    allowed = labels * named[targets.sources]
+    right = allowed[np.arange(len(labels)), targets.votes] / np.maximum(allowed.sum(axis=1), 1e-300)
+    chance, counts = margins[targets.sources, targets.votes], np.bincount(targets.sources, minlength=m)
+    lapse = np.full(m, 0.05)
+    for _ in range(10):
+        own = lapse[targets.sources]
+        share = own * chance / (own * chance + (1 - own) * right + 1e-300)
+        lapse = np.clip((np.bincount(targets.sources, share, m) + 0.5) / (counts + 1), 1e-4, 0.999)
+    near = lapse[:, np.newaxis, np.newaxis]
+    tables = (1 - near) * np.eye(n_classes) * named[:, np.newaxis] + near * margins[:, np.newaxis]
+    tables = np.where(named[:, :, np.newaxis], tables, margins[:, np.newaxis])
+    return np.asarray(tables / tables.sum(axis=2, keepdims=True))
+
+
+def log_scores(targets: Targets, labels: FloatArray) -> FloatArray:
+    """Log P(vote) of every target, given what its peers say about the label, through the best table of its source."""
+    tables = own_tables(targets, labels, first_tables(targets), rounds=12)
+    return np.asarray(np.log((labels * tables[targets.sources, :, targets.votes]).sum(axis=1) + 1e-300))

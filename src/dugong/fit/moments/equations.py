@@ -1,0 +1,228 @@
+"""From counts and prior to moment equations: ``Cov(f, g) = beta_f beta_g Cov(y_i, y_i')`` (METHOD 3.3, equation 1).
+
+Every pair row gives one equation per pair of indicators ``1[vote = z]``. All means run over the same pairs of votes.
+Counts may be those of the whole sample or, with a further axis in front, those without each group of sequences: the
+equations of all replicates of the jackknife are then made, and solved, at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dugong.graph.design import Design, valid_pair
+from dugong.sums import Laws, Moments, Row, Slot
+from dugong.types import AnyArray, BoolArray, FloatArray, IntArray
+
+N_INDICATORS = 2
+_SIGNS = np.array([-1.0, 1.0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Equations:
+    """One row per equation: ``value ~ scale * beta[left] * beta[right]``.
+
+    Attributes
+    ----------
+    left, right : (n,) places of both unknowns
+    value, scale : (..., n) what was observed, and what multiplies the product of the unknowns
+    variance : (..., n) of the value; 0 where it says nothing
+    total : (..., n) pairs of votes behind the value
+    rows : the rows that they come from, each with the number of all its equations
+    kept : (n,) place of each among all equations of the rows
+    """
+
+    left: IntArray
+    right: IntArray
+    value: FloatArray
+    scale: FloatArray
+    variance: FloatArray
+    total: FloatArray
+    rows: tuple[tuple[Row, int], ...] = ()
+    kept: IntArray
+
+    def only(self, keep: AnyArray) -> Equations:
+        """Some of the equations."""
+        parts = {name: getattr(self, name)[..., keep] for name in ("value", "scale", "variance", "total")}
+        return replace(self, left=self.left[keep], right=self.right[keep], kept=self.kept[keep], **parts)
+
+    @property
+    def useful(self) -> BoolArray:
+        """(n,) which of them say something about their two unknowns, in any replicate."""
+        found = (self.scale != 0) & (self.variance > 0)
+        return np.asarray(found.any(axis=tuple(range(found.ndim - 1))))
+
+    @property
+    def origins(self) -> list[Row]:
+        """The row of every equation."""
+        each = [row for row, size in self.rows for _ in range(size)]
+        return [each[place] for place in self.kept]
+
+
+def join_equations(parts: Iterable[tuple[AnyArray, ...]], rows: Iterable[tuple[Row, int]]) -> Equations:
+    """Equations from parts, each of which has left, right, value, scale, variance and total of some rows."""
+    columns = [np.concatenate(c, axis=-1) for c in zip(*parts, strict=True)] or [np.zeros(0)] * 6
+    left, right, value, scale, variance, total = columns
+    return Equations(
+        left=left.astype(np.int64),
+        right=right.astype(np.int64),
+        value=value,
+        scale=scale,
+        variance=variance,
+        total=total,
+        rows=tuple(rows),
+        kept=np.arange(len(left)),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Unknowns:
+    """Where the unknowns of every source stand: `places` (positions, width) by name of its parameters.
+
+    A source has `width` of them per position: two slopes (one per class that it can vote for), or one agreement.
+    """
+
+    places: Mapping[str, IntArray]
+    width: int
+
+    @classmethod
+    def of(cls, design: Design, moments: Moments, width: int = N_INDICATORS) -> Unknowns:
+        """Give every source (or group of sources) its place, one per position where positions are kept apart."""
+        places: dict[str, IntArray] = {}
+        total = 0
+        for info in design.sources:
+            key, level = design.key(info.name), design.levels[info.name]
+            if key in places or level == "full":
+                continue
+            count = moments.placed(Row(slots=(Slot(info.name),), by_position=True)).shape[-2] if level == "task" else 1
+            places[key] = total + np.arange(width * count).reshape(count, width)
+            total += width * count
+        return cls(places=places, width=width)
+
+    @property
+    def size(self) -> int:
+        """Number of unknowns."""
+        return sum(places.size for places in self.places.values())
+
+    @property
+    def table(self) -> IntArray:
+        """(size,) number of the table that every unknown belongs to."""
+        return np.arange(self.size) // self.width
+
+    @property
+    def direction(self) -> FloatArray:
+        """(size,) sign of every unknown of a source that is better than random."""
+        return np.resize(_SIGNS[-self.width :], self.size)
+
+    def at(self, key: str, n_positions: int) -> IntArray:
+        """Unknowns of one slot at every position; sources with one table for all positions repeat it."""
+        own = self.places[key]
+        return np.asarray(own[np.minimum(np.arange(n_positions), len(own) - 1)])
+
+
+def make_equations(design: Design, moments: Moments, laws: Laws, unknowns: Unknowns, rows: Iterable[Row]) -> Equations:
+    """All equations of some pair rows that hold any votes."""
+    found = [(row, moments.placed(row)) for row in rows if valid_pair(design.independence, row, design.levels)]
+    # Tables of one shape go through together; the order of the equations is that of the shapes.
+    alike: dict[tuple[int, ...], list[tuple[Row, FloatArray]]] = {}
+    for row, table in found:
+        if table.any():
+            alike.setdefault(table.shape, []).append((row, table))
+    parts = [_equations_of(design, moments, laws, unknowns, some) for some in alike.values()]
+    each = [(row, table.shape[-3] * N_INDICATORS**2) for some in alike.values() for row, table in some]
+    return join_equations(parts, each)
+
+
+def _equations_of(
+    design: Design, moments: Moments, laws: Laws, unknowns: Unknowns, found: list[tuple[Row, FloatArray]]
+) -> tuple[AnyArray, ...]:
+    """Equations of rows whose tables have the same shape, all at once."""
+    tables = np.stack([table for _, table in found], axis=-4)  # (..., rows, positions, C, C')
+    n_positions = tables.shape[-3]
+    covariance, variance = covariances(tables)
+    total = np.broadcast_to(tables.sum(axis=(-2, -1), keepdims=True), covariance.shape)
+    where = {info.name: info.resolution for info in moments.sources}
+    names = dict.fromkeys(name for row, _ in found for name in row.sources)
+    places = {name: unknowns.at(design.key(name), n_positions) for name in names}
+    left, right, scale = [], [], []
+    for row, _ in found:
+        first, second = row.sources
+        left.append(places[first])
+        right.append(places[second])
+        scale.append(laws.pair(row, where[first], where[second]).covariance[..., :n_positions])
+    cells, flat = covariance.shape[-4:], (*covariance.shape[:-4], -1)
+    return (
+        np.broadcast_to(np.stack(left)[:, :, :, np.newaxis], cells).reshape(-1),
+        np.broadcast_to(np.stack(right)[:, :, np.newaxis, :], cells).reshape(-1),
+        covariance.reshape(flat),
+        np.broadcast_to(np.stack(scale, axis=-2)[..., np.newaxis, np.newaxis], covariance.shape).reshape(flat),
+        variance.reshape(flat),
+        total.reshape(flat),
+    )
+
+
+def covariances(table: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Covariances of the class indicators of two votes, and the variances of these estimates.
+
+    Parameters
+    ----------
+    table : (..., C, C') contingency counts
+
+    Returns
+    -------
+    two (..., N_INDICATORS, N_INDICATORS) arrays; the variance is 0 where an indicator is constant
+    """
+    total = table.sum(axis=(-2, -1), keepdims=True)
+    law = np.divide(table, total, out=np.zeros_like(table), where=total > 0)
+    first = law.sum(axis=-1)[..., :N_INDICATORS, np.newaxis]
+    second = law.sum(axis=-2)[..., np.newaxis, :N_INDICATORS]
+    both = law[..., :N_INDICATORS, :N_INDICATORS]
+    covariance = both - first * second
+    # E[(f - Ef)^2 (g - Eg)^2] over the four cells of two indicators.
+    fourth = (
+        both * ((1 - first) * (1 - second)) ** 2
+        + (first - both) * ((1 - first) * second) ** 2
+        + (second - both) * (first * (1 - second)) ** 2
+        + (1 - first - second + both) * (first * second) ** 2
+    )
+    variance = np.divide(fourth - covariance**2, total, out=np.zeros_like(fourth), where=total > 0)
+    # A floor, because indicators that always agree would seem to be known without any error.
+    spread = first * (1 - first) * second * (1 - second)
+    floor = np.divide(spread, total, out=np.zeros_like(fourth), where=total > 0)
+    constant = (first * (1 - first) <= 0) | (second * (1 - second) <= 0)
+    return covariance, np.where(constant, 0.0, np.maximum(variance, 1e-3 * floor))
+
+
+def informative(design: Design, moments: Moments, unknowns: Unknowns) -> BoolArray:
+    """Which slopes have an indicator that varies at all; the others are zero."""
+    varies = np.zeros(unknowns.size, dtype=np.bool_)
+    for info in design.sources:
+        if design.levels[info.name] != "full":
+            law = marginal(design, moments, info.name)[:, :N_INDICATORS]
+            varies[unknowns.places[design.key(info.name)]] |= (law > 0) & (law < 1)
+    return varies
+
+
+def pinned_slopes(
+    design: Design, unknowns: Unknowns, accuracies: Mapping[str, FloatArray]
+) -> tuple[FloatArray, BoolArray]:
+    """Slopes that follow from known tables, the others 0; and which they are."""
+    beta, pinned = np.zeros(unknowns.size), np.zeros(unknowns.size, dtype=np.bool_)
+    for name, table in accuracies.items():
+        if design.levels[name] != "full":
+            places, known = unknowns.places[design.key(name)], np.asarray(table)[..., :N_INDICATORS]
+            beta[places], pinned[places] = (known[..., 1, :] - known[..., 0, :]) / 2, True
+    return beta, pinned
+
+
+def marginal(design: Design, moments: Moments, name: str) -> FloatArray:
+    """P(vote) of one source, pooled over those that share its parameters; (..., positions or 1, C)."""
+    by_position = design.levels[name] == "task"
+    group = [info.name for info in design.sources if design.key(info.name) == design.key(name)]
+    rows = [Row(slots=(Slot(one),), by_position=by_position) for one in group]
+    table = np.asarray(sum(moments.placed(row) for row in rows))
+    total = table.sum(axis=-1, keepdims=True)
+    law: FloatArray = np.divide(table, total, out=np.zeros_like(table), where=total > 0)
+    return law

@@ -1,0 +1,327 @@
+"""Tables of single sources from their slopes, and of several votes by unbiased proxies (METHOD 3.4).
+
+If ``E[g(vote) | Y] = alpha + beta y_i``, then ``(g - alpha) / beta`` has the mean y_i given all labels: a stand-in for
+the hidden label, and a score per vote column. For votes F and tasks V, ``E[F * product of y] = E[F * product of
+proxies]`` is therefore observable (equation 2); the inverse Walsh transform over the subsets V turns these into
+``P(F, labels)``. Cliques of sources, a source with itself in time, a fine with a coarse source, and full tables differ
+only in which votes and tasks enter. Arrays may have an axis over replicates of the jackknife in front.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from itertools import product
+
+import numpy as np
+
+from dugong.exceptions import NotIdentifiableError
+from dugong.fit.errors import leave_out, weighted_error
+from dugong.fit.moments.copying import FEWEST_GROUPS, shrink_to_copying
+from dugong.fit.moments.equations import N_INDICATORS, marginal
+from dugong.fit.moments.stages import Solution
+from dugong.fit.tables import products_to_joints
+from dugong.graph.design import Design, clique_rows, crossed_rows, full_rows, temporal_rows
+from dugong.sums import Laws, Moments, Row, Slot
+from dugong.types import FloatArray
+
+_LABELS = np.array([-1.0, 1.0])
+# Singular values of a covariance of indicators below this share of the largest are rounding: indicators of a source
+# that never abstains add up to one.
+_RANK = 1e-9
+
+Scores = Mapping[str, FloatArray]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Tables:
+    """Everything that is known about single sources once the slopes are solved.
+
+    Attributes
+    ----------
+    whole : the tables of the whole sample, where these are replicates of it
+    """
+
+    design: Design
+    moments: Moments
+    laws: Laws
+    slopes: Solution
+    accuracies: Mapping[str, FloatArray]
+    whole: Tables | None = None
+    _marginals: dict[str, FloatArray] = field(init=False, default_factory=dict)
+    _pairs: dict[tuple[str, str], Row] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        # The first row of a pair counts, whichever way round.
+        for row in reversed(self.design.same):
+            self._pairs[row.sources[0], row.sources[1]] = self._pairs[row.sources[1], row.sources[0]] = row
+
+    def marginal(self, name: str) -> FloatArray:
+        """P(vote) of one source, (..., positions or 1, C)."""
+        if name not in self._marginals:
+            self._marginals[name] = marginal(self.design, self.moments, name)
+        return self._marginals[name]
+
+    def raw(self, name: str) -> FloatArray:
+        """P(vote | label) before projection, (..., positions or 1, 2, C)."""
+        if name in self.accuracies:
+            known = np.asarray(self.accuracies[name], dtype=np.float64)
+            return known if known.ndim == 3 else known[np.newaxis]
+        votes, by_position = self.marginal(name), self.design.levels[name] == "task"
+        mean = self.laws.mean(self.moments.resolution(name), by_position=by_position)[..., : votes.shape[-2]]
+        shift = _LABELS - mean[..., np.newaxis]
+        return votes[..., np.newaxis, :] + self.full_slopes(name)[..., np.newaxis, :] * shift[..., np.newaxis]
+
+    def full_slopes(self, name: str) -> FloatArray:
+        """Slopes of all vote columns, (..., positions, C): those of the classes, and abstain takes up the rest."""
+        own = self.slopes.of(self.design.key(name))
+        beta = np.zeros((*own.shape[:-1], self.marginal(name).shape[-1]))
+        beta[..., :N_INDICATORS] = own
+        beta[..., N_INDICATORS] = -own.sum(axis=-1)
+        return beta
+
+    def row_of(self, first: str, second: str) -> Row | None:
+        """The row of two sources on the same task, in either order."""
+        return self._pairs.get((first, second))
+
+    def score(self, name: str, position: int = 0) -> tuple[FloatArray, FloatArray]:
+        """Unbiased score per vote column from one source alone, (..., C), and its precision (1 / variance)."""
+        scores, precision = _scores(self, (name,), position, _best_weights(self, (name,), position))
+        return scores[name], precision
+
+
+def combined(tables: Tables, names: Sequence[str], position: int = 0) -> tuple[Scores, FloatArray]:
+    """Scores by source whose sum is unbiased for the label, with the least variance; and that precision.
+
+    Replicates take the weights of the whole sample, because any weights are unbiased and those cost an inverse each;
+    what makes the sum unbiased, alpha and beta of every source, is that of the replicate.
+    """
+    return _scores(tables, names, position, _best_weights(tables.whole or tables, names, position))
+
+
+def _best_weights(tables: Tables, names: Sequence[str], position: int) -> FloatArray:
+    """Weights ``Cov(g)^-1 beta`` of all indicators g, which give the least noise, (..., n_names, 2)."""
+    beta = np.concatenate([_at(tables.full_slopes(name), position, 1)[..., :N_INDICATORS] for name in names], axis=-1)
+    inverse = np.linalg.pinv(_covariance(tables, names, position), rcond=_RANK)
+    weights = np.matmul(inverse, beta[..., np.newaxis])[..., 0]
+    information = (weights * beta).sum(axis=-1, keepdims=True)
+    weights = np.where(information > 0, weights, 0.0)
+    return weights.reshape(*weights.shape[:-1], len(names), N_INDICATORS)
+
+
+def _scores(tables: Tables, names: Sequence[str], position: int, weights: FloatArray) -> tuple[Scores, FloatArray]:
+    """Scores with given weights, scaled so that their sum is unbiased; and its precision if these are its own.
+
+    The best combination has the precision ``beta' Cov(g)^-1 beta``, which is also what its weights are scaled by.
+    """
+    scores: dict[str, FloatArray] = {}
+    information = np.zeros(())
+    for place, name in enumerate(names):
+        table, own = _at(tables.raw(name), position, 2), weights[..., place, :]
+        sides = np.matmul(table[..., :N_INDICATORS], own[..., np.newaxis])[..., 0]  # of the weighted votes, by label
+        information = information + (sides[..., 1] - sides[..., 0]) / 2
+        score = np.repeat(-sides.mean(axis=-1, keepdims=True), table.shape[-1], axis=-1)
+        score[..., :N_INDICATORS] += own
+        scores[name] = score
+    scale = np.where(information != 0, information, 1.0)[..., np.newaxis]
+    return {name: score / scale for name, score in scores.items()}, np.asarray(information)
+
+
+def _covariance(tables: Tables, names: Sequence[str], position: int) -> FloatArray:
+    """Covariances of all indicators of some sources, (..., n, n)."""
+    laws = [_at(tables.marginal(name), position, 1)[..., :N_INDICATORS] for name in names]
+    size = N_INDICATORS * len(names)
+    matrix = np.zeros((*laws[0].shape[:-1], size, size))
+    for i, (first, law) in enumerate(zip(names, laws, strict=True)):
+        own = slice(i * N_INDICATORS, (i + 1) * N_INDICATORS)
+        matrix[..., own, own] = law[..., np.newaxis] * (np.eye(N_INDICATORS) - law[..., np.newaxis, :])
+        for j, second in enumerate(names[:i]):
+            other = slice(j * N_INDICATORS, (j + 1) * N_INDICATORS)
+            block = _pair_covariance(tables, first, second, position)
+            matrix[..., own, other], matrix[..., other, own] = block, np.swapaxes(block, -1, -2)
+    return matrix
+
+
+def _pair_covariance(tables: Tables, first: str, second: str, position: int) -> FloatArray:
+    row = tables.row_of(first, second)
+    if row is None:
+        return np.zeros((N_INDICATORS, N_INDICATORS))
+    table = _at(tables.moments.placed(row), position, 2)
+    law = table / np.maximum(table.sum(axis=(-2, -1), keepdims=True), 1.0)
+    block: FloatArray = law - law.sum(axis=-1, keepdims=True) * law.sum(axis=-2, keepdims=True)
+    block = block[..., :N_INDICATORS, :N_INDICATORS]
+    return block if row.sources[0] == first else np.swapaxes(block, -1, -2)
+
+
+def _at(table: FloatArray, position: int, n_after: int) -> FloatArray:
+    """A table at a position, the axis before the last `n_after`; positions beyond the last use the last."""
+    axis = table.ndim - 1 - n_after
+    return np.asarray(np.take(table, min(position, table.shape[axis] - 1), axis=axis))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CentredTables(Tables):
+    """The joint tables of the centred estimator (`assemble.JointTables`)."""
+
+    _shrunken: dict[str, tuple[FloatArray, float]] = field(init=False, default_factory=dict)
+
+    def clique(self, names: tuple[str, ...]) -> FloatArray:
+        """P(label, votes of a clique on one task), (..., positions, 2, C, ..., C)."""
+        rows = clique_rows(self.design, names)
+        need_rows(rows, self.design, names)
+        counted = [self.moments.placed(row) for row in rows]
+        lead = counted[0].ndim - len(names) - 2
+        joints = [_clique_at(self, rows, counted, position) for position in range(counted[0].shape[lead])]
+        joint = pool_positions(self.design, names, np.stack(joints, axis=lead), counted[0])
+        slots = rows[0].sources[:-1]
+        return joint.transpose(*range(lead + 2), *(lead + 2 + slots.index(name) for name in names))
+
+    def temporal(self, name: str, lag: int) -> FloatArray:
+        """P(earlier label, label, earlier vote, vote) of a source `lag` tasks apart, (2, 2, C, C)."""
+        return self.shrunken(name, lag)[0]
+
+    def shrunken(self, name: str, lag: int) -> tuple[FloatArray, float]:
+        """The same with the share of its deviations from copying that was kept."""
+        if name not in self._shrunken:
+            rows = _repeats(self, name, lag)
+            need_rows(rows, self.design, (name,))
+            joint = _pattern_joint(self, [self.moments.table(row) for row in rows], _own_proxies(rows))
+            self._shrunken[name] = shrink_temporal(self, name, lag, joint)
+        return self._shrunken[name]
+
+    def first(self, name: str) -> tuple[FloatArray, float]:
+        """P(first vote | first label) of a source, (2, C), and the number of first votes behind it."""
+        rows = [row for row in temporal_rows(self.design, name, self.design.graph.temporal[name]) if row.by_position]
+        counted = [self.moments.placed(row) for row in rows]
+        joint = _clique_at(self, rows, counted, 0)
+        chance = self.laws.chances(self.moments.resolution(name), by_position=True)[0]
+        return joint / np.maximum(chance, 1e-12)[:, np.newaxis], float(counted[0][0].sum())
+
+    def crossed(self, fine: str, coarse: str) -> FloatArray:
+        """P(fine label, coarse label, fine vote, coarse vote), (..., 2, 2, C, C)."""
+        rows = crossed_rows(self.design, fine, coarse)
+        need_rows(rows, self.design, (fine, coarse))
+        proxies = [(row.sources[2], row.sources[3]) for row in rows]
+        return _pattern_joint(self, [self.moments.table(row) for row in rows], proxies)
+
+    def full(self, name: str) -> FloatArray:
+        """P(labels of all tasks, votes on all tasks), (..., 2, ..., 2, C, ..., C)."""
+        rows = full_rows(self.design, name)
+        need_rows(rows, self.design, (name,))
+        size = len(rows[0].slots) // 2
+        proxies = [(row.sources[size],) * size for row in rows]
+        return _pattern_joint(self, [self.moments.table(row) for row in rows], proxies, placed=True)
+
+
+def _clique_at(tables: Tables, rows: list[Row], counted: list[FloatArray], position: int) -> FloatArray:
+    """P(label, votes) at one position, (..., 2, C, ..., C); the last slot of every row is a proxy."""
+    proxies, n_slots = [row.sources[-1] for row in rows], len(rows[0].slots)
+    scores, _ = combined(tables, proxies, position)
+    here = [_at(table, position, n_slots) for table in counted]
+    with_label = sum(_expectation(table, n_slots, [scores[name]]) for name, table in zip(proxies, here, strict=True))
+    largest = max(here, key=lambda table: float(table.sum()))
+    alone = _expectation(largest, n_slots, [np.ones(largest.shape[-1])])
+    return np.moveaxis(products_to_joints(np.stack([alone, with_label]), 1), 0, alone.ndim - n_slots + 1)
+
+
+def pool_positions(design: Design, names: tuple[str, ...], joint: FloatArray, counts: FloatArray) -> FloatArray:
+    """One table for all positions where no source of a clique keeps positions apart, though its proxies do.
+
+    Parameters
+    ----------
+    joint : (..., positions, 2, C, ..., C)
+    counts : (..., positions, C, ..., C, C) of the votes with those of a proxy
+    """
+    axis = joint.ndim - len(names) - 2
+    if joint.shape[axis] == 1 or any(design.levels[name] == "task" for name in names):
+        return joint
+    weights = counts.reshape(*counts.shape[: axis + 1], -1).sum(axis=-1)
+    weights = np.where(weights.sum(axis=-1, keepdims=True) > 0, weights, 1.0)
+    share = weights / weights.sum(axis=-1, keepdims=True)
+    share = share.reshape(*share.shape, *(1,) * (joint.ndim - share.ndim))
+    return np.asarray((share * joint).sum(axis=axis, keepdims=True))
+
+
+def shrink_temporal(tables: Tables, name: str, lag: int, joint: FloatArray) -> tuple[FloatArray, float]:
+    """Such a table drawn towards copying, and the share of its deviations from copying that was kept.
+
+    Its standard errors are those that leaving groups out gives, with the proxies held fixed.
+    """
+    rows, moments = _repeats(tables, name, lag), tables.moments
+    groups, shares = leave_out(moments.sizes(rows))
+    if len(groups) < FEWEST_GROUPS:
+        return joint, 1.0
+    left_out = moments.without_each(groups)
+    full = _pattern_joint(tables, [moments.table(row) for row in rows], _own_proxies(rows))
+    without = _pattern_joint(tables, [left_out.table(row) for row in rows], _own_proxies(rows))
+    where = moments.resolution(name)
+    labels = tables.laws.pair(Row(slots=(Slot(name), Slot(name, lag))), where, where).law()[0]
+    return shrink_to_copying(joint, weighted_error(full, without, shares), labels, len(groups))
+
+
+def _repeats(tables: Tables, name: str, lag: int) -> list[Row]:
+    return [row for row in temporal_rows(tables.design, name, lag) if not row.by_position]
+
+
+def _own_proxies(rows: list[Row]) -> list[tuple[str, str]]:
+    return [(row.sources[2],) * 2 for row in rows]
+
+
+def _pattern_joint(
+    tables: Tables, counted: list[FloatArray], proxies: Sequence[tuple[str, ...]], *, placed: bool = False
+) -> FloatArray:
+    """P(labels, votes) on several tasks, (..., 2, ..., 2, C, ..., C), from rows of as many votes and proxies.
+
+    Parameters
+    ----------
+    counted : (..., C, ..., C) by row; the first axes after those of replicates are votes, the last ones proxies
+    proxies : one source per task, by row
+    placed : whether the tasks are positions of their own
+    """
+    n_tasks = len(proxies[0])
+    scored = [[tables.score(name, task if placed else 0) for task, name in enumerate(names)] for names in proxies]
+    products: list[FloatArray] = []
+    for subset in product((0, 1), repeat=n_tasks):
+        # Rows are combined by the precision of what stands in for the labels of this subset.
+        weights = np.stack(np.broadcast_arrays(*(_precision(scores, subset) for scores in scored)))
+        total = weights.sum(axis=0)
+        weights = np.where(total > 0, weights / np.where(total > 0, total, 1.0), 1 / len(counted))
+        parts = []
+        for weight, table, scores in zip(weights, counted, scored, strict=True):
+            used = [
+                score if chosen else np.ones(score.shape[-1]) for (score, _), chosen in zip(scores, subset, strict=True)
+            ]
+            parts.append(weight.reshape(*weight.shape, *(1,) * n_tasks) * _expectation(table, 2 * n_tasks, used))
+        products.append(np.sum(parts, axis=0))
+    shape = products[0].shape
+    joint = products_to_joints(np.stack(products).reshape(*(2,) * n_tasks, *shape), n_tasks)
+    lead = len(shape) - n_tasks
+    return np.moveaxis(joint, range(n_tasks), range(lead, lead + n_tasks))
+
+
+def _precision(scores: list[tuple[FloatArray, FloatArray]], subset: tuple[int, ...]) -> FloatArray:
+    chosen = [precision for (_, precision), inside in zip(scores, subset, strict=True) if inside]
+    return np.asarray(reduce(np.multiply, chosen, np.ones(())))
+
+
+def _expectation(table: FloatArray, n_slots: int, scores: Sequence[FloatArray]) -> FloatArray:
+    """Mean over anchors of ``1[votes] * product of scores``; of the `n_slots` last axes the last ones have scores."""
+    lead = table.shape[: table.ndim - n_slots]
+    result = table / np.maximum(table.reshape(*lead, -1).sum(axis=-1), 1.0).reshape(*lead, *(1,) * n_slots)
+    for score in reversed(scores):
+        cells = result.reshape(*lead, -1, result.shape[-1])
+        result = np.matmul(cells, score[..., np.newaxis]).reshape(result.shape[:-1])
+    return np.asarray(result)
+
+
+def need_rows(rows: list[Row], design: Design, names: tuple[str, ...]) -> None:
+    """Raise a `NotIdentifiableError` unless there are rows from which a joint table can be measured."""
+    if rows:
+        return
+    listed = ", ".join(map(repr, names))
+    raise NotIdentifiableError(
+        f"cannot measure how {listed} depend on each other or on themselves: no other source at "
+        f"{' and '.join(sorted({design.info(name).resolution.name for name in names}))} resolution is independent of "
+        "all of them given the labels.\n  Add an independent source there, or remove the dependency."
+    )

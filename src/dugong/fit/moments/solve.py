@@ -1,0 +1,191 @@
+"""Numbers behind the moment equations ``value = scale * beta_u * beta_v``: solving them, and how well they are solved.
+
+Start: the logarithms of the equations form the linear system M l = q of the paper (Algorithm 1), solved by
+weighted least squares; signs follow the strongest equations. Finish: damped Gauss-Newton on the equations
+themselves, each weighted by its precision, so that rows near zero do no harm. One sign per connected group
+of unknowns stays free; `dugong.fit.moments.stages` chooses it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dugong.fit.moments.equations import Equations
+from dugong.types import BoolArray, FloatArray, IntArray
+
+_MAX_STEPS = 100
+# Replicates start from the solution of the whole sample, from where three steps are as good as a new solution.
+_REPLICATE_STEPS = 3
+# Added to the diagonal, in units of the largest entry: unknowns that nothing determines then stay where they are.
+_RIDGE = 1e-12
+
+
+def solve(equations: Equations, beta: FloatArray, free: BoolArray) -> tuple[FloatArray, float]:
+    """Solve for the free entries of `beta`, the others held; returns beta and a condition number.
+
+    The sign of each connected group that touches no fixed entry is arbitrary.
+    """
+    start, condition = solve_logs(equations, beta, free)
+    return _gauss_newton(equations, start, free), condition
+
+
+def solve_logs(equations: Equations, beta: FloatArray, free: BoolArray) -> tuple[FloatArray, float]:
+    """Algorithm 1 of the paper as it stands: M l = q by weighted least squares over all pairs, then signs."""
+    start, condition = _log_start(equations, beta, free)
+    return _with_signs(equations, start, free), condition
+
+
+def _log_start(equations: Equations, beta: FloatArray, free: BoolArray) -> tuple[FloatArray, float]:
+    good = equations.useful & (equations.value != 0)
+    left, right = equations.left[good], equations.right[good]
+    ratio = np.abs(equations.value[good] / equations.scale[good])
+    # The variance of log|x| is var(x) / x^2: an equation that is lost in noise has next to no weight here.
+    weight = equations.value[good] ** 2 / equations.variance[good]
+    known = np.where(free, 0.0, np.log(np.maximum(np.abs(beta), 1e-300)))
+    target = np.log(ratio) - known[left] - known[right]
+    incidence = np.zeros((len(ratio), len(beta)))
+    rows = np.arange(len(ratio))
+    np.add.at(incidence, (rows, left), free[left].astype(float))
+    np.add.at(incidence, (rows, right), free[right].astype(float))
+    columns = np.flatnonzero(free)
+    design = incidence[:, columns] * np.sqrt(weight)[:, np.newaxis]
+    solution, _, _, singular = np.linalg.lstsq(design, target * np.sqrt(weight), rcond=1e-10)
+    magnitudes = beta.copy()
+    # Slopes are at most one half; far below that they are noise, and their logarithms may be anything.
+    magnitudes[columns] = np.exp(np.clip(solution, -40, 1))
+    touched = np.zeros(len(beta), dtype=np.bool_)
+    touched[np.concatenate([left, right])] = True
+    magnitudes[free & ~touched] = 0.0
+    condition = float(singular[0] / singular[-1]) if len(singular) and singular[-1] > 0 else np.inf
+    return magnitudes, condition
+
+
+def _with_signs(equations: Equations, beta: FloatArray, free: BoolArray) -> FloatArray:
+    """Signs along a spanning forest of the strongest equations; fixed entries keep theirs."""
+    agree = np.sign(equations.value * equations.scale)
+    useful = np.flatnonzero((equations.left != equations.right) & (agree != 0) & equations.useful)
+    # Strongest first, because noise turns the signs of weak equations round, and news that disagree are ignored.
+    strength = np.abs(equations.value[useful]) / np.sqrt(equations.variance[useful])
+    order = useful[np.argsort(-strength, kind="stable")]
+    signs = _Signs(len(beta))
+    for entry in np.flatnonzero(~free).tolist():
+        signs.join(entry, signs.fixed, -1.0 if beta[entry] < 0 else 1.0)
+    pairs = zip(equations.left[order].tolist(), equations.right[order].tolist(), agree[order].tolist(), strict=True)
+    for left, right, sign in pairs:
+        signs.join(left, right, sign)
+    found = np.array([signs.find(entry)[1] for entry in range(len(beta))])
+    return np.where(free, np.abs(beta) * found, beta)
+
+
+class _Signs:
+    """Groups of entries whose signs are known relative to each other; later news that disagree are ignored.
+
+    One more entry, `fixed`, stands for all whose sign is known; a group is named by it, or else by its first entry.
+    """
+
+    def __init__(self, n_entries: int) -> None:
+        self.fixed = n_entries
+        self.parent = list(range(n_entries + 1))
+        self.sign = [1.0] * (n_entries + 1)
+
+    def find(self, entry: int) -> tuple[int, float]:
+        """Name of the group of an entry, and its sign relative to that."""
+        path, root = [], entry
+        while self.parent[root] != root:
+            path.append(root)
+            root = self.parent[root]
+        sign = 1.0
+        for one in reversed(path):
+            sign *= self.sign[one]
+            self.parent[one], self.sign[one] = root, sign
+        return root, sign
+
+    def join(self, first: int, second: int, sign: float) -> None:
+        """Note that two entries have the same sign (1) or opposite ones (-1), unless that is known already."""
+        (a, sign_a), (b, sign_b) = self.find(first), self.find(second)
+        if a == b:
+            return
+        if b != self.fixed and (a == self.fixed or a < b):
+            a, b = b, a
+        self.parent[a], self.sign[a] = b, sign_a * sign_b * sign
+
+
+def _gauss_newton(equations: Equations, beta: FloatArray, free: BoolArray) -> FloatArray:
+    """Gauss-Newton steps, damped until each of them lowers the cost (Levenberg and Marquardt)."""
+    columns = np.flatnonzero(free)
+    if not len(columns) or not len(equations.left):
+        return beta
+    damping, cost = 1e-6, _cost(equations, beta)
+    for _ in range(_MAX_STEPS):
+        normal, gradient = normal_equations(equations, beta, free)
+        diagonal = np.diag(normal) + _RIDGE * max(float(normal.max()), 1e-300)
+        trial, trial_cost = beta, np.inf
+        while damping < 1e8 and trial_cost > cost:
+            trial = beta.copy()
+            trial[columns] += np.linalg.solve(normal + damping * np.diag(diagonal), gradient)
+            trial_cost = _cost(equations, trial)
+            damping = max(damping / 10, 1e-15) if trial_cost <= cost else damping * 10
+        if trial_cost > cost:  # no step lowers it: this is the minimum, as far as numbers can tell
+            return beta
+        size = float(np.abs(trial - beta).max())
+        beta, cost = trial, trial_cost
+        if size < 1e-13:
+            return beta
+    return beta
+
+
+def refine_replicates(equations: Equations, beta: FloatArray, free: BoolArray) -> FloatArray:
+    """A few undamped steps from a solution nearby, for all replicates at once.
+
+    Values, scales and variances are (n_replicates, n_equations), `beta` (n_replicates, n_unknowns).
+    """
+    columns, beta = np.flatnonzero(free), beta.copy()
+    diagonal = np.arange(len(columns))
+    for _ in range(_REPLICATE_STEPS):
+        normal, gradient = normal_equations(equations, beta, free)
+        ridge = _RIDGE * np.maximum(normal.max(axis=(1, 2), initial=0.0), 1e-300)
+        normal[:, diagonal, diagonal] += ridge[:, np.newaxis]
+        beta[:, columns] += np.linalg.solve(normal, gradient[..., np.newaxis])[..., 0]
+    return beta
+
+
+def normal_equations(equations: Equations, beta: FloatArray, free: BoolArray) -> tuple[FloatArray, FloatArray]:
+    """J'WJ and J'Wr of the free unknowns: J the derivatives of the equations, W their precisions, r what is left.
+
+    Returns
+    -------
+    (..., n_free, n_free) and (..., n_free), with the leading axes of `beta`
+    """
+    n_free = int(free.sum())
+    # Unknowns that are held share one more row and column, which is cut off in the end.
+    place = np.where(free, np.cumsum(free) - 1, n_free)
+    left, right, size = place[equations.left], place[equations.right], n_free + 1
+    weight = _precision(equations)
+    by_left = equations.scale * beta[..., equations.right]
+    by_right = equations.scale * beta[..., equations.left]
+    residual = equations.value - by_left * beta[..., equations.left]
+    gradient = _sums(left, weight * by_left * residual, size) + _sums(right, weight * by_right * residual, size)
+    cross = _sums(left * size + right, weight * by_left * by_right, size * size).reshape(*gradient.shape, size)
+    normal = cross + np.swapaxes(cross, -1, -2)
+    diagonal = np.arange(size)
+    normal[..., diagonal, diagonal] += _sums(left, weight * by_left**2, size)
+    normal[..., diagonal, diagonal] += _sums(right, weight * by_right**2, size)
+    return normal[..., :-1, :-1], gradient[..., :-1]
+
+
+def _precision(equations: Equations) -> FloatArray:
+    variance = equations.variance
+    return np.divide(1.0, variance, out=np.zeros_like(variance), where=variance > 0)
+
+
+def _sums(places: IntArray, values: FloatArray, size: int) -> FloatArray:
+    """Sums of the values by place along the last axis; shape (..., size)."""
+    flat = values.reshape(-1, values.shape[-1])
+    rows = np.arange(len(flat))[:, np.newaxis] * size
+    found = np.bincount((rows + places).reshape(-1), flat.reshape(-1), len(flat) * size)
+    return np.asarray(found, dtype=np.float64).reshape(*values.shape[:-1], size)
+
+
+def _cost(equations: Equations, beta: FloatArray) -> float:
+    residual = equations.value - equations.scale * beta[equations.left] * beta[equations.right]
+    return float((_precision(equations) * residual) @ residual)

@@ -1,0 +1,203 @@
+"""The staged solution that all closed forms and the SGD variant share, and the choice of signs.
+
+Stage one uses rows on the same task only; unknowns that these do not determine are then solved through rows across
+resolutions, and last across time, with everything solved before held fixed, because such rows lean on the prior
+(METHOD 3.3, "Which rows"). An estimator supplies its unknowns, the equations of some rows, and how they are solved.
+
+Signs: equations are about products of two unknowns, so that every connected group of them may be turned round as a
+whole. Of the two mirror images the one is taken in which sources are better than random on average.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dugong.exceptions import GraphError
+from dugong.fit.moments.equations import Equations, Unknowns
+from dugong.fit.result import Note
+from dugong.graph import connected, determined
+from dugong.graph.design import Design
+from dugong.sums import Row
+from dugong.types import BoolArray, FloatArray
+
+Equate = Callable[[Sequence[Row]], Equations]
+Solve = Callable[[Equations, FloatArray, BoolArray], tuple[FloatArray, float | None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SolvedStage:
+    """Rows that were looked at together, and the unknowns that were solved from them."""
+
+    name: str
+    rows: tuple[Row, ...]
+    solved: BoolArray
+    known: BoolArray
+
+    def chosen(self, equations: Equations) -> Equations:
+        """Those of the equations of its rows that say something about what is solved, given what is known."""
+        return _chosen(equations, self.solved, self.known)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Solution:
+    """Solved unknowns of all sources, and how they came about.
+
+    Attributes
+    ----------
+    unknowns : where those of each source stand
+    beta : (..., n_unknowns) their values
+    equations : all equations that were looked at
+    condition : condition number by stage
+    signs : what the sign rule found, by name
+    notes : what should be known about it
+    stages : the stages in which something was solved
+    """
+
+    unknowns: Unknowns
+    beta: FloatArray
+    equations: Equations
+    condition: Mapping[str, float] = field(default_factory=dict)
+    signs: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[Note, ...] = ()
+    stages: tuple[SolvedStage, ...] = ()
+
+    def of(self, key: str) -> FloatArray:
+        """Unknowns of one source, (..., positions, width)."""
+        return np.asarray(self.beta[..., self.unknowns.places[key]])
+
+    def residuals(self) -> tuple[dict[tuple[str, str], float], dict[tuple[str, str], int]]:
+        """The largest standardised residual of the equations of every pair of sources, and its number of votes."""
+        equations = self.equations
+        predicted = equations.scale * self.beta[equations.left] * self.beta[equations.right]
+        spread = np.sqrt(np.where(equations.variance > 0, equations.variance, np.inf))
+        standard = (equations.value - predicted) / spread
+        largest: dict[tuple[str, str], float] = {}
+        support: dict[tuple[str, str], dict[Row, float]] = {}
+        for row, value, total in zip(equations.origins, standard.tolist(), equations.total.tolist(), strict=True):
+            pair = (row.sources[0], row.sources[1])
+            if abs(value) >= abs(largest.get(pair, 0.0)):
+                largest[pair] = value
+            votes = support.setdefault(pair, {})
+            votes[row] = votes.get(row, 0.0) + total / self.unknowns.width**2
+        return largest, {pair: int(next(iter(votes.values()))) for pair, votes in support.items()}
+
+
+def solve_stages(
+    design: Design,
+    unknowns: Unknowns,
+    equate: Equate,
+    solve: Solve,
+    *,
+    start: FloatArray,
+    pinned: BoolArray,
+    varies: BoolArray,
+    signs: str,
+) -> Solution:
+    """Solve for all unknowns that the rows of a design determine.
+
+    Parameters
+    ----------
+    equate : the equations of some rows
+    solve : equations, values and which of them are free, to better values and a condition number, if there is one
+    start : (n,) where unknowns begin; what they are where `pinned`
+    varies : (n,) unknowns that can be anything else than zero
+    signs : {"group", "positive"}
+        "group": connected sources are better than random on average; "positive": every single one is.
+    """
+    if signs not in ("group", "positive"):
+        raise GraphError(f'signs must be "group" or "positive"; found {signs!r}.')
+    beta, known, condition = start, pinned, dict[str, float]()
+    rows, stages = list[Row](), list[SolvedStage]()
+    for name, extra in (
+        ("same task", design.same),
+        ("across resolutions", design.across),
+        ("across time", design.lagged),
+    ):
+        if not extra and name != "same task":
+            continue
+        rows += extra
+        equations = equate(rows)
+        fresh = _settled(unknowns, equations, known) & varies & ~known
+        if not fresh.any():
+            continue
+        stage = SolvedStage(name=name, rows=tuple(rows), solved=fresh, known=known)
+        chosen = stage.chosen(equations)
+        beta, found = solve(chosen, beta, fresh)
+        if found is not None:
+            condition[name] = found
+        beta = turn_groups(chosen, beta, known, unknowns.direction)
+        stages.append(stage)
+        known = known | fresh
+    beta = np.where(known, beta, 0.0)
+    outcome = _describe_signs(unknowns, beta, f"rule {signs!r}{', with pinned accuracies' if pinned.any() else ''}")
+    notes = _undetermined(unknowns, varies & ~known)
+    if signs == "positive":
+        beta, flips = _force_positive(unknowns, beta, pinned)
+        notes += flips
+    return Solution(
+        unknowns=unknowns,
+        beta=beta,
+        equations=equations,
+        condition=condition,
+        signs=outcome,
+        notes=tuple(notes),
+        stages=tuple(stages),
+    )
+
+
+def _settled(unknowns: Unknowns, equations: Equations, fixed: BoolArray) -> BoolArray:
+    """Unknowns whose size the equations determine: an odd cycle of tables, or a path to something fixed."""
+    table, telling = unknowns.table, equations.useful & (equations.value != 0)
+    known = np.bincount(table, fixed) > 0
+    return determined(table[equations.left[telling]], table[equations.right[telling]], known)[table]
+
+
+def _chosen(equations: Equations, solved: BoolArray, known: BoolArray) -> Equations:
+    left, right, member = equations.left, equations.right, solved | known
+    return equations.only(equations.useful & member[left] & member[right] & (solved[left] | solved[right]))
+
+
+def turn_groups(equations: Equations, beta: FloatArray, anchored: BoolArray, direction: FloatArray) -> FloatArray:
+    """Turn every connected group round that is worse than random on average and touches nothing known."""
+    telling = equations.value != 0
+    group = connected(equations.left[telling], equations.right[telling], len(beta))
+    average = np.bincount(group, beta * direction)
+    held = np.bincount(group, anchored) > 0
+    return np.where(((average < 0) & ~held)[group], -beta, beta)
+
+
+def _directions(unknowns: Unknowns, beta: FloatArray) -> dict[str, FloatArray]:
+    """How much better than random every table is, (positions,) by name."""
+    right = beta * unknowns.direction
+    return {key: np.asarray(right[places].sum(axis=1)) for key, places in unknowns.places.items()}
+
+
+def _describe_signs(unknowns: Unknowns, beta: FloatArray, how: str) -> dict[str, str]:
+    found = _directions(unknowns, beta)
+    return {key: f"{'+' if direction.sum() >= 0 else '-'} ({how})" for key, direction in found.items()}
+
+
+def _force_positive(unknowns: Unknowns, beta: FloatArray, pinned: BoolArray) -> tuple[FloatArray, list[Note]]:
+    """Turn single tables round that are worse than random."""
+    result, notes = beta.copy(), []
+    for key, direction in _directions(unknowns, beta).items():
+        places = unknowns.places[key]
+        wrong = (direction < 0) & ~pinned[places[:, 0]]
+        if wrong.any():
+            result[places[wrong]] *= -1
+            text = f"the sign of {key!r} was flipped to positive"
+            notes.append(Note(kind="flip", where=key, size=float(wrong.sum()), text=text))
+    return result, notes
+
+
+def _undetermined(unknowns: Unknowns, lost: BoolArray) -> list[Note]:
+    notes = []
+    for key, places in unknowns.places.items():
+        missing = int(lost[places].any(axis=1).sum())
+        if missing:
+            text = f"the votes determine no accuracy of {key!r}: it is taken to say nothing about the label"
+            notes.append(Note(kind="undetermined", where=key, size=float(missing), text=text))
+    return notes

@@ -1,0 +1,268 @@
+"""Asking a model over HTTP, once: a cache that survives crashes, a budget that is never exceeded, and patience.
+
+In: the body of a request to an OpenAI-compatible chat endpoint. Out: the text of its answer. Every answer is on disk
+before anybody sees it, under a hash of the whole request, so that nothing is asked twice: not after a crash, not by two
+processes, not by two elements that look the same. The key of the service is read from the environment when a request
+is sent and is kept nowhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import os
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from dugong.exceptions import SourceError
+
+_TABLES = """
+create table if not exists answers (key text primary key, answer text not null, tokens integer not null);
+create table if not exists asking (key text primary key, model text not null, since real not null, tokens integer);
+create table if not exists spent (model text primary key, tokens integer not null);
+"""
+# A request that another process has begun counts as lost after this many times its own time limit.
+_LOST = 1.5
+_POLL = 0.05
+
+
+class BudgetError(SourceError):
+    """Asking on would cost more tokens than allowed."""
+
+
+class UnavailableError(SourceError):
+    """The service does not answer, or not as it should."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Service:
+    """Where to ask, how often to try again, and what it may cost.
+
+    Attributes
+    ----------
+    base_url : such as ``http://localhost:8000/v1``
+    key_env : name of the environment variable that holds the key, or None
+    cache : file with all answers so far
+    max_tokens_total : tokens that all requests to this model may cost together, or None
+    timeout : seconds for one request
+    retries : tries after the first one, where the service is busy or broken
+    wait : seconds before the first new try, if the service does not say; doubles each time
+    """
+
+    base_url: str
+    key_env: str | None = None
+    cache: str = "judge.sqlite"
+    max_tokens_total: int | None = None
+    timeout: float = 60.0
+    retries: int = 6
+    wait: float = 0.5
+    _used: Counter[str] = field(default_factory=Counter, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.base_url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise SourceError(f"base_url= must begin with http:// or https://; found {self.base_url!r}.")
+        if parts.username or parts.password:
+            raise SourceError("base_url= must not hold a password; name the variable that holds the key: key_env=...")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_used": Counter()}
+
+    @property
+    def address(self) -> str:
+        """Who gets the data: scheme, host and port."""
+        parts = urlsplit(self.base_url)
+        return f"{parts.scheme}://{parts.netloc}"
+
+    def take_usage(self) -> dict[str, int]:
+        """Calls, answers from the cache and tokens since this was last asked, in this process."""
+        found = dict(self._used)
+        self._used.clear()
+        return found
+
+    def ask(self, body: Mapping[str, Any], most: int, valid: Callable[[str], bool]) -> str:
+        """The answer to a request, from the cache or the service; `most` bounds the tokens that one try can cost."""
+        text = json.dumps(body, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        key = hashlib.sha256(f"{self.base_url}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()
+        request = _Request(key=key, model=str(body["model"]), text=text, most=most)
+        while True:
+            with self._book() as book:
+                found = book.execute("select answer from answers where key = ?", (key,)).fetchone()
+                mine = found is None and self._reserve(book, request)
+            if found is not None:
+                self._used["cached"] += 1
+                return str(found[0])
+            if mine:
+                return self._fetch(request, valid)
+            time.sleep(_POLL)  # somebody else is asking the very same
+
+    # --- the book ----------------------------------------------------------------------------------------------------
+    @contextmanager
+    def _book(self) -> Iterator[sqlite3.Connection]:
+        """The cache, inside of one transaction that no other process can enter."""
+        Path(self.cache).parent.mkdir(parents=True, exist_ok=True)
+        try:
+            book = sqlite3.connect(self.cache, timeout=30, isolation_level=None)
+            book.executescript(_TABLES)
+            book.execute("begin immediate")
+        except sqlite3.DatabaseError as error:
+            raise SourceError(
+                f"{self.cache} cannot be used as a cache of answers: {error}.\n  Name another file: cache=..."
+            ) from error
+        try:
+            yield book
+            book.execute("commit")
+        except BaseException:
+            book.execute("rollback")
+            raise
+        finally:
+            book.close()
+
+    def _reserve(self, book: sqlite3.Connection, request: _Request) -> bool:
+        """Take the request on and put its tokens aside; False if somebody else has."""
+        known = book.execute("select since, tokens from asking where key = ?", (request.key,)).fetchone()
+        if known is not None:
+            if time.time() - known[0] < _LOST * self.timeout:
+                return False
+            # Its process died. What it may have spent counts as spent: a budget errs on the safe side.
+            self._settle(book, request, int(known[1]))
+        self._hold(book, request)
+        return True
+
+    def _hold(self, book: sqlite3.Connection, request: _Request) -> None:
+        """Put the tokens of one try aside, if the budget has them."""
+        if self.max_tokens_total is not None:
+            sums = ("select coalesce(sum(tokens), 0) from spent", "select coalesce(sum(tokens), 0) from asking")
+            spent, held = (book.execute(f"{one} where model = ?", (request.model,)).fetchone()[0] for one in sums)
+            if spent + held + request.most > self.max_tokens_total:
+                raise BudgetError(
+                    f"{request.model}: the budget of {self.max_tokens_total:,} tokens does not allow a further request "
+                    f"of up to {request.most:,}; {spent:,} are spent and {held:,} under way.\n"
+                    "  Answers so far are kept. Raise max_tokens_total=, or label with what there is."
+                )
+        row = (request.key, request.model, time.time(), request.most)
+        book.execute("insert or replace into asking values (?, ?, ?, ?)", row)
+
+    def _settle(self, book: sqlite3.Connection, request: _Request, tokens: int) -> None:
+        """Release what was put aside for a try, and book what it cost."""
+        book.execute("delete from asking where key = ?", (request.key,))
+        book.execute(
+            "insert into spent values (?, ?) on conflict (model) do update set tokens = tokens + excluded.tokens",
+            (request.model, tokens),
+        )
+
+    # --- the service -------------------------------------------------------------------------------------------------
+    def _fetch(self, request: _Request, valid: Callable[[str], bool]) -> str:
+        """Ask until there is a valid answer; it is written down before it is used."""
+        for attempt in range(self.retries + 1):
+            if attempt:
+                with self._book() as book:
+                    self._hold(book, request)
+            reply = self._post(request.text)
+            answer, tokens = reply.read(request.most)
+            good = answer is not None and valid(answer)
+            self._used.update(calls=1, tokens=tokens)
+            with self._book() as book:
+                self._settle(book, request, tokens)
+                if good:
+                    book.execute("insert or replace into answers values (?, ?, ?)", (request.key, answer, tokens))
+            if good:
+                return str(answer)
+            if reply.status in (401, 403):
+                raise UnavailableError(self._refused(reply.status))
+            if 400 <= reply.status < 500 and reply.status not in (408, 409, 429):
+                raise UnavailableError(f"{self.address} refused the request ({reply.status}): {reply.words}")
+            if attempt < self.retries:
+                time.sleep(reply.patience(self.wait * 2**attempt))
+        raise UnavailableError(
+            f"{self.address} did not answer as it should in {self.retries + 1} tries; the last time it said "
+            f"({reply.status or 'no answer'}): {reply.words}\n  Answers so far are kept: run again later."
+        )
+
+    def _refused(self, status: int) -> str:
+        if self.key_env is None:
+            return f"{self.address} wants a key ({status}).\n  Name the environment variable that holds it: key_env=..."
+        state = "is set" if os.environ.get(self.key_env) else "is not set"
+        return f"{self.address} refused the key ({status}); it is read from {self.key_env}, which {state}."
+
+    def _post(self, text: str) -> _Reply:
+        """One request, without redirects."""
+        parts = urlsplit(self.base_url)
+        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        headers = {"Content-Type": "application/json"}
+        key = os.environ.get(self.key_env) if self.key_env else None
+        if key:
+            headers["Authorization"] = f"Bearer {key}"
+        connection = kind(parts.hostname or "", parts.port, timeout=self.timeout)
+        sent = False
+        try:
+            connection.connect()
+            sent = True
+            path = f"{parts.path.rstrip('/')}/chat/completions"
+            connection.request("POST", path, body=text.encode("utf-8", "replace"), headers=headers)
+            found = connection.getresponse()
+            named = {name.lower(): value for name, value in found.getheaders()}
+            return _Reply(status=found.status, headers=named, payload=found.read(), sent=True)
+        except (OSError, http.client.HTTPException) as error:
+            return _Reply(status=0, headers={}, payload=f"{type(error).__name__}: {error}".encode(), sent=sent)
+        finally:
+            connection.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Request:
+    """One request: its hash, the model that is asked, its text, and the tokens that a try can cost at most."""
+
+    key: str
+    model: str
+    text: str
+    most: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reply:
+    """What came back; status 0 if nothing did. `sent` tells whether the request can have been billed all the same."""
+
+    status: int
+    headers: Mapping[str, str]
+    payload: bytes
+    sent: bool
+
+    @property
+    def words(self) -> str:
+        """The beginning of what was said, on one line."""
+        return " ".join(self.payload.decode("utf-8", "replace").split())[:200] or "nothing"
+
+    def read(self, most: int) -> tuple[str | None, int]:
+        """The text of an answer, and its cost: all that it could be where the service does not say."""
+        if self.status != 200:
+            return None, most if self.status == 0 and self.sent else 0
+        try:
+            plain = json.loads(self.payload)
+            content = plain["choices"][0]["message"]["content"]
+            tokens = int((plain.get("usage") or {}).get("total_tokens") or most)
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            return None, most
+        return content if isinstance(content, str) else None, min(max(tokens, 0), most)
+
+    def patience(self, otherwise: float) -> float:
+        """Seconds to wait before the next try: what ``Retry-After`` says (seconds or a date), at most ten minutes."""
+        said = self.headers.get("retry-after", "")
+        try:
+            seconds = float(said)
+        except ValueError:
+            try:
+                seconds = (parsedate_to_datetime(said) - datetime.now(UTC)).total_seconds()
+            except (ValueError, TypeError):
+                seconds = otherwise
+        return min(max(seconds, 0.0), 600.0)

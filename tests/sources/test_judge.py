@@ -1,0 +1,239 @@
+"""Judges: answers become votes once, within the budget, whatever the server does."""
+
+import json
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+import pytest
+
+import dugong as dg
+from dugong.exceptions import SourceError
+from dugong.sources.asking import BudgetError
+
+TEXTS = {"a": ["I said hello", "silence", "she said no"], "b": ["silence", "he said yes"]}
+
+
+class Fake(ThreadingHTTPServer):
+    """A chat endpoint that answers "yes" where the text holds "said"; `script` says how it misbehaves, try by try."""
+
+    daemon_threads = True
+
+    def __init__(self, script=()):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.script, self.seen, self.keys, self.lock = list(script), [], [], threading.Lock()
+        self.tokens, self.delay, self.key = 0, 0.0, None
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.server_address[1]}/v1"
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_POST(self):
+        fake = self.server
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        with fake.lock:
+            fake.seen.append(body)
+            fake.keys.append(self.headers.get("authorization"))
+            act = fake.script.pop(0) if fake.script else "answer"
+        time.sleep(fake.delay)
+        if fake.key and self.headers.get("authorization") != f"Bearer {fake.key}":
+            return self.reply(401, {"error": "no such key"})
+        if isinstance(act, int):
+            return self.reply(act, {"error": "busy"}, {"Retry-After": "0.01"})
+        if act == "malformed":
+            return self.reply(200, b"{not json")
+        if act == "hang up":
+            return self.connection.close()
+        items = body["messages"][1]["content"]
+        texts = [part["text"] for part in items if part["type"] == "text" and not part["text"].startswith("Item ")]
+        answers = ["yes" if "said" in text else "no" for text in texts] or ["unsure"]
+        if act == "wrong schema":
+            answers = ["perhaps"]
+        with fake.lock:
+            fake.tokens += 50
+        content = json.dumps({"answers": answers})
+        return self.reply(200, {"choices": [{"message": {"content": content}}], "usage": {"total_tokens": 50}})
+
+    def reply(self, status, plain, headers=()):
+        data = plain if isinstance(plain, bytes) else json.dumps(plain).encode()
+        self.send_response(status)
+        for name, value in dict(headers).items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def fake():
+    server = Fake()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def speaking(fake, tmp_path, **options):
+    options = {"model": "tiny", "cache": tmp_path / "answers.sqlite", "name": "speaking"} | options
+    return dg.sources.judge("Is somebody speaking?", base_url=fake.url, **options)
+
+
+def ask(judge, texts=TEXTS, **options):
+    return dg.apply([judge], texts, progress=False, **options).column(judge.name).tolist()
+
+
+def test_answers_become_votes_and_equal_requests_are_asked_once(fake, tmp_path):
+    judge = speaking(fake, tmp_path)
+    assert fake.seen == []  # nothing is sent before votes are asked for
+    assert ask(judge) == [1, -1, 1, -1, 1]
+    assert len(fake.seen) == 4
+    assert ask(judge) == [1, -1, 1, -1, 1]
+    assert len(fake.seen) == 4
+    body = fake.seen[0]
+    assert (body["temperature"], body["model"]) == (0, "tiny")
+    assert body["response_format"]["json_schema"]["schema"]["properties"]["answers"]["items"]["enum"] == [
+        "yes",
+        "no",
+        "unsure",
+    ]
+
+
+def test_what_was_used_is_in_the_report(fake, tmp_path):
+    judge = speaking(fake, tmp_path)
+    first = dg.apply_with_report([judge], TEXTS, progress=False).report.sources[0].usage
+    again = dg.apply_with_report([judge], TEXTS, progress=False).report.sources[0].usage
+    assert first == {"calls": 4, "cached": 1, "tokens": 200}
+    assert again == {"cached": 5}
+
+
+def test_several_elements_share_a_request_and_windows_are_shown_whole(fake, tmp_path):
+    assert ask(speaking(fake, tmp_path, batch=3)) == [1, -1, 1, -1, 1]
+    assert len(fake.seen) == 2
+    window = speaking(fake, tmp_path, resolution=dg.Window(2), name="w")
+    assert ask(window) == [1, 1, 1]
+    assert "I said hello silence" in [part["text"] for part in fake.seen[2]["messages"][1]["content"]]
+
+
+@pytest.mark.parametrize("trouble", [429, 500, 503, "malformed", "wrong schema", "hang up"])
+def test_trouble_is_met_with_patience(fake, tmp_path, trouble):
+    fake.script = [trouble, trouble]
+    assert ask(speaking(fake, tmp_path)) == [1, -1, 1, -1, 1]
+
+
+def test_a_server_that_stays_broken_is_named_and_what_is_known_is_kept(fake, tmp_path):
+    judge = speaking(fake, tmp_path)
+    object.__setattr__(judge.function.service, "retries", 1)
+    fake.script = ["answer"] * 3 + [500] * 99
+    with pytest.raises(SourceError, match=r"127.0.0.1:\d+ did not answer as it should in 2 tries.*500.*busy"):
+        ask(judge)
+    seen = len(fake.seen)
+    fake.script = []
+    assert ask(judge) == [1, -1, 1, -1, 1]
+    assert len(fake.seen) == seen + 1
+
+
+def test_a_wrong_key_is_an_error_that_does_not_show_it(fake, tmp_path, monkeypatch):
+    fake.key = "right"
+    with pytest.raises(SourceError, match=r"wants a key \(401\)"):
+        ask(speaking(fake, tmp_path))
+    monkeypatch.setenv("MY_KEY", "secret-and-wrong")
+    with pytest.raises(SourceError, match=r"refused the key \(401\); it is read from MY_KEY") as error:
+        ask(speaking(fake, tmp_path, key_env="MY_KEY"))
+    assert "secret" not in str(error.value)
+    monkeypatch.setenv("MY_KEY", "right")
+    judge = speaking(fake, tmp_path, key_env="MY_KEY")
+    assert ask(judge) == [1, -1, 1, -1, 1]
+    assert "right" not in repr(judge.function) + repr(judge)
+    assert b"right" not in (tmp_path / "answers.sqlite").read_bytes()
+
+
+def test_the_budget_is_never_exceeded(fake, tmp_path):
+    texts = {str(i): [f"{i} said {j}" for j in range(5)] for i in range(20)}
+    judge = speaking(fake, tmp_path, max_tokens_total=2500)
+    fake.script = ["malformed", "hang up", 500, "wrong schema"] * 2
+    with pytest.raises(SourceError, match=r"the budget of 2,500 tokens does not allow"):
+        ask(judge, texts)
+    assert 0 < fake.tokens <= 2500
+    with sqlite3.connect(tmp_path / "answers.sqlite") as book:
+        spent = book.execute("select sum(tokens) from spent").fetchone()[0]
+        assert book.execute("select count(*) from asking").fetchone()[0] == 0
+    assert fake.tokens <= spent <= 2500
+    assert issubclass(BudgetError, SourceError)
+
+
+def test_two_processes_share_answers_and_ask_nothing_twice(fake, tmp_path):
+    fake.delay = 0.05
+    texts = {str(i): ["they said so", f"{i % 3} said"] for i in range(12)}
+    judge = speaking(fake, tmp_path)
+    assert ask(judge, texts, n_jobs=2) == [1] * 24
+    assert len(fake.seen) == 4
+
+
+def test_a_killed_run_continues_without_a_second_question(fake, tmp_path):
+    fake.delay = 0.15
+    script = tmp_path / "job.py"
+    script.write_text(
+        textwrap.dedent(
+            f"""
+            import dugong as dg
+            where = {{"base_url": {fake.url!r}, "cache": {str(tmp_path / "c.sqlite")!r}}}
+            judge = dg.sources.judge("?", model="tiny", timeout=0.4, **where)
+            texts = {{str(i): [f"{{i}} said"] for i in range(8)}}
+            print(dg.apply([judge], texts, progress=False).column("judge").tolist())
+            """
+        )
+    )
+    job = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE)
+    while len(fake.seen) < 4:
+        time.sleep(0.02)
+    job.kill()
+    job.communicate()
+    asked = len(fake.seen)
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == str([1] * 8)
+    texts = [body["messages"][1]["content"][0]["text"] for body in fake.seen]
+    assert len(texts) - len(set(texts)) <= 1  # only the question that was in the air when the process died
+    assert len(set(texts)) == 8
+    assert asked < 8
+
+
+def test_pictures_are_sent_as_png(fake, tmp_path):
+    from base64 import b64decode
+
+    frames = np.zeros((6, 8, 10, 3), dtype=np.uint8)
+    frames[3:] = 200
+    judge = speaking(fake, tmp_path, resolution=dg.Window(6))
+    assert ask(judge, {"v": frames}) == [0]
+    parts = fake.seen[0]["messages"][1]["content"]
+    assert [part["type"] for part in parts] == ["image_url"] * 4
+    data = b64decode(parts[-1]["image_url"]["url"].split(",")[1])
+    av = pytest.importorskip("av")
+    import io
+
+    with av.open(io.BytesIO(data), format="png_pipe") as file:
+        picture = next(file.decode(video=0)).to_ndarray(format="rgb24")
+    np.testing.assert_array_equal(picture, frames[5])
+
+
+def test_what_cannot_be_shown_or_asked_is_refused(fake, tmp_path):
+    with pytest.raises(SourceError, match=r"words, numbers, rows of a table and pictures; found dict|ndarray"):
+        ask(speaking(fake, tmp_path), {"a": [np.zeros((2, 2, 2, 2))]})
+    for options, words in (
+        ({"base_url": "ftp://x"}, "must begin with http"),
+        ({"base_url": "http://me:pw@x"}, "must not hold a password"),
+        ({"base_url": fake.url, "choices": {}}, "must map answers to votes"),
+        ({"base_url": fake.url, "batch": 0}, "at least 1 task"),
+    ):
+        with pytest.raises(SourceError, match=words):
+            dg.sources.judge("?", model="tiny", **options)
+    assert fake.seen == []
