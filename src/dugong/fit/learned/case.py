@@ -62,6 +62,11 @@ class Case:
     n_threads: int | None
 
     @property
+    def coarse(self) -> tuple[SourceInfo, ...]:
+        """The sources whose votes are not read element by element, by name."""
+        return tuple(info for info in self.votes.sources if info.name not in self.element_names)
+
+    @property
     def element_names(self) -> tuple[str, ...]:
         """Names of the sources that vote on elements."""
         return tuple(info.name for info in self.sources)

@@ -15,6 +15,7 @@ import numpy as np
 
 from dugong.fit.learned.answer import ElementAnswer, finish_answer, first_answer, says_something
 from dugong.fit.learned.case import Case, prepare_case
+from dugong.fit.learned.coarse import CoarseRules, describe_coarse, learn_coarse
 from dugong.fit.learned.exact import Exact
 from dugong.fit.learned.factors import coarse_factors, flat_table, forest_factors
 from dugong.fit.learned.families import family_weights
@@ -98,19 +99,20 @@ def learn(
     return learned
 
 
-def _finish(
-    case: Case, answer: ElementAnswer, setting: Setting, finding: Finding | None, trust: Trust
-) -> Learned:
+def _finish(case: Case, answer: ElementAnswer, setting: Setting, finding: Finding | None, trust: Trust) -> Learned:
     """The law, exact where it is trusted, and what is said about it."""
     graph, strengths = _found_graph(case, finding)
-    tempering = None if trust.share >= TRUSTED else Peers(answer=answer, trust=trust.share)
+    alone = Peers(answer=answer)
+    before = alone.without_coarse(case.votes, case.evidence, case.n_threads) if case.coarse else np.zeros((0, 0))
+    rules = learn_coarse(before, case.votes, case.coarse, case.pinned)
     if finding is None or trust.share < 1 - TRUSTED:
-        tempering = Peers(answer=answer)
-        law = Law(parameters=_discounted(case, answer), prior=_prior(case, answer), tempering=tempering)
-        accuracies = _accuracies(case, answer)
+        tempering: Peers | None = replace(alone, coarse=rules)
+        law = Law(parameters=_discounted(case, answer, rules), prior=_prior(case, answer), tempering=tempering)
+        accuracies = _accuracies(case, answer, rules)
         correlations = _sample_correlations(case, setting, answer, graph)
     else:
-        exact = _exact(case, setting, finding)
+        exact = _exact(case, setting, finding, rules)
+        tempering = None if trust.share >= TRUSTED else replace(alone, coarse=rules, trust=trust.share)
         law = Law(parameters=exact.parameters, prior=exact.prior, tempering=tempering)
         accuracies = case.accuracies(exact)
         correlations = read_correlations(exact.parameters, exact.counts, graph.edges)
@@ -120,7 +122,7 @@ def _finish(
         strengths=strengths,
         accuracies=accuracies,
         correlations=correlations,
-        diagnostics=describe_learned(case, answer, law, trust, strengths),
+        diagnostics=describe_learned(case, answer, law, trust, strengths, describe_coarse(rules, before, case.votes)),
     )
 
 
@@ -128,27 +130,31 @@ def _prior(case: Case, answer: ElementAnswer) -> Prior:
     return case.prior or Markov(initial=answer.law.initial, transition=answer.law.transition)
 
 
-def _accuracies(case: Case, answer: ElementAnswer) -> dict[str, FloatArray]:
+def _accuracies(case: Case, answer: ElementAnswer, rules: CoarseRules) -> dict[str, FloatArray]:
     """P(vote | label) of every source, silence included, under the labels of the answer."""
     labels = case.folded.summed(answer.look(case.panel))
     single = make_tables(case.folded.rows, labels, case.folded.everywhere(), None, case.pinned_tables()).single
-    never = np.stack([np.bincount(c[c >= 0], minlength=single.shape[2]) == 0 for c in case.panel.codes.T]) \
-        if len(single) else np.zeros((0, single.shape[2]), dtype=np.bool_)
+    never = (
+        np.stack([np.bincount(c[c >= 0], minlength=single.shape[2]) == 0 for c in case.panel.codes.T])
+        if len(single)
+        else np.zeros((0, single.shape[2]), dtype=np.bool_)
+    )
     found = {info.name: mute_unseen(single[place], never[place]) for place, info in enumerate(case.sources)}
+    found |= {one.name: one.learned.table for one in rules.sources}
     for info in case.votes.sources:
         found.setdefault(info.name, case.pinned.get(info.name, flat_table(case.votes, info)))
     return {name: np.asarray(case.pinned.get(name, found[name])) for name in case.names}
 
 
-def _discounted(case: Case, answer: ElementAnswer) -> Parameters:
+def _discounted(case: Case, answer: ElementAnswer, rules: CoarseRules) -> Parameters:
     """Independent factors with what a vote of each source counts in the answer as weight."""
-    tables, weights = _accuracies(case, answer), answer.sayings.weights
+    tables, weights = _accuracies(case, answer, rules), answer.sayings.weights
     counts = answer.exponents[VOTES] / answer.sayings.effect * weights
     factors = [
         Conditional(source=info.name, resolution=Element(), table=tables[info.name], weight=float(count))
         for info, count in zip(case.sources, counts, strict=True)
     ]
-    factors += coarse_factors(case.votes, case.votes.sources, case.pinned)
+    factors += coarse_factors(case.votes, tables, {one.name: one.counts for one in rules.sources})
     return Parameters(n_classes=case.votes.n_classes, factors=tuple(factors))
 
 
@@ -160,13 +166,13 @@ def _found_graph(case: Case, finding: Finding | None) -> tuple[SourceGraph, dict
     return graph, strengths_of(graph, case.element_names, finding.strength, repeats)
 
 
-def _exact(case: Case, setting: Setting, finding: Finding) -> Exact:
+def _exact(case: Case, setting: Setting, finding: Finding, rules: CoarseRules) -> Exact:
     parents, repeats = finding.structure()
     tables, _ = tables_of(setting, replace(finding.state, repeats=repeats), setting.folded.everywhere(), parents)
     edges = {place: tables.edges[tables.slots[place]] for place in np.flatnonzero(parents >= 0).tolist()}
     cells = case.votes.n_elements / VOTES_PER_CELL
     factors = forest_factors(case.element_names, parents, repeats, tables.single, edges, cells)
-    factors += coarse_factors(case.votes, case.votes.sources, case.pinned)
+    factors += coarse_factors(case.votes, case.pinned, {one.name: 1 - one.against for one in rules.sources})
     return case.exact_rounds(factors, finding.state.law, len(setting.panel))
 
 

@@ -25,7 +25,12 @@ _EXPONENTS = ("balance", "share", "votes", "silence", "neighbours")
 
 
 def describe_learned(
-    case: Case, answer: ElementAnswer, law: Law, trust: Trust, strengths: Mapping[tuple[str, str], float]
+    case: Case,
+    answer: ElementAnswer,
+    law: Law,
+    trust: Trust,
+    strengths: Mapping[tuple[str, str], float],
+    coarse: list[Note],
 ) -> Diagnostics:
     """What was learned about sources and labels, how far the model is trusted, and why."""
     votes, bio = case.votes, case.possible is not None
@@ -40,6 +45,7 @@ def describe_learned(
         "exponents": dict(zip(_EXPONENTS, answer.exponents.tolist(), strict=True)),
         "discounts": dict(zip(case.element_names, discounts.tolist(), strict=True)),
         "copy_weights": weights,
+        "coarse": {note.where: note.size for note in coarse if note.where},
         "prior": law.prior.to_dict(),
         "background": _background(votes, answer),
         "bio": bio,
@@ -47,6 +53,7 @@ def describe_learned(
     notes = [
         _first_note(case, answer, law, trust),
         *_discount_notes(answer, trust, len(case.sources)),
+        *coarse,
         *_edge_notes(learned),
         *_family_notes(weights),
     ]
@@ -91,7 +98,11 @@ def _first_note(case: Case, answer: ElementAnswer, law: Law, trust: Trust) -> No
             return Note(kind="vote ahead", text=text, size=vote - right)
     heard = spoken.any(axis=1)
     share = float((ours != theirs)[heard].mean()) if heard.any() else 0.0
-    return Note(kind="departs", text=f"the labels depart from majority vote on {share:.1%} of the elements: {_why(trust, case.element_names)}", size=share)
+    return Note(
+        kind="departs",
+        text=f"the labels depart from majority vote on {share:.1%} of the elements: {_why(trust, case.element_names)}",
+        size=share,
+    )
 
 
 def _exact_labels(case: Case, law: Law) -> FloatArray:

@@ -198,9 +198,7 @@ def _descend(
         slope = ridge * (exponents - belief) - features @ pull.ravel()
         return value / total, slope / total
 
-    found = minimize(
-        loss, start, jac=True, method="L-BFGS-B", bounds=[(0, None)] * len(start), options={"maxiter": 20}
-    )
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[(0, None)] * len(start), options={"maxiter": 20})
     return np.asarray(found.x)
 
 

@@ -74,9 +74,7 @@ def find_trust(setting: Setting, finding: Finding, panel: Panel, trial: Trial, b
     )
 
 
-def _only(
-    peers: IntArray, tables: Tables, parents: IntArray, repeats: Repeats
-) -> tuple[Tables, IntArray, Repeats]:
+def _only(peers: IntArray, tables: Tables, parents: IntArray, repeats: Repeats) -> tuple[Tables, IntArray, Repeats]:
     """Tables, parents and repetitions of some sources; the last place of a lookup stands for no parent."""
     place = np.full(len(parents) + 1, -1, dtype=np.int64)
     place[peers] = np.arange(len(peers))

@@ -293,17 +293,13 @@ def _move_level(labels: FloatArray, votes: Votes, level: list[CoarseSource]) -> 
     return np.where(labels.max(axis=1, keepdims=True) >= 1, labels, moved)  # known labels stay
 
 
-def describe(rules: CoarseRules, before: FloatArray, after: FloatArray) -> list[Note]:
-    """What the coarse votes do, in words.
-
-    Parameters
-    ----------
-    before, after : (n, K) labels without and with them
-    """
+def describe_coarse(rules: CoarseRules, labels: FloatArray, votes: Votes) -> list[Note]:
+    """What the coarse votes do to the labels that they were learned from, in words."""
     if not rules.sources:
         return []
-    moved = float(np.abs(after - before).sum(axis=1).mean() / 2) if len(before) else 0.0
-    turned = float((after.argmax(axis=1) != before.argmax(axis=1)).mean()) if len(before) else 0.0
+    after = rules.move(labels, votes)
+    moved = float(np.abs(after - labels).sum(axis=1).mean() / 2) if len(labels) else 0.0
+    turned = float((after.argmax(axis=1) != labels.argmax(axis=1)).mean()) if len(labels) else 0.0
     text = f"votes on windows and sequences move labels by {moved:.3f} on average and turn {turned:.1%} of them."
     notes = [Note(kind="coarse", text=text, size=moved)]
     return notes + [Note(kind="coarse", where=one.name, size=one.counts, text=_words(one)) for one in rules.sources]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dugong.codec import decode, encode
-from dugong.fit.learned.coarse_votes import CoarseRules, describe, learn_coarse
+from dugong.fit.learned.coarse import CoarseRules, describe_coarse, learn_coarse
 from dugong.fit.learned.lifting import Windows, move_labels
 from dugong.tasks import Sequence, Spans, Window
 from dugong.types import MISSING
@@ -259,8 +259,8 @@ def test_words_say_what_each_source_does(rng):
         inverted=-tag(rng, window, 0.9, 0.9),
         moves=tag(rng, mixed, 0.97, 0.97),
     )
-    rules, moved = learned(labels, votes)
-    first, *others = describe(rules, labels, moved)
+    rules, _ = learned(labels, votes)
+    first, *others = describe_coarse(rules, labels, votes)
     assert "turn" in first.text
     words = {note.where: note.text for note in others}
     assert "of the positive windows" in words["good"]
@@ -270,6 +270,7 @@ def test_words_say_what_each_source_does(rng):
     assert "is not used" in words["moves"]
     assert "does not mean 'any'" in words["moves"]
     few = case(rng, "any", size=T, n=10)
-    rules, _ = learned(few[1], votes_of(few[2], n=10, tag=tag(rng, few[3], 1, 1)))
-    assert "10 windows are too few" in describe(rules, few[1], few[1])[1].text
-    assert describe(CoarseRules(), labels, labels) == []
+    votes = votes_of(few[2], n=10, tag=tag(rng, few[3], 1, 1))
+    rules, _ = learned(few[1], votes)
+    assert "10 windows are too few" in describe_coarse(rules, few[1], votes)[1].text
+    assert describe_coarse(CoarseRules(), labels, votes) == []
