@@ -12,6 +12,7 @@ import numpy as np
 
 from dugong.exceptions import GraphError
 from dugong.fit.learned.bio import Possible, bio_steps
+from dugong.fit.learned.coarse import finest
 from dugong.fit.learned.exact import Exact, run_exact
 from dugong.fit.learned.families import content_order, find_families
 from dugong.fit.learned.folded import Folded, fold
@@ -37,7 +38,7 @@ class Case:
     ----------
     names : the sources in the given order
     votes : all votes, sources on elements first, in an order that follows from what they voted
-    sources : the sources on elements, in that order
+    sources : the sources on elements, in that order; where there is none, those on the finest windows, spread
     panel, folded : the votes on elements, or a part of them
     similar : (m, m) which of these sources are variants of one another
     prior, law : the given prior, and what it says about neighbours; None where it is to be learned
@@ -67,6 +68,11 @@ class Case:
         return tuple(info for info in self.votes.sources if info.name not in self.element_names)
 
     @property
+    def spread(self) -> bool:
+        """Whether no source votes on elements."""
+        return any(not isinstance(info.resolution, Element) for info in self.sources)
+
+    @property
     def element_names(self) -> tuple[str, ...]:
         """Names of the sources that vote on elements."""
         return tuple(info.name for info in self.sources)
@@ -76,7 +82,7 @@ class Case:
         coding = self.panel.coding
         tables = np.full((len(self.sources), coding.n_classes, coding.n_columns), np.nan)
         for place, info in enumerate(self.sources):
-            if info.name in self.pinned:
+            if info.name in self.pinned and isinstance(info.resolution, Element):
                 tables[place] = self.pinned[info.name]
         return None if np.isnan(tables).all() else tables
 
@@ -125,8 +131,8 @@ def prepare_case(
     coding = Coding.of(votes)
     for name, table in pinned.items():
         _check_pinned(votes.sources[votes.index(name)], np.shape(table), coding)
-    on_elements = tuple(info for info in votes.sources if isinstance(info.resolution, Element))
-    coarse = sorted(info.name for info in votes.sources if not isinstance(info.resolution, Element))
+    on_elements = tuple(finest(votes.sources))
+    coarse = sorted(info.name for info in votes.sources if info not in on_elements)
     panel = read_sample(Reader(votes, on_elements, coding, evidence))
     order = content_order(panel, tuple(info.name for info in on_elements))
     panel, sources = panel.columns(order), tuple(on_elements[place] for place in order)

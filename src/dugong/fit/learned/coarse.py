@@ -15,8 +15,18 @@ from typing import TypeVar
 import numpy as np
 from scipy.special import expit, softmax
 
-from dugong.fit.learned.calibration import ABSTAIN, SHIFT, YES, Calibrated, Heard, calibrate, shared_errors
-from dugong.fit.learned.lifting import Windows, move_labels
+from dugong.fit.learned.calibration import (
+    ABSTAIN,
+    N_VOTES,
+    PSEUDO,
+    SHIFT,
+    YES,
+    Calibrated,
+    Heard,
+    calibrate,
+    shared_errors,
+)
+from dugong.fit.learned.lifting import move_labels, windows_of
 from dugong.fit.result import Note
 from dugong.tasks import Element, Resolution, Sequence, Spans, Window
 from dugong.types import BoolArray, FloatArray, Int8Array, read_only
@@ -117,6 +127,27 @@ def learn_coarse(
     return CoarseRules(sources=tuple(learned))
 
 
+def finest(sources: Iterable[SourceInfo]) -> list[SourceInfo]:
+    """The sources on the shortest windows; those on elements if there are any."""
+    every = list(sources)
+    on_elements = [info for info in every if isinstance(info.resolution, Element)]
+    levels = _levels(info for info in every if info.resolution.link != "joint") if not on_elements else []
+    return levels[0] if levels else on_elements
+
+
+def table_of(labels: FloatArray, votes: Votes, info: SourceInfo) -> FloatArray:
+    """(2, 3) P(vote | window) under labels of elements."""
+    lifted = windows_of(votes, info.resolution).lift(
+        labels[:, _positive(votes, info.resolution)], str(info.resolution.link)
+    )
+    codes = _codes(votes, info.name)
+    asked, positive = codes >= 0, expit(lifted)
+    said = np.eye(N_VOTES)[codes[asked]]
+    counts = np.stack([1 - positive[asked], positive[asked]]) @ said
+    counts += PSEUDO * (said.sum(axis=0) + 1e-6) / (len(said) + N_VOTES * 1e-6)
+    return np.asarray(counts / counts.sum(axis=1, keepdims=True))
+
+
 def _levels(sources: Iterable[Source]) -> list[list[Source]]:
     """Sources on the same windows together, short windows before long ones."""
     found: dict[tuple[int, int, int, str], list[Source]] = {}
@@ -134,11 +165,6 @@ def _where(resolution: Resolution) -> tuple[int, int, int, str]:
     return (2, 0, 0, "")
 
 
-def _windows(votes: Votes, resolution: Resolution) -> Windows:
-    starts, stops = votes.layout(resolution).flat_bounds()
-    return Windows(starts=starts, stops=stops, n_elements=votes.n_elements)
-
-
 def _positive(votes: Votes, resolution: Resolution) -> int:
     return votes.classes.index(positive_class(votes, resolution))
 
@@ -149,7 +175,7 @@ def _codes(votes: Votes, name: str) -> Int8Array:
 
 
 def _learn_one(labels: FloatArray, votes: Votes, info: SourceInfo, table: FloatArray | None) -> CoarseSource:
-    windows, codes = _windows(votes, info.resolution), _codes(votes, info.name)
+    windows, codes = windows_of(votes, info.resolution), _codes(votes, info.name)
     link, column = str(info.resolution.link), labels[:, _positive(votes, info.resolution)]
     asked = codes >= 0
     overlap = windows.overlap
@@ -205,7 +231,7 @@ def _before(labels: FloatArray, votes: Votes, same: list[CoarseSource]) -> Float
     """Log-odds of windows by the elements, as sources of one resolution believe them, those with more gain more."""
     resolution = same[0].resolution
     column = labels[:, _positive(votes, resolution)]
-    lifted = _windows(votes, resolution).lift(column, str(resolution.link))
+    lifted = windows_of(votes, resolution).lift(column, str(resolution.link))
     gains = np.array([max(one.learned.gain, 1e-3) for one in same])
     return np.asarray(sum(gain * one.believed(lifted) for gain, one in zip(gains / gains.sum(), same, strict=True)))
 
@@ -235,7 +261,7 @@ def _hold_together(labels: FloatArray, votes: Votes, same: list[CoarseSource]) -
     resolution = same[0].resolution
     if resolution.link != "majority":
         return same
-    windows = _windows(votes, resolution)
+    windows = windows_of(votes, resolution)
     held = windows.held()
     positive = windows.to_elements(expit(_window_odds(labels, votes, same)[1]))[held]
     found = np.stack([1 - positive, positive]) @ labels[held] + 1e-6
@@ -268,7 +294,7 @@ def _change(labels: FloatArray, votes: Votes, same: list[CoarseSource]) -> tuple
     First mildly, as far as the elements leave their windows open; then firmly, as to the windows themselves.
     """
     resolution = same[0].resolution
-    windows, place = _windows(votes, resolution), _positive(votes, resolution)
+    windows, place = windows_of(votes, resolution), _positive(votes, resolution)
     held = windows.held()
     odds = [windows.to_elements(one)[held] for one in _window_odds(labels, votes, same)]
     before, after = (np.clip(expit(one), _EDGE, 1 - _EDGE) for one in odds)

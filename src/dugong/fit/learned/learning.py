@@ -15,7 +15,7 @@ import numpy as np
 
 from dugong.fit.learned.answer import ElementAnswer, finish_answer, first_answer, says_something
 from dugong.fit.learned.case import Case, prepare_case
-from dugong.fit.learned.coarse import CoarseRules, describe_coarse, learn_coarse
+from dugong.fit.learned.coarse import CoarseRules, describe_coarse, learn_coarse, table_of
 from dugong.fit.learned.exact import Exact
 from dugong.fit.learned.factors import coarse_factors, flat_table, forest_factors
 from dugong.fit.learned.families import family_weights
@@ -83,7 +83,7 @@ def learn(
     first, lasting = first_answer(case.panel, case.sources, weights, case.background, **given)
     tell(2, _STAGES)
     setting, finding, trust, exponents = case.setting(), None, Trust(share=0.0), first.exponents
-    if (weights > 0).sum() >= FEWEST_SOURCES:
+    if not case.spread and (weights > 0).sum() >= FEWEST_SOURCES:
         shares = vote_shares(setting.folded.rows, weights, case.background)
         finding = search(setting, shares, case.background, weights, method)
         part = in_order(thin(case.panel, LEARNED_FROM))
@@ -140,6 +140,9 @@ def _accuracies(case: Case, answer: ElementAnswer, rules: CoarseRules) -> dict[s
         else np.zeros((0, single.shape[2]), dtype=np.bool_)
     )
     found = {info.name: mute_unseen(single[place], never[place]) for place, info in enumerate(case.sources)}
+    if case.spread:
+        labels = Peers(answer=answer).without_coarse(case.votes, case.evidence, case.n_threads)
+        found = {info.name: table_of(labels, case.votes, info) for info in case.sources}
     found |= {one.name: one.learned.table for one in rules.sources}
     for info in case.votes.sources:
         found.setdefault(info.name, case.pinned.get(info.name, flat_table(case.votes, info)))
@@ -153,6 +156,7 @@ def _discounted(case: Case, answer: ElementAnswer, rules: CoarseRules) -> Parame
     factors = [
         Conditional(source=info.name, resolution=Element(), table=tables[info.name], weight=float(count))
         for info, count in zip(case.sources, counts, strict=True)
+        if not case.spread
     ]
     factors += coarse_factors(case.votes, tables, {one.name: one.counts for one in rules.sources})
     return Parameters(n_classes=case.votes.n_classes, factors=tuple(factors))

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, logit
 
-from dugong.types import BoolArray, FloatArray, IntArray
+from dugong.tasks import Resolution
+from dugong.types import MISSING, BoolArray, FloatArray, Int8Array, IntArray
+from dugong.votes import SourceInfo, Votes, positive_class
 
 _STEPS = 10
 _CERTAIN = 1e-6  # lifted labels stay this far from 0 and 1, so that their log-odds stay finite
@@ -77,6 +79,28 @@ class Windows:
         steps = np.bincount(self.starts, weights=values, minlength=self.n_elements + 1)
         steps -= np.bincount(self.stops, weights=values, minlength=self.n_elements + 1)
         return np.asarray(np.cumsum(steps[: self.n_elements]))
+
+
+def windows_of(votes: Votes, resolution: Resolution) -> Windows:
+    """The windows of a resolution."""
+    starts, stops = votes.layout(resolution).flat_bounds()
+    return Windows(starts=starts, stops=stops, n_elements=votes.n_elements)
+
+
+def spread(votes: Votes, info: SourceInfo) -> Int8Array:
+    """Votes on windows as votes on their elements, (n_elements,): what most windows that hold an element say.
+
+    With K > 2 classes a no says nothing about a single element.
+    """
+    column, windows = votes.column(info.name), windows_of(votes, info.resolution)
+    yes, no, asked = (
+        windows.to_elements(one.astype(np.float64)) for one in (column == 1, column == -1, column != MISSING)
+    )
+    out = np.where(yes > no + 1e-9, positive_class(votes, info.resolution), 0)
+    if votes.n_classes == 2:
+        out[no > yes + 1e-9] = -1
+    out[asked < 1e-9] = MISSING
+    return out.astype(np.int8)
 
 
 def move_labels(

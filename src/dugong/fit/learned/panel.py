@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dugong.fit.learned import _kernels as kernels
+from dugong.fit.learned.lifting import spread
+from dugong.tasks import Element
 from dugong.types import BoolArray, FloatArray, Int8Array, IntArray, read_only
 from dugong.votes import SourceInfo, Votes, class_indices
 
@@ -117,7 +119,10 @@ class Panel:
 
 
 class Reader:
-    """Reads panels of some sources on elements off votes; a source that is not there was not asked."""
+    """Reads panels of some sources off votes; a source that is not there was not asked.
+
+    A vote on a window is read as one on each of its elements.
+    """
 
     def __init__(
         self, votes: Votes, sources: Iterable[SourceInfo], coding: Coding, evidence: Int8Array | None = None
@@ -126,6 +131,9 @@ class Reader:
         self.offsets = votes.layout("element").offsets
         self.evidence = evidence
         self._columns = dict(zip(votes.source_names, votes.columns, strict=True))
+        for info in self.sources:
+            if not isinstance(info.resolution, Element) and info.name in self._columns:
+                self._columns[info.name] = spread(votes, info)
         every: Int8Array = np.arange(256, dtype=np.uint8).view(np.int8)
         self._lookup = class_indices(votes, every, coding.n_classes)
 

@@ -11,7 +11,7 @@ product over time divided by the margins is a chain with the transitions T and t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, ClassVar
 
@@ -44,7 +44,7 @@ class Peers(Tempering):
     """
 
     answer: ElementAnswer
-    coarse: CoarseRules = CoarseRules()
+    coarse: CoarseRules = field(default_factory=CoarseRules)
     trust: Annotated[float, Numbers(low=0, high=1)] = 0.0
     kind: ClassVar[str] = "peers"
 
