@@ -83,12 +83,16 @@ def test_every_requirement_has_a_lower_bound() -> None:
 
 
 def test_every_installed_requirement_is_constrained() -> None:
-    engines = {
-        requirement_name(one)
-        for extra in ("dask", "ray", "spark", "video")
-        for one in PROJECT["optional-dependencies"][extra]
-    }
-    names = {requirement_name(one) for one in requirements()} - engines - {"dugong-ws"}
+    """What `make setup` installs: the core, the groups, torch, and the extras that the tests name."""
+    groups = [one for group in PYPROJECT["dependency-groups"].values() for one in group if isinstance(one, str)]
+    (named,) = [one for one in groups if one.startswith("dugong-ws[")]
+    extras = ["torch", *named.removeprefix("dugong-ws[").rstrip("]").split(",")]
+    wanted = [
+        *PROJECT["dependencies"],
+        *groups,
+        *(one for extra in extras for one in PROJECT["optional-dependencies"][extra]),
+    ]
+    names = {requirement_name(one) for one in wanted} - {"dugong-ws"}
     assert names <= constraints().keys(), names - constraints().keys()
 
 

@@ -8,6 +8,7 @@ The tree, every branch of which is also the built-in error that callers already 
     ├── SourceError           (ValueError)    a source raised, or returned something that is no vote
     ├── LoaderError           (ValueError)    a file that cannot be read as a sequence
     ├── FileError             (ValueError)    a file of ours that is damaged, foreign or newer
+    ├── FormatError           (ValueError)    a file of another tool that cannot be read, or written
     ├── GraphError            (ValueError)    dependencies that name unknown sources, cycles
     ├── PriorError            (ValueError)    priors that are no probability distributions
     ├── LabelError            (ValueError)    gold labels and predictions that do not fit together
@@ -21,6 +22,7 @@ from __future__ import annotations
 __all__ = [
     "DugongError",
     "FileError",
+    "FormatError",
     "GraphError",
     "LabelError",
     "LoaderError",
@@ -56,6 +58,10 @@ class LoaderError(DugongError, ValueError):
 
 class FileError(DugongError, ValueError):
     """A file that should be one of ours is truncated, damaged, foreign or newer."""
+
+
+class FormatError(DugongError, ValueError):
+    """A file of another tool is damaged or of another kind, or cannot hold what it should."""
 
 
 class GraphError(DugongError, ValueError):

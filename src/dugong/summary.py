@@ -14,14 +14,16 @@ from typing import Any
 import numpy as np
 
 from dugong.codec import decode, encode
+from dugong.fit.passes import Contents
 from dugong.fit.result import Diagnostics
 from dugong.priors import Prior
-from dugong.sums import Laws, Moments, Row, Shapes
+from dugong.sums import Laws
 from dugong.tasks import Element, Resolution
+from dugong.texts import text_table
 from dugong.types import ABSTAIN, MISSING, AnyArray, FloatArray, read_only
 from dugong.votes import SourceInfo, Votes, gold_at
 
-__all__ = ["ClassAccuracy", "ModelSummary", "Seen", "SourceAccuracy", "look", "look_at", "summarize_model"]
+__all__ = ["ClassAccuracy", "ModelSummary", "Seen", "SourceAccuracy", "fitted_on", "summarize_model"]
 
 Interval = tuple[float, float]
 _WIDE = 4
@@ -55,24 +57,11 @@ class Seen:
         return decode(cls, plain)
 
 
-def look(moments: Moments, prior: Prior, class_names: tuple[str, ...] | None = None) -> Seen:
-    """What moments were counted on."""
-    coverage = {info.name: _coverage(moments, info) for info in moments.sources}
-    return _seen(moments.shapes, moments.sources, coverage, Laws(prior, moments.shapes, class_names))
-
-
-def look_at(votes: Votes, prior: Prior) -> Seen:
-    """What these votes are like: the same, where no moments were counted."""
-    shapes = Shapes.of(votes.lengths, votes.spans)
-    coverage = {}
-    for info, column in zip(votes.sources, votes.columns, strict=True):
-        asked = len(column) - np.count_nonzero(column == MISSING)
-        abstains = np.count_nonzero(column == ABSTAIN)
-        coverage[info.name] = 1 - abstains / asked if asked else 0.0
-    return _seen(shapes, votes.sources, coverage, Laws(prior, shapes, votes.class_names))
-
-
-def _seen(shapes: Shapes, sources: Sequence[SourceInfo], coverage: Mapping[str, float], laws: Laws) -> Seen:
+def fitted_on(
+    contents: Contents, sources: Sequence[SourceInfo], prior: Prior, class_names: tuple[str, ...] | None = None
+) -> Seen:
+    """What a model with this prior was fitted on."""
+    shapes, laws = contents.shapes, Laws(prior, contents.shapes, class_names)
     balance = {
         resolution: read_only(laws.joint("same", resolution, resolution).sum(axis=1))
         for resolution in dict.fromkeys(info.resolution for info in sources)
@@ -80,21 +69,9 @@ def _seen(shapes: Shapes, sources: Sequence[SourceInfo], coverage: Mapping[str, 
     return Seen(
         n_sequences=int(shapes.counts.sum()),
         n_elements=int((shapes.lengths * shapes.counts).sum()),
-        coverage=coverage,
+        coverage={info.name: contents.coverage(info.name) for info in sources},
         balance={info.name: balance[info.resolution] for info in sources},
     )
-
-
-def _coverage(moments: Moments, info: SourceInfo) -> float:
-    singles = [row for row in moments.plan.rows if _is_single(row) and row.sources == (info.name,)]
-    counts = moments.table(singles[0])
-    flat = counts.reshape(-1, counts.shape[-1]).sum(axis=0)
-    abstain = moments.n_classes if isinstance(info.resolution, Element) else 2
-    return float(1 - flat[abstain] / flat.sum()) if flat.sum() else 0.0
-
-
-def _is_single(row: Row) -> bool:
-    return len(row.slots) == 1
 
 
 # --- the summary ---------------------------------------------------------------------------------------------------
@@ -178,7 +155,7 @@ class ModelSummary:
             f"prior         {shorten(self.prior, _LONGEST, placeholder=' ...')}",
             f"dependencies  {edges or 'none'}",
             "",
-            *_table(self),
+            _table(self),
         ]
         remarks = [f"{one.name}: {note}" for one in self.sources for note in one.notes] + list(self.notes)
         return "\n".join([*lines, *(f"- {remark}" for remark in dict.fromkeys(remarks))])
@@ -305,7 +282,7 @@ def _share(measured: FloatArray) -> float | None:
 
 
 # --- text ----------------------------------------------------------------------------------------------------------
-def _table(summary: ModelSummary) -> list[str]:
+def _table(summary: ModelSummary) -> str:
     labels = list(dict.fromkeys(one.label for row in summary.sources for one in row.classes))
     apart = len(labels) <= _WIDE
     head = ["source", "resolution", "coverage", "accuracy"]
@@ -314,14 +291,8 @@ def _table(summary: ModelSummary) -> list[str]:
         head += [f"P({label} | {label}), 95 %", *(["measured"] if summary.has_gold else [])]
     head += [] if apart else ["P(right | class) / measured" if summary.has_gold else "P(right | class)"]
     rows = [_row(one, labels if apart else None, gold=summary.has_gold) for one in summary.sources]
-    widths = [max(len(row[place]) for row in [head, *rows]) for place in range(len(head))]
-    return [
-        "  ".join(
-            cell.ljust(width) if place < 2 or (not apart and place == len(head) - 1) else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in [head, ["-" * width for width in widths], *rows]
-    ]
+    left = (0, 1) if apart else (0, 1, len(head) - 1)
+    return text_table(head, rows, left=left, rule=True)
 
 
 def _row(one: SourceAccuracy, labels: list[str] | None, *, gold: bool) -> list[str]:

@@ -29,6 +29,8 @@ Probabilities = Annotated[FloatArray, Numbers(low=0, high=1, sum_to_one=True)]
 ScalarT = TypeVar("ScalarT", bound=np.generic)
 
 Link = Literal["any", "all", "majority", "joint"]
+# How exact answers about labels must be; "auto" approximates only where exact ones would take too long.
+Inference = Literal["auto", "exact", "approximate"]
 
 
 def read_only(array: NDArray[ScalarT]) -> NDArray[ScalarT]:

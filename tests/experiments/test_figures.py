@@ -11,8 +11,7 @@ import pytest
 import tiny_task as tiny
 from dugong.experiments import Material, growth, reproduce, scaling, simulations
 from dugong.experiments.case import prepare
-from dugong.experiments.tokens import classify_tokens, token_features
-from dugong.experiments.training import has_end_model
+from dugong.experiments.training import classify_tokens, has_end_model, token_features
 from dugong.worlds import lopsided
 
 

@@ -11,7 +11,7 @@ import dugong as dg
 from dugong.exceptions import LoaderError
 from dugong.experiments.recipe import Material, Size
 from dugong.experiments.tasks import find_recipe
-from dugong.experiments.tasks.ehr_data import AGAINST, VOCABULARIES, Text
+from dugong.experiments.tasks.ehr import AGAINST, VOCABULARIES, Text
 from dugong.metrics import evaluate
 
 RECIPE = find_recipe("ehr")

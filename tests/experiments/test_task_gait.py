@@ -11,7 +11,7 @@ import dugong as dg
 from dugong.exceptions import LoaderError
 from dugong.experiments.recipe import Material, Size
 from dugong.experiments.tasks import find_recipe
-from dugong.experiments.tasks.gait_data import calibrated
+from dugong.experiments.tasks.gait import calibrated
 from dugong.metrics import evaluate
 
 RECIPE = find_recipe("gait")

@@ -150,12 +150,18 @@ def test_progress_reaches_the_end(rng) -> None:
 
 
 def test_too_many_states_names_the_declaration(rng) -> None:
-    votes = make_votes(rng, {"a": Element(), "long": Sequence(link="majority")}, [3000])
-    with pytest.raises(TaskError, match=r"(?s)4096 states.*sequence \(link='majority'\).*shorter pieces"):
-        engine.posterior(votes, same_table(votes, PLAIN), CHAIN)
     sliding = Window(size=16, stride=1, link="majority", name="sliding")
     votes = make_votes(rng, {"a": Element(), "s": sliding}, [100])
-    with pytest.raises(TaskError, match=r"(?s)sliding \(size=16, stride=1"):
+    with pytest.raises(TaskError, match=r"(?s)4096 states.*sliding \(size=16, stride=1.*shorter pieces"):
+        engine.posterior(votes, same_table(votes, PLAIN), CHAIN, inference="exact")
+    assert not engine.posterior(votes, same_table(votes, PLAIN), CHAIN).exact
+    with pytest.raises(GraphError, match='"auto", "exact", "approximate"; found \'fast\''):
+        engine.posterior(votes, same_table(votes, PLAIN), CHAIN, inference="fast")
+
+
+def test_memory_is_not_asked_for_in_vain(rng) -> None:
+    votes = make_votes(rng, {"a": Element(), "long": Sequence(link="majority")}, [400_000])
+    with pytest.raises(TaskError, match=r"(?s)task of 400000 elements would take .* GB.*Cut the sequences"):
         engine.posterior(votes, same_table(votes, PLAIN), CHAIN)
 
 

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 
 from dugong.cli.output import emit, example, json_option, say
 from dugong.cli.places import PLACE
 from dugong.cli.settings import LEARN, model_options, read_dependencies, read_prior
 from dugong.exceptions import DugongError
 from dugong.paths import Place
+from dugong.tasks import Element
+from dugong.types import ABSTAIN, MISSING
+from dugong.votes import Problem, Votes, allowed_classes, code_name, count_codes, implied_background
 
 if TYPE_CHECKING:
     from dugong.model import LabelModel
     from dugong.shards import VoteShards
     from dugong.types import Int8Array
     from dugong.votes import Summary, Votes
+
+NEAR_COPY = 0.98
 
 
 @click.command(
@@ -46,7 +53,7 @@ def command(
     model is fitted as `dugong fit` does it, and compared on the sequences with gold labels. Pairs of sources that vote
     alike are looked for in a sample of about 260,000 elements.
     """
-    from dugong.cli.findings import find_all
+    from dugong.cli.check import find_all
 
     model = _model(prior, dependencies, model_file)
     checked = (_of_folder if votes.is_dir() else _of_file)(votes, gold, model)
@@ -174,7 +181,8 @@ def _comparison(checked: _Checked, model: LabelModel) -> tuple[dict[str, Any], s
 
 def _scores(comparison: Any) -> str:
     """Scores of both methods with their intervals."""
-    from dugong.metrics.tables import columns, figure, range_of
+    from dugong.metrics.tables import figure, range_of
+    from dugong.texts import text_table
 
     names = list(dict.fromkeys(score.name for one in comparison.evaluations for score in one.scores))
     head = ("score", *(word for name in comparison.names for word in (name, "interval")))
@@ -189,12 +197,13 @@ def _scores(comparison: Any) -> str:
         )
         for name in names
     ]
-    return columns(head, rows)
+    return text_table(head, rows)
 
 
 def _by_class(comparison: Any) -> list[str]:
     """F1 of every class under both methods, where there are more than two classes."""
-    from dugong.metrics.tables import columns, figure
+    from dugong.metrics.tables import figure
+    from dugong.texts import text_table
 
     by_method = [one.classes for one in comparison.evaluations]
     if len(by_method[0]) <= 2:
@@ -204,4 +213,68 @@ def _by_class(comparison: Any) -> list[str]:
         (same[0].name, f"{same[0].n_gold:,}", *(figure(one.f1) for one in same))
         for same in zip(*by_method, strict=True)
     ]
-    return [columns(head, rows)]
+    return [text_table(head, rows)]
+
+
+def find_all(votes: Votes, problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
+    """All remarks about votes; `problems` are those that their summary has already."""
+    copies = {one.source for one in problems if one.kind == "copy"}
+    return (*problems, *_unipolar(votes), *_near_copies(votes, copies), *_unvoted(votes))
+
+
+def _spoken(votes: Votes, name: str) -> list[int]:
+    return [code for code in count_codes(votes.column(name)) if code not in (ABSTAIN, MISSING)]
+
+
+def _unipolar(votes: Votes) -> list[Problem]:
+    found = []
+    for source in votes.sources:
+        codes, abstains = _spoken(votes, source.name), ABSTAIN in count_codes(votes.column(source.name))
+        if len(codes) == 1 and abstains:
+            word = code_name(votes, codes[0], source.resolution)
+            text = f"source {source.name!r} votes {word} or abstains; what it tells lies in when it abstains."
+            found.append(Problem(kind="unipolar", source=source.name, text=text))
+    return found
+
+
+def _near_copies(votes: Votes, copies: set[str | None]) -> list[Problem]:
+    """Pairs of sources on the same tasks that agree almost wherever one of them speaks."""
+    found = []
+    for first, second in combinations([one for one in votes.sources if one.name not in copies], 2):
+        if first.resolution != second.resolution:
+            continue
+        one, other = votes.column(first.name), votes.column(second.name)
+        asked = (one != MISSING) & (other != MISSING)
+        spoken = asked & ((one != ABSTAIN) | (other != ABSTAIN))
+        n_spoken = int(np.count_nonzero(spoken))
+        share = np.count_nonzero(spoken & (one == other)) / max(n_spoken, 1)
+        constant = min(len(_spoken(votes, first.name)), len(_spoken(votes, second.name))) < 2
+        if share >= NEAR_COPY and not constant:
+            text = (
+                f"sources {first.name!r} and {second.name!r} vote alike on {share:.1%} of the tasks where either "
+                "speaks; declare them dependent, or keep one."
+            )
+            found.append(Problem(kind="near-copy", source=second.name, text=text))
+    return found
+
+
+def _unvoted(votes: Votes) -> list[Problem]:
+    """Classes of elements for which no source ever votes, beside the background."""
+    if not any(isinstance(source.resolution, Element) for source in votes.sources):
+        return []
+    voted: set[int] = set()
+    for source in votes.sources:
+        if isinstance(source.resolution, Element):
+            voted = voted.union(*(allowed_classes(votes, code) for code in _spoken(votes, source.name)))
+    background = implied_background(votes)
+    found = []
+    for value in votes.classes:
+        if value not in voted and value != background:
+            word = code_name(votes, value, Element())
+            text = f"no source that votes on elements ever votes {word}; nothing but the prior speaks for this class."
+            found.append(Problem(kind="unvoted-class", source=None, text=text))
+    if background is not None and votes.background is None:
+        word = code_name(votes, background, Element())
+        text = f"{word} is the only class that no source votes for: it is taken as background."
+        found.append(Problem(kind="background", source=None, text=text))
+    return found

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dugong.cli.output import emit, example, json_option, say, table
+from dugong.cli.output import emit, example, json_option, say
 from dugong.cli.steps import Clock, compare_with_majority, declared, file_lines, sizes, write_labels
 from dugong.paths import locked
+from dugong.texts import text_table
 
 if TYPE_CHECKING:
     from dugong.metrics import Comparison
@@ -172,7 +173,7 @@ def accuracy_table(rows: list[dict[str, Any]]) -> str:
         )
         for row in rows
     ]
-    return table(head, cells, words=(0, 1))
+    return text_table(head, cells, left=(0, 1), rule=True)
 
 
 SCORES = ("f1", "precision", "recall", "accuracy", "brier", "log_loss", "event_f1")
@@ -191,4 +192,4 @@ def score_table(comparison: Comparison) -> str:
         (method, *("-" if value is None else f"{value:.3f}" for value in scores(comparison, method).values()))
         for method in comparison.names
     ]
-    return f"{table(head, rows)}\n\n{comparison.verdict[0].upper()}{comparison.verdict[1:]}"
+    return f"{text_table(head, rows, rule=True)}\n\n{comparison.verdict[0].upper()}{comparison.verdict[1:]}"

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from dugong.cli.output import emit, example, json_option, say, seconds, table
+from dugong.cli.output import emit, example, json_option, say, seconds
+from dugong.texts import text_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,7 +80,7 @@ def _text(plan: SamplePlan) -> str:
     head = ("source", "votes on", f"+- at {plan.n_sequences:,}", f"sequences for +-{plan.width:g}")
     bound = "does not apply here" if plan.bound is None else f"asks for {plan.bound:,}"
     return (
-        f"{table(head, rows, words=(0, 1))}\n\n"
+        f"{text_table(head, rows, left=(0, 1), rule=True)}\n\n"
         f"{plan.needed:,} sequences for all of them (by {plan.repeats} simulations of up to {plan.n_sequences:,} "
         f"sequences with {plan.n_elements:,} elements{', extrapolated' if plan.extrapolated else ''}).\n"
         f"Theorem 1 of the paper, a worst case, {bound}."

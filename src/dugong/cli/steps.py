@@ -10,8 +10,9 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from dugong.cli.loading import load_function, load_sequences, load_sources
-from dugong.cli.output import count, say, seconds, table, user_code
+from dugong.cli.output import say, seconds, user_code
 from dugong.paths import Place
+from dugong.texts import counted, text_table
 
 if TYPE_CHECKING:
     from dugong.cli.project import Project
@@ -82,9 +83,9 @@ def time_table(report: ApplyReport) -> str:
         for one in report.sources
     ]
     rows += [(f"({name})", "preprocessing", "", "", "", seconds(spent)) for name, spent in report.pre_seconds.items()]
-    text = table(("source", "resolution", "tasks", "votes", "faults", "time"), rows, words=(0, 1))
+    text = text_table(("source", "resolution", "tasks", "votes", "faults", "time"), rows, left=(0, 1), rule=True)
     asked = [
-        f"{one.name} asked {count(one.usage.get('calls', 0), 'time')}, knew {one.usage.get('cached', 0):,} answers "
+        f"{one.name} asked {counted(one.usage.get('calls', 0), 'time')}, knew {one.usage.get('cached', 0):,} answers "
         f"already, and used {one.usage.get('tokens', 0):,} tokens."
         for one in report.sources
         if one.usage
@@ -95,7 +96,7 @@ def time_table(report: ApplyReport) -> str:
 def throughput(report: ApplyReport, n_elements: int | None = None) -> str:
     """How quick a run was, and how many faults it had; `n_elements` are those that were voted on now."""
     rate = (report.n_elements if n_elements is None else n_elements) / max(report.seconds, 1e-9)
-    return f"{seconds(report.seconds)} in all, {rate:,.0f} elements/s, {count(report.n_faults, 'fault')}."
+    return f"{seconds(report.seconds)} in all, {rate:,.0f} elements/s, {counted(report.n_faults, 'fault')}."
 
 
 # --- fit -----------------------------------------------------------------------------------------------------------
@@ -163,11 +164,9 @@ def _groups(groups: Iterable[object] | None) -> Any:
 # --- files ---------------------------------------------------------------------------------------------------------
 def write_labels(model: LabelModel, votes: Votes, path: Place, resolutions: Iterable[str] | None = None) -> int:
     """Write the probabilities of labels; returns the number of rows."""
-    from dugong.infer import labels
-
     found = model.labels(votes, list(resolutions) if resolutions else None)
-    labels.write_labels(found, path)
-    return int(found.num_rows)
+    found.write(path)
+    return len(found)
 
 
 def file_lines(files: Mapping[str, Place]) -> str:
@@ -179,6 +178,6 @@ def file_lines(files: Mapping[str, Place]) -> str:
 def sizes(votes: Votes) -> str:
     """How much there is: sources, sequences, elements."""
     return (
-        f"{count(votes.n_sources, 'source')}, {count(votes.n_sequences, 'sequence')}, "
-        f"{count(votes.n_elements, 'element')}"
+        f"{counted(votes.n_sources, 'source')}, {counted(votes.n_sequences, 'sequence')}, "
+        f"{counted(votes.n_elements, 'element')}"
     )

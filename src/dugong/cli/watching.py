@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dugong.cli.output import count, say, seconds
+from dugong.cli.output import say, seconds
 from dugong.codec import to_plain
+from dugong.texts import counted
 
 if TYPE_CHECKING:
     from dugong.sources import Progress
@@ -61,7 +62,7 @@ class Watch:
             return
         of = "" if now.total is None else f" of {now.total:,}"
         rest = "" if left is None else f", {seconds(left)} left"
-        say(f"apply     {now.done:,}{of} sequences, {rate:,.0f} elements/s, {count(now.faults, 'fault')}{rest}")
+        say(f"apply     {now.done:,}{of} sequences, {rate:,.0f} elements/s, {counted(now.faults, 'fault')}{rest}")
 
     def shards(self, step: str, done: int, total: int) -> None:
         """Say how many shards are done, from time to time."""
@@ -74,7 +75,7 @@ class Watch:
         if self.log_json:
             self.event("progress", step=step, done=done, total=total, seconds_left=left)
         else:
-            say(f"{step:<9} {done:,} of {count(total, 'shard')}, {seconds(left)} left")
+            say(f"{step:<9} {done:,} of {counted(total, 'shard')}, {seconds(left)} left")
 
     def _due(self) -> bool:
         clock = perf_counter()

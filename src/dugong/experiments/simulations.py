@@ -18,10 +18,11 @@ from dugong.experiments.plan import Plan
 from dugong.experiments.store import library_digest
 from dugong.experiments.tables import Drawing, Reproduction, Table, new_figure, percent, spread
 from dugong.fit.moments.centred import estimate_centred
+from dugong.fit.moments.equations import Given
 from dugong.graph import SourceGraph
 from dugong.graph.design import make_design
 from dugong.model import LabelModel
-from dugong.sums import Laws, count
+from dugong.sums import count
 from dugong.types import FloatArray
 from dugong.votes import Votes
 from dugong.worlds import World, lopsided, self_dependent
@@ -121,7 +122,7 @@ def run_times(*, n_sequences: int, seed: int, estimator: str) -> Result:
 def _solve(world: World, votes: Votes) -> object:
     design = make_design(world.sources, SourceGraph.of(world.source_names, ()))
     moments = count(votes, design.plan, n_threads=1)
-    return estimate_centred(design, moments, Laws(world.prior, moments.shapes))
+    return estimate_centred(Given.under(world.prior, design, moments))
 
 
 def _seconds(work: Callable[[], object]) -> float:

@@ -5,58 +5,41 @@ The jackknife itself is `dugong.fit.errors.jackknife`. (METHOD 3.5.)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import numpy as np
 
+from dugong.fit.em import read_accuracies, read_correlations
 from dugong.fit.errors import RawTables, StandardErrors, jackknife
 from dugong.fit.fitting import Fitted
 from dugong.fit.moments.assemble import raw_tables
-from dugong.fit.moments.centred import replicate_tables
+from dugong.fit.moments.centred import centred_tables, replicate_tables
 from dugong.fit.moments.joints import CentredTables
 from dugong.fit.paper import paper_tables
-from dugong.fit.readout import read_accuracies, read_correlations
 from dugong.graph.design import Design
-from dugong.infer.engine import expected_counts
 from dugong.law.parameters import Parameters
 from dugong.law.results import ExpectedCounts
-from dugong.priors import Prior
-from dugong.sums import Grouping, Moments, Row, Slot
-from dugong.sums.groups import FEW
-from dugong.types import FloatArray, Int8Array, IntArray
-from dugong.votes import Votes
+from dugong.sums import Moments, Row, Slot
+from dugong.types import FloatArray, IntArray
 
 
-def moment_errors(
-    design: Design,
-    moments: Moments,
-    fitted: Fitted,
-    *,
-    signs: str = "group",
-    accuracies: Mapping[str, FloatArray] | None = None,
-) -> StandardErrors:
-    """Standard errors of all accuracies and correlations of an estimate from moments.
-
-    Parameters
-    ----------
-    fitted : the estimate from all groups, with the laws and slopes that it was made from
-    signs, accuracies : as given to the estimator
-    """
-    known = accuracies or {}
+def moment_errors(fitted: Fitted) -> StandardErrors:
+    """Standard errors of all accuracies and correlations of an estimate from moments."""
+    given, estimate = fitted.given, fitted.estimate
+    whole = paper_tables(given) if fitted.slopes is None else centred_tables(given, fitted.slopes)
 
     def without(groups: IntArray) -> RawTables:
-        if fitted.slopes is None:
-            left_out = (moments.without(int(group)) for group in groups)
-            each = [paper_tables(design, one, fitted.laws, signs=signs, accuracies=known) for one in left_out]
-            return RawTables.stack([raw_tables(tables) for tables in each])
-        whole = CentredTables(design=design, moments=moments, laws=fitted.laws, slopes=fitted.slopes, accuracies=known)
+        if not isinstance(whole, CentredTables):
+            left_out = (given.moments.without(int(group)) for group in groups)
+            return RawTables.stack([raw_tables(paper_tables(replace(given, moments=one))) for one in left_out])
         # Where the sample's own class balance was used, a replicate has one of its own.
         balances = {where: means[groups] for where, means in fitted.balances.items()}
-        laws = fitted.laws.with_balance(balances) if balances else fitted.laws
+        laws = given.laws.with_balance(balances) if balances else given.laws
         return raw_tables(replicate_tables(whole, laws, groups))
 
-    full = RawTables(accuracies=fitted.estimate.raw, correlations=fitted.estimate.raw_correlations)
-    return jackknife(full, group_sizes(design, moments), without)
+    errors = jackknife(raw_tables(whole), group_sizes(given.design, given.moments), without)
+    return errors.around(estimate.raw, estimate.raw_correlations)
 
 
 def group_sizes(design: Design, moments: Moments) -> FloatArray:
@@ -66,25 +49,16 @@ def group_sizes(design: Design, moments: Moments) -> FloatArray:
 
 
 def count_errors(
-    votes: Votes,
-    parameters: Parameters,
-    prior: Prior,
-    grouping: Grouping,
-    edges: Iterable[tuple[str, str]] = (),
-    *,
-    evidence: Int8Array | None = None,
-    n_threads: int | None = None,
+    parameters: Parameters, counts: ExpectedCounts, edges: Iterable[tuple[str, str]] = ()
 ) -> StandardErrors:
     """Standard errors of tables that come from the expected counts of one exact E-step (EM, learned defaults).
 
     The soft labels themselves are held fixed, so these errors leave out what the labels owe to the tables.
+
+    Parameters
+    ----------
+    counts : with a leading axis over groups of sequences
     """
-    few = votes.n_sequences < FEW  # then groups are blocks inside sequences, and these are counted as a whole
-    groups = 1 + np.arange(votes.n_sequences) if few else grouping.base
-    n_groups = 1 + votes.n_sequences if few else grouping.n_groups
-    counts = expected_counts(
-        votes, parameters, prior, groups=groups, n_groups=n_groups, evidence=evidence, n_threads=n_threads
-    )
 
     def tables(change: Callable[[FloatArray], FloatArray]) -> RawTables:
         changed = _each(counts, change)
@@ -95,7 +69,8 @@ def count_errors(
     def rest(group: int) -> RawTables:
         return tables(lambda table: table.sum(axis=0) - table[group])
 
-    sizes = np.bincount(groups, votes.lengths.astype(np.float64), n_groups).astype(np.float64)
+    # Every element is either the first of its sequence or has one before it: these counts are elements.
+    sizes = np.asarray(counts.initial.sum(axis=-1) + counts.transitions.sum(axis=(-2, -1)))
     full = tables(lambda table: table.sum(axis=0))
     return jackknife(full, sizes, lambda some: RawTables.stack([rest(int(group)) for group in some]))
 

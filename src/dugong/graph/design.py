@@ -38,12 +38,11 @@ class Design:
     lagged: tuple[Row, ...]
     further: tuple[Row, ...]
     elimination: Elimination
+    independence: Independence
     n_tasks: Mapping[str, int] = field(default_factory=dict)
-    independence: Independence = field(init=False)
     _infos: Mapping[str, SourceInfo] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "independence", _independence(self.sources, self.graph))
         object.__setattr__(self, "_infos", {info.name: info for info in self.sources})
 
     @property
@@ -91,9 +90,10 @@ def make_design(
     n_tasks : tasks per sequence by source, needed for ``sharing="full"`` (the same for all sequences)
     """
     levels = _levels(sources, sharing)
-    _check_shares(sources)
-    fixed = frozenset(pinned)
-    independence = _independence(sources, graph)
+    fixed, where = frozenset(pinned), {info.name: info.resolution for info in sources}
+    independence = Independence.of(graph, frozenset(fine for fine, _ in crossed_edges(sources, graph)))
+    # Edges between resolutions are factors of their own: no clique on one task holds both ends.
+    inner = replace(graph, edges=tuple(edge for edge in graph.edges if where[edge[0]] == where[edge[1]]))
     same = tuple(_same_rows(sources, levels))
     loose = _loose(sources, independence, levels, fixed, same)
     across = tuple(_across_rows(sources, independence, levels, loose))
@@ -108,7 +108,8 @@ def make_design(
         across=across,
         lagged=lagged,
         further=(),
-        elimination=eliminate(_within_resolution(sources, graph)),
+        elimination=eliminate(inner),
+        independence=independence,
         n_tasks=n_tasks or {},
     )
     return replace(design, further=tuple(_further_rows(design)))
@@ -137,10 +138,6 @@ def crossed_edges(sources: tuple[SourceInfo, ...], graph: SourceGraph) -> list[t
     return [(a, b) if _rank(where[a]) < _rank(where[b]) else (b, a) for a, b in graph.edges if where[a] != where[b]]
 
 
-def _independence(sources: tuple[SourceInfo, ...], graph: SourceGraph) -> Independence:
-    return Independence.of(graph, frozenset(fine for fine, _ in crossed_edges(sources, graph)))
-
-
 def _levels(sources: tuple[SourceInfo, ...], sharing: Sharing | Mapping[str, Sharing]) -> dict[str, Sharing]:
     levels: dict[str, Sharing] = {
         info.name: sharing if isinstance(sharing, str) else sharing.get(info.name, "tied") for info in sources
@@ -148,10 +145,6 @@ def _levels(sources: tuple[SourceInfo, ...], sharing: Sharing | Mapping[str, Sha
     for name, level in levels.items():
         if level not in ("tied", "task", "full"):
             raise GraphError(f'sharing must be "tied", "task" or "full"; found {level!r} for source {name!r}.')
-    return levels
-
-
-def _check_shares(sources: tuple[SourceInfo, ...]) -> None:
     where: dict[str, Resolution] = {}
     for info in sources:
         if info.shares is not None and where.setdefault(info.shares, info.resolution) != info.resolution:
@@ -159,6 +152,7 @@ def _check_shares(sources: tuple[SourceInfo, ...]) -> None:
                 f"sources that share parameters must vote at one resolution; the group {info.shares!r} has "
                 f"{describe(where[info.shares])} and {describe(info.resolution)}."
             )
+    return levels
 
 
 def _rank(resolution: Resolution) -> tuple[int, int]:
@@ -222,12 +216,6 @@ def _loose(
     left, right = np.array(ends, dtype=np.int64).reshape(-1, 2).T
     settled = determined(left, right, np.isin(np.arange(len(place)), [own[name] for name in pinned]))
     return {info.name for info in sources if not settled[own[info.name]] and levels[info.name] != "full"}
-
-
-def _within_resolution(sources: tuple[SourceInfo, ...], graph: SourceGraph) -> SourceGraph:
-    where = {info.name: info.resolution for info in sources}
-    edges = tuple(edge for edge in graph.edges if where[edge[0]] == where[edge[1]])
-    return SourceGraph(names=graph.names, edges=edges, temporal=graph.temporal)
 
 
 def _further_rows(design: Design) -> Iterable[Row]:

@@ -102,7 +102,9 @@ def _known(name: str, place: dict[str, int]) -> None:
 
 def connected(left: IntArray, right: IntArray, n_nodes: int) -> IntArray:
     """Number of the connected component of every node, (n_nodes,), counted in the order of the nodes."""
-    links = coo_array((np.ones(len(left)), (left, right)), shape=(n_nodes, n_nodes))
+    # 32 bits, because csgraph of older scipy reads indices as such, and with others leaves its answer unfilled.
+    ends = (np.asarray(left, dtype=np.int32), np.asarray(right, dtype=np.int32))
+    links = coo_array((np.ones(len(left)), ends), shape=(n_nodes, n_nodes))
     return np.asarray(connected_components(links, directed=False)[1], dtype=np.int64)
 
 
@@ -186,7 +188,7 @@ def eliminate(graph: SourceGraph, names: tuple[str, ...] | None = None) -> Elimi
     left, removed, fill = list(chosen), [], []
     families: dict[str, set[str]] = {}
     while left:
-        name = min(left, key=lambda one: (_missing(near, one), one))
+        name = min(left, key=lambda one: (len(_missing_pairs(near, one)), one))
         families[name] = set(near[name])
         for a, b in _missing_pairs(near, name):
             fill.append((a, b))
@@ -210,7 +212,3 @@ def eliminate(graph: SourceGraph, names: tuple[str, ...] | None = None) -> Elimi
 def _missing_pairs(near: dict[str, set[str]], name: str) -> list[tuple[str, str]]:
     around = sorted(near[name])
     return [(a, b) for i, a in enumerate(around) for b in around[i + 1 :] if b not in near[a]]
-
-
-def _missing(near: dict[str, set[str]], name: str) -> int:
-    return len(_missing_pairs(near, name))

@@ -42,6 +42,7 @@ def posterior(
         resolutions=resolutions,
         evidence=evidence,
         potentials=potentials,
+        inference=law.inference,
         n_threads=n_threads,
     )
     return found.probabilities
@@ -50,7 +51,7 @@ def posterior(
 def decode(law: Law, votes: Votes, *, n_threads: int | None = None) -> Int8Array:
     """The most likely labels of every sequence as a whole, as class values, (n_elements,)."""
     parameters, prior, potentials = _basis(law, votes, None, n_threads)
-    return engine.decode(votes, parameters, prior, potentials=potentials, n_threads=n_threads)
+    return engine.decode(votes, parameters, prior, potentials=potentials, inference=law.inference, n_threads=n_threads)
 
 
 def sample(
@@ -58,12 +59,14 @@ def sample(
 ) -> Int8Array:
     """Labels of whole sequences drawn given the votes, as class values, (n_draws, n_elements)."""
     parameters, prior, potentials = _basis(law, votes, None, n_threads)
-    return engine.sample(votes, parameters, prior, rng, n_draws, potentials=potentials, n_threads=n_threads)
+    return engine.sample(
+        votes, parameters, prior, rng, n_draws, potentials=potentials, inference=law.inference, n_threads=n_threads
+    )
 
 
 def log_likelihood(law: Law, votes: Votes, *, n_threads: int | None = None) -> FloatArray:
     """Log P(votes) of every sequence, (n_sequences,)."""
-    return engine.log_likelihood(votes, law.parameters, law.prior, n_threads=n_threads)
+    return engine.log_likelihood(votes, law.parameters, law.prior, inference=law.inference, n_threads=n_threads)
 
 
 def expected_counts(
@@ -83,6 +86,7 @@ def expected_counts(
         groups=groups,
         n_groups=n_groups,
         evidence=evidence,
+        inference=law.inference,
         n_threads=n_threads,
     )
 

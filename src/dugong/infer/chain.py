@@ -1,149 +1,123 @@
-"""The chain engine: exact inference for sequences of any length, linear in their length.
+"""The product engine: exact inference for sequences of any length, linear in their length.
 
-In: votes, flat factors and a label chain. Out: marginals, expected counts, decoded or sampled labels. The state
-space is a product of automata (`product`), the work is done block by block of sequences by `_kernels`, on threads.
-Blocks do not depend on the number of threads, so results do not either.
+In: prepared votes. Out: an engine (see `runs`) whose state space is a product of automata (`product`); the work is done
+block by block of sequences by `_kernels`. Right for every dependency there is, and the only one for sources that look
+at the label of a coarser task; its states multiply where windows overlap.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
+from dataclasses import dataclass
 
 import numpy as np
 
+from dugong.exceptions import TaskError
 from dugong.infer import _kernels as kernels
-from dugong.infer.blocks import Progress, Sums, block_bounds, on_threads, report_impossible, sum_runs
-from dugong.infer.lookups import split_cells
-from dugong.infer.prepare import Block, Chained, cut, prepare
-from dugong.tasks import Element, Resolution
-from dugong.types import AnyArray, FloatArray, Int8Array, IntArray
-
-__all__ = ["Chained", "count", "decode", "draw", "prepare", "smooth"]
-
-
-def smooth(
-    chained: Chained,
-    wanted: tuple[Resolution, ...],
-    *,
-    n_threads: int | None = None,
-    progress: Progress | None = None,
-) -> tuple[dict[Resolution, FloatArray], FloatArray]:
-    """Marginals of the wanted resolutions, and the log-likelihood of every sequence."""
-    shapes = {r: (chained.layouts[chained.resolutions.index(r)].n_tasks, n_labels(chained, r)) for r in wanted}
-    marginals = {resolution: np.empty(shape) for resolution, shape in shapes.items()}
-    work, bounds = partial(_smooth_block, chained, marginals, 0), block_bounds(chained.layouts[0].offsets)
-    parts = [part.log_likelihood for part in on_threads(work, bounds, n_threads, progress)]
-    return marginals, np.concatenate([np.zeros(0), *parts])
+from dugong.infer.blocks import BLOCK, report_impossible
+from dugong.infer.factors import Channel
+from dugong.infer.machine import Machine, explore
+from dugong.infer.paths import Paths, find_paths
+from dugong.infer.prepare import Prepared, VotesBlock, read_block
+from dugong.infer.product import MOST_STATES, Coarse, Product
+from dugong.infer.runs import BlockAnswer
+from dugong.priors.labels import positive_class
+from dugong.tasks import Element, Resolution, describe
+from dugong.types import AnyArray, Int8Array
 
 
-def count(chained: Chained, runs: IntArray, n_threads: int | None = None) -> Iterator[tuple[list[FloatArray], Sums]]:
-    """Expected counts by cell of every factor's flat table, and of labels and pairs, of each run of sequences."""
-    n_cells = sum(lookup.table.size for lookup in chained.lookups)
-    nothing = partial(Sums.none, chained.n_classes, n_cells)
-    work = partial(_smooth_block, chained, None, n_cells)
-    for total in sum_runs(work, nothing, chained.layouts[0].offsets, runs, n_threads):
-        yield split_cells(chained.lookups, total.cells), total
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ProductEngine:
+    """Votes, and the product of automata that their sequences walk through."""
+
+    prepared: Prepared
+    machine: Machine
+    block_size: int = BLOCK
+    exact: bool = True
+
+    def read(self, begin: int, end: int) -> VotesBlock:
+        """The votes of some sequences."""
+        return read_block(self.prepared, begin, end)
+
+    def smooth(self, block: VotesBlock, begin: int, *, counting: bool) -> BlockAnswer:
+        """Posterior of all tasks; pairs of labels too, if counting."""
+        n_classes, machine, paths = self.prepared.n_classes, self.machine, self._paths(block)
+        likelihood = np.zeros(len(block.layouts[0].lengths))
+        mass, transitions = np.zeros(len(block.emissions.values)), np.zeros((n_classes, n_classes))
+        failed = kernels.smooth(
+            *self._tables(paths),
+            machine.weights,
+            block.emissions.values,
+            block.emissions.powers,
+            *_scratch(paths),
+            paths.widest,
+            mass,
+            likelihood,
+            machine.pairs if counting else machine.pairs[:0],
+            transitions.reshape(-1),
+        )
+        self._check(begin, failed)
+        parts = self.prepared.codes.pieces(mass, block.layouts)
+        return BlockAnswer(parts=parts, transitions=transitions, log_likelihood=likelihood)
+
+    def find_best(self, block: VotesBlock, begin: int) -> Int8Array:
+        """Class indices of the most likely joint labels."""
+        labels, paths = np.zeros(block.layouts[0].n_tasks, dtype=np.int8), self._paths(block)
+        logs = np.log(self.machine.weights), block.emissions.logs()
+        self._check(begin, kernels.find_best(*self._tables(paths), *logs, *_scratch(paths), labels))
+        return labels
+
+    def draw(self, block: VotesBlock, begin: int, rng: np.random.Generator, n_draws: int) -> Int8Array:
+        """Class indices of labels drawn from the posterior."""
+        uniforms, paths = rng.random((n_draws, block.layouts[0].n_tasks)), self._paths(block)
+        labels, emissions = np.zeros(uniforms.shape, dtype=np.int8), block.emissions
+        weights = self.machine.weights, emissions.values, emissions.powers
+        scratch = *_scratch(paths), paths.widest
+        self._check(begin, kernels.draw(*self._tables(paths), *weights, *scratch, uniforms, labels))
+        return labels
+
+    def _paths(self, block: VotesBlock) -> Paths:
+        return find_paths(block.layouts, self.machine, self.prepared.codes)
+
+    def _tables(self, paths: Paths) -> tuple[AnyArray, ...]:
+        """What every kernel reads first: the paths of a block, what channels see, the edges."""
+        machine = self.machine
+        codes = machine.codes.reshape(-1)
+        return paths.sequences, paths.rows, paths.weighings, codes, machine.pointers, machine.targets
+
+    def _check(self, begin: int, failed: int) -> None:
+        if failed >= 0:
+            report_impossible(self.prepared.votes, begin + failed)
 
 
-def n_labels(chained: Chained, resolution: Resolution) -> int:
-    """Classes of the tasks of a resolution."""
-    return chained.n_classes if isinstance(resolution, Element) else 2
+def build(prepared: Prepared, most_states: int = MOST_STATES) -> ProductEngine:
+    """Build the product of the resolutions that have votes, or are wanted, and walk all sequences through it."""
+    channels, resolutions = prepared.codes.channels, prepared.resolutions
+    coarse = tuple(_coarse(prepared, resolution) for resolution in resolutions[1:])
+    product = Product(chain=prepared.chain, lag=prepared.lag, coarse=coarse, most_states=most_states)
+    return ProductEngine(prepared=prepared, machine=explore(product, channels, prepared.layouts))
 
 
-def _smooth_block(
-    chained: Chained,
-    marginals: dict[Resolution, FloatArray] | None,
-    n_cells: int,
-    bounds: tuple[int, int],
-) -> Sums:
-    begin, end = bounds
-    block, machine = cut(chained, begin, end), chained.machine
-    mass, sums = np.zeros(len(block.emissions.values)), Sums.none(chained.n_classes, n_cells, end - begin)
-    failed = kernels.smooth(
-        *_tables(chained, block),
-        machine.weights,
-        block.emissions.values,
-        block.emissions.powers,
-        *_scratch(block),
-        block.paths.widest,
-        mass,
-        sums.log_likelihood,
-        machine.pairs if marginals is None else machine.pairs[:0],
-        sums.transitions.reshape(-1),
+def _coarse(prepared: Prepared, resolution: Resolution) -> Coarse:
+    assert not isinstance(resolution, Element)
+    if resolution.link == "joint":
+        raise TaskError(
+            f"labels of {describe(resolution)} follow from no element: its link is joint.\n"
+            "  Give a priors.Joint table that names these tasks, or use the link any, all or majority."
+        )
+    channels: tuple[Channel, ...] = prepared.codes.channels
+    own = [channel for channel in channels if channel.resolution == resolution]
+    carries = dict.fromkeys(prepared.resolutions.index(c.parent) - 1 for c in own if c.parent is not None)
+    return Coarse(
+        resolution=resolution,
+        link=resolution.link,
+        positive=positive_class(resolution, prepared.votes.n_classes, prepared.votes.class_names),
+        memory=max(channel.lag for channel in own),
+        guess=any(channel.parent == resolution for channel in channels),
+        carries=tuple(carries),
     )
-    _check(chained, begin, failed)
-    parts = chained.codes.pieces(mass, block.layouts)
-    for resolution, found in (marginals or {}).items():
-        place = chained.resolutions.index(resolution)
-        found[block.rows[place]] = parts[chained.codes.places.index(place)]
-    if marginals is None:
-        _count(chained, block, parts, sums)
-    return sums
 
 
-def _count(chained: Chained, block: Block, parts: list[FloatArray], sums: Sums) -> None:
-    """Sum the posterior of codes by the cells that the votes pointed at, and that of the first labels."""
-    firsts = block.layouts[0].offsets[:-1][block.layouts[0].lengths > 0]
-    sums.initial += parts[0][firsts].sum(axis=0)
-    cells = []
-    for lookup, rows in zip(chained.lookups, block.emissions.rows, strict=True):
-        part = parts[chained.codes.channels.index(lookup.channel)]
-        columns = [np.bincount(rows, weights=column, minlength=len(lookup.rows)) for column in part.T]
-        cells.append(np.column_stack(columns).reshape(-1))
-    sums.cells[:] = np.concatenate([sums.cells[:0], *cells])
-
-
-def _tables(chained: Chained, block: Block) -> tuple[AnyArray, ...]:
-    """What every kernel reads first: the paths of a block, what channels see, the edges."""
-    paths, machine = block.paths, chained.machine
-    codes = machine.codes.reshape(-1)
-    return paths.sequences, paths.rows, paths.weighings, codes, machine.pointers, machine.targets
-
-
-def _scratch(block: Block) -> tuple[AnyArray, AnyArray]:
+def _scratch(paths: Paths) -> tuple[AnyArray, AnyArray]:
     """Room for one value and one integer per state of a path, of layer 0, and of two more elements."""
-    size = 1 + block.paths.n_states + 2 * block.paths.widest
+    size = 1 + paths.n_states + 2 * paths.widest
     return np.empty(size), np.empty(size, dtype=np.int64)
-
-
-def _check(chained: Chained, begin: int, failed: int) -> None:
-    if failed >= 0:
-        report_impossible(chained.votes, begin + failed)
-
-
-def decode(chained: Chained, n_threads: int | None = None) -> Int8Array:
-    """Class indices of the most likely joint labels, flat over elements."""
-    labels = np.zeros(chained.votes.n_elements, dtype=np.int8)
-    log_weights = np.log(chained.machine.weights)
-
-    def work(bounds: tuple[int, int]) -> None:
-        block = cut(chained, *bounds)
-        logs, part = block.emissions.logs(), labels[block.rows[0]]
-        failed = kernels.find_best(*_tables(chained, block), log_weights, logs, *_scratch(block), part)
-        _check(chained, bounds[0], failed)
-
-    for _ in on_threads(work, block_bounds(chained.layouts[0].offsets), n_threads):
-        pass
-    return labels
-
-
-def draw(chained: Chained, rng: np.random.Generator, n_draws: int, n_threads: int | None = None) -> Int8Array:
-    """Class indices of labels drawn from the posterior, shape (n_draws, n_elements)."""
-    labels = np.zeros((n_draws, chained.votes.n_elements), dtype=np.int8)
-    bounds = block_bounds(chained.layouts[0].offsets)
-    generators = dict(zip(bounds, rng.spawn(len(bounds)), strict=True))
-
-    def work(bound: tuple[int, int]) -> None:
-        block, weights = cut(chained, *bound), chained.machine.weights
-        uniforms = generators[bound].random((n_draws, block.layouts[0].n_tasks))
-        drawn, emissions = np.zeros(uniforms.shape, dtype=np.int8), block.emissions
-        likelihood = emissions.values, emissions.powers
-        scratch = *_scratch(block), block.paths.widest
-        failed = kernels.draw(*_tables(chained, block), weights, *likelihood, *scratch, uniforms, drawn)
-        _check(chained, bound[0], failed)
-        labels[:, block.rows[0]] = drawn
-
-    for _ in on_threads(work, bounds, n_threads):
-        pass
-    return labels

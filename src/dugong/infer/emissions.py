@@ -17,7 +17,7 @@ from dugong.tasks import Layout, Resolution
 from dugong.types import AnyArray, FloatArray, IntArray
 
 _LOW, _HIGH = 2.0**-256, 2.0**256
-_UNIT = 512.0 * np.log(2.0)
+UNIT = 512.0 * np.log(2.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -67,7 +67,7 @@ class Emissions:
     def logs(self) -> FloatArray:
         """Their logarithms."""
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.values) + self.powers * _UNIT)
+            return np.asarray(np.log(self.values) + self.powers * UNIT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -87,8 +87,8 @@ class ScaledTable:
     @classmethod
     def exponential(cls, logs: FloatArray) -> ScaledTable:
         """Split the exponentials of some logarithms, which may be far out of the range of numbers."""
-        powers = np.rint(np.where(np.isfinite(logs), logs, 0.0) / _UNIT).astype(np.int64)
-        return cls(values=np.exp(logs - powers * _UNIT), powers=powers if powers.any() else None)
+        powers = np.rint(np.where(np.isfinite(logs), logs, 0.0) / UNIT).astype(np.int64)
+        return cls(values=np.exp(logs - powers * UNIT), powers=powers if powers.any() else None)
 
 
 def emit(

@@ -1,33 +1,35 @@
-"""From parameters to labels: exact answers about the labels given all votes of a sequence.
+"""From parameters to labels: answers about the labels given all votes of a sequence.
 
 In: votes, the law of the votes (`Parameters`) and a prior. Out: marginals at any resolution, the most likely labels,
 samples, log-likelihoods, expected counts. The engine is chosen by what is asked: enumeration for joint tables and
-full tables, the packed chain where labels alone are the state, the chain over products of automata otherwise.
+full tables, the packed chain where labels alone are the state, and what `choice` says otherwise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
 
 from dugong.exceptions import LabelError, PriorError
-from dugong.infer import chain as chained
 from dugong.infer import enumerate as enumerated
-from dugong.infer import packed
+from dugong.infer import packed, runs
 from dugong.infer.blocks import Progress, Sums
+from dugong.infer.choice import choose_engine
 from dugong.infer.factors import FlatFactor, flatten, fold_counts
 from dugong.infer.potentials import check_potentials
+from dugong.infer.prepare import prepare
 from dugong.law.parameters import Conditional, FullTable, Parameters
 from dugong.law.results import ExpectedCounts, Posterior
 from dugong.priors.chain import LabelChain
 from dugong.priors.joint import Joint
 from dugong.tasks import Element, Resolution, find_resolution
 from dugong.tasks.layout import ranges
-from dugong.types import MISSING, FloatArray, Int8Array, IntArray
+from dugong.types import MISSING, FloatArray, Inference, Int8Array, IntArray
 from dugong.votes import SourceInfo, Votes
 
 _KNOWN = "known labels"
@@ -52,9 +54,10 @@ def posterior(
     n_threads: int | None = None,
     evidence: Int8Array | None = None,
     potentials: FloatArray | None = None,
+    inference: Inference = "auto",
     progress: Progress | None = None,
 ) -> Posterior:
-    """P(label | all votes of the sequence) for every task of the wanted resolutions, exact.
+    """P(label | all votes of the sequence) for every task of the wanted resolutions.
 
     Parameters
     ----------
@@ -70,6 +73,9 @@ def posterior(
     potentials : (n_elements, K) log-potentials, optional
         Soft evidence: added to what the votes say about each element. They need not be normalised; the
         log-likelihood is then that of the votes times the exponential of the potentials.
+    inference : {"auto", "exact", "approximate"}
+        "auto" approximates only where windows overlap so much, or coarse resolutions are so many, that exact answers
+        would take long: `Posterior.exact` says whether it did. "exact" refuses instead.
     progress : callable (sequences done, sequences in all), optional
 
     Raises
@@ -90,10 +96,9 @@ def posterior(
             votes, factors, law, potentials=potentials, n_threads=n_threads, progress=progress
         )
         return Posterior(probabilities={Element(): marginals}, log_likelihood=likelihood)
-    found, likelihood = chained.smooth(
-        chained.prepare(votes, factors, law, wanted, potentials), wanted, n_threads=n_threads, progress=progress
-    )
-    return Posterior(probabilities=found, log_likelihood=likelihood)
+    engine = choose_engine(prepare(votes, factors, law, wanted, potentials), inference)
+    found, likelihood = runs.smooth(engine, wanted, n_threads=n_threads, progress=progress)
+    return Posterior(probabilities=found, log_likelihood=likelihood, exact=engine.exact)
 
 
 def log_likelihood(
@@ -104,8 +109,9 @@ def log_likelihood(
     n_threads: int | None = None,
     evidence: Int8Array | None = None,
     potentials: FloatArray | None = None,
+    inference: Inference = "auto",
 ) -> FloatArray:
-    """Log P(votes) of every sequence, shape (n_sequences,)."""
+    """Log P(votes) of every sequence, shape (n_sequences,); an estimate where inference is approximate."""
     found = posterior(
         votes,
         parameters,
@@ -114,6 +120,7 @@ def log_likelihood(
         n_threads=n_threads,
         evidence=evidence,
         potentials=potentials,
+        inference=inference,
     )
     return found.log_likelihood
 
@@ -126,6 +133,7 @@ def decode(
     n_threads: int | None = None,
     evidence: Int8Array | None = None,
     potentials: FloatArray | None = None,
+    inference: Inference = "auto",
 ) -> Int8Array:
     """The most likely joint labels of every sequence (Viterbi), as class values, shape (n_elements,)."""
     votes, factors, potentials = _read(votes, parameters, evidence, potentials)
@@ -135,7 +143,7 @@ def decode(
     else:
         assert isinstance(law, LabelChain)
         _check_unifilar(law)
-        places = chained.decode(chained.prepare(votes, factors, law, (), potentials), n_threads)
+        places = runs.decode(choose_engine(prepare(votes, factors, law, (), potentials), inference), n_threads)
     return np.asarray(np.array(votes.classes, dtype=np.int8)[places])
 
 
@@ -149,6 +157,7 @@ def sample(
     n_threads: int | None = None,
     evidence: Int8Array | None = None,
     potentials: FloatArray | None = None,
+    inference: Inference = "auto",
 ) -> Int8Array:
     """Joint labels drawn from the posterior, as class values, shape (n_draws, n_elements)."""
     votes, factors, potentials = _read(votes, parameters, evidence, potentials)
@@ -157,7 +166,9 @@ def sample(
         places = enumerated.draw(votes, factors, law, rng, n_draws, potentials)
     else:
         assert isinstance(law, LabelChain)
-        places = chained.draw(chained.prepare(votes, factors, law, (), potentials), rng, n_draws, n_threads)
+        places = runs.draw(
+            choose_engine(prepare(votes, factors, law, (), potentials), inference), rng, n_draws, n_threads
+        )
     return np.asarray(np.array(votes.classes, dtype=np.int8)[places])
 
 
@@ -171,6 +182,7 @@ def expected_counts(
     n_threads: int | None = None,
     evidence: Int8Array | None = None,
     potentials: FloatArray | None = None,
+    inference: Inference = "auto",
 ) -> ExpectedCounts:
     """Sufficient statistics of every factor and of the prior, expected given the votes: an exact E-step.
 
@@ -183,8 +195,9 @@ def expected_counts(
     """
     votes, factors, potentials = _read(votes, parameters, evidence, potentials)
     law = _law(votes, prior)
+    how = partial(_counts, n_threads=n_threads, inference=inference)
     if groups is None:
-        return _counts(votes, factors, law, np.array([0, votes.n_sequences]), n_threads, potentials)[0]
+        return how(votes, factors, law, np.array([0, votes.n_sequences]), potentials=potentials)[0]
     members = np.asarray(groups)
     if members.shape != (votes.n_sequences,) or (len(members) and members.min() < 0):
         raise LabelError(
@@ -193,11 +206,11 @@ def expected_counts(
         )
     # The sequences of a group one after the other: everything is prepared once, and each group is a run of blocks.
     sizes = np.bincount(members, minlength=n_groups)
-    runs = np.append(0, np.cumsum(sizes[sizes > 0]))
+    pieces = np.append(0, np.cumsum(sizes[sizes > 0]))
     order = np.argsort(members, kind="stable")
     if potentials is not None:
         potentials = potentials[ranges(votes.layout("element").offsets[:-1][order], votes.lengths[order])]
-    counts = _counts(votes[order], factors, law, runs, n_threads, potentials)
+    counts = how(votes[order], factors, law, pieces, potentials=potentials)
     return _stack(counts, np.flatnonzero(sizes), len(sizes))
 
 
@@ -286,20 +299,22 @@ def _counts(
     votes: Votes,
     factors: tuple[FlatFactor, ...],
     law: Joint | LabelChain,
-    runs: IntArray,
+    pieces: IntArray,
+    *,
     n_threads: int | None,
     potentials: FloatArray | None,
+    inference: Inference,
 ) -> list[ExpectedCounts]:
-    """Expected counts of each run of sequences; a run goes from one of `runs` to the next."""
+    """Expected counts of each run of sequences; a run goes from one of `pieces` to the next."""
     if _must_enumerate(factors, law):
-        parts = (enumerated.count(votes, factors, law, range(*run), potentials) for run in pairwise(runs.tolist()))
+        parts = (enumerated.count(votes, factors, law, range(*run), potentials) for run in pairwise(pieces.tolist()))
         return [_expected(factors, *part) for part in parts]
     assert isinstance(law, LabelChain)
     if packed.fits(factors, law, ()):
-        found = packed.count(votes, factors, law, runs, potentials=potentials, n_threads=n_threads)
+        found = packed.count(votes, factors, law, pieces, potentials=potentials, n_threads=n_threads)
         return [_expected(factors, *part) for part in found]
-    prepared = chained.prepare(votes, factors, law, (), potentials)
-    return [_expected(factors, *part) for part in chained.count(prepared, runs, n_threads)]
+    engine = choose_engine(prepare(votes, factors, law, (), potentials), inference)
+    return [_expected(factors, *part) for part in runs.count(engine, pieces, n_threads)]
 
 
 def _expected(factors: tuple[FlatFactor, ...], cells: list[FloatArray], sums: Sums) -> ExpectedCounts:

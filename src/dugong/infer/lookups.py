@@ -1,4 +1,4 @@
-"""How the chain engine reads votes: packed into numbers (`Slot`), which point into tables (`Lookup`).
+"""How the chain engine reads votes: packed into numbers (`PackedVotes`), which point into tables (`Lookup`).
 
 Ordinary factors of one resolution are grouped, so that one look-up serves several sources. A factor that reads votes
 of other tasks (temporal, crossed), has a table per position or is very large is a look-up of its own.
@@ -19,7 +19,7 @@ from dugong.votes import Votes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Slot:
+class PackedVotes:
     """Votes of some sources at one resolution, packed: the sum of `places` (n_columns, 256), uint16, over `columns`."""
 
     resolution: Resolution
@@ -60,16 +60,16 @@ class Lookup:
 
 def make_lookups(
     factors: tuple[FlatFactor, ...], resolutions: tuple[Resolution, ...]
-) -> tuple[tuple[Lookup, ...], tuple[Slot, ...]]:
+) -> tuple[tuple[Lookup, ...], tuple[PackedVotes, ...]]:
     """All look-ups, ordered by resolution, and the slots that they read."""
     lookups: list[Lookup] = []
-    slots: list[Slot] = []
+    slots: list[PackedVotes] = []
     for resolution in resolutions:
         own = [place for place, flat in enumerate(factors) if flat.channel.resolution == resolution]
         plain = [place for place in own if _is_plain(factors[place])]
         for group in make_groups(tuple(factors[place] for place in plain)):
             pin = Pin(slot=len(slots), cells=1, absent=0)
-            slots.append(Slot(resolution=resolution, columns=group.columns, places=group.places))
+            slots.append(PackedVotes(resolution=resolution, columns=group.columns, places=group.places))
             lookups.append(
                 Lookup(
                     channel=Channel(resolution=resolution),
@@ -89,7 +89,7 @@ def _is_plain(flat: FlatFactor) -> bool:
     return channel.lag == 0 and channel.parent is None and present and len(flat.table) == 1 and fits_table(flat)
 
 
-def _single(factors: tuple[FlatFactor, ...], place: int, slots: list[Slot]) -> Lookup:
+def _single(factors: tuple[FlatFactor, ...], place: int, slots: list[PackedVotes]) -> Lookup:
     flat = factors[place]
     pins = []
     for axis, reading in enumerate(flat.readings):
@@ -99,14 +99,14 @@ def _single(factors: tuple[FlatFactor, ...], place: int, slots: list[Slot]) -> L
             slot = len(slots)
             where = flat.channel.resolution if reading.container is None else reading.container
             slots.append(
-                Slot(resolution=where, columns=(reading.column,), places=reading.places[None].astype(np.uint16))
+                PackedVotes(resolution=where, columns=(reading.column,), places=reading.places[None].astype(np.uint16))
             )
         absent = (reading.size - 1) * cells
         pins.append(Pin(slot=slot, cells=cells, absent=absent, lag=reading.lag, container=reading.container))
     return Lookup(channel=flat.channel, table=flat.table, pins=tuple(pins), members=(place,))
 
 
-def pack_slot(votes: Votes, slot: Slot, tasks: slice) -> AnyArray:
+def pack_slot(votes: Votes, slot: PackedVotes, tasks: slice) -> AnyArray:
     """The packed votes on some tasks, uint16."""
     rows = np.zeros(tasks.stop - tasks.start, dtype=np.uint16)
     pack_columns(votes, slot.columns, slot.places, tasks, rows)

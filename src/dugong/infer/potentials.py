@@ -53,7 +53,7 @@ def soften(potentials: FloatArray | None, first: int, last: int) -> tuple[FloatA
 
 
 def sum_by_sequence(values: FloatArray, offsets: IntArray) -> FloatArray:
-    """Sums of the values of the elements of every sequence."""
+    """Sums of the values of every sequence; `offsets` say where those of each begin, and where the last end."""
     sums = np.zeros(len(offsets) - 1)
     filled = offsets[1:] > offsets[:-1]
     # One empty piece would make reduceat return a single value in place of nothing.

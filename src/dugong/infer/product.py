@@ -26,6 +26,10 @@ MOST_STATES = 4096
 INVALID = 2
 
 
+class TooManyStatesError(TaskError):
+    """The product of automata is larger than allowed."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coarse:
     """A coarse resolution inside the product.
@@ -76,6 +80,7 @@ class Product:
     chain: LabelChain
     lag: int
     coarse: tuple[Coarse, ...]
+    most_states: int = MOST_STATES
     layers: list[Layer] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     edges: dict[tuple[int, int, int], int] = field(default_factory=dict)
@@ -160,7 +165,7 @@ class Product:
             rows[:, own] = _letters(self.coarse[place].link, rows[:, own], positive)
 
     def _remember(self, layer: Layer) -> int:
-        if len(layer.rows) > MOST_STATES:
+        if len(layer.rows) > self.most_states:
             self._report_size(layer)
         key = (layer.slots, layer.rows.shape[1], layer.rows.tobytes())
         if key not in self._known:
@@ -235,8 +240,8 @@ class Product:
             coarse = self.coarse[worst]
             cause = f"{describe(coarse.resolution)} needs {distinct[worst]} of them"
             advice = _advice(coarse, layer.slots.count(worst))
-        raise TaskError(
-            f"exact inference takes at most {MOST_STATES} states per element; found {len(layer.rows)}: {cause}."
+        raise TooManyStatesError(
+            f"exact inference takes at most {self.most_states} states per element; found {len(layer.rows)}: {cause}."
             f"\n  {advice}"
         )
 

@@ -12,11 +12,15 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from dugong.codec import encode
-from dugong.law.parameters import Parameters
+from dugong.law.parameters import Conditional, Crossed, Parameters
 from dugong.priors import Prior
-from dugong.types import FloatArray, Int8Array
+from dugong.types import FloatArray, Inference, Int8Array
 from dugong.votes import Votes
+
+_UNSEEN = 1e-12  # small enough that tables which miss a sum of one by it are still laws
 
 
 class Tempering(ABC):
@@ -43,11 +47,13 @@ class Law:
     parameters : the law of the votes given the labels
     prior : the law of the labels
     tempering : how the answer is made more cautious; None takes the law at its word
+    inference : how exact answers must be
     """
 
     parameters: Parameters
     prior: Prior
     tempering: Tempering | None = None
+    inference: Inference = "auto"
 
     @property
     def exact(self) -> Law:
@@ -62,3 +68,29 @@ class Law:
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, numbers and strings."""
         return dict(encode(self))
+
+
+# --- votes that nobody has seen ------------------------------------------------------------------------------------
+def allow_unseen(parameters: Parameters) -> Parameters:
+    """The same parameters, with room for votes that no label had explained.
+
+    A table estimated from votes gives a vote that never occurred the probability zero under every label. New votes may
+    hold it all the same; a tiny equal probability under all labels makes such a vote say nothing.
+    """
+    factors = []
+    for factor in parameters.factors:
+        lead = int(isinstance(factor, Conditional) and factor.by_position)
+        # A step and a crossed table have the labels of two tasks in front, all others that of one.
+        pair = (0, 1) if isinstance(factor, Crossed) else (lead,)
+        labels = {"table": pair, "marginal": (lead,), "first": (0,), "step": (0, 1)}
+        tables = {name: getattr(factor, name, None) for name in labels}
+        lifted: dict[str, Any] = {
+            name: _lift(table, labels[name]) for name, table in tables.items() if table is not None
+        }
+        factors.append(replace(factor, **lifted))
+    return replace(parameters, factors=tuple(factors))
+
+
+def _lift(table: FloatArray, labels: tuple[int, ...]) -> FloatArray:
+    never = table.max(axis=labels, keepdims=True) == 0
+    return np.where(never, _UNSEEN, table)

@@ -17,11 +17,13 @@ class Posterior:
     ----------
     probabilities : mapping of resolution to (n_tasks, n_classes) float64
         Rows in the flat order of tasks, columns in class order; coarse tasks have two classes.
-    log_likelihood : (n_sequences,) log P(votes of the sequence)
+    log_likelihood : (n_sequences,) log P(votes of the sequence); an estimate where they are not exact
+    exact : whether the probabilities are exact, or found by propagation between overlapping windows
     """
 
     probabilities: Mapping[Resolution, FloatArray]
     log_likelihood: FloatArray
+    exact: bool = True
 
     def __getitem__(self, resolution: str | Resolution) -> FloatArray:
         """Marginals of one resolution, by name or object."""

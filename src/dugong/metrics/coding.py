@@ -16,7 +16,7 @@ from numbers import Integral
 import numpy as np
 
 from dugong.exceptions import LabelError
-from dugong.metrics.bio import BioScheme, bio_scheme
+from dugong.tasks.bio import BioScheme, bio_scheme
 from dugong.types import AnyArray, BoolArray, IntArray, read_only
 
 __all__ = ["Classes", "Coding", "make_coding"]

@@ -21,7 +21,8 @@ from dugong.metrics.inputs import Case, make_case, make_layout, read_gold, read_
 from dugong.metrics.intervals import Interval, jackknife, why_no_interval
 from dugong.metrics.result import Evaluation
 from dugong.metrics.scores import LOSSES, number, scores_of, sums_of, total, without_each
-from dugong.metrics.tables import columns, figure, range_of, signed
+from dugong.metrics.tables import figure, range_of, signed
+from dugong.texts import text_table
 
 __all__ = ["Comparison", "Difference", "compare"]
 
@@ -145,7 +146,7 @@ class Comparison:
         )
         notes = dict.fromkeys(note for one in self.evaluations for note in one.notes)
         return "\n".join([
-            columns(("method", *shown), rows), "", columns(head, paired), "", self.verdict,
+            text_table(("method", *shown), rows), "", text_table(head, paired), "", self.verdict,
             *(f"note: {note}" for note in notes),
         ])  # fmt: skip
 

@@ -1,27 +1,12 @@
-"""Plain-text tables: numbers in, aligned lines out."""
+"""Scores and intervals in words."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 
 from dugong.metrics.intervals import Interval
 
-__all__ = ["columns", "figure", "range_of", "signed"]
-
-
-def columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Align rows under their heads: the first column to the left, the others to the right."""
-    widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
-    lines = []
-    for row in [head, *rows]:
-        cells = [
-            cell.ljust(width) if i == 0 else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines)
+__all__ = ["figure", "range_of", "signed"]
 
 
 def figure(value: float | None) -> str:

@@ -17,10 +17,10 @@ from dugong.codec import decode, encode
 from dugong.exceptions import PriorError
 from dugong.priors import moments
 from dugong.priors._kernels import class_count_moments, sample_states
-from dugong.priors.chain import LabelChain
-from dugong.priors.labels import class_index, class_values, plural
-from dugong.priors.law import Edges, chain_law
+from dugong.priors.chain import Edges, LabelChain, chain_law
+from dugong.priors.labels import class_index, class_values
 from dugong.priors.pieces import GivenSpans, Task, piece_of
+from dugong.texts import counted
 from dugong.types import FloatArray, Int8Array, IntArray
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Prior(ABC):
         if length < 1 or self.n_classes**length > 2**SHORT:
             raise PriorError(
                 f"a table of patterns needs a length from 1 with at most {2**SHORT} patterns; "
-                f"found {plural(length, 'element')} of {self.n_classes} classes."
+                f"found {counted(length, 'element')} of {self.n_classes} classes."
             )
         return Patterns(self.joint_law([("element", place) for place in range(length)], length))
 

@@ -19,7 +19,8 @@ import numpy as np
 from dugong.exceptions import PriorError
 from dugong.priors.base import Prior
 from dugong.priors.chain import LabelChain, check_distribution, normalised
-from dugong.priors.labels import class_index, class_values, plural
+from dugong.priors.labels import class_index, class_values
+from dugong.texts import counted
 from dugong.types import FloatArray
 
 Pattern = tuple[int, ...]
@@ -150,7 +151,7 @@ def _chain(prior: Patterns) -> LabelChain:
             edges.append((states[context], states[target], float(law[label])))
         if len(states) > MOST_STATES:
             raise PriorError(
-                f"patterns of {plural(prior.length, 'element')} need more than {MOST_STATES} states.\n"
+                f"patterns of {counted(prior.length, 'element')} need more than {MOST_STATES} states.\n"
                 "  Use prior.shorter(length) or a Markov prior."
             )
     transition = np.zeros((len(states), len(states)))

@@ -13,8 +13,8 @@ from dugong.exceptions import VoteError
 from dugong.report.agreement import make_agreement
 from dugong.report.beliefs import make_prior
 from dugong.report.dependencies import make_dependencies
+from dugong.report.events import make_events
 from dugong.report.findings import make_findings
-from dugong.report.happenings import make_events
 from dugong.report.material import gather
 from dugong.report.overview import make_overview
 from dugong.report.provenance import make_provenance

@@ -7,18 +7,21 @@ source is called once.
 
 from __future__ import annotations
 
+import textwrap
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from time import perf_counter
+from types import TracebackType
 from typing import Any, Literal
 
 import numpy as np
 
 from dugong.engines import mark
 from dugong.exceptions import DugongError, SourceError
-from dugong.sources.coding import Coding, WrongVote
+from dugong.sources.coding import Coding, WrongVote, hint_for, short
 from dugong.sources.decorator import Source
-from dugong.sources.faulting import fault_of, place, raised, wrong_number, wrong_vote
 from dugong.sources.guarding import guarded, raised_by_source
 from dugong.sources.inputs import SpanPairs, clock_of, length_of, loaded, sequence_spans
 from dugong.sources.items import Item, SequenceId
@@ -30,6 +33,8 @@ from dugong.types import MISSING, Int8Array
 from dugong.votes import Fault
 
 OnFault = Literal["raise", "abstain"]
+_HOME = Path(__file__).parent
+_OWN_FILES = {str(path) for path in _HOME.glob("*.py")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,3 +263,59 @@ class _Desk:
         if self.on_fault == "raise":
             raise raised(source, fault, place(source, self.id, task, bounds)) from error
         self.faults.append(fault)
+
+
+def place(source: Source, sequence: SequenceId, task: int | None, bounds: TaskBounds) -> str:
+    """Where something happened, in words: ``element 17 of sequence 'v3'``."""
+    if task is None or isinstance(source.resolution, Sequence):
+        return f"sequence {sequence!r}"
+    if isinstance(source.resolution, Element):
+        return f"element {task} of sequence {sequence!r}"
+    start, stop = int(bounds.starts[task]), int(bounds.stops[task])
+    return f"{source.resolution.name} {task} (elements {start} to {stop - 1}) of sequence {sequence!r}"
+
+
+def fault_of(source: Source, sequence: SequenceId, task: int | None, error: BaseException) -> Fault:
+    """The plain value that a result keeps of an exception."""
+    text = "".join(traceback.format_exception(type(error), error, _user_frames(error.__traceback__)))
+    last = "".join(traceback.format_exception_only(error)).strip()
+    return Fault(source=source.name, sequence=sequence, task=task, error=last, traceback=text.rstrip())
+
+
+def _user_frames(frames: TracebackType | None) -> TracebackType | None:
+    """The traceback from the first frame on that is not ours."""
+    while frames is not None and frames.tb_frame.f_code.co_filename in _OWN_FILES:
+        frames = frames.tb_next
+    return frames
+
+
+def raised(source: Source, fault: Fault, where: str) -> SourceError:
+    """The error that stops a run because a source raised."""
+    return SourceError(
+        f"source {source.name!r} raised {fault.error} on {where}.\n"
+        '  Correct it, or use on_fault="abstain": it then abstains there, and votes.faults lists it.\n'
+        f"{textwrap.indent(fault.traceback, '  ')}"
+    )
+
+
+def wrong_vote(
+    source: Source, sequence: SequenceId, bounds: TaskBounds, coding: Coding, wrong: WrongVote
+) -> SourceError:
+    """The error for a returned value that is no vote."""
+    where = place(source, sequence, wrong.task, bounds)
+    others = f" and {wrong.count - 1} more such values" if wrong.count > 1 else ""
+    return SourceError(
+        f"source {source.name!r} must return {coding.allowed}; "
+        f"found {short(wrong.value)} on {where}{others}.\n"
+        f"  {hint_for(wrong.value, vectorized=source.vectorized)}"
+    )
+
+
+def wrong_number(source: Source, sequence: SequenceId, bounds: TaskBounds, shape: tuple[int, ...]) -> SourceError:
+    """The error for a vectorised source that did not return one vote per task."""
+    found = f"{shape[0]} votes" if len(shape) == 1 else f"something of shape {shape}"
+    kind = "elements" if isinstance(source.resolution, Element) else f"tasks ({source.resolution.name})"
+    return SourceError(
+        f"source {source.name!r} is vectorised and must return one vote for each of the {len(bounds)} {kind} "
+        f"of sequence {sequence!r}; found {found}."
+    )

@@ -35,7 +35,7 @@ class _Resolved:
     n_columns: int
 
 
-class _Reader:
+class _CodeReader:
     """Gives codes, groups and positions of any tasks of the votes."""
 
     def __init__(self, votes: Votes, grouping: Grouping) -> None:
@@ -105,7 +105,7 @@ class _Reader:
 
 def count(votes: Votes, plan: Plan, groups: Grouping | None = None, *, n_threads: int | None = None) -> Moments:
     """Count all rows of a plan over the votes, on as many threads as numba would use by default."""
-    reader = _Reader(votes, assign_groups(votes) if groups is None else groups)
+    reader = _CodeReader(votes, assign_groups(votes) if groups is None else groups)
     tables = {row: _empty(reader, row) for row in plan.rows}
     for resolution in votes.resolutions:
         rows = [r for r in plan.rows if r.relation == "same" and reader.resolution(r.sources[0]) == resolution]
@@ -126,7 +126,7 @@ def count(votes: Votes, plan: Plan, groups: Grouping | None = None, *, n_threads
     )
 
 
-def _empty(reader: _Reader, row: Row) -> IntArray:
+def _empty(reader: _CodeReader, row: Row) -> IntArray:
     shape = [reader.grouping.n_groups]
     if row.by_position:
         layout = reader.resolved[_finest(reader, row)].layout
@@ -134,7 +134,7 @@ def _empty(reader: _Reader, row: Row) -> IntArray:
     return np.zeros((*shape, *(reader.columns(source) for source in row.sources)), dtype=np.int64)
 
 
-def _finest(reader: _Reader, row: Row) -> Resolution:
+def _finest(reader: _CodeReader, row: Row) -> Resolution:
     return reader.resolution(row.sources[0])
 
 
@@ -144,7 +144,7 @@ def _blocks(n_tasks: int) -> Iterator[IntArray]:
 
 
 def _count_same(
-    reader: _Reader, resolution: Resolution, rows: list[Row], tables: dict[Row, IntArray], n_threads: int | None
+    reader: _CodeReader, resolution: Resolution, rows: list[Row], tables: dict[Row, IntArray], n_threads: int | None
 ) -> None:
     plain = [r for r in rows if len(r.slots) <= 2 and not r.by_position and not any(slot.offset for slot in r.slots)]
     chosen = set(plain)
@@ -170,7 +170,7 @@ def _count_same(
 
 
 def _count_general(
-    reader: _Reader,
+    reader: _CodeReader,
     rows: list[Row],
     tasks: IntArray,
     owners: IntArray,
@@ -187,7 +187,7 @@ def _count_general(
         _add_cells(row, np.stack([codes[slot] for slot in row.slots]), groups, positions, tables[row])
 
 
-def _shifted(reader: _Reader, slot: Slot, tasks: IntArray, positions: IntArray, left: IntArray) -> Int8Array:
+def _shifted(reader: _CodeReader, slot: Slot, tasks: IntArray, positions: IntArray, left: IntArray) -> Int8Array:
     """Codes of a run of tasks, moved by the slot's offset; -1 where that is outside the sequence of the anchor."""
     first, last, offset = int(tasks[0]), int(tasks[-1]) + 1, slot.offset
     if offset == 0:
@@ -209,7 +209,7 @@ def _add_cells(row: Row, codes: Int8Array, groups: IntArray, positions: IntArray
 
 
 def _count_inside(
-    reader: _Reader, fine: Resolution, coarse: Resolution, rows: list[Row], tables: dict[Row, IntArray]
+    reader: _CodeReader, fine: Resolution, coarse: Resolution, rows: list[Row], tables: dict[Row, IntArray]
 ) -> None:
     """Count all rows between two resolutions; what they read is looked up once."""
     fine_keys, layout = reader.resolved[fine].keys, reader.resolved[coarse].layout
@@ -229,11 +229,11 @@ def _count_inside(
             _add_cells(row, np.stack([codes[source] for source in row.sources]), groups, positions, tables[row])
 
 
-def _pair_codes(reader: _Reader, source: str, fine: Resolution, inner: IntArray, outer: IntArray) -> AnyArray:
+def _pair_codes(reader: _CodeReader, source: str, fine: Resolution, inner: IntArray, outer: IntArray) -> AnyArray:
     return reader.codes(source, inner if reader.resolution(source) == fine else outer)
 
 
-def _fine_and_coarse(reader: _Reader, row: Row) -> tuple[Resolution, Resolution]:
+def _fine_and_coarse(reader: _CodeReader, row: Row) -> tuple[Resolution, Resolution]:
     resolutions = list(dict.fromkeys(reader.resolution(source) for source in row.sources))
     if len(resolutions) != 2 or any(slot.offset for slot in row.slots):
         listing = ", ".join(describe(resolution) for resolution in resolutions)

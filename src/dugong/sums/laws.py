@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dugong.priors import Prior
-from dugong.priors.pairs import pair_laws_by_position, pair_sums
+from dugong.priors import Prior, pair_sums
 from dugong.sums.rows import Relation, Row
 from dugong.sums.sums import Shapes
 from dugong.tasks import Element, Resolution
@@ -32,15 +31,11 @@ class PairMoments:
 
     def law(self) -> FloatArray:
         """P(y_i, y_i'), (..., positions or 1, 2, 2)."""
-        left, right = (_chances(mean) for mean in (self.first, self.second))
+        left, right = ((1 + mean[..., np.newaxis] * _SIGNS) / 2 for mean in (self.first, self.second))
         shift = self.covariance[..., np.newaxis, np.newaxis] * np.outer(_SIGNS, _SIGNS) / 4
         # Means of a sample with correlations of a prior need not make a law: the nearest one has no negative cells.
         law = np.maximum(left[..., :, np.newaxis] * right[..., np.newaxis, :] + shift, 0.0)
         return np.asarray(law / law.sum(axis=(-2, -1), keepdims=True))
-
-
-def _chances(mean: FloatArray) -> FloatArray:
-    return np.stack([(1 - mean) / 2, (1 + mean) / 2], axis=-1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,14 +61,14 @@ class Laws:
         if key not in self._cache and kind == "same" and lag == 0 and isinstance(first, Element) and not by_position:
             self._cache[key] = self._marginal()
         if key not in self._cache:
-            compute = pair_laws_by_position if by_position else pair_sums
-            sums = compute(
+            sums = pair_sums(
                 self.prior,
                 kind,
                 first,
                 second,
                 self.shapes.lengths,
                 self.shapes.counts,
+                by_position=by_position,
                 lag=lag,
                 spans=self.shapes.spans or None,
                 class_names=self.class_names,
@@ -100,9 +95,15 @@ class Laws:
         law = self.joint(row.relation, first, second, lag=lag, by_position=row.by_position)
         law = law if row.by_position else law[np.newaxis]
         mean_first, mean_second = law.sum(axis=2) @ _SIGNS, law.sum(axis=1) @ _SIGNS
-        product = np.einsum("pab,a,b->p", law, _SIGNS, _SIGNS)
-        covariance = product - mean_first * mean_second
-        return self._rebalanced(mean_first, mean_second, covariance, first, second)
+        covariance = np.einsum("pab,a,b->p", law, _SIGNS, _SIGNS) - mean_first * mean_second
+        # The means are moved to the sample's own; correlations between tasks stay those of the prior.
+        moved_first = np.clip(mean_first + self._shift(first), -1, 1)
+        moved_second = np.clip(mean_second + self._shift(second), -1, 1)
+        before = (1 - mean_first**2) * (1 - mean_second**2)
+        after = (1 - moved_first**2) * (1 - moved_second**2)
+        # A covariance is a correlation times both standard deviations, and these move with the means.
+        scale = np.sqrt(np.divide(after, before, out=np.ones_like(after), where=before > 0))
+        return PairMoments(first=moved_first, second=moved_second, covariance=covariance * scale)
 
     def mean(self, resolution: Resolution, *, by_position: bool = False) -> FloatArray:
         """E[y] of the tasks of a resolution, (..., positions or 1)."""
@@ -113,7 +114,7 @@ class Laws:
 
     def chances(self, resolution: Resolution, *, by_position: bool = False) -> FloatArray:
         """P(label) of the tasks of a resolution, (..., positions or 1, 2)."""
-        return _chances(self.mean(resolution, by_position=by_position))
+        return np.asarray((1 + self.mean(resolution, by_position=by_position)[..., np.newaxis] * _SIGNS) / 2)
 
     def _shift(self, resolution: Resolution) -> FloatArray:
         """How far the sample's own mean of y lies from the prior's, (..., 1)."""
@@ -121,20 +122,3 @@ class Laws:
             return np.zeros(1)
         overall = float(self.joint("same", resolution, resolution).sum(axis=1) @ _SIGNS)
         return np.asarray(self.balance[resolution], dtype=np.float64)[..., np.newaxis] - overall
-
-    def _rebalanced(
-        self,
-        first: FloatArray,
-        second: FloatArray,
-        covariance: FloatArray,
-        resolution_a: Resolution,
-        resolution_b: Resolution,
-    ) -> PairMoments:
-        """Shift the means to the sample's own; correlations between tasks stay those of the prior."""
-        moved_a = np.clip(first + self._shift(resolution_a), -1, 1)
-        moved_b = np.clip(second + self._shift(resolution_b), -1, 1)
-        before = (1 - first**2) * (1 - second**2)
-        after = (1 - moved_a**2) * (1 - moved_b**2)
-        # A covariance is a correlation times both standard deviations, and these move with the means.
-        scale = np.sqrt(np.divide(after, before, out=np.ones_like(after), where=before > 0))
-        return PairMoments(first=moved_a, second=moved_b, covariance=covariance * scale)

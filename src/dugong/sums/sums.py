@@ -52,20 +52,12 @@ class Shapes:
         lengths = np.concatenate([self.lengths, other.lengths])
         counts = np.concatenate([self.counts, other.counts])
         if self.spans:
-            spans = {name: _join(table, other.spans[name]) for name, table in self.spans.items()}
+            spans = {name: SpanTable.concat([table, other.spans[name]]) for name, table in self.spans.items()}
             return Shapes(lengths=lengths, counts=counts, spans=spans)
         distinct, inverse = np.unique(lengths, return_inverse=True)
         merged = np.zeros(len(distinct), dtype=np.int64)
         np.add.at(merged, inverse, counts)
         return Shapes(lengths=distinct, counts=merged)
-
-
-def _join(first: SpanTable, second: SpanTable) -> SpanTable:
-    return SpanTable(
-        offsets=np.concatenate([first.offsets, second.offsets[1:] + first.offsets[-1]]),
-        starts=np.concatenate([first.starts, second.starts]),
-        stops=np.concatenate([first.stops, second.stops]),
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

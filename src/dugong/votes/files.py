@@ -20,8 +20,8 @@ from dugong.exceptions import FileError, VoteError
 from dugong.paths import Place, place_of, write_atomically
 from dugong.tasks import Rounding, SpanTable, TimeAxis, count_tasks
 from dugong.types import AnyArray
-from dugong.votes.container import SourceInfo, Votes
-from dugong.votes.faults import Fault
+from dugong.votes.container import Votes
+from dugong.votes.records import Fault, SourceInfo
 
 __all__ = ["Header", "Stored", "decode_header", "pack", "read_arrays", "read_votes", "unpack", "write_votes"]
 

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from dugong.exceptions import LabelError
 from dugong.tasks import Element, Resolution, describe, find_resolution, link_labels
 from dugong.types import ABSTAIN, MISSING, AnyArray, Int8Array, IntArray
-from dugong.votes.classes import positive_class
+from dugong.votes.codes import positive_class
 from dugong.votes.container import Votes
 
 __all__ = ["find_buckets", "gold_at", "labels_from_classes"]

@@ -16,7 +16,7 @@ from dugong.exceptions import VoteError
 from dugong.tasks import Element, Layout, SpanTable, describe
 from dugong.tasks.layout import ranges
 from dugong.types import Int8Array, IntArray
-from dugong.votes.container import SourceInfo
+from dugong.votes.records import SourceInfo
 
 __all__ = ["Rows", "fill_column"]
 

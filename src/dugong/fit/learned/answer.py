@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dugong.exceptions import FileError
-from dugong.fit.learned.bio import Possible
 from dugong.fit.learned.folded import fold
 from dugong.fit.learned.panel import Coding, Panel
 from dugong.fit.learned.settings import BELIEF, DOUBT, TEMPER
@@ -30,6 +29,7 @@ from dugong.fit.learned.views import (
     learn_steps,
     view,
 )
+from dugong.tasks.bio import Possible
 from dugong.types import FloatArray
 from dugong.votes import SourceInfo
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dugong.exceptions import GraphError
-from dugong.fit.learned.bio import Possible, bio_steps
+from dugong.fit.em import read_accuracies
 from dugong.fit.learned.coarse import finest
 from dugong.fit.learned.exact import Exact, run_exact
 from dugong.fit.learned.families import content_order, find_families
@@ -21,12 +21,12 @@ from dugong.fit.learned.rounds import Setting
 from dugong.fit.learned.sample import read_sample, thin
 from dugong.fit.learned.settings import ROUNDS_EXACT, ROUNDS_LARGE
 from dugong.fit.learned.views import LabelLaw
-from dugong.fit.readout import read_accuracies
 from dugong.infer.engine import with_evidence
 from dugong.law.parameters import Factor, Parameters
 from dugong.priors import Markov, Prior, pair_law
 from dugong.tasks import Element
-from dugong.types import FloatArray, Int8Array, IntArray
+from dugong.tasks.bio import Possible, bio_steps
+from dugong.types import FloatArray, Int8Array
 from dugong.votes import SourceInfo, Votes, implied_background
 
 

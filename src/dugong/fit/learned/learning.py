@@ -2,8 +2,8 @@
 
 Read a sample of the votes; search for edges between sources and of sources with themselves, and for the law of the
 labels; ask how far the fitted model may be trusted, by predicting every source from its peers; learn the answer that
-takes its place where it is not; last, exact rounds with every source at every resolution. A given graph or prior takes
-the place of the step that learns it.
+takes its place where it is not; last, exact rounds with every source at every resolution. A given prior takes the place of the
+step that learns it.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from dugong.fit.em import read_correlations
 from dugong.fit.learned.answer import ElementAnswer, finish_answer, first_answer, says_something
 from dugong.fit.learned.case import Case, prepare_case
 from dugong.fit.learned.coarse import CoarseRules, describe_coarse, learn_coarse, table_of
 from dugong.fit.learned.exact import Exact
 from dugong.fit.learned.factors import coarse_factors, flat_table, forest_factors
 from dugong.fit.learned.families import family_weights
-from dugong.fit.learned.given import learn_with_graph
 from dugong.fit.learned.notes import describe_learned
 from dugong.fit.learned.peers import learn_exponents, make_trial
 from dugong.fit.learned.reading import graph_of, strengths_of
@@ -32,7 +32,6 @@ from dugong.fit.learned.tables import make_tables, mute_unseen
 from dugong.fit.learned.tempering import Peers
 from dugong.fit.learned.trust import Trust, find_trust, related_by
 from dugong.fit.learned.views import VOTES, vote_shares
-from dugong.fit.readout import read_correlations
 from dugong.graph import SourceGraph
 from dugong.law.law import Law
 from dugong.law.parameters import Conditional, Parameters
@@ -49,7 +48,6 @@ def learn(
     votes: Votes,
     *,
     prior: Prior | None = None,
-    graph: SourceGraph | None = None,
     evidence: Int8Array | None = None,
     accuracies: Mapping[str, FloatArray] | None = None,
     method: Method = "residuals",
@@ -63,8 +61,6 @@ def learn(
     votes : Votes
     prior : Prior, optional
         Learned (a Markov chain) unless given.
-    graph : SourceGraph, optional
-        Learned unless given, and what it does not explain is discounted. A given graph is taken at its word.
     evidence : (n_elements,) class values of known labels, 0 = unknown; optional
     accuracies : known tables P(vote | label) by source, kept as they are; optional
     method : {"residuals", "low-rank"}
@@ -74,10 +70,6 @@ def learn(
     tell = progress or (lambda _done, _total: None)
     case = prepare_case(votes, prior, evidence, accuracies or {}, n_threads)
     tell(1, _STAGES)
-    if graph is not None:
-        learned = learn_with_graph(case, graph)
-        tell(_STAGES, _STAGES)
-        return learned
     weights = family_weights(case.similar) * says_something(case.panel)
     given = {"given": case.law, "possible": case.possible, "pinned": case.pinned_tables()}
     first, lasting = first_answer(case.panel, case.sources, weights, case.background, **given)

@@ -16,7 +16,6 @@ from dugong.fit.learned.views import NEIGHBOURS, SHARE, VOTES, vote_shares
 from dugong.fit.result import Diagnostics, Note
 from dugong.infer import answers
 from dugong.law.law import Law
-from dugong.priors import Prior
 from dugong.tasks import Element
 from dugong.types import FloatArray
 from dugong.votes import Votes
@@ -65,12 +64,6 @@ def describe_learned(
             Note(kind="bio", text="the classes are BIO tags: steps into I-x from anything but x are impossible.")
         )
     return Diagnostics(notes=tuple(notes), learned=learned)
-
-
-def describe_given(prior: Prior) -> Diagnostics:
-    """A given graph is taken at its word."""
-    note = Note(kind="trust", text="the dependencies were given and are taken at their word: nothing is discounted.")
-    return Diagnostics(notes=(note,), learned={"trust": 1.0, "prior": prior.to_dict()})
 
 
 def _background(votes: Votes, answer: ElementAnswer) -> str | None:

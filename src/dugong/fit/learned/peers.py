@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import minimize
 
-from dugong.fit.learned.bio import Possible
 from dugong.fit.learned.folded import fold
 from dugong.fit.learned.panel import Panel
 from dugong.fit.learned.settings import (
@@ -32,6 +31,7 @@ from dugong.fit.learned.settings import (
 )
 from dugong.fit.learned.tables import softmax
 from dugong.fit.learned.views import LabelLaw, View, first_classes, learn_sayings, learn_steps, view
+from dugong.tasks.bio import Possible
 from dugong.types import FloatArray, IntArray
 
 

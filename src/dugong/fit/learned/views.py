@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dugong.fit.learned import _kernels as kernels
-from dugong.fit.learned.bio import Possible
 from dugong.fit.learned.folded import Folded
 from dugong.fit.learned.panel import Panel
 from dugong.fit.learned.settings import (
@@ -31,6 +30,7 @@ from dugong.fit.learned.settings import (
     STAYING,
 )
 from dugong.fit.learned.tables import clamp, class_balance, count_tables, softmax, steps_to_transition
+from dugong.tasks.bio import Possible
 from dugong.types import BoolArray, FloatArray, Int8Array, IntArray
 
 BALANCE, SHARE, VOTES, SILENCE, NEIGHBOURS = range(5)

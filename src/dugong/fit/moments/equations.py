@@ -8,16 +8,52 @@ equations of all replicates of the jackknife are then made, and solved, at once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from dugong.graph.design import Design, valid_pair
+from dugong.priors import Prior
 from dugong.sums import Laws, Moments, Row, Slot
 from dugong.types import AnyArray, BoolArray, FloatArray, IntArray
 
 N_INDICATORS = 2
 _SIGNS = np.array([-1.0, 1.0])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Given:
+    """What an estimate from moments is made from.
+
+    Attributes
+    ----------
+    design : what is estimated, and from which rows
+    moments : the counts of those rows
+    laws : what the prior says about the labels of these sequences
+    signs : {"group", "positive"}
+        "group": connected sources are better than random on average; "positive": every single one is.
+    accuracies : known P(vote | label) by source, taken as they are
+    """
+
+    design: Design
+    moments: Moments
+    laws: Laws
+    signs: str = field(default="group", kw_only=True)
+    accuracies: Mapping[str, FloatArray] = field(default_factory=dict, kw_only=True)
+
+    @classmethod
+    def under(
+        cls,
+        prior: Prior,
+        design: Design,
+        moments: Moments,
+        class_names: tuple[str, ...] | None = None,
+        signs: str = "group",
+        accuracies: Mapping[str, FloatArray] | None = None,
+    ) -> Given:
+        """The same with the laws of a prior."""
+        laws = Laws(prior, moments.shapes, class_names)
+        return cls(design, moments, laws, signs=signs, accuracies=accuracies or {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -55,6 +91,11 @@ class Equations:
         return np.asarray(found.any(axis=tuple(range(found.ndim - 1))))
 
     @property
+    def precision(self) -> FloatArray:
+        """(..., n) one over the variance; 0 where that says nothing."""
+        return np.divide(1.0, self.variance, out=np.zeros_like(self.variance), where=self.variance > 0)
+
+    @property
     def origins(self) -> list[Row]:
         """The row of every equation."""
         each = [row for row, size in self.rows for _ in range(size)]
@@ -81,11 +122,13 @@ def join_equations(parts: Iterable[tuple[AnyArray, ...]], rows: Iterable[tuple[R
 class Unknowns:
     """Where the unknowns of every source stand: `places` (positions, width) by name of its parameters.
 
-    A source has `width` of them per position: two slopes (one per class that it can vote for), or one agreement.
+    A source has `width` of them per position: two slopes (one per class that it can vote for), or one agreement. There
+    are `size` of them in all.
     """
 
     places: Mapping[str, IntArray]
     width: int
+    size: int
 
     @classmethod
     def of(cls, design: Design, moments: Moments, width: int = N_INDICATORS) -> Unknowns:
@@ -99,12 +142,7 @@ class Unknowns:
             count = moments.placed(Row(slots=(Slot(info.name),), by_position=True)).shape[-2] if level == "task" else 1
             places[key] = total + np.arange(width * count).reshape(count, width)
             total += width * count
-        return cls(places=places, width=width)
-
-    @property
-    def size(self) -> int:
-        """Number of unknowns."""
-        return sum(places.size for places in self.places.values())
+        return cls(places=places, width=width, size=total)
 
     @property
     def table(self) -> IntArray:
@@ -122,36 +160,35 @@ class Unknowns:
         return np.asarray(own[np.minimum(np.arange(n_positions), len(own) - 1)])
 
 
-def make_equations(design: Design, moments: Moments, laws: Laws, unknowns: Unknowns, rows: Iterable[Row]) -> Equations:
+def make_equations(given: Given, unknowns: Unknowns, rows: Iterable[Row]) -> Equations:
     """All equations of some pair rows that hold any votes."""
+    design, moments = given.design, given.moments
     found = [(row, moments.placed(row)) for row in rows if valid_pair(design.independence, row, design.levels)]
-    # Tables of one shape go through together; the order of the equations is that of the shapes.
+    # SourceTables of one shape go through together; the order of the equations is that of the shapes.
     alike: dict[tuple[int, ...], list[tuple[Row, FloatArray]]] = {}
     for row, table in found:
         if table.any():
             alike.setdefault(table.shape, []).append((row, table))
-    parts = [_equations_of(design, moments, laws, unknowns, some) for some in alike.values()]
+    parts = [_equations_of(given, unknowns, some) for some in alike.values()]
     each = [(row, table.shape[-3] * N_INDICATORS**2) for some in alike.values() for row, table in some]
     return join_equations(parts, each)
 
 
-def _equations_of(
-    design: Design, moments: Moments, laws: Laws, unknowns: Unknowns, found: list[tuple[Row, FloatArray]]
-) -> tuple[AnyArray, ...]:
+def _equations_of(given: Given, unknowns: Unknowns, found: list[tuple[Row, FloatArray]]) -> tuple[AnyArray, ...]:
     """Equations of rows whose tables have the same shape, all at once."""
     tables = np.stack([table for _, table in found], axis=-4)  # (..., rows, positions, C, C')
     n_positions = tables.shape[-3]
     covariance, variance = covariances(tables)
     total = np.broadcast_to(tables.sum(axis=(-2, -1), keepdims=True), covariance.shape)
-    where = {info.name: info.resolution for info in moments.sources}
+    where = {info.name: info.resolution for info in given.moments.sources}
     names = dict.fromkeys(name for row, _ in found for name in row.sources)
-    places = {name: unknowns.at(design.key(name), n_positions) for name in names}
+    places = {name: unknowns.at(given.design.key(name), n_positions) for name in names}
     left, right, scale = [], [], []
     for row, _ in found:
         first, second = row.sources
         left.append(places[first])
         right.append(places[second])
-        scale.append(laws.pair(row, where[first], where[second]).covariance[..., :n_positions])
+        scale.append(given.laws.pair(row, where[first], where[second]).covariance[..., :n_positions])
     cells, flat = covariance.shape[-4:], (*covariance.shape[:-4], -1)
     return (
         np.broadcast_to(np.stack(left)[:, :, :, np.newaxis], cells).reshape(-1),
@@ -205,14 +242,12 @@ def informative(design: Design, moments: Moments, unknowns: Unknowns) -> BoolArr
     return varies
 
 
-def pinned_slopes(
-    design: Design, unknowns: Unknowns, accuracies: Mapping[str, FloatArray]
-) -> tuple[FloatArray, BoolArray]:
+def pinned_slopes(given: Given, unknowns: Unknowns) -> tuple[FloatArray, BoolArray]:
     """Slopes that follow from known tables, the others 0; and which they are."""
     beta, pinned = np.zeros(unknowns.size), np.zeros(unknowns.size, dtype=np.bool_)
-    for name, table in accuracies.items():
-        if design.levels[name] != "full":
-            places, known = unknowns.places[design.key(name)], np.asarray(table)[..., :N_INDICATORS]
+    for name, table in given.accuracies.items():
+        if given.design.levels[name] != "full":
+            places, known = unknowns.places[given.design.key(name)], np.asarray(table)[..., :N_INDICATORS]
             beta[places], pinned[places] = (known[..., 1, :] - known[..., 0, :]) / 2, True
     return beta, pinned
 

@@ -35,7 +35,7 @@ Scores = Mapping[str, FloatArray]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Tables:
+class SourceTables:
     """Everything that is known about single sources once the slopes are solved.
 
     Attributes
@@ -48,7 +48,7 @@ class Tables:
     laws: Laws
     slopes: Solution
     accuracies: Mapping[str, FloatArray]
-    whole: Tables | None = None
+    whole: SourceTables | None = None
     _marginals: dict[str, FloatArray] = field(init=False, default_factory=dict)
     _pairs: dict[tuple[str, str], Row] = field(init=False, default_factory=dict)
 
@@ -91,7 +91,7 @@ class Tables:
         return scores[name], precision
 
 
-def combined(tables: Tables, names: Sequence[str], position: int = 0) -> tuple[Scores, FloatArray]:
+def combined(tables: SourceTables, names: Sequence[str], position: int = 0) -> tuple[Scores, FloatArray]:
     """Scores by source whose sum is unbiased for the label, with the least variance; and that precision.
 
     Replicates take the weights of the whole sample, because any weights are unbiased and those cost an inverse each;
@@ -100,7 +100,7 @@ def combined(tables: Tables, names: Sequence[str], position: int = 0) -> tuple[S
     return _scores(tables, names, position, _best_weights(tables.whole or tables, names, position))
 
 
-def _best_weights(tables: Tables, names: Sequence[str], position: int) -> FloatArray:
+def _best_weights(tables: SourceTables, names: Sequence[str], position: int) -> FloatArray:
     """Weights ``Cov(g)^-1 beta`` of all indicators g, which give the least noise, (..., n_names, 2)."""
     beta = np.concatenate([_at(tables.full_slopes(name), position, 1)[..., :N_INDICATORS] for name in names], axis=-1)
     inverse = np.linalg.pinv(_covariance(tables, names, position), rcond=_RANK)
@@ -110,7 +110,9 @@ def _best_weights(tables: Tables, names: Sequence[str], position: int) -> FloatA
     return weights.reshape(*weights.shape[:-1], len(names), N_INDICATORS)
 
 
-def _scores(tables: Tables, names: Sequence[str], position: int, weights: FloatArray) -> tuple[Scores, FloatArray]:
+def _scores(
+    tables: SourceTables, names: Sequence[str], position: int, weights: FloatArray
+) -> tuple[Scores, FloatArray]:
     """Scores with given weights, scaled so that their sum is unbiased; and its precision if these are its own.
 
     The best combination has the precision ``beta' Cov(g)^-1 beta``, which is also what its weights are scaled by.
@@ -128,7 +130,7 @@ def _scores(tables: Tables, names: Sequence[str], position: int, weights: FloatA
     return {name: score / scale for name, score in scores.items()}, np.asarray(information)
 
 
-def _covariance(tables: Tables, names: Sequence[str], position: int) -> FloatArray:
+def _covariance(tables: SourceTables, names: Sequence[str], position: int) -> FloatArray:
     """Covariances of all indicators of some sources, (..., n, n)."""
     laws = [_at(tables.marginal(name), position, 1)[..., :N_INDICATORS] for name in names]
     size = N_INDICATORS * len(names)
@@ -143,7 +145,7 @@ def _covariance(tables: Tables, names: Sequence[str], position: int) -> FloatArr
     return matrix
 
 
-def _pair_covariance(tables: Tables, first: str, second: str, position: int) -> FloatArray:
+def _pair_covariance(tables: SourceTables, first: str, second: str, position: int) -> FloatArray:
     row = tables.row_of(first, second)
     if row is None:
         return np.zeros((N_INDICATORS, N_INDICATORS))
@@ -161,7 +163,7 @@ def _at(table: FloatArray, position: int, n_after: int) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CentredTables(Tables):
+class CentredTables(SourceTables):
     """The joint tables of the centred estimator (`assemble.JointTables`)."""
 
     _shrunken: dict[str, tuple[FloatArray, float]] = field(init=False, default_factory=dict)
@@ -214,7 +216,7 @@ class CentredTables(Tables):
         return _pattern_joint(self, [self.moments.table(row) for row in rows], proxies, placed=True)
 
 
-def _clique_at(tables: Tables, rows: list[Row], counted: list[FloatArray], position: int) -> FloatArray:
+def _clique_at(tables: SourceTables, rows: list[Row], counted: list[FloatArray], position: int) -> FloatArray:
     """P(label, votes) at one position, (..., 2, C, ..., C); the last slot of every row is a proxy."""
     proxies, n_slots = [row.sources[-1] for row in rows], len(rows[0].slots)
     scores, _ = combined(tables, proxies, position)
@@ -243,7 +245,7 @@ def pool_positions(design: Design, names: tuple[str, ...], joint: FloatArray, co
     return np.asarray((share * joint).sum(axis=axis, keepdims=True))
 
 
-def shrink_temporal(tables: Tables, name: str, lag: int, joint: FloatArray) -> tuple[FloatArray, float]:
+def shrink_temporal(tables: SourceTables, name: str, lag: int, joint: FloatArray) -> tuple[FloatArray, float]:
     """Such a table drawn towards copying, and the share of its deviations from copying that was kept.
 
     Its standard errors are those that leaving groups out gives, with the proxies held fixed.
@@ -260,7 +262,7 @@ def shrink_temporal(tables: Tables, name: str, lag: int, joint: FloatArray) -> t
     return shrink_to_copying(joint, weighted_error(full, without, shares), labels, len(groups))
 
 
-def _repeats(tables: Tables, name: str, lag: int) -> list[Row]:
+def _repeats(tables: SourceTables, name: str, lag: int) -> list[Row]:
     return [row for row in temporal_rows(tables.design, name, lag) if not row.by_position]
 
 
@@ -269,7 +271,7 @@ def _own_proxies(rows: list[Row]) -> list[tuple[str, str]]:
 
 
 def _pattern_joint(
-    tables: Tables, counted: list[FloatArray], proxies: Sequence[tuple[str, ...]], *, placed: bool = False
+    tables: SourceTables, counted: list[FloatArray], proxies: Sequence[tuple[str, ...]], *, placed: bool = False
 ) -> FloatArray:
     """P(labels, votes) on several tasks, (..., 2, ..., 2, C, ..., C), from rows of as many votes and proxies.
 

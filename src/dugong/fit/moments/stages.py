@@ -16,14 +16,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dugong.exceptions import GraphError
-from dugong.fit.moments.equations import Equations, Unknowns
+from dugong.fit.moments.equations import Equations, Given, Unknowns
 from dugong.fit.result import Note
 from dugong.graph import connected, determined
-from dugong.graph.design import Design
 from dugong.sums import Row
 from dugong.types import BoolArray, FloatArray
 
-Equate = Callable[[Sequence[Row]], Equations]
+Equate = Callable[[Given, Unknowns, Sequence[Row]], Equations]
 Solve = Callable[[Equations, FloatArray, BoolArray], tuple[FloatArray, float | None]]
 
 
@@ -38,7 +37,9 @@ class SolvedStage:
 
     def chosen(self, equations: Equations) -> Equations:
         """Those of the equations of its rows that say something about what is solved, given what is known."""
-        return _chosen(equations, self.solved, self.known)
+        left, right, member = equations.left, equations.right, self.solved | self.known
+        touched = self.solved[left] | self.solved[right]
+        return equations.only(equations.useful & member[left] & member[right] & touched)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -86,7 +87,7 @@ class Solution:
 
 
 def solve_stages(
-    design: Design,
+    given: Given,
     unknowns: Unknowns,
     equate: Equate,
     solve: Solve,
@@ -94,19 +95,17 @@ def solve_stages(
     start: FloatArray,
     pinned: BoolArray,
     varies: BoolArray,
-    signs: str,
 ) -> Solution:
     """Solve for all unknowns that the rows of a design determine.
 
     Parameters
     ----------
-    equate : the equations of some rows
+    equate : from what is given and the unknowns to the equations of some rows
     solve : equations, values and which of them are free, to better values and a condition number, if there is one
     start : (n,) where unknowns begin; what they are where `pinned`
     varies : (n,) unknowns that can be anything else than zero
-    signs : {"group", "positive"}
-        "group": connected sources are better than random on average; "positive": every single one is.
     """
+    design, signs = given.design, given.signs
     if signs not in ("group", "positive"):
         raise GraphError(f'signs must be "group" or "positive"; found {signs!r}.')
     beta, known, condition = start, pinned, dict[str, float]()
@@ -119,7 +118,7 @@ def solve_stages(
         if not extra and name != "same task":
             continue
         rows += extra
-        equations = equate(rows)
+        equations = equate(given, unknowns, rows)
         fresh = _settled(unknowns, equations, known) & varies & ~known
         if not fresh.any():
             continue
@@ -132,7 +131,9 @@ def solve_stages(
         stages.append(stage)
         known = known | fresh
     beta = np.where(known, beta, 0.0)
-    outcome = _describe_signs(unknowns, beta, f"rule {signs!r}{', with pinned accuracies' if pinned.any() else ''}")
+    rule = f"rule {signs!r}{', with pinned accuracies' if pinned.any() else ''}"
+    right = beta * unknowns.direction
+    outcome = {key: f"{'+' if right[own].sum() >= 0 else '-'} ({rule})" for key, own in unknowns.places.items()}
     notes = _undetermined(unknowns, varies & ~known)
     if signs == "positive":
         beta, flips = _force_positive(unknowns, beta, pinned)
@@ -155,11 +156,6 @@ def _settled(unknowns: Unknowns, equations: Equations, fixed: BoolArray) -> Bool
     return determined(table[equations.left[telling]], table[equations.right[telling]], known)[table]
 
 
-def _chosen(equations: Equations, solved: BoolArray, known: BoolArray) -> Equations:
-    left, right, member = equations.left, equations.right, solved | known
-    return equations.only(equations.useful & member[left] & member[right] & (solved[left] | solved[right]))
-
-
 def turn_groups(equations: Equations, beta: FloatArray, anchored: BoolArray, direction: FloatArray) -> FloatArray:
     """Turn every connected group round that is worse than random on average and touches nothing known."""
     telling = equations.value != 0
@@ -169,23 +165,11 @@ def turn_groups(equations: Equations, beta: FloatArray, anchored: BoolArray, dir
     return np.where(((average < 0) & ~held)[group], -beta, beta)
 
 
-def _directions(unknowns: Unknowns, beta: FloatArray) -> dict[str, FloatArray]:
-    """How much better than random every table is, (positions,) by name."""
-    right = beta * unknowns.direction
-    return {key: np.asarray(right[places].sum(axis=1)) for key, places in unknowns.places.items()}
-
-
-def _describe_signs(unknowns: Unknowns, beta: FloatArray, how: str) -> dict[str, str]:
-    found = _directions(unknowns, beta)
-    return {key: f"{'+' if direction.sum() >= 0 else '-'} ({how})" for key, direction in found.items()}
-
-
 def _force_positive(unknowns: Unknowns, beta: FloatArray, pinned: BoolArray) -> tuple[FloatArray, list[Note]]:
     """Turn single tables round that are worse than random."""
-    result, notes = beta.copy(), []
-    for key, direction in _directions(unknowns, beta).items():
-        places = unknowns.places[key]
-        wrong = (direction < 0) & ~pinned[places[:, 0]]
+    result, notes, right = beta.copy(), [], beta * unknowns.direction
+    for key, places in unknowns.places.items():
+        wrong = (right[places].sum(axis=1) < 0) & ~pinned[places[:, 0]]
         if wrong.any():
             result[places[wrong]] *= -1
             text = f"the sign of {key!r} was flipped to positive"

@@ -19,12 +19,12 @@ from itertools import product
 import numpy as np
 
 from dugong.exceptions import NotIdentifiableError
-from dugong.fit.moments.equations import Equations, Unknowns, join_equations
+from dugong.fit.moments.equations import Equations, Given, Unknowns, join_equations
 from dugong.fit.moments.solve import solve_logs
 from dugong.fit.moments.stages import Solution, solve_stages, turn_groups
 from dugong.graph import determined
 from dugong.graph.design import Design, full_pair_rows, valid_pair
-from dugong.sums import Laws, Moments, Row
+from dugong.sums import Moments, Row
 from dugong.types import AnyArray, BoolArray, FloatArray
 
 SIGNS = np.array([-1.0, 1.0])
@@ -32,35 +32,19 @@ SIGNS = np.array([-1.0, 1.0])
 Anchors = Mapping[str, FloatArray]
 
 
-def find_agreements(
-    design: Design,
-    moments: Moments,
-    laws: Laws,
-    *,
-    signs: str = "group",
-    accuracies: Mapping[str, FloatArray] | None = None,
-) -> Solution:
+def find_agreements(given: Given) -> Solution:
     """Solve for E[a] of every source that is not pinned, one unknown per position."""
-    unknowns = Unknowns.of(design, moments, width=1)
-    start, pinned = _pinned(design, laws, unknowns, accuracies or {})
-    return solve_stages(
-        design,
-        unknowns,
-        lambda rows: _equations(design, moments, laws, unknowns, rows),
-        solve_logs,
-        start=start,
-        pinned=pinned,
-        varies=np.ones(unknowns.size, dtype=np.bool_),
-        signs=signs,
-    )
+    unknowns = Unknowns.of(given.design, given.moments, width=1)
+    start, pinned = _pinned(given, unknowns)
+    varies = np.ones(unknowns.size, dtype=np.bool_)
+    return solve_stages(given, unknowns, _equations, solve_logs, start=start, pinned=pinned, varies=varies)
 
 
-def _pinned(
-    design: Design, laws: Laws, unknowns: Unknowns, accuracies: Mapping[str, FloatArray]
-) -> tuple[FloatArray, BoolArray]:
+def _pinned(given: Given, unknowns: Unknowns) -> tuple[FloatArray, BoolArray]:
     """E[a] of sources with known tables, the others 0; and which they are."""
+    design, laws = given.design, given.laws
     value, pinned = np.zeros(unknowns.size), np.zeros(unknowns.size, dtype=np.bool_)
-    for name, table in accuracies.items():
+    for name, table in given.accuracies.items():
         if design.levels[name] == "full":
             continue
         places = unknowns.places[design.key(name)][:, 0]
@@ -72,7 +56,8 @@ def _pinned(
     return value, pinned
 
 
-def _equations(design: Design, moments: Moments, laws: Laws, unknowns: Unknowns, rows: Iterable[Row]) -> Equations:
+def _equations(given: Given, unknowns: Unknowns, rows: Iterable[Row]) -> Equations:
+    design, moments = given.design, given.moments
     parts: list[tuple[AnyArray, ...]] = []
     origins: list[tuple[Row, int]] = []
     for row in rows:
@@ -82,7 +67,7 @@ def _equations(design: Design, moments: Moments, laws: Laws, unknowns: Unknowns,
         value, total = _means(table, (0, 1))
         if not total.any():
             continue
-        hidden = laws.pair(row, moments.resolution(row.sources[0]), moments.resolution(row.sources[1]))
+        hidden = given.laws.pair(row, moments.resolution(row.sources[0]), moments.resolution(row.sources[1]))
         scale = (hidden.covariance + hidden.first * hidden.second)[: len(table)]
         left, right = (unknowns.at(design.key(name), len(table))[:, 0] for name in row.sources)
         parts.append((left, right, value, scale, _variance(value, total), total))

@@ -1,6 +1,6 @@
 """Adam with a learning-rate schedule and an early stop: the loop that both stages of the SGD variant share.
 
-In: a `Problem`. Out: a `Trace`; the problem keeps the best parameters that were seen. The loss over all moments is
+In: a `LossProblem`. Out: a `Trace`; the problem keeps the best parameters that were seen. The loss over all moments is
 looked at every `patience` steps; nothing else than these looks decides when to slow down or stop.
 """
 
@@ -25,7 +25,7 @@ _SLOWEST = 1e-4
 _EXACT = 1e-11
 
 
-class Problem(Protocol):
+class LossProblem(Protocol):
     """A loss that is a sum over units, and the parameters that lower it."""
 
     @property
@@ -62,7 +62,7 @@ class Trace:
         }
 
 
-def descend(problem: Problem, settings: SGD, rng: np.random.Generator, votes: Votes | None = None) -> Trace:
+def descend(problem: LossProblem, settings: SGD, rng: np.random.Generator, votes: Votes | None = None) -> Trace:
     """Lower the loss until it has converged or `max_steps` are done."""
     optimiser = torch.optim.Adam(problem.parameters, lr=settings.learning_rate, eps=1e-15)
     batches = _Batches(problem.n_units, settings, rng, votes)
@@ -87,7 +87,7 @@ class _Batches:
         self.size, self.rng = min(settings.batch_size, self.total), rng
         self.order, self.done = rng.permutation(self.total), 0
 
-    def loss(self, problem: Problem) -> Tensor:
+    def loss(self, problem: LossProblem) -> Tensor:
         if self.size == self.total:
             return problem.loss()
         if self.done + self.size > self.total:
@@ -100,7 +100,7 @@ class _Batches:
 class _Looks:
     """Watches the whole loss: lowers the learning rate, stops, and keeps the best parameters."""
 
-    def __init__(self, problem: Problem, settings: SGD) -> None:
+    def __init__(self, problem: LossProblem, settings: SGD) -> None:
         self.problem, self.settings = problem, settings
         self.scale, self.converged = 1.0, False
         self.best, self.kept = inf, [one.detach().clone() for one in problem.parameters]

@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 
 from dugong.fit.moments.assemble import pattern_law
-from dugong.fit.moments.joints import Tables, combined, need_rows, shrink_temporal
+from dugong.fit.moments.joints import SourceTables, combined, need_rows, shrink_temporal
 from dugong.graph.design import clique_rows, crossed_edges, crossed_rows, full_rows, temporal_rows
 from dugong.sums import Moments, Row
 from dugong.tasks import Sequence as WholeSequence
@@ -41,7 +41,7 @@ class JointKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class AccuracyTables(Tables):
+class AccuracyTables(SourceTables):
     """P(vote | label) of all sources but those with full tables, from their slopes."""
 
     def at(self, name: str, n_positions: int) -> FloatArray:

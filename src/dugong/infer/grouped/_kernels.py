@@ -1,0 +1,868 @@
+"""Compiled loops for windows that do not overlap: a chain whose state also counts, inside a window.
+
+The state inside a window is (state s of the label chain, count c of the class that the window asks about). Counts are
+kept only as far as they matter: `top`, one more than the threshold, stands for all above it (the window is positive
+whatever follows), and the lowest row stands for all that cannot reach `top` any more. So a step costs at most half the
+size of the window times S * S, however many windows overlap elsewhere.
+
+A step is one table (S, S), weights of (state before, state after) with all that is known about the element; the first
+element of a sequence reads row 0 of its table. F is the forward weight of (s, c), one *layer* of S * R numbers per
+element of a window (R rows), B the same backward. `low` and `high` bound the rows in use. Layers of a long window are
+kept for some elements at a time only, and filled again from every so-many-th one (a checkpoint), because a majority
+over a night would otherwise take gigabytes.
+
+Flat arrays and unsigned places, because numba then vectorises the loops over counts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from dugong.types import BoolArray, FloatArray, Int8Array, IntArray
+
+# Columns of the table of windows (elements begin..end, sorted, apart), and of that of sequences (elements begin..end,
+# windows first..last).
+BEGIN, END, THRESHOLD = 0, 1, 2
+FIRST, LAST = 2, 3
+NEVER = 1 << 60
+
+_SMALL = 1e-100
+# Sites: conditional laws below the floor and ratios beyond the most are rounding, and would grow from sweep to sweep.
+_TINY, _FLOOR, _MOST = 1e-200, 1e-15, 1e30
+# Sums may be taken in any order, which lets the loops over counts run in vectors; zero and infinity keep their meaning.
+_OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz"}}
+entry = njit(**_OPTIONS)  # type: ignore[call-overload]  # numba's type stubs lack these options
+inner = njit(**_OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True)  # type: ignore[call-overload]
+
+
+@inner
+def axpy(F: FloatArray, at: int, to: int, size: int, weight: float, best: bool) -> None:  # noqa: FBT001
+    """Add `weight` times some rows of a layer to rows of the next; for the best path, take the larger of the two."""
+    a, b, n = np.uint64(at), np.uint64(to), np.uint64(max(size, 0))
+    if best:
+        for c in range(n):
+            F[b + c] = max(F[b + c], weight * F[a + c])
+    else:
+        for c in range(n):
+            F[b + c] += weight * F[a + c]
+
+
+@inner
+def fused(
+    F: FloatArray, at: int, B: FloatArray, to: int, before: FloatArray, into: int, size: int, weight: float
+) -> float:
+    """Add `weight` times B to the backward weights before a step, and return the sum of F times B."""
+    a, b, d, total = np.uint64(at), np.uint64(to), np.uint64(into), 0.0
+    for c in range(np.uint64(max(size, 0))):
+        value = B[b + c]
+        total += F[a + c] * value
+        before[d + c] += weight * value
+    return total
+
+
+@inner
+def advance(
+    F: FloatArray,
+    at: int,
+    to: int,
+    R: int,
+    steps: FloatArray,
+    t: int,
+    counted: BoolArray,
+    top: int,
+    bounds: IntArray,
+    i: int,
+    left: int,
+    best: bool,  # noqa: FBT001
+) -> float:
+    """Fill the layer at `to` from that at `at` by the step into element t; returns its sum after scaling it.
+
+    Rows i - 1 and i of `bounds` are (low, high) before and after.
+    """
+    S = len(counted)
+    low, high = bounds[i - 1, 0], bounds[i - 1, 1]
+    reach = min(high + 1, top)
+    for s in range(S):
+        for c in range(np.uint64(to + s * R + low), np.uint64(to + s * R + reach + 1)):
+            F[c] = 0.0
+        for r in range(S):
+            weight = steps[t, r, s]
+            if weight == 0.0:
+                continue
+            source, target = at + r * R, to + s * R
+            if counted[s]:
+                axpy(F, source + low, target + low + 1, min(high, top - 1) - low + 1, weight, best)
+                if high == top:
+                    axpy(F, source + top, target + top, 1, weight, best)
+            else:
+                axpy(F, source + low, target + low, high - low + 1, weight, best)
+    if low < top - 1 - left:  # what lies in the lowest row cannot come above the threshold any more
+        for s in range(S):
+            axpy(F, to + s * R + low, to + s * R + low + 1, 1, 1.0, best)
+        low += 1
+    total = 0.0
+    for s in range(S):
+        for c in range(np.uint64(to + s * R + low), np.uint64(to + s * R + reach + 1)):
+            total += F[c]
+    bounds[i, 0], bounds[i, 1] = low, reach
+    return total
+
+
+@inner
+def rescale(F: FloatArray, at: int, R: int, S: int, low: int, high: int, total: float) -> None:
+    """Divide a layer by its sum."""
+    for s in range(S):
+        for c in range(np.uint64(at + s * R + low), np.uint64(at + s * R + high + 1)):
+            F[c] /= total
+
+
+@inner
+def fill(
+    F: FloatArray,
+    kept: FloatArray,
+    windows: IntArray,
+    w: int,
+    steps: FloatArray,
+    counted: BoolArray,
+    bounds: IntArray,
+    R: int,
+    first: int,
+    last: int,
+    room: int,
+    best: bool,  # noqa: FBT001
+) -> float:
+    """Forward layers of elements first..last of a window; returns the logarithm of what was divided out.
+
+    Layer 0 of `F` holds the weights before element `first`. With a `room`, two layers take turns, and every `room`-th
+    is put into `kept`; with 0, the layers of all these elements stay, one after the other.
+    """
+    S, begin, size = len(counted), windows[w, BEGIN], windows[w, END] - windows[w, BEGIN]
+    top, scale, layer = windows[w, THRESHOLD] + 1, 0.0, S * R
+    for i in range(first, last):
+        at, to = (i - first) * layer, (i - first + 1) * layer
+        if room > 0:
+            at, to = (i % 2) * layer, ((i + 1) % 2) * layer
+            if room < NEVER and i % room == 0:
+                copy_layer(F, at, kept, i // room * layer, R, S, bounds, i)
+        total = advance(F, at, to, R, steps, begin + i, counted, top, bounds, i + 1, size - i - 1, best)
+        if not total > 0.0:
+            return -np.inf
+        if total < _SMALL or i + 1 == size:
+            rescale(F, to, R, S, bounds[i + 1, 0], bounds[i + 1, 1], total)
+            scale += np.log(total)
+    return scale
+
+
+@inner
+def copy_layer(
+    source: FloatArray, at: int, target: FloatArray, to: int, R: int, S: int, bounds: IntArray, i: int
+) -> None:
+    """Copy the rows in use."""
+    for s in range(S):
+        for c in range(s * R + bounds[i, 0], s * R + bounds[i, 1] + 1):
+            target[to + c] = source[at + c]
+
+
+@inner
+def enter(F: FloatArray, R: int, alpha: FloatArray, t: int, start: int, bounds: IntArray) -> None:
+    """Layer 0 of a window that begins at element t: nothing is counted yet."""
+    for s in range(alpha.shape[1]):
+        F[s * R] = (1.0 if s == 0 else 0.0) if t == start else alpha[t - 1, s]
+    bounds[0, 0], bounds[0, 1] = 0, 0
+
+
+@inner
+def leave(
+    F: FloatArray,
+    at: int,
+    R: int,
+    bounds: IntArray,
+    size: int,
+    top: int,
+    factors: FloatArray,
+    w: int,
+    alpha: FloatArray,
+    t: int,
+    best: bool,  # noqa: FBT001
+) -> float:
+    """Weights of the states at the last element t of a window, its own factor included; returns their sum."""
+    total = 0.0
+    for s in range(alpha.shape[1]):
+        value = 0.0
+        for c in range(bounds[size, 0], bounds[size, 1] + 1):
+            weight = F[at + s * R + c] * factors[w, 1 if c >= top else 0]
+            value = max(value, weight) if best else value + weight
+        alpha[t, s] = value
+        total += value
+    return total
+
+
+@inner
+def forward(
+    steps: FloatArray,
+    spans: IntArray,
+    q: int,
+    windows: IntArray,
+    counted: BoolArray,
+    factors: FloatArray,
+    alpha: FloatArray,
+    F: FloatArray,
+    bounds: IntArray,
+    R: int,
+    best: bool,  # noqa: FBT001
+) -> float:
+    """Weights `alpha` of the states after every element outside windows, and after every window, of sequence q.
+
+    Returns the logarithm of the sum over all labels; minus infinity if none is possible.
+    """
+    S, logs, w, t = alpha.shape[1], 0.0, spans[q, FIRST], spans[q, BEGIN]
+    while t < spans[q, END]:
+        scale, end = 0.0, t + 1
+        if w < spans[q, LAST] and windows[w, BEGIN] == t:
+            end = windows[w, END]
+            enter(F, R, alpha, t, spans[q, BEGIN], bounds)
+            scale = fill(F, F, windows, w, steps, counted, bounds, R, 0, end - t, NEVER, best)
+            at = ((end - t) % 2) * S * R
+            total = leave(F, at, R, bounds, end - t, windows[w, THRESHOLD] + 1, factors, w, alpha, end - 1, best)
+            w += 1
+        else:
+            total = 0.0
+            for s in range(S):
+                value = steps[t, 0, s]
+                if t > spans[q, BEGIN]:
+                    value = 0.0
+                    for r in range(S):
+                        step = alpha[t - 1, r] * steps[t, r, s]
+                        value = max(value, step) if best else value + step
+                alpha[t, s] = value
+                total += value
+        if not (total > 0.0 and scale > -np.inf):
+            return -np.inf
+        for s in range(S):
+            alpha[end - 1, s] /= total
+        logs += scale + np.log(total)
+        t = end
+    return logs
+
+
+# --- questions -----------------------------------------------------------------------------------------------------
+@entry
+def smooth(
+    steps: FloatArray,
+    spans: IntArray,
+    active: BoolArray,
+    windows: IntArray,
+    counted: BoolArray,
+    factors: FloatArray,
+    alpha: FloatArray,
+    F: FloatArray,
+    kept: FloatArray,
+    back: FloatArray,
+    bounds: IntArray,
+    R: int,
+    room: int,
+    pairs: FloatArray,
+    positive: FloatArray,
+    logs: FloatArray,
+) -> int:
+    """Posterior of (state before, state) of every element as `pairs`, and of every window, of the active sequences.
+
+    `positive` (W, 2): the probability that a window is positive, given everything, and given all but its own factor.
+    Returns -1, or the first sequence that is impossible.
+    """
+    S = alpha.shape[1]
+    beta = back[len(back) - S :]
+    for q in range(len(spans)):
+        if not active[q]:
+            continue
+        logs[q] = forward(steps, spans, q, windows, counted, factors, alpha, F, bounds, R, False)
+        if logs[q] == -np.inf:
+            return q
+        start, t, w = spans[q, BEGIN], spans[q, END] - 1, spans[q, LAST] - 1
+        for s in range(S):
+            beta[s] = 1.0
+        while t >= start:
+            if w >= spans[q, FIRST] and windows[w, END] == t + 1:
+                backward_window(
+                    steps,
+                    start,
+                    windows,
+                    w,
+                    counted,
+                    factors,
+                    alpha,
+                    F,
+                    kept,
+                    back,
+                    bounds,
+                    R,
+                    room,
+                    pairs,
+                    positive,
+                    beta,
+                )
+                t = windows[w, BEGIN] - 1
+                w -= 1
+            else:
+                backward_one(steps, start, alpha, t, pairs, beta)
+                t -= 1
+    return -1
+
+
+@inner
+def backward_one(steps: FloatArray, start: int, alpha: FloatArray, t: int, pairs: FloatArray, beta: FloatArray) -> None:
+    """One element outside windows: its pair, and the backward weights `beta` before it."""
+    S, total, most = len(beta), 0.0, 0.0
+    for r in range(S):
+        before = (1.0 if r == 0 else 0.0) if t == start else alpha[t - 1, r]
+        for s in range(S):
+            pairs[t, r, s] = steps[t, r, s] * beta[s]
+        value = 0.0
+        for s in range(S):
+            value += pairs[t, r, s]
+            pairs[t, r, s] *= before
+            total += pairs[t, r, s]
+        alpha[t, r] = value  # no longer needed: it carries the new weights until all of them are known
+        most = max(most, value)
+    for r in range(S):
+        for s in range(S):
+            pairs[t, r, s] /= total
+    for r in range(S):
+        beta[r] = alpha[t, r] / most
+
+
+@inner
+def backward_window(
+    steps: FloatArray,
+    start: int,
+    windows: IntArray,
+    w: int,
+    counted: BoolArray,
+    factors: FloatArray,
+    alpha: FloatArray,
+    F: FloatArray,
+    kept: FloatArray,
+    back: FloatArray,
+    bounds: IntArray,
+    R: int,
+    room: int,
+    pairs: FloatArray,
+    positive: FloatArray,
+    beta: FloatArray,
+) -> None:
+    """All elements of a window, from its last to its first."""
+    begin, S, layer = windows[w, BEGIN], len(beta), len(beta) * R
+    size, top = windows[w, END] - begin, windows[w, THRESHOLD] + 1
+    enter(F, R, alpha, begin, start, bounds)
+    if size > room:
+        fill(F, kept, windows, w, steps, counted, bounds, R, 0, size, room, False)
+    here = 0
+    for piece in range((size - 1) // room, -1, -1):
+        first, last = piece * room, min(size, (piece + 1) * room)
+        if size > room:
+            copy_layer(kept, piece * layer, F, 0, R, S, bounds, first)
+        fill(F, kept, windows, w, steps, counted, bounds, R, first, last, 0, False)
+        if last == size:
+            turn(F, (last - first) * layer, back, R, bounds, size, top, factors, w, beta, positive)
+        for i in range(last - 1, first - 1, -1):
+            retreat(F, (i - first) * layer, back, here, R, steps, begin + i, counted, top, bounds, i, pairs)
+            here = 1 - here
+    for s in range(S):
+        beta[s] = back[here * layer + s * R]
+
+
+@inner
+def turn(
+    F: FloatArray,
+    at: int,
+    back: FloatArray,
+    R: int,
+    bounds: IntArray,
+    size: int,
+    top: int,
+    factors: FloatArray,
+    w: int,
+    beta: FloatArray,
+    positive: FloatArray,
+) -> None:
+    """Backward weights at the end of a window, and what follows for the window itself."""
+    p0, p1 = 0.0, 0.0
+    for s in range(len(beta)):
+        for c in range(bounds[size, 0], bounds[size, 1] + 1):
+            value = F[at + s * R + c] * beta[s]
+            if c >= top:
+                p1 += value
+            else:
+                p0 += value
+            back[s * R + c] = beta[s] * factors[w, 1 if c >= top else 0]
+    positive[w, 0] = p1 * factors[w, 1] / (p0 * factors[w, 0] + p1 * factors[w, 1])
+    positive[w, 1] = p1 / (p0 + p1)
+
+
+@inner
+def retreat(
+    F: FloatArray,
+    at: int,
+    back: FloatArray,
+    here: int,
+    R: int,
+    steps: FloatArray,
+    t: int,
+    counted: BoolArray,
+    top: int,
+    bounds: IntArray,
+    i: int,
+    pairs: FloatArray,
+) -> None:
+    """One element of a window: its pair, and the backward weights before it. The mirror of `advance`."""
+    S = len(counted)
+    low, high, after = bounds[i, 0], bounds[i, 1], bounds[i + 1, 0]
+    now, before, total, most = here * S * R, (1 - here) * S * R, 0.0, 0.0
+    for r in range(S):
+        source, into = at + r * R, before + r * R
+        for c in range(np.uint64(into + low), np.uint64(into + high + 1)):
+            back[c] = 0.0
+        for s in range(S):
+            weight, target, found = steps[t, r, s], now + s * R, 0.0
+            if counted[s]:
+                size = min(high, top - 1) - low + 1
+                found += fused(F, source + low, back, target + low + 1, back, into + low, size, weight)
+                if high == top:
+                    found += fused(F, source + top, back, target + top, back, into + top, 1, weight)
+            else:
+                found += fused(F, source + after, back, target + after, back, into + after, high - after + 1, weight)
+                if low < after:
+                    found += fused(F, source + low, back, target + after, back, into + low, 1, weight)
+            pairs[t, r, s] = weight * found
+            total += weight * found
+        for c in range(np.uint64(into + low), np.uint64(into + high + 1)):
+            most = max(most, back[c])
+    for r in range(S):
+        for s in range(S):
+            pairs[t, r, s] /= total
+        for c in range(np.uint64(before + r * R + low), np.uint64(before + r * R + high + 1)):
+            back[c] /= most
+
+
+# --- paths ---------------------------------------------------------------------------------------------------------
+@inner
+def choose(weights: FloatArray, at: int, size: int, uniform: float) -> int:
+    """A place drawn in proportion to its weight; the largest if the number is negative; -1 if all are zero."""
+    found, left = -1, 0.0
+    for i in range(size):
+        if uniform < 0.0:
+            if weights[at + i] > left:
+                found, left = i, weights[at + i]
+        else:
+            left += weights[at + i]
+    if uniform < 0.0:
+        return found
+    left *= uniform
+    for i in range(size):
+        if weights[at + i] > 0.0:
+            found = i
+            left -= weights[at + i]
+            if left < 0.0:
+                break
+    return found
+
+
+@entry
+def trace(
+    steps: FloatArray,
+    spans: IntArray,
+    windows: IntArray,
+    counted: BoolArray,
+    factors: FloatArray,
+    alpha: FloatArray,
+    F: FloatArray,
+    kept: FloatArray,
+    back: FloatArray,
+    bounds: IntArray,
+    R: int,
+    room: int,
+    uniforms: FloatArray,
+    now: IntArray,
+    states: Int8Array,
+) -> int:
+    """States drawn from the posterior, (n_draws, N), one uniform number each; the best path for negative numbers.
+
+    `now` (n_draws, 2) is room for the state and the count of every draw. Returns -1, or the first impossible sequence.
+    """
+    best = uniforms[0, 0] < 0.0
+    for q in range(len(spans)):
+        if forward(steps, spans, q, windows, counted, factors, alpha, F, bounds, R, best) == -np.inf:
+            return q
+        start, t, w = spans[q, BEGIN], spans[q, END] - 1, spans[q, LAST] - 1
+        while t >= start:
+            last = t + 1 == spans[q, END]
+            if w >= spans[q, FIRST] and windows[w, END] == t + 1:
+                trace_window(
+                    steps,
+                    start,
+                    last,
+                    windows,
+                    w,
+                    counted,
+                    factors,
+                    alpha,
+                    F,
+                    kept,
+                    back,
+                    bounds,
+                    R,
+                    room,
+                    uniforms,
+                    now,
+                    states,
+                )
+                t = windows[w, BEGIN] - 1
+                w -= 1
+                continue
+            for d in range(len(uniforms)):
+                for s in range(alpha.shape[1]):
+                    back[s] = alpha[t, s] * (1.0 if last else steps[t + 1, s, now[d, 0]])
+                now[d, 0] = choose(back, 0, alpha.shape[1], uniforms[d, t])
+                states[d, t] = now[d, 0]
+            t -= 1
+    return -1
+
+
+@inner
+def trace_window(
+    steps: FloatArray,
+    start: int,
+    last: bool,  # noqa: FBT001
+    windows: IntArray,
+    w: int,
+    counted: BoolArray,
+    factors: FloatArray,
+    alpha: FloatArray,
+    F: FloatArray,
+    kept: FloatArray,
+    back: FloatArray,
+    bounds: IntArray,
+    R: int,
+    room: int,
+    uniforms: FloatArray,
+    now: IntArray,
+    states: Int8Array,
+) -> None:
+    """The states of all elements of a window, from its last to its first."""
+    begin, S, layer = windows[w, BEGIN], alpha.shape[1], alpha.shape[1] * R
+    size, top, best = windows[w, END] - begin, windows[w, THRESHOLD] + 1, uniforms[0, 0] < 0.0
+    enter(F, R, alpha, begin, start, bounds)
+    if size > room:
+        fill(F, kept, windows, w, steps, counted, bounds, R, 0, size, room, best)
+    for piece in range((size - 1) // room, -1, -1):
+        first, end = piece * room, min(size, (piece + 1) * room)
+        if size > room:
+            copy_layer(kept, piece * layer, F, 0, R, S, bounds, first)
+        fill(F, kept, windows, w, steps, counted, bounds, R, first, end, 0, best)
+        for d in range(len(uniforms)):
+            if end == size:
+                turn_back(F, (end - first) * layer, back, R, bounds, size, top, factors, w, steps, begin, last, now, d)
+                place = choose(back, 0, layer, uniforms[d, begin + size - 1])
+                now[d, 0], now[d, 1] = place // R, place % R
+                states[d, begin + size - 1] = now[d, 0]
+            for i in range(end - 1, max(first, 1) - 1, -1):
+                step_back(F, (i - first) * layer, back, R, steps, begin + i, counted, top, bounds, i, now, d)
+                place = choose(back, 0, 2 * S, uniforms[d, begin + i - 1])
+                came = came_from(counted[now[d, 0]], now[d, 1], top, bounds, i, place // S)
+                now[d, 0], now[d, 1] = place % S, came
+                states[d, begin + i - 1] = now[d, 0]
+
+
+@inner
+def turn_back(
+    F: FloatArray,
+    at: int,
+    back: FloatArray,
+    R: int,
+    bounds: IntArray,
+    size: int,
+    top: int,
+    factors: FloatArray,
+    w: int,
+    steps: FloatArray,
+    begin: int,
+    last: bool,  # noqa: FBT001
+    now: IntArray,
+    d: int,
+) -> None:
+    """Weights of (state, count) at the end of a window, given the state that follows, if any does."""
+    S = steps.shape[1]
+    for s in range(S):
+        ahead = 1.0 if last else steps[begin + size, s, now[d, 0]]
+        for c in range(R):
+            inside = bounds[size, 0] <= c <= bounds[size, 1]
+            back[s * R + c] = F[at + s * R + c] * factors[w, 1 if c >= top else 0] * ahead if inside else 0.0
+
+
+@inner
+def came_from(is_counted: bool, count: int, top: int, bounds: IntArray, i: int, which: int) -> int:  # noqa: FBT001
+    """The first or second row from which a step leads to a row; -1 if there is none."""
+    if is_counted:
+        row = count - 1 if which == 0 else (top if count == top else -1)
+    else:
+        row = count if which == 0 else (count - 1 if count == bounds[i + 1, 0] else -1)
+    return row if bounds[i, 0] <= row <= bounds[i, 1] else -1
+
+
+@inner
+def step_back(
+    F: FloatArray,
+    at: int,
+    back: FloatArray,
+    R: int,
+    steps: FloatArray,
+    t: int,
+    counted: BoolArray,
+    top: int,
+    bounds: IntArray,
+    i: int,
+    now: IntArray,
+    d: int,
+) -> None:
+    """Weights of the states before element t, by which of two rows they were in, given state and count after it."""
+    S = len(counted)
+    for which in range(2):
+        row = came_from(counted[now[d, 0]], now[d, 1], top, bounds, i, which)
+        for r in range(S):
+            back[which * S + r] = F[at + r * R + row] * steps[t, r, now[d, 0]] if row >= 0 else 0.0
+
+
+# --- propagation between groups ------------------------------------------------------------------------------------
+@entry
+def take_out(total: FloatArray, site: FloatArray, spans: IntArray, active: BoolArray, cavity: FloatArray) -> None:
+    """The chain without one site."""
+    for q in range(len(spans)):
+        if active[q]:
+            for t in range(spans[q, BEGIN], spans[q, END]):
+                for r in range(total.shape[1]):
+                    for s in range(total.shape[1]):
+                        cavity[t, r, s] = total[t, r, s] / site[t, r, s]
+
+
+@entry
+def put_in(
+    pairs: FloatArray,
+    cavity: FloatArray,
+    total: FloatArray,
+    site: FloatArray,
+    damping: int,
+    spans: IntArray,
+    active: BoolArray,
+) -> None:
+    """Let the chain be P(after | before) of `pairs`, and the site what that is over the cavity.
+
+    With damping it is the geometric mean with what it was: a quarter of the old one (1), or half of it (2). Roots take
+    a fifth of the time of powers. A state that cannot be has no conditional law: its steps stay.
+    """
+    for q in range(len(spans)):
+        if not active[q]:
+            continue
+        for t in range(spans[q, BEGIN], spans[q, END]):
+            for r in range(total.shape[1]):
+                mass = 0.0
+                for s in range(total.shape[1]):
+                    mass += pairs[t, r, s]
+                if not mass > _TINY:
+                    continue
+                for s in range(total.shape[1]):
+                    if cavity[t, r, s] > 0.0:
+                        new, old = max(pairs[t, r, s] / mass, _FLOOR), total[t, r, s]
+                        if damping > 0:
+                            mean = np.sqrt(new * old)
+                            new = np.sqrt(mean * new) if damping == 1 else mean
+                        ratio = min(max(new / cavity[t, r, s], 1.0 / _MOST), _MOST)
+                        site[t, r, s] = ratio
+                        total[t, r, s] = ratio * cavity[t, r, s]
+
+
+@entry
+def copy_pairs(first: FloatArray, second: FloatArray, spans: IntArray, active: BoolArray) -> None:
+    """Copy one table to the other for the active sequences."""
+    for q in range(len(spans)):
+        if active[q]:
+            for t in range(spans[q, BEGIN], spans[q, END]):
+                for r in range(first.shape[1]):
+                    for s in range(first.shape[1]):
+                        second[t, r, s] = first[t, r, s]
+
+
+@entry
+def changes(new: FloatArray, old: FloatArray, spans: IntArray, active: BoolArray, change: FloatArray) -> None:
+    """Largest change of the probability of a state, by sequence."""
+    for q in range(len(spans)):
+        if active[q]:
+            change[q] = 0.0
+            for t in range(spans[q, BEGIN], spans[q, END]):
+                for s in range(new.shape[1]):
+                    difference = 0.0
+                    for r in range(new.shape[1]):
+                        difference += new[t, r, s] - old[t, r, s]
+                    change[q] = max(change[q], abs(difference))
+
+
+# --- a walk whose law is the posterior itself ----------------------------------------------------------------------
+@entry
+def walk(
+    base: FloatArray,
+    total: FloatArray,
+    begin: int,
+    end: int,
+    windows: IntArray,
+    groups: IntArray,
+    counted: BoolArray,
+    logs: FloatArray,
+    counts: IntArray,
+    states: Int8Array,
+    sweeps: int,
+    lengths: IntArray,
+    seed: int,
+    scratch: FloatArray,
+    new: Int8Array,
+    tallies: FloatArray,
+    positive: FloatArray,
+) -> float:
+    """Metropolis-Hastings over the states of one sequence; the chain with all sites proposes a run of them at a time.
+
+    `base` are the steps without windows, `total` those that propose; `groups` (G, 3) is, for every group, its first and
+    last window and the row of `counted`; `logs` (W, 2) what the votes on the windows say. After every sweep the states
+    are added to `tallies` (N, S), and the windows above their threshold to `positive` (W,), unless that is empty.
+    `scratch` has room for (longest run + 1) * (S + kinds). Returns the share of runs that were accepted.
+    """
+    np.random.seed(seed)  # noqa: NPY002  (compiled code has its own generator, one per thread)
+    S, n_runs, accepted, tried = base.shape[1], 0, 0.0, 0.0
+    recount(windows, groups, counted, states, counts)
+    for sweep in range(sweeps):
+        n_runs = 2 * (end - begin) // (lengths[0] + lengths[1]) + 1
+        for _run in range(n_runs):
+            length = np.random.randint(lengths[0], lengths[1] + 1)  # noqa: NPY002
+            first = begin + np.random.randint(-length + 1, end - begin)  # noqa: NPY002
+            last, first = min(end, first + length), max(begin, first)
+            ratio = propose(base, total, begin, end, first, last, states, scratch, new)
+            ratio += weigh_windows(windows, groups, counted, logs, counts, states, first, last, new, scratch, S, False)
+            tried += 1.0
+            if np.log(np.random.random()) < ratio:  # noqa: NPY002
+                accepted += 1.0
+                weigh_windows(windows, groups, counted, logs, counts, states, first, last, new, scratch, S, True)
+                for t in range(first, last):
+                    states[t] = new[t - first]
+        if len(positive) > 0 and 5 * sweep >= sweeps:  # the first fifth is forgotten
+            for t in range(begin, end):
+                tallies[t, states[t]] += 1.0
+            for g in range(len(groups)):
+                for w in range(groups[g, 0], groups[g, 1]):
+                    positive[w] += 1.0 if counts[w] > windows[w, THRESHOLD] else 0.0
+    return accepted / max(tried, 1.0)
+
+
+@inner
+def recount(windows: IntArray, groups: IntArray, counted: BoolArray, states: Int8Array, counts: IntArray) -> None:
+    """How many elements of every window are counted."""
+    for g in range(len(groups)):
+        for w in range(groups[g, 0], groups[g, 1]):
+            counts[w] = 0
+            for t in range(windows[w, BEGIN], windows[w, END]):
+                counts[w] += counted[groups[g, 2], states[t]]
+
+
+@inner
+def propose(
+    base: FloatArray,
+    total: FloatArray,
+    begin: int,
+    end: int,
+    first: int,
+    last: int,
+    states: Int8Array,
+    scratch: FloatArray,
+    new: Int8Array,
+) -> float:
+    """Draw states first..last given their neighbours; returns the log-ratio of what the proposal leaves out."""
+    S, size = base.shape[1], last - first
+    for i in range(size - 1, -1, -1):
+        norm = 0.0
+        for s in range(S):
+            value = 1.0
+            if i < size - 1:
+                value = 0.0
+                for u in range(S):
+                    value += total[first + i + 1, s, u] * scratch[(i + 1) * S + u]
+            elif last < end:
+                value = total[last, s, states[last]]
+            scratch[i * S + s] = value
+            norm += value
+        for s in range(S):
+            scratch[i * S + s] /= norm
+    before = states[first - 1] if first > begin else 0
+    old, ratio = before, 0.0
+    for i in range(size):
+        t, left = first + i, 0.0
+        for s in range(S):
+            left += total[t, before, s] * scratch[i * S + s]
+        left *= np.random.random()  # noqa: NPY002
+        drawn = -1
+        for s in range(S):
+            weight = total[t, before, s] * scratch[i * S + s]
+            if weight > 0.0:
+                drawn = s
+                left -= weight
+                if left < 0.0:
+                    break
+        ratio += np.log(base[t, before, drawn] / total[t, before, drawn])
+        ratio -= np.log(base[t, old, states[t]] / total[t, old, states[t]])
+        new[i], before, old = drawn, drawn, states[t]
+    if last < end:
+        ratio += np.log(base[last, before, states[last]] / total[last, before, states[last]])
+        ratio -= np.log(base[last, old, states[last]] / total[last, old, states[last]])
+    return ratio
+
+
+@inner
+def weigh_windows(
+    windows: IntArray,
+    groups: IntArray,
+    counted: BoolArray,
+    logs: FloatArray,
+    counts: IntArray,
+    states: Int8Array,
+    first: int,
+    last: int,
+    new: Int8Array,
+    scratch: FloatArray,
+    S: int,
+    keep: bool,  # noqa: FBT001
+) -> float:
+    """What the votes on windows say about the change of states first..last; or bring the counts up to date."""
+    size, at, ratio = last - first, len(new) * S, 0.0
+    for kind in range(len(counted)):
+        gained = 0.0
+        for i in range(size):
+            scratch[at + kind * (len(new) + 1) + i] = gained
+            gained += counted[kind, new[i]]
+            gained -= counted[kind, states[first + i]]
+        scratch[at + kind * (len(new) + 1) + size] = gained
+    for g in range(len(groups)):
+        row, low, high = at + groups[g, 2] * (len(new) + 1), groups[g, 0], groups[g, 1]
+        stop = high
+        while low < high:  # the first window that ends behind the first changed element
+            middle = (low + high) // 2
+            if windows[middle, END] > first:
+                high = middle
+            else:
+                low = middle + 1
+        for w in range(low, stop):
+            if windows[w, BEGIN] >= last:
+                break
+            a, b = max(windows[w, BEGIN], first) - first, min(windows[w, END], last) - first
+            gained = scratch[row + b] - scratch[row + a]
+            if keep:
+                counts[w] += np.int64(gained)
+            else:
+                was, now = counts[w] > windows[w, THRESHOLD], counts[w] + gained > windows[w, THRESHOLD]
+                ratio += logs[w, 1 if now else 0] - logs[w, 1 if was else 0]
+    return ratio

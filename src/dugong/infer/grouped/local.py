@@ -1,0 +1,211 @@
+"""A block of sequences as a chain of steps, and its windows as groups without overlap: what the kernels read.
+
+In: prepared votes. Out: `LocalChain`: for every element one table of weights over (state before, state), votes and
+potentials included; and `WindowGroup`s: windows of one resolution that lie apart, what they count, and what the votes
+on them say. Sources that look one element back only change the tables, so they cost nothing more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dugong.infer.emissions import UNIT
+from dugong.infer.factors import Channel
+from dugong.infer.potentials import sum_by_sequence
+from dugong.infer.prepare import Prepared, VotesBlock
+from dugong.priors.chain import LabelChain, remembered
+from dugong.priors.labels import positive_class
+from dugong.tasks import Element, Layout, Resolution, Window
+from dugong.types import BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LocalChain:
+    """Steps of all elements of a block.
+
+    Attributes
+    ----------
+    steps : (n_elements, S, S) weights, the largest of each element is one; row 0 alone at the first of a sequence
+    offsets : (n_sequences + 1,) where sequences begin
+    logs : (n_sequences,) logarithm of what the steps were divided by
+    labels : (S,) class index of every state
+    codes : by channel of the elements, what it sees at (state before, state): (S, S)
+    """
+
+    steps: FloatArray
+    offsets: IntArray
+    logs: FloatArray
+    labels: IntArray
+    codes: tuple[IntArray, ...]
+
+    @property
+    def n_states(self) -> int:
+        """States of the label chain."""
+        return len(self.labels)
+
+    def spans(self, windows: IntArray) -> IntArray:
+        """Elements begin..end and windows first..last of every sequence, as the kernels take them."""
+        first = np.searchsorted(windows[:, 0], self.offsets)
+        return np.column_stack([self.offsets[:-1], self.offsets[1:], first[:-1], first[1:]]).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class WindowGroup:
+    """Windows of one resolution that do not overlap.
+
+    Attributes
+    ----------
+    place : of the resolution among all
+    tasks : (W,) which tasks of the resolution these are
+    windows : (W, 3) begin, end, threshold: positive if more than that many elements are counted
+    counted : (S,) which states are counted
+    factors : (W, 2) weight of not exceeding the threshold, and of exceeding it; the larger is one
+    tops : (W,) logarithm of what the factors were divided by
+    negated : whether exceeding it means that the task is negative
+    """
+
+    place: int
+    tasks: IntArray
+    windows: IntArray
+    counted: BoolArray
+    factors: FloatArray
+    tops: FloatArray
+    negated: bool
+
+
+def states_of(chain: LabelChain, lag: int) -> tuple[LabelChain, IntArray]:
+    """The label chain with states that remember enough for a source that looks `lag` elements back, and what they do.
+
+    One less than that: the step itself knows the state before.
+    """
+    order = max(lag - 1, 0)
+    return (
+        (chain.with_memory(order), remembered(chain, order)) if order else (chain, np.zeros((chain.n_states, 0), int))
+    )
+
+
+def make_local(prepared: Prepared, block: VotesBlock) -> LocalChain:
+    """Multiply the prior's steps by what is known about every element."""
+    chain, past = states_of(prepared.chain, prepared.lag)
+    offsets = block.layouts[0].element_offsets
+    firsts, tops = offsets[:-1][np.diff(offsets) > 0], np.zeros(offsets[-1])
+    values = prepared.codes.pieces(block.emissions.values, block.layouts)
+    powers = prepared.codes.pieces(block.emissions.powers, block.layouts)
+    codes = tuple(_codes(channel, chain, past) for channel in _element_channels(prepared))
+    weights = [_near_one(v, p, tops) for v, p in zip(values[: len(codes)], powers[: len(codes)], strict=True)]
+    # The labels of the elements are the first channel; all others look back.
+    steps = chain.transition * weights[0][:, None, chain.labels]
+    for own, seen in zip(weights[1:], codes[1:], strict=True):
+        steps *= own[:, seen]
+    begin = chain.initial * weights[0][firsts][:, chain.labels]
+    for own in weights[1:]:
+        begin *= own[firsts][:, chain.labels]  # without a label before, the code is that of the label
+    steps[firsts] = 0.0
+    steps[firsts, 0] = begin
+    top = steps.max(axis=(1, 2))
+    steps /= np.where(top > 0, top, 1.0)[:, None, None]
+    tops += np.log(np.where(top > 0, top, 1.0))
+    logs = sum_by_sequence(tops, offsets)
+    return LocalChain(steps=steps, offsets=offsets, logs=logs, labels=chain.labels, codes=codes)
+
+
+def _element_channels(prepared: Prepared) -> list[Channel]:
+    return [channel for channel in prepared.codes.channels if isinstance(channel.resolution, Element)]
+
+
+def _codes(channel: Channel, chain: LabelChain, past: IntArray) -> IntArray:
+    """What a channel of the elements sees in (state before, state)."""
+    if not channel.lag:
+        return np.tile(chain.labels, (chain.n_states, 1))
+    before = chain.labels if channel.lag == 1 else np.maximum(past[:, channel.lag - 2], 0)
+    return np.asarray(before[:, None] * chain.n_classes + chain.labels)
+
+
+def _near_one(values: FloatArray, powers: IntArray, tops: FloatArray) -> FloatArray:
+    """Likelihoods by element and code as plain numbers; what they are divided by goes to `tops`, as a logarithm."""
+    if not powers.any():
+        return values
+    with np.errstate(divide="ignore"):
+        logs = np.log(values) + powers * UNIT
+    most = logs.max(axis=1)
+    tops += most
+    return np.asarray(np.exp(logs - most[:, None]))
+
+
+def label_parts(prepared: Prepared, local: LocalChain, pairs: FloatArray) -> list[FloatArray]:
+    """Posterior by channel of the elements from that of pairs of states, (n_elements, codes) each."""
+    n_classes = prepared.n_classes
+    states = pairs.sum(axis=1)
+    labels = (
+        states if np.array_equal(local.labels, np.arange(n_classes)) else states @ _one_hot(local.labels, n_classes)
+    )
+    found = [labels]
+    firsts = local.offsets[:-1][np.diff(local.offsets) > 0]
+    for seen in local.codes[1:]:
+        part = pairs.reshape(len(pairs), seen.size) @ _one_hot(seen.reshape(-1), n_classes * n_classes)
+        part[firsts] = 0.0
+        part[firsts, :n_classes] = labels[firsts]
+        found.append(part)
+    return found
+
+
+def label_pairs(local: LocalChain, pairs: FloatArray, n_classes: int) -> FloatArray:
+    """Expected pairs of labels (K, K), summed over all elements but the first of each sequence."""
+    inner = np.ones(len(pairs), dtype=bool)
+    inner[local.offsets[:-1][np.diff(local.offsets) > 0]] = False
+    total = pairs[inner].sum(axis=0)
+    hot = _one_hot(local.labels, n_classes)
+    return np.asarray(hot.T @ total @ hot)
+
+
+def _one_hot(codes: IntArray, size: int) -> FloatArray:
+    return np.asarray(codes[:, None] == np.arange(size), dtype=np.float64)
+
+
+# --- windows -------------------------------------------------------------------------------------------------------
+def make_groups(prepared: Prepared, block: VotesBlock, resolution: Resolution) -> list[WindowGroup]:
+    """The windows of a resolution in as few groups without overlap as there are windows open at a time."""
+    assert not isinstance(resolution, Element)
+    place = prepared.resolutions.index(resolution)
+    layout = block.layouts[place]
+    begin, end = layout.flat_bounds()
+    positive = positive_class(resolution, prepared.n_classes, prepared.votes.class_names)
+    chain, _ = states_of(prepared.chain, prepared.lag)
+    # All are positive: none is of another class. So "all" counts the others, and is the opposite of "any".
+    negated = resolution.link == "all"
+    threshold = (end - begin) // 2 if resolution.link == "majority" else np.zeros_like(begin)
+    factors, tops = _factors(prepared, block, place)
+    factors = factors[:, ::-1] if negated else factors
+    colour = layout.positions() % n_groups(layout)
+    return [
+        WindowGroup(
+            place=place,
+            tasks=tasks,
+            windows=np.column_stack([begin, end, threshold])[tasks],
+            counted=(chain.labels != positive) if negated else (chain.labels == positive),
+            factors=np.ascontiguousarray(factors[tasks]),
+            tops=tops[tasks],
+            negated=negated,
+        )
+        for tasks in (np.flatnonzero(colour == one) for one in range(n_groups(layout)))
+    ]
+
+
+def n_groups(layout: Layout) -> int:
+    """How many windows are open at a time."""
+    resolution = layout.resolution
+    return -(-resolution.size // resolution.stride) if isinstance(resolution, Window) else 1
+
+
+def _factors(prepared: Prepared, block: VotesBlock, place: int) -> tuple[FloatArray, FloatArray]:
+    """What the votes on the tasks of a coarse resolution say; the larger of two is one."""
+    channel = prepared.codes.places.index(place)
+    values = prepared.codes.pieces(block.emissions.values, block.layouts)[channel]
+    powers = prepared.codes.pieces(block.emissions.powers, block.layouts)[channel]
+    tops = np.zeros(len(values))
+    found = _near_one(values, powers, tops)
+    most = found.max(axis=1)
+    most = np.where(most > 0, most, 1.0)
+    return np.asarray(found / most[:, None]), tops + np.log(most)

@@ -1,0 +1,146 @@
+"""Questions about all sequences, answered block by block: what the chain engines share.
+
+In: an engine that answers about one block of sequences. Out: marginals, expected counts, decoded or sampled labels of
+all. Blocks do not depend on the number of threads, so results do not either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+import numpy as np
+
+from dugong.infer.blocks import Progress, Sums, block_bounds, on_threads, sum_runs
+from dugong.infer.lookups import split_cells
+from dugong.infer.prepare import Prepared, VotesBlock
+from dugong.tasks import Resolution
+from dugong.types import FloatArray, Int8Array, IntArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BlockAnswer:
+    """What is known about the labels of a block.
+
+    Attributes
+    ----------
+    parts : posterior by channel, (n_tasks, codes) each
+    transitions : (K, K) expected pairs of labels
+    log_likelihood : by sequence
+    """
+
+    parts: list[FloatArray]
+    transitions: FloatArray
+    log_likelihood: FloatArray
+
+
+class BlockEngine(Protocol):
+    """Answers about sequences begin..end; raises a `PriorError` if one of them is impossible."""
+
+    @property
+    def prepared(self) -> Prepared:
+        """The votes."""
+
+    def smooth(self, block: VotesBlock, begin: int, *, counting: bool) -> BlockAnswer:
+        """Posterior of all tasks; pairs of labels too, if counting."""
+
+    def find_best(self, block: VotesBlock, begin: int) -> Int8Array:
+        """Class indices of the most likely joint labels."""
+
+    def draw(self, block: VotesBlock, begin: int, rng: np.random.Generator, n_draws: int) -> Int8Array:
+        """Class indices of labels drawn from the posterior, shape (n_draws, n_elements)."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether answers are exact."""
+
+    @property
+    def block_size(self) -> int:
+        """Elements of one block."""
+
+    def read(self, begin: int, end: int) -> VotesBlock:
+        """The votes of some sequences."""
+
+
+def smooth(
+    engine: BlockEngine,
+    wanted: tuple[Resolution, ...],
+    *,
+    n_threads: int | None = None,
+    progress: Progress | None = None,
+) -> tuple[dict[Resolution, FloatArray], FloatArray]:
+    """Marginals of the wanted resolutions, and the log-likelihood of every sequence."""
+    prepared = engine.prepared
+    layouts = dict(zip(prepared.resolutions, prepared.layouts, strict=True))
+    marginals = {one: np.empty((layouts[one].n_tasks, prepared.n_labels(one))) for one in wanted}
+
+    def work(bounds: tuple[int, int]) -> FloatArray:
+        block = engine.read(*bounds)
+        answer = engine.smooth(block, bounds[0], counting=False)
+        for resolution, found in marginals.items():
+            place = prepared.resolutions.index(resolution)
+            # The first channel of a resolution is that of its labels.
+            found[block.rows[place]] = answer.parts[prepared.codes.places.index(place)]
+        return answer.log_likelihood
+
+    found = on_threads(work, block_bounds(prepared.layouts[0].offsets, engine.block_size), n_threads, progress)
+    return marginals, np.concatenate([np.zeros(0), *found])
+
+
+def count(engine: BlockEngine, runs: IntArray, n_threads: int | None = None) -> Iterator[tuple[list[FloatArray], Sums]]:
+    """Expected counts by cell of every factor's flat table, and of labels and pairs, of each run of sequences."""
+    prepared = engine.prepared
+    n_cells = sum(lookup.table.size for lookup in prepared.lookups)
+    nothing = partial(Sums.none, prepared.n_classes, n_cells)
+    for total in sum_runs(
+        partial(_count, engine), nothing, prepared.layouts[0].offsets, runs, n_threads, engine.block_size
+    ):
+        yield split_cells(prepared.lookups, total.cells), total
+
+
+def _count(engine: BlockEngine, bounds: tuple[int, int]) -> Sums:
+    """Sum the posterior of codes by the cells that the votes pointed at, and that of the first labels."""
+    prepared, block = engine.prepared, engine.read(*bounds)
+    answer = engine.smooth(block, bounds[0], counting=True)
+    elements = block.layouts[0]
+    cells = [np.zeros(0)]
+    for lookup, rows in zip(prepared.lookups, block.emissions.rows, strict=True):
+        part = answer.parts[prepared.codes.channels.index(lookup.channel)]
+        columns = [np.bincount(rows, weights=column, minlength=len(lookup.rows)) for column in part.T]
+        cells.append(np.column_stack(columns).astype(np.float64).reshape(-1))
+    return Sums(
+        cells=np.concatenate(cells),
+        initial=answer.parts[0][elements.offsets[:-1][elements.lengths > 0]].sum(axis=0),
+        transitions=answer.transitions,
+        log_likelihood=answer.log_likelihood,
+    )
+
+
+def decode(engine: BlockEngine, n_threads: int | None = None) -> Int8Array:
+    """Class indices of the most likely joint labels, flat over elements."""
+    labels = np.zeros(engine.prepared.votes.n_elements, dtype=np.int8)
+
+    def work(bounds: tuple[int, int]) -> None:
+        block = engine.read(*bounds)
+        labels[block.rows[0]] = engine.find_best(block, bounds[0])
+
+    for _ in on_threads(work, block_bounds(engine.prepared.layouts[0].offsets, engine.block_size), n_threads):
+        pass
+    return labels
+
+
+def draw(engine: BlockEngine, rng: np.random.Generator, n_draws: int, n_threads: int | None = None) -> Int8Array:
+    """Class indices of labels drawn from the posterior, shape (n_draws, n_elements)."""
+    labels = np.zeros((n_draws, engine.prepared.votes.n_elements), dtype=np.int8)
+    bounds = block_bounds(engine.prepared.layouts[0].offsets, engine.block_size)
+    generators = dict(zip(bounds, rng.spawn(len(bounds)), strict=True))
+
+    def work(bound: tuple[int, int]) -> None:
+        block = engine.read(*bound)
+        labels[:, block.rows[0]] = engine.draw(block, bound[0], generators[bound], n_draws)
+
+    for _ in on_threads(work, bounds, n_threads):
+        pass
+    return labels
