@@ -30,7 +30,7 @@ from dugong.training import LabelledWindows, hf_dataset, match, torch_windows, w
 from dugong.types import AnyArray, FloatArray, Int8Array, IntArray
 from dugong.votes import Votes, class_indices, implied_background
 
-__all__ = ["Labels", "class_columns"]
+__all__ = ["Labels", "class_columns", "holds_labels"]
 
 _NEEDED = ("sequence", "start", "end", "resolution")
 _ABOUT = b"dugong.labels"
@@ -271,6 +271,22 @@ class Labels:
     def __repr__(self) -> str:
         classes = ", ".join(name.removeprefix(_PROBABILITY) for name in self.table.column_names if name[:2] == "p_")
         return f"Labels({len(self):,} tasks at {', '.join(self.resolutions)}; probabilities of {classes})"
+
+
+def holds_labels(place: Place) -> bool:
+    """Whether a file, or the first file of a folder, has the columns of labels."""
+    files: list[Place] = sorted(place.glob("*.parquet"), key=str) if place.is_dir() else [place]
+    if not files or not files[0].is_file() or files[0].suffix not in (".parquet", ".csv"):
+        return False
+    with files[0].open("rb") as handle:
+        if files[0].suffix == ".csv":
+            names = handle.readline().decode(errors="replace").replace('"', "").strip().split(",")
+        else:
+            try:
+                names = pyarrow.parquet.read_schema(handle).names
+            except (pa.ArrowInvalid, OSError):
+                return False
+    return set(_NEEDED) <= set(names) and any(name.startswith(_PROBABILITY) for name in names)
 
 
 def _warn(what: str) -> None:

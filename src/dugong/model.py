@@ -30,6 +30,7 @@ from dugong.infer.explain import Explanation, explain
 from dugong.labels import Labels
 from dugong.law.parameters import Parameters, Temporal
 from dugong.priors import Prior
+from dugong.review import Review, choose
 from dugong.store import StoredModel, load_model, save_model
 from dugong.summary import ModelSummary, fitted_on, summarize_model
 from dugong.sums import Moments, Plan, Shapes
@@ -243,6 +244,20 @@ class LabelModel(Configured):
         found = self._probabilities(votes, wanted)
         path = self.decode(votes) if Element() in wanted else None
         return Labels.of(votes, {one: found[one] for one in wanted}, path)
+
+    def review(self, votes: Votes, budget: int = 50, by: str = "entropy") -> Review:
+        """Choose sequences for people to look at: the most uncertain ones, and not the same thing twice.
+
+        Parameters
+        ----------
+        votes : Votes
+        budget : int
+            How many sequences there is time for.
+        by : "entropy"
+            Bits of uncertainty that are left in the labels of a sequence.
+        """
+        votes = self._aligned(votes)
+        return choose(votes, self._probabilities(votes, (Element(),))[Element()], budget, by)
 
     def score(self, votes: Votes, gold: AnyArray) -> float:
         """Accuracy on the elements whose gold label is known (not 0)."""

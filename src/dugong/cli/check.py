@@ -36,12 +36,22 @@ NEAR_COPY = 0.98
     ),
 )
 @click.argument("votes", type=PLACE)
-@click.option("--gold", type=PLACE, help="Known labels: a .parquet, .csv or .npy file.")
+@click.option("--gold", type=PLACE, help="Known labels: .parquet, .csv, .npy, or a file of another tool.")
+@click.option(
+    "--train-gold", type=PLACE, help="Known labels to fit with: says what they are worth. Needs one file of votes."
+)
 @model_options
 @click.option("--model", "model_file", type=PLACE, help="A fitted model, in place of a new fit.")
 @json_option
 def command(
-    *, votes: Place, gold: Place | None, prior: str, dependencies: str, model_file: Place | None, as_json: bool
+    *,
+    votes: Place,
+    gold: Place | None,
+    train_gold: Place | None,
+    prior: str,
+    dependencies: str,
+    model_file: Place | None,
+    as_json: bool,
 ) -> None:
     """Say what is in VOTES (.parquet or .npz) and what is wrong with them.
 
@@ -55,6 +65,8 @@ def command(
     """
     from dugong.cli.check import find_all
 
+    if train_gold is not None and votes.is_dir():
+        raise click.UsageError("--train-gold needs all votes in one file, and VOTES is a folder.")
     model = _model(prior, dependencies, model_file)
     checked = (_of_folder if votes.is_dir() else _of_file)(votes, gold, model)
     summary = checked.summary
@@ -71,6 +83,10 @@ def command(
         if section is not None:
             result |= section[0]
             parts.append(section[1])
+    if train_gold is not None:
+        worth = _worth(checked, train_gold, model)
+        result |= worth[0]
+        parts.append(worth[1])
     emit(result, "\n\n".join(parts), as_json=as_json)
 
 
@@ -177,6 +193,18 @@ def _comparison(checked: _Checked, model: LabelModel) -> tuple[dict[str, Any], s
     summary = fitted.summary(votes, gold)
     parts = [str(summary), _scores(comparison), *_by_class(comparison), str(comparison)]
     return {"model": summary.to_dict(), "comparison": comparison.to_dict()}, "\n\n".join(parts)
+
+
+def _worth(checked: _Checked, train_gold: Place, model: LabelModel) -> tuple[dict[str, Any], str]:
+    """What the labels are worth that the model can be fitted with."""
+    from dugong.cli.gold import read_gold
+    from dugong.cli.worth import worth_of
+
+    train = read_gold(train_gold, checked.votes, missing_ok=True)
+    comparison, where = worth_of(checked.votes, train, checked.gold, model)
+    return {
+        "worth": comparison.to_dict()
+    }, f"Known labels to fit with ({where}):\n{_scores(comparison)}\n\n{comparison}"
 
 
 def _scores(comparison: Any) -> str:

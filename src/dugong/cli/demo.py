@@ -115,7 +115,7 @@ def write_files(folder: Path, model: LabelModel, votes: Votes, gold: Int8Array, 
     model.save(files["label model"])
     write_gold(gold, votes, files["true labels"])
     write_source_code(files["the eight sources"])
-    n_rows = write_labels(model, votes, files["probabilities of labels"])
+    n_rows = len(write_labels(model, votes, files["probabilities of labels"]))
     clock.done("label", f"{n_rows:,} tasks at {len(votes.resolutions)} resolutions")
     return files
 

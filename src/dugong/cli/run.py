@@ -35,11 +35,14 @@ if TYPE_CHECKING:
 KEYS = """\b
 Keys of a project.toml (paths count from its folder):
   data          "module:function" that gives sequences by id, or a folder of .csv, .parquet or .npy files
-  sources       a file or module with functions decorated by @source
+  sources       a file or module with functions decorated by @source; or a list of it and of files of annotations
   prior         "learn", or a table such as {kind = "markov", positive = 0.1, stay = 0.9}
   dependencies  "learn", or a list such as [["faces", "captions"], "captions@1"]; default: what the sources declare
   output        folder for the results; default "output"
-  gold          known labels (.csv, .parquet, .npy), to compare with
+  gold          known labels (.csv, .parquet, .npy, or a file of another tool), to compare with
+  train_gold    known labels to fit with; their sequences are left out of every score
+  export        formats to write labels in, such as ["label-studio", "elan"]; see `dugong formats`
+  media         for export: a folder of files named by sequence, or a pattern with {} for the id
   also          classes, background, spans, resolutions, sharing, estimator, signs, jobs, on_fault
 
 """
@@ -79,6 +82,10 @@ def command(
     options = ApplyOptions(
         shard_size=shard_size, restart=restart, engine=engine, jobs=jobs, on_fault=on_fault, memory=memory
     )
+    if shard_size is not None and (found.annotations or found.train_gold or found.export):
+        raise click.UsageError(
+            "annotation files as sources, train_gold and export need all votes in one file; leave --shard-size out."
+        )
     job = _run_in_files if shard_size is None else _run_in_shards
     with locked(found.output):
         files, applied, (result, text) = job(found, prior, options, watch)
@@ -90,6 +97,7 @@ def command(
 
 def _run_in_files(project: Project, prior: Any, options: ApplyOptions, watch: Watch) -> Ran:
     """All votes in memory and in one file; the shards beside it are what a later run continues from."""
+    from dugong.cli.annotations import add_annotations, export_labels, held_out, train_labels
     from dugong.cli.gold import read_gold
     from dugong.votes import Votes
 
@@ -101,15 +109,19 @@ def _run_in_files(project: Project, prior: Any, options: ApplyOptions, watch: Wa
     }
     applied, sources = apply_in_shards(project, project.output / "votes.parts", options, watch)
     check_room(applied.shards, options.memory)
-    votes = Votes.concat(applied.shards)
+    votes = add_annotations(project, Votes.concat(applied.shards))
     votes.write(files["votes"])
     watch.done("apply", sizes(votes))
-    model = project_model(project, prior, sources).fit(votes)
+    train = train_labels(project, votes)
+    model = project_model(project, prior, sources).fit(votes, train)
     model.save(files["model"])
     watch.done("fit", f"prior {model.prior_!r}")
-    n_rows = write_labels(model, votes, files["labels"], project.resolutions)
-    watch.done("label", f"{n_rows:,} tasks")
-    gold = None if project.gold is None else read_gold(project.gold, votes)
+    labels = write_labels(model, votes, files["labels"], project.resolutions)
+    watch.done("label", f"{len(labels):,} tasks")
+    if project.export:
+        files |= export_labels(project, labels)
+        watch.done("export", ", ".join(project.export))
+    gold = None if project.gold is None else held_out(read_gold(project.gold, votes), train, votes)
     model.report(votes, files["report"], gold)
     watch.done("report", "to be opened in a browser")
     return files, applied, _outcome(votes, gold, model)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dugong.cli.project import Project
     from dugong.engines import Engine
     from dugong.graph import Dependency
+    from dugong.labels import Labels
     from dugong.metrics import Comparison
     from dugong.model import LabelModel
     from dugong.priors import Prior
@@ -162,11 +163,11 @@ def _groups(groups: Iterable[object] | None) -> Any:
 
 
 # --- files ---------------------------------------------------------------------------------------------------------
-def write_labels(model: LabelModel, votes: Votes, path: Place, resolutions: Iterable[str] | None = None) -> int:
-    """Write the probabilities of labels; returns the number of rows."""
+def write_labels(model: LabelModel, votes: Votes, path: Place, resolutions: Iterable[str] | None = None) -> Labels:
+    """Write the probabilities of labels; returns them."""
     found = model.labels(votes, list(resolutions) if resolutions else None)
     found.write(path)
-    return len(found)
+    return found
 
 
 def file_lines(files: Mapping[str, Place]) -> str:

@@ -20,7 +20,7 @@ from dugong.fit.paper import paper_tables
 from dugong.graph.design import Design
 from dugong.law.parameters import Parameters
 from dugong.law.results import ExpectedCounts
-from dugong.sums import Moments, Row, Slot
+from dugong.sums import Moments
 from dugong.types import FloatArray, IntArray
 
 
@@ -44,8 +44,7 @@ def moment_errors(fitted: Fitted) -> StandardErrors:
 
 def group_sizes(design: Design, moments: Moments) -> FloatArray:
     """Votes that were asked for in every group, shape (n_groups,)."""
-    names = [info.name for info in design.sources]
-    return moments.sizes(Row(slots=(Slot(name),), by_position=design.levels[name] == "task") for name in names)
+    return moments.sizes(design.single(info.name) for info in design.sources)
 
 
 def count_errors(

@@ -16,7 +16,7 @@ import numpy as np
 from dugong.exceptions import TaskError
 from dugong.graph.design import Design, clique_rows, crossed_edges, crossed_rows, temporal_rows, valid_pair
 from dugong.graph.source_graph import connected, determined
-from dugong.sums import Laws, Moments, Row, Shapes, Slot
+from dugong.sums import Laws, MomentRow, Moments, Shapes
 from dugong.tasks import count_tasks
 from dugong.types import BoolArray, FloatArray, IntArray
 
@@ -58,7 +58,7 @@ class RowGraph:
         given = np.array([key in pinned for key, _ in nodes], dtype=np.bool_)
         stage: list[Stage | None] = ["given" if known else None for known in given]
         edges, found = np.zeros((0, 2), dtype=np.int64), _Edges(design, laws, moments, nodes)
-        rows: dict[Stage, tuple[Row, ...]] = {
+        rows: dict[Stage, tuple[MomentRow, ...]] = {
             "same task": design.same,
             "across resolutions": design.across,
             "across time": design.lagged,
@@ -130,7 +130,7 @@ def _nodes(design: Design, shapes: Shapes, moments: Moments | None) -> Iterable[
     seen: set[str] = set()
     for info in design.sources:
         key, level = design.key(info.name), design.levels[info.name]
-        row = Row(slots=(Slot(info.name),), by_position=level == "task")
+        row = design.single(info.name)
         if key in seen or level == "full":
             continue
         # A source that always says the same has no slope to be found.
@@ -151,7 +151,7 @@ class _Edges:
             self.places.setdefault(key, []).append(place)
         self.sizes: dict[tuple[object, ...], FloatArray] = {}
 
-    def of(self, row: Row) -> IntArray:
+    def of(self, row: MomentRow) -> IntArray:
         """Places of both unknowns of every equation of a row, (n, 2)."""
         first, second = (self.places.get(self.design.key(name), []) for name in row.sources)
         valid = valid_pair(self.design.independence, row, self.design.levels)
@@ -168,7 +168,7 @@ class _Edges:
         return np.stack(ends, axis=1)
 
 
-def _covariance_sizes(design: Design, laws: Laws | None, row: Row, n_positions: int) -> FloatArray:
+def _covariance_sizes(design: Design, laws: Laws | None, row: MomentRow, n_positions: int) -> FloatArray:
     """Largest covariance between the classes of the two tasks of a row, by position."""
     if laws is None:
         return np.ones(n_positions if row.by_position else 1)

@@ -75,6 +75,7 @@ def state_marginals(
                 for state in range(len(initial)):
                     larger[place, state] = laws[place, state]
             laws = larger
+        # Once the law stands still all later positions have it too: long sequences cost no more than mixing takes.
         spread(laws[used - 1], heads, targets, weights, laws[used])
         used += 1
         moved = 0.0
@@ -126,6 +127,7 @@ def class_count_moments(
                         later[targets[edge], column] += weights[edge] * now[state, column]
             now, later = later, now
         for state in range(n_states):
+            # Products of counts grow by the counts before this element, because these grow by one only after them.
             c = labels[state]
             row = now[state]
             for d in range(K):
@@ -208,6 +210,7 @@ def pair_laws(
                             for j in range(high_b + 1):
                                 later[target, i, j] += weight * now[state, i, j]
                 now, later = later, now
+            # Automata move only inside their piece; outside they keep what they have read.
             in_a, in_b = a0 <= t < a1, b0 <= t < b1
             if in_a or in_b:
                 next_a = _reach(following_a, high_a) if in_a else high_a
@@ -222,6 +225,7 @@ def pair_laws(
                             later[state, to_a, to_b] += now[state, i, j]
                 now, later = later, now
                 high_a, high_b = next_a, next_b
+            # A finished piece needs its label only: fewer states for the rest of the way.
             if t + 1 == a1 and in_a:
                 _clear(later, n_a, high_b + 1)
                 for state in range(n_states):
@@ -310,6 +314,7 @@ def part_sums(
                             later[to_layer, target, following_b[j, c]] += weight * now[layer, state, j]
         now, later = later, now
         high = reach
+        # A part that begins here takes over the law as it is, with its own automaton at the start.
         while part < len(begins) and begins[part] == t:
             slot = _free_slot(owner)
             owner[slot] = part
@@ -326,6 +331,7 @@ def part_sums(
                     for state in range(n_states):
                         for j in range(high + 1):
                             now[1 + outputs_a[q], state, j] += now[1 + n_a + slot * Q_a + q, state, j]
+                # Its slot is free for the next part: memory grows with the overlap of parts, not with their number.
                 owner[slot] = -1
         while place < len(lengths) and lengths[place] == t + 1:
             _add_parts(now, high, n_a, outputs_a, outputs_b, births, owner, t + 1, sums[place])

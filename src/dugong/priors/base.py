@@ -122,6 +122,7 @@ class Prior(ABC):
         """Class values of many sequences, flat, sequence after sequence."""
         chain = self.chain()
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        # One uniform number per element, so that a sample does not depend on how sequences are grouped.
         places = sample_states(
             np.cumsum(chain.initial),
             np.cumsum(chain.transition, axis=1),

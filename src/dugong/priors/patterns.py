@@ -134,6 +134,7 @@ def _chain(prior: Patterns) -> LabelChain:
     values = class_values(prior.n_classes)
     rows = [tuple(values.index(label) for label in pattern) for pattern in prior.patterns]
     continued = _Continuation(rows, prior.probabilities, prior.n_classes)
+    # The next label depends on the last L - 1, so that these are the state.
     order = max(prior.length - 1, 1)
     first = continued.following(())
     states: dict[Pattern, int] = {}
@@ -186,6 +187,7 @@ class _Continuation:
             context = context[len(context) - self.length + 1 :]
         if context in self.beginning:
             return np.asarray(self.beginning[context] / self.beginning[context].sum())
+        # Forgetting the oldest label first keeps what is most alike.
         while context not in self.anywhere:
             context = context[1:]
         return np.asarray(self.anywhere[context] / self.anywhere[context].sum())

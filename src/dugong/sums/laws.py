@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dugong.priors import Prior, pair_sums
-from dugong.sums.rows import Relation, Row
+from dugong.sums.rows import MomentRow, Relation
 from dugong.sums.sums import Shapes
 from dugong.tasks import Element, Resolution
 from dugong.types import FloatArray
@@ -83,7 +83,7 @@ class Laws:
         sums = np.bincount(places, self.shapes.counts, len(lengths)) @ expected
         return np.diag(sums / max(float(sums.sum()), 1e-300))
 
-    def pair(self, row: Row, first: Resolution, second: Resolution) -> PairMoments:
+    def pair(self, row: MomentRow, first: Resolution, second: Resolution) -> PairMoments:
         """Moments of the two tasks of a pair row, binary labels -1 and +1."""
         lag = row.slots[1].offset - row.slots[0].offset
         key = (row.relation, first, second, lag, row.by_position)
@@ -91,7 +91,7 @@ class Laws:
             self._pairs[key] = self._pair(row, first, second, lag)
         return self._pairs[key]
 
-    def _pair(self, row: Row, first: Resolution, second: Resolution, lag: int) -> PairMoments:
+    def _pair(self, row: MomentRow, first: Resolution, second: Resolution, lag: int) -> PairMoments:
         law = self.joint(row.relation, first, second, lag=lag, by_position=row.by_position)
         law = law if row.by_position else law[np.newaxis]
         mean_first, mean_second = law.sum(axis=2) @ _SIGNS, law.sum(axis=1) @ _SIGNS

@@ -16,7 +16,7 @@ from dugong.exceptions import GraphError, PriorError
 from dugong.graph import Dependency, temporal
 from dugong.law.parameters import Parameters
 from dugong.priors import Prior
-from dugong.sums import Moments, Plan, Row
+from dugong.sums import MomentRow, Moments, Plan
 from dugong.tasks import Element, Resolution, SpanTable, describe
 from dugong.types import FloatArray, IntArray
 from dugong.votes import SourceInfo, Votes
@@ -150,7 +150,7 @@ class World:
 
     def population(
         self,
-        rows: Plan | Iterable[Row],
+        rows: Plan | Iterable[MomentRow],
         lengths: IntArray | list[int] | int | None = None,
         counts: FloatArray | IntArray | None = None,
         spans: Mapping[str, SpanTable] | None = None,

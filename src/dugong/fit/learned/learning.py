@@ -2,8 +2,8 @@
 
 Read a sample of the votes; search for edges between sources and of sources with themselves, and for the law of the
 labels; ask how far the fitted model may be trusted, by predicting every source from its peers; learn the answer that
-takes its place where it is not; last, exact rounds with every source at every resolution. A given prior takes the place of the
-step that learns it.
+takes its place where it is not; last, exact rounds with every source at every resolution. A given prior takes the
+place of the step that learns it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dugong.fit.learned.result import Learned
 from dugong.fit.learned.rounds import Setting, tables_of
 from dugong.fit.learned.sample import in_order, thin
 from dugong.fit.learned.search import Finding, Method, search
-from dugong.fit.learned.settings import FEWEST_SOURCES, LEARNED_FROM, TRUSTED, VOTES_PER_CELL
+from dugong.fit.learned.settings import CROWD, FEWEST_SOURCES, LEARNED_FROM, TRUSTED, VOTES_PER_CELL
 from dugong.fit.learned.tables import make_tables, mute_unseen
 from dugong.fit.learned.tempering import Peers
 from dugong.fit.learned.trust import Trust, find_trust, related_by
@@ -75,20 +75,28 @@ def learn(
     first, lasting = first_answer(case.panel, case.sources, weights, case.background, **given)
     tell(2, _STAGES)
     setting, finding, trust, exponents = case.setting(), None, Trust(share=0.0), first.exponents
-    if not case.spread and (weights > 0).sum() >= FEWEST_SOURCES:
+    part = in_order(thin(case.panel, LEARNED_FROM))
+    related = case.similar
+    if (weights > 0).sum() >= FEWEST_SOURCES and not case.spread and not _crowd(case):
         shares = vote_shares(setting.folded.rows, weights, case.background)
         finding = search(setting, shares, case.background, weights, method)
-        part = in_order(thin(case.panel, LEARNED_FROM))
-        related = np.maximum(related_by(finding.structure()[0]), case.similar)
+        related = np.maximum(related_by(finding.structure()[0]), related)
+    if (weights > 0).sum() >= FEWEST_SOURCES:
         trial = make_trial(part, related, weights, case.background, exponents, lasting, **given)
-        trust = find_trust(setting, finding, part, trial, exponents)
-        if trust.share < TRUSTED and case.background is None and len(trial.targets.votes):
+        if case.background is None and len(trial.targets.votes):
             exponents = learn_exponents(trial, exponents, learn_law=case.law is None)
+        if finding is not None:
+            trust = find_trust(setting, finding, part, trial, exponents)
     tell(3, _STAGES)
     answer = finish_answer(first, case.panel, exponents, lasting, case.possible, learn_law=case.law is None)
     learned = _finish(case, answer, setting, finding, trust)
     tell(_STAGES, _STAGES)
     return learned
+
+
+def _crowd(case: Case) -> bool:
+    """Whether most sources were not asked about most elements: pairs then share too little to search for edges."""
+    return len(case.panel) > 0 and float((case.panel.codes < 0).mean()) > CROWD
 
 
 def _finish(case: Case, answer: ElementAnswer, setting: Setting, finding: Finding | None, trust: Trust) -> Learned:

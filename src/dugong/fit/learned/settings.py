@@ -13,13 +13,14 @@ from typing import Final
 SHARED_ERRORS: Final = 0.5  # correlation of the errors of two different sources (design effect of their votes)
 # Exponents of balance, share, votes (over their design effect), silence, neighbours (times how far labels outlast errors).
 BELIEF: Final = (0.5, 0.5, 0.5, 0.1, 1.0)
-RIDGE_SHARE: Final = 0.05  # what the belief weighs, as a share of the votes that the exponents are learned from
+RIDGE_SHARE: Final = 0.02  # what the belief weighs, as a share of the votes that the exponents are learned from
 RIDGE_VOTES: Final = 20.0  # ... and in votes, at least
 SHARE_PRIOR: Final = 0.5  # votes' worth of class balance that is added to the vote share
 TEMPER: Final = 0.15  # errors that all sources share are invisible: so much of the log-odds is taken back
 DOUBT: Final = 0.03  # ... and so much of every label is the class balance
 PATIENCE: Final = 2e-3  # nats per vote by which a model may predict its worst source worse than caution does: no trust
 TRUSTED: Final = 0.98  # trust from which on the model is taken at its word, and below 1 - this not asked at all
+CROWD: Final = 0.5  # share of votes that were not asked for, above which no edges are searched for
 
 # --- families ------------------------------------------------------------------------------------------------------
 NEAR: Final = 0.6  # two sources are variants below this multiple of the expected disagreement

@@ -1,10 +1,10 @@
 """How far the fitted model is trusted: whether it predicts every source better than the cautious answer does.
 
 In: a fitted model and a trial of peers. Out: its share of every label. Every source is left out, with those that depend
-on it, and its votes are predicted from the others twice: by the posterior of the fitted model, and by the answer that
-is believed where sources share errors. Where the model holds, nothing predicts better, whichever source is left out.
+on it, and its votes are predicted from the others twice: by the posterior of the fitted model, and by the answer with
+exponents that were learned. Where the model holds, nothing predicts better, whichever source is left out.
 Where sources share errors, the model takes those of the largest group for the label and counts evidence more than once:
-some sources are then predicted worse. The worst of them decides, on a continuous scale.
+some sources are then predicted worse, by more than noise. The worst of them decides, on a continuous scale.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Trust:
     ----------
     share : of the exact model in the labels, 0 to 1
     gain : nats per vote by which the model predicts left-out sources better, on average
-    worst : ... and the group of sources for which this is least
+    worst : ... and the group of sources for which this is least, two standard errors added
     sources : places of that group; nobody if nothing could be predicted
     """
 
@@ -50,7 +50,7 @@ def related_by(parents: IntArray) -> FloatArray:
     return np.asarray(same & ~np.eye(len(parents), dtype=np.bool_), dtype=np.float64)
 
 
-def find_trust(setting: Setting, finding: Finding, panel: Panel, trial: Trial, belief: FloatArray) -> Trust:
+def find_trust(setting: Setting, finding: Finding, panel: Panel, trial: Trial, exponents: FloatArray) -> Trust:
     """The trust that a model earns; none where nothing can be predicted."""
     targets = trial.targets
     if not len(targets.votes):
@@ -62,9 +62,9 @@ def find_trust(setting: Setting, finding: Finding, panel: Panel, trial: Trial, b
         own, forest, again = _only(peers, tables, parents, repeats)
         found = posterior_of(panel.columns(peers), finding.state.law, own, forest, again)
         labels[places] = found[targets.elements[places]]
-    cautious = softmax((belief @ trial.features(belief)).reshape(labels.shape))
+    cautious = softmax((exponents @ trial.features(exponents)).reshape(labels.shape))
     gains = log_scores(targets, labels) - log_scores(targets, cautious)
-    by_group = [float(gains[places].mean()) for _, places, _ in trial.groups]
+    by_group = [float(own.mean() + 2 * own.std() / np.sqrt(len(own))) for own in (gains[p] for _, p, _ in trial.groups)]
     worst = int(np.argmin(by_group))
     return Trust(
         share=float(np.clip(1 + by_group[worst] / PATIENCE, 0.0, 1.0)),

@@ -27,7 +27,7 @@ from dugong.fit.moments.joints import CentredTables
 from dugong.fit.moments.solve import normal_equations, refine_replicates, solve
 from dugong.fit.moments.stages import Solution, solve_stages
 from dugong.fit.result import Estimate, Note
-from dugong.sums import Laws, Row, Slot
+from dugong.sums import Laws
 from dugong.types import FloatArray, IntArray
 
 
@@ -59,6 +59,7 @@ def replicate_tables(whole: CentredTables, laws: Laws, groups: IntArray) -> Cent
     Only counts change between replicates; unknowns, rows, stages and signs are those of the whole sample.
     """
     left_out, slopes = whole.moments.without_each(groups), whole.slopes
+    # The solution of the whole sample is so near to every replicate that its signs and stages hold there too.
     beta = np.tile(slopes.beta, (len(groups), 1))
     for stage in slopes.stages:
         equations = make_equations(Given(whole.design, left_out, laws), slopes.unknowns, stage.rows)
@@ -83,13 +84,14 @@ def _table_error(given: Given, name: str, slope: FloatArray) -> FloatArray:
     """``P(z | w) = P(z) + beta_z (w - E y)``: the errors of both terms; `slope` are variances of beta."""
     design, by_position = given.design, given.design.levels[name] == "task"
     votes = marginal(design, given.moments, name)
-    counts = given.moments.placed(Row(slots=(Slot(name),), by_position=by_position)).sum(axis=1)
+    counts = given.moments.placed(design.single(name)).sum(axis=1)
     chance = votes * (1 - votes)
     # That of abstaining would need covariances of equations; like all of them it goes with the variance of its votes.
     unit = slope.sum(axis=1, keepdims=True) / np.maximum(chance[:, :N_INDICATORS].sum(axis=1, keepdims=True), 1e-300)
     slope = np.hstack([slope, unit * chance[:, N_INDICATORS:]])
     mean = given.laws.mean(design.info(name).resolution, by_position=by_position)[: len(votes)]
     shift = np.array([-1.0, 1.0]) - mean[:, np.newaxis]
+    # The vote rate has an error of its own, independent of that of the slope to first order.
     rate = chance / np.maximum(counts, 1.0)[:, np.newaxis]
     error = np.sqrt(shift[:, :, np.newaxis] ** 2 * slope[:, np.newaxis] + rate[:, np.newaxis])
     return np.asarray(error if by_position else error[0])

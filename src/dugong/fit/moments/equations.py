@@ -14,9 +14,10 @@ import numpy as np
 
 from dugong.graph.design import Design, valid_pair
 from dugong.priors import Prior
-from dugong.sums import Laws, Moments, Row, Slot
+from dugong.sums import Laws, MomentRow, Moments, Slot
 from dugong.types import AnyArray, BoolArray, FloatArray, IntArray
 
+# Indicators 1[vote = z] of the two classes; that of abstaining follows, because all three add up to one.
 N_INDICATORS = 2
 _SIGNS = np.array([-1.0, 1.0])
 
@@ -76,7 +77,7 @@ class Equations:
     scale: FloatArray
     variance: FloatArray
     total: FloatArray
-    rows: tuple[tuple[Row, int], ...] = ()
+    rows: tuple[tuple[MomentRow, int], ...] = ()
     kept: IntArray
 
     def only(self, keep: AnyArray) -> Equations:
@@ -96,13 +97,13 @@ class Equations:
         return np.divide(1.0, self.variance, out=np.zeros_like(self.variance), where=self.variance > 0)
 
     @property
-    def origins(self) -> list[Row]:
+    def origins(self) -> list[MomentRow]:
         """The row of every equation."""
         each = [row for row, size in self.rows for _ in range(size)]
         return [each[place] for place in self.kept]
 
 
-def join_equations(parts: Iterable[tuple[AnyArray, ...]], rows: Iterable[tuple[Row, int]]) -> Equations:
+def join_equations(parts: Iterable[tuple[AnyArray, ...]], rows: Iterable[tuple[MomentRow, int]]) -> Equations:
     """Equations from parts, each of which has left, right, value, scale, variance and total of some rows."""
     columns = [np.concatenate(c, axis=-1) for c in zip(*parts, strict=True)] or [np.zeros(0)] * 6
     left, right, value, scale, variance, total = columns
@@ -139,7 +140,7 @@ class Unknowns:
             key, level = design.key(info.name), design.levels[info.name]
             if key in places or level == "full":
                 continue
-            count = moments.placed(Row(slots=(Slot(info.name),), by_position=True)).shape[-2] if level == "task" else 1
+            count = moments.placed(design.single(info.name)).shape[-2]
             places[key] = total + np.arange(width * count).reshape(count, width)
             total += width * count
         return cls(places=places, width=width, size=total)
@@ -160,12 +161,12 @@ class Unknowns:
         return np.asarray(own[np.minimum(np.arange(n_positions), len(own) - 1)])
 
 
-def make_equations(given: Given, unknowns: Unknowns, rows: Iterable[Row]) -> Equations:
+def make_equations(given: Given, unknowns: Unknowns, rows: Iterable[MomentRow]) -> Equations:
     """All equations of some pair rows that hold any votes."""
     design, moments = given.design, given.moments
     found = [(row, moments.placed(row)) for row in rows if valid_pair(design.independence, row, design.levels)]
     # SourceTables of one shape go through together; the order of the equations is that of the shapes.
-    alike: dict[tuple[int, ...], list[tuple[Row, FloatArray]]] = {}
+    alike: dict[tuple[int, ...], list[tuple[MomentRow, FloatArray]]] = {}
     for row, table in found:
         if table.any():
             alike.setdefault(table.shape, []).append((row, table))
@@ -174,7 +175,7 @@ def make_equations(given: Given, unknowns: Unknowns, rows: Iterable[Row]) -> Equ
     return join_equations(parts, each)
 
 
-def _equations_of(given: Given, unknowns: Unknowns, found: list[tuple[Row, FloatArray]]) -> tuple[AnyArray, ...]:
+def _equations_of(given: Given, unknowns: Unknowns, found: list[tuple[MomentRow, FloatArray]]) -> tuple[AnyArray, ...]:
     """Equations of rows whose tables have the same shape, all at once."""
     tables = np.stack([table for _, table in found], axis=-4)  # (..., rows, positions, C, C')
     n_positions = tables.shape[-3]
@@ -189,6 +190,7 @@ def _equations_of(given: Given, unknowns: Unknowns, found: list[tuple[Row, Float
         left.append(places[first])
         right.append(places[second])
         scale.append(given.laws.pair(row, where[first], where[second]).covariance[..., :n_positions])
+    # Every pair of indicators of every row and position is an equation: their places are spread over these cells.
     cells, flat = covariance.shape[-4:], (*covariance.shape[:-4], -1)
     return (
         np.broadcast_to(np.stack(left)[:, :, :, np.newaxis], cells).reshape(-1),
@@ -228,6 +230,7 @@ def covariances(table: FloatArray) -> tuple[FloatArray, FloatArray]:
     # A floor, because indicators that always agree would seem to be known without any error.
     spread = first * (1 - first) * second * (1 - second)
     floor = np.divide(spread, total, out=np.zeros_like(fourth), where=total > 0)
+    # An indicator that never varies has covariance zero with everything, and tells nothing about its slope.
     constant = (first * (1 - first) <= 0) | (second * (1 - second) <= 0)
     return covariance, np.where(constant, 0.0, np.maximum(variance, 1e-3 * floor))
 
@@ -256,7 +259,7 @@ def marginal(design: Design, moments: Moments, name: str) -> FloatArray:
     """P(vote) of one source, pooled over those that share its parameters; (..., positions or 1, C)."""
     by_position = design.levels[name] == "task"
     group = [info.name for info in design.sources if design.key(info.name) == design.key(name)]
-    rows = [Row(slots=(Slot(one),), by_position=by_position) for one in group]
+    rows = [MomentRow(slots=(Slot(one),), by_position=by_position) for one in group]
     table = np.asarray(sum(moments.placed(row) for row in rows))
     total = table.sum(axis=-1, keepdims=True)
     law: FloatArray = np.divide(table, total, out=np.zeros_like(table), where=total > 0)

@@ -23,7 +23,7 @@ from dugong.fit.moments.equations import N_INDICATORS, marginal
 from dugong.fit.moments.stages import Solution
 from dugong.fit.tables import products_to_joints
 from dugong.graph.design import Design, clique_rows, crossed_rows, full_rows, temporal_rows
-from dugong.sums import Laws, Moments, Row, Slot
+from dugong.sums import Laws, MomentRow, Moments, Slot
 from dugong.types import FloatArray
 
 _LABELS = np.array([-1.0, 1.0])
@@ -50,7 +50,7 @@ class SourceTables:
     accuracies: Mapping[str, FloatArray]
     whole: SourceTables | None = None
     _marginals: dict[str, FloatArray] = field(init=False, default_factory=dict)
-    _pairs: dict[tuple[str, str], Row] = field(init=False, default_factory=dict)
+    _pairs: dict[tuple[str, str], MomentRow] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         # The first row of a pair counts, whichever way round.
@@ -70,6 +70,7 @@ class SourceTables:
             return known if known.ndim == 3 else known[np.newaxis]
         votes, by_position = self.marginal(name), self.design.levels[name] == "task"
         mean = self.laws.mean(self.moments.resolution(name), by_position=by_position)[..., : votes.shape[-2]]
+        # A table has the vote rates that were seen, whatever the slopes: they only tilt it around the mean label.
         shift = _LABELS - mean[..., np.newaxis]
         return votes[..., np.newaxis, :] + self.full_slopes(name)[..., np.newaxis, :] * shift[..., np.newaxis]
 
@@ -78,10 +79,11 @@ class SourceTables:
         own = self.slopes.of(self.design.key(name))
         beta = np.zeros((*own.shape[:-1], self.marginal(name).shape[-1]))
         beta[..., :N_INDICATORS] = own
+        # Probabilities of all votes add up to one under either label, so that slopes add up to zero.
         beta[..., N_INDICATORS] = -own.sum(axis=-1)
         return beta
 
-    def row_of(self, first: str, second: str) -> Row | None:
+    def row_of(self, first: str, second: str) -> MomentRow | None:
         """The row of two sources on the same task, in either order."""
         return self._pairs.get((first, second))
 
@@ -105,6 +107,7 @@ def _best_weights(tables: SourceTables, names: Sequence[str], position: int) -> 
     beta = np.concatenate([_at(tables.full_slopes(name), position, 1)[..., :N_INDICATORS] for name in names], axis=-1)
     inverse = np.linalg.pinv(_covariance(tables, names, position), rcond=_RANK)
     weights = np.matmul(inverse, beta[..., np.newaxis])[..., 0]
+    # Without information no scale makes the combination unbiased; it then stands for nothing.
     information = (weights * beta).sum(axis=-1, keepdims=True)
     weights = np.where(information > 0, weights, 0.0)
     return weights.reshape(*weights.shape[:-1], len(names), N_INDICATORS)
@@ -216,12 +219,13 @@ class CentredTables(SourceTables):
         return _pattern_joint(self, [self.moments.table(row) for row in rows], proxies, placed=True)
 
 
-def _clique_at(tables: SourceTables, rows: list[Row], counted: list[FloatArray], position: int) -> FloatArray:
+def _clique_at(tables: SourceTables, rows: list[MomentRow], counted: list[FloatArray], position: int) -> FloatArray:
     """P(label, votes) at one position, (..., 2, C, ..., C); the last slot of every row is a proxy."""
     proxies, n_slots = [row.sources[-1] for row in rows], len(rows[0].slots)
     scores, _ = combined(tables, proxies, position)
     here = [_at(table, position, n_slots) for table in counted]
     with_label = sum(_expectation(table, n_slots, [scores[name]]) for name, table in zip(proxies, here, strict=True))
+    # Proxies may not be asked everywhere: the row with most votes says most about the votes alone.
     largest = max(here, key=lambda table: float(table.sum()))
     alone = _expectation(largest, n_slots, [np.ones(largest.shape[-1])])
     return np.moveaxis(products_to_joints(np.stack([alone, with_label]), 1), 0, alone.ndim - n_slots + 1)
@@ -238,6 +242,7 @@ def pool_positions(design: Design, names: tuple[str, ...], joint: FloatArray, co
     axis = joint.ndim - len(names) - 2
     if joint.shape[axis] == 1 or any(design.levels[name] == "task" for name in names):
         return joint
+    # Positions with more votes count more, as they would had all votes been counted together.
     weights = counts.reshape(*counts.shape[: axis + 1], -1).sum(axis=-1)
     weights = np.where(weights.sum(axis=-1, keepdims=True) > 0, weights, 1.0)
     share = weights / weights.sum(axis=-1, keepdims=True)
@@ -254,19 +259,20 @@ def shrink_temporal(tables: SourceTables, name: str, lag: int, joint: FloatArray
     groups, shares = leave_out(moments.sizes(rows))
     if len(groups) < FEWEST_GROUPS:
         return joint, 1.0
+    # Proxies are held fixed, because their errors are the same in all cells and would hide deviations from copying.
     left_out = moments.without_each(groups)
     full = _pattern_joint(tables, [moments.table(row) for row in rows], _own_proxies(rows))
     without = _pattern_joint(tables, [left_out.table(row) for row in rows], _own_proxies(rows))
     where = moments.resolution(name)
-    labels = tables.laws.pair(Row(slots=(Slot(name), Slot(name, lag))), where, where).law()[0]
+    labels = tables.laws.pair(MomentRow(slots=(Slot(name), Slot(name, lag))), where, where).law()[0]
     return shrink_to_copying(joint, weighted_error(full, without, shares), labels, len(groups))
 
 
-def _repeats(tables: SourceTables, name: str, lag: int) -> list[Row]:
+def _repeats(tables: SourceTables, name: str, lag: int) -> list[MomentRow]:
     return [row for row in temporal_rows(tables.design, name, lag) if not row.by_position]
 
 
-def _own_proxies(rows: list[Row]) -> list[tuple[str, str]]:
+def _own_proxies(rows: list[MomentRow]) -> list[tuple[str, str]]:
     return [(row.sources[2],) * 2 for row in rows]
 
 
@@ -297,6 +303,7 @@ def _pattern_joint(
             parts.append(weight.reshape(*weight.shape, *(1,) * n_tasks) * _expectation(table, 2 * n_tasks, used))
         products.append(np.sum(parts, axis=0))
     shape = products[0].shape
+    # All subsets of tasks are there, in the order of binary numbers: one axis of two places per task.
     joint = products_to_joints(np.stack(products).reshape(*(2,) * n_tasks, *shape), n_tasks)
     lead = len(shape) - n_tasks
     return np.moveaxis(joint, range(n_tasks), range(lead, lead + n_tasks))
@@ -317,7 +324,7 @@ def _expectation(table: FloatArray, n_slots: int, scores: Sequence[FloatArray]) 
     return np.asarray(result)
 
 
-def need_rows(rows: list[Row], design: Design, names: tuple[str, ...]) -> None:
+def need_rows(rows: list[MomentRow], design: Design, names: tuple[str, ...]) -> None:
     """Raise a `NotIdentifiableError` unless there are rows from which a joint table can be measured."""
     if rows:
         return

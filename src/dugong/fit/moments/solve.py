@@ -45,6 +45,7 @@ def _log_start(equations: Equations, beta: FloatArray, free: BoolArray) -> tuple
     weight = equations.value[good] ** 2 / equations.variance[good]
     known = np.where(free, 0.0, np.log(np.maximum(np.abs(beta), 1e-300)))
     target = np.log(ratio) - known[left] - known[right]
+    # M of the paper: a row has a one for each of its two unknowns, and a two for a source with itself.
     incidence = np.zeros((len(ratio), len(beta)))
     rows = np.arange(len(ratio))
     np.add.at(incidence, (rows, left), free[left].astype(float))
@@ -95,6 +96,7 @@ def _gauss_newton(equations: Equations, beta: FloatArray, free: BoolArray) -> Fl
     columns = np.flatnonzero(free)
     if not len(columns) or not len(equations.left):
         return beta
+    # The start from logarithms is near, so that hardly any damping is needed at first.
     damping, cost = 1e-6, _cost(equations, beta)
     for _ in range(_MAX_STEPS):
         normal, gradient = normal_equations(equations, beta, free)

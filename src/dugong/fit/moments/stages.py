@@ -19,10 +19,10 @@ from dugong.exceptions import GraphError
 from dugong.fit.moments.equations import Equations, Given, Unknowns
 from dugong.fit.result import Note
 from dugong.graph import connected, determined
-from dugong.sums import Row
+from dugong.sums import MomentRow
 from dugong.types import BoolArray, FloatArray
 
-Equate = Callable[[Given, Unknowns, Sequence[Row]], Equations]
+Equate = Callable[[Given, Unknowns, Sequence[MomentRow]], Equations]
 Solve = Callable[[Equations, FloatArray, BoolArray], tuple[FloatArray, float | None]]
 
 
@@ -31,7 +31,7 @@ class SolvedStage:
     """Rows that were looked at together, and the unknowns that were solved from them."""
 
     name: str
-    rows: tuple[Row, ...]
+    rows: tuple[MomentRow, ...]
     solved: BoolArray
     known: BoolArray
 
@@ -73,10 +73,11 @@ class Solution:
         """The largest standardised residual of the equations of every pair of sources, and its number of votes."""
         equations = self.equations
         predicted = equations.scale * self.beta[equations.left] * self.beta[equations.right]
+        # An equation without a variance says nothing, so that its residual is zero rather than infinite.
         spread = np.sqrt(np.where(equations.variance > 0, equations.variance, np.inf))
         standard = (equations.value - predicted) / spread
         largest: dict[tuple[str, str], float] = {}
-        support: dict[tuple[str, str], dict[Row, float]] = {}
+        support: dict[tuple[str, str], dict[MomentRow, float]] = {}
         for row, value, total in zip(equations.origins, standard.tolist(), equations.total.tolist(), strict=True):
             pair = (row.sources[0], row.sources[1])
             if abs(value) >= abs(largest.get(pair, 0.0)):
@@ -108,8 +109,9 @@ def solve_stages(
     design, signs = given.design, given.signs
     if signs not in ("group", "positive"):
         raise GraphError(f'signs must be "group" or "positive"; found {signs!r}.')
+    # What is pinned is known from the start; every stage adds what it has solved, and later ones hold it.
     beta, known, condition = start, pinned, dict[str, float]()
-    rows, stages = list[Row](), list[SolvedStage]()
+    rows, stages = list[MomentRow](), list[SolvedStage]()
     for name, extra in (
         ("same task", design.same),
         ("across resolutions", design.across),
@@ -119,6 +121,7 @@ def solve_stages(
             continue
         rows += extra
         equations = equate(given, unknowns, rows)
+        # Known unknowns settle their neighbours, because one factor of a product gives the other.
         fresh = _settled(unknowns, equations, known) & varies & ~known
         if not fresh.any():
             continue
@@ -127,11 +130,15 @@ def solve_stages(
         beta, found = solve(chosen, beta, fresh)
         if found is not None:
             condition[name] = found
+        # Signs are chosen stage by stage, because a later stage leans on the signs of what it holds.
         beta = turn_groups(chosen, beta, known, unknowns.direction)
         stages.append(stage)
         known = known | fresh
+    # What nothing determines says nothing about labels: its votes are then as likely under either.
     beta = np.where(known, beta, 0.0)
     rule = f"rule {signs!r}{', with pinned accuracies' if pinned.any() else ''}"
+    # The sum of slopes in the right direction, not E[vote * label]: with rare positives the latter is positive for
+    # either mirror image (METHOD 3.3).
     right = beta * unknowns.direction
     outcome = {key: f"{'+' if right[own].sum() >= 0 else '-'} ({rule})" for key, own in unknowns.places.items()}
     notes = _undetermined(unknowns, varies & ~known)
@@ -151,6 +158,8 @@ def solve_stages(
 
 def _settled(unknowns: Unknowns, equations: Equations, fixed: BoolArray) -> BoolArray:
     """Unknowns whose size the equations determine: an odd cycle of tables, or a path to something fixed."""
+    # Tables, not single slopes: both indicators of a vote are determined together or not at all. An equation whose
+    # value is exactly zero says that a product vanishes, but not which factor.
     table, telling = unknowns.table, equations.useful & (equations.value != 0)
     known = np.bincount(table, fixed) > 0
     return determined(table[equations.left[telling]], table[equations.right[telling]], known)[table]
@@ -161,6 +170,7 @@ def turn_groups(equations: Equations, beta: FloatArray, anchored: BoolArray, dir
     telling = equations.value != 0
     group = connected(equations.left[telling], equations.right[telling], len(beta))
     average = np.bincount(group, beta * direction)
+    # A group that touches something known has its signs from there.
     held = np.bincount(group, anchored) > 0
     return np.where(((average < 0) & ~held)[group], -beta, beta)
 

@@ -24,7 +24,7 @@ from dugong.fit.moments.solve import solve_logs
 from dugong.fit.moments.stages import Solution, solve_stages, turn_groups
 from dugong.graph import determined
 from dugong.graph.design import Design, full_pair_rows, valid_pair
-from dugong.sums import Moments, Row
+from dugong.sums import MomentRow, Moments
 from dugong.types import AnyArray, BoolArray, FloatArray
 
 SIGNS = np.array([-1.0, 1.0])
@@ -50,16 +50,17 @@ def _pinned(given: Given, unknowns: Unknowns) -> tuple[FloatArray, BoolArray]:
         places = unknowns.places[design.key(name)][:, 0]
         chance = laws.chances(design.info(name).resolution, by_position=design.levels[name] == "task")[: len(places)]
         law = np.broadcast_to(np.asarray(table, dtype=np.float64), (len(chance), *np.shape(table)[-2:]))[..., :2]
+        # E[vote * label] over those who vote: what the equations are about, by the law of total probability.
         agreement = np.einsum("pw,w,pwz,z->p", chance, SIGNS, law, SIGNS)
         voting = np.einsum("pw,pwz->p", chance, law)
         value[places], pinned[places] = agreement / np.where(voting > 0, voting, 1.0), True
     return value, pinned
 
 
-def _equations(given: Given, unknowns: Unknowns, rows: Iterable[Row]) -> Equations:
+def _equations(given: Given, unknowns: Unknowns, rows: Iterable[MomentRow]) -> Equations:
     design, moments = given.design, given.moments
     parts: list[tuple[AnyArray, ...]] = []
-    origins: list[tuple[Row, int]] = []
+    origins: list[tuple[MomentRow, int]] = []
     for row in rows:
         if not valid_pair(design.independence, row, design.levels):
             continue
@@ -68,6 +69,7 @@ def _equations(given: Given, unknowns: Unknowns, rows: Iterable[Row]) -> Equatio
         if not total.any():
             continue
         hidden = given.laws.pair(row, moments.resolution(row.sources[0]), moments.resolution(row.sources[1]))
+        # E[y y'], not a covariance: the paper's agreements are raw products.
         scale = (hidden.covariance + hidden.first * hidden.second)[: len(table)]
         left, right = (unknowns.at(design.key(name), len(table))[:, 0] for name in row.sources)
         parts.append((left, right, value, scale, _variance(value, total), total))
@@ -90,6 +92,7 @@ def _variance(value: FloatArray, total: FloatArray) -> FloatArray:
 
 def mean_product(table: FloatArray, axes: Iterable[int]) -> tuple[float, float]:
     """Mean of the product of the votes on some axes over the anchors where all of them vote, and their number."""
+    # Anchors where one of the votes is missing say nothing about the product, so that they are left out of the mean.
     chosen = sorted(axes)
     rest = tuple(axis for axis in range(table.ndim) if axis not in chosen)
     cells = table.sum(axis=rest)[(slice(0, 2),) * len(chosen)]
@@ -124,6 +127,7 @@ def _anchors_at(design: Design, moments: Moments, agreements: Solution, full: li
     _check(full, rows, set(known))
     solved = {name: np.ones((2,) * size) for name in full}
     free = np.array([name in full for name in names])
+    # Each set of tasks is a system of its own, because agreements on different sets never meet in a row.
     for subset in product((0, 1), repeat=size):
         if not any(subset):
             continue
@@ -136,7 +140,7 @@ def _anchors_at(design: Design, moments: Moments, agreements: Solution, full: li
 
 def _solve_subset(
     moments: Moments,
-    rows: list[Row],
+    rows: list[MomentRow],
     names: list[str],
     subset: tuple[int, ...],
     start: FloatArray,
@@ -152,7 +156,7 @@ def _solve_subset(
     return turn_groups(equations, solution, ~free, np.ones(len(names)))
 
 
-def _check(full: list[str], rows: list[Row], known: set[str]) -> None:
+def _check(full: list[str], rows: list[MomentRow], known: set[str]) -> None:
     names = [*full, *sorted(known)]
     left, right = (np.array([names.index(row.sources[side]) for row in rows], dtype=np.int64) for side in (0, -1))
     settled = determined(left, right, np.arange(len(names)) >= len(full))

@@ -37,6 +37,7 @@ def estimate_sgd(given: Given, settings: SGD, votes: Votes | None = None) -> Est
     votes : the votes behind the moments, for ``batches="votes"``
     """
     _check(given.design, given.moments, settings, votes)
+    # Here, because torch takes seconds to import and is an extra.
     from dugong.fit.sgd.correlations import solve_correlations
     from dugong.fit.sgd.slopes import solve_slopes
 
@@ -68,6 +69,7 @@ def _check(design: Design, moments: Moments, settings: SGD, votes: Votes | None)
             'SGD(batches="votes") reads the votes again and again, and only their moments are here.\n'
             '  Use fit(votes), or batches="moments".'
         )
+    # Said before the descent, which takes a while; the closed forms say it when they assemble factors.
     for name, level in design.levels.items():
         if level == "full" and (design.graph.neighbours(name) or name in design.graph.temporal):
             raise GraphError(

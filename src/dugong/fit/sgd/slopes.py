@@ -32,7 +32,7 @@ from dugong.fit.moments.stages import Solution, solve_stages
 from dugong.fit.sgd.descent import Trace, descend
 from dugong.fit.sgd.settings import SGD
 from dugong.graph.design import Design
-from dugong.sums import Grouping, Moments, Plan, Row, count
+from dugong.sums import Grouping, MomentRow, Moments, Plan, count
 from dugong.types import AnyArray, BoolArray, FloatArray, IntArray
 from dugong.votes import Votes
 
@@ -136,7 +136,7 @@ class SlopeProblem:
         return to_tensor(array, self.device)
 
 
-def count_few(votes: Votes, rows: Iterable[Row]) -> Moments:
+def count_few(votes: Votes, rows: Iterable[MomentRow]) -> Moments:
     """The moments of a few sequences, as one group."""
     zeros = np.zeros(votes.n_sequences, dtype=np.int64)
     return count(votes, Plan.of(rows), Grouping(base=zeros, blocks=zeros + 1, n_groups=1), n_threads=1)
