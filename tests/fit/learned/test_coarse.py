@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from dugong.codec import decode, encode
 from dugong.fit.learned.coarse import CoarseRules, describe_coarse, learn_coarse
 from dugong.fit.learned.lifting import Windows, move_labels
+from dugong.model import LabelModel
 from dugong.tasks import Sequence, Spans, Window
 from dugong.types import MISSING
 from dugong.votes import Votes
@@ -274,3 +275,96 @@ def test_words_say_what_each_source_does(rng):
     rules, _ = learned(few[1], votes)
     assert "10 windows are too few" in describe_coarse(rules, few[1], votes)[1].text
     assert describe_coarse(CoarseRules(), labels, votes) == []
+
+
+# --- in the whole model --------------------------------------------------------------------------------------------
+def noisy_votes(rng, truth: np.ndarray, n_sources: int = 5, accuracy: float = 0.8, shared: float = 0.4) -> dict:
+    """Sources on elements that share errors, and repeat them for five elements: their model does not hold."""
+    together = np.repeat(rng.random(len(truth) // 5) > accuracy, 5)
+    columns = {}
+    for place in range(n_sources):
+        wrong = np.where(rng.random(len(truth)) < shared, together, rng.random(len(truth)) > accuracy)
+        columns[f"s{place}"] = np.where(wrong, 1 - 2 * truth, 2 * truth - 1).astype(np.int8)
+    return columns
+
+
+def fitted(columns: dict, resolution=None, **coarse: np.ndarray) -> tuple[LabelModel, Votes]:
+    votes = Votes.from_tasks(columns | coarse, np.full(N, T), resolutions=dict.fromkeys(coarse, resolution))
+    return LabelModel(n_threads=1).fit(votes), votes
+
+
+def test_model_with_good_shuffled_and_harmful_tags(rng):
+    truth = chain(rng)
+    columns, resolution, window = noisy_votes(rng, truth), Window(10, link="any"), window_truth(truth, 10, "any")
+    model, votes = fitted(columns)
+    alone = model.predict_proba(votes)
+    good = tag(rng, window, 0.95, 0.95)
+    model, votes = fitted(columns, resolution, good=good)
+    labels = model.predict_proba(votes)
+    assert brier(labels, truth) < brier(alone, truth) - 0.001
+    assert any("'good' says yes" in note.text for note in model.diagnostics_.notes)
+    # One law: windows agree with their elements.
+    windows = model.predict_proba(votes, resolution)[:, 1]
+    inside = labels[:, 1].reshape(-1, 10)
+    assert (windows >= inside.max(axis=1) - 1e-3).all()
+    assert (windows <= inside.sum(axis=1) + 1e-3).all()
+    assert ((windows - window) ** 2).mean() < 0.08
+    for name, column in {
+        "shuffled": rng.permutation(good),
+        "moves": tag(rng, np.ptp(truth.reshape(-1, 10), axis=1) > 0, 0.97, 0.97),
+    }.items():
+        model, votes = fitted(columns, resolution, **{name: column})
+        assert abs(brier(model.predict_proba(votes), truth) - brier(alone, truth)) < 0.001
+        note = next(note for note in model.diagnostics_.notes if note.where == name)
+        assert ("is not used" if name == "moves" else "changes nothing") in note.text
+
+
+def test_only_coarse_sources(rng, tmp_path):
+    """Rules per window of 10, per window of 25 and per sequence: labels agree, and each adds to the others."""
+    truth = np.repeat(chain(rng)[::10], 10)
+    n = len(truth) // T
+    seconds = truth[::10] == 1
+    coarse = {
+        "a": (tag(rng, seconds, 0.8, 0.85), Window(10, link="majority")),
+        "b": (tag(rng, seconds, 0.75, 0.8), Window(10, link="majority")),
+        "c": (tag(rng, seconds, 0.7, 0.9), Window(10, link="any")),
+        "d": (tag(rng, window_truth(truth[: n * 50], 25, "any"), 0.9, 0.9), Window(25, link="any")),
+        "e": (tag(rng, window_truth(truth, T, "any"), 0.9, 0.9), Sequence("any")),
+    }
+    votes = Votes.from_tasks(
+        {name: column for name, (column, _) in coarse.items()},
+        np.full(n, T),
+        resolutions={name: resolution for name, (_, resolution) in coarse.items()},
+    )
+    model = LabelModel(n_threads=1).fit(votes)
+    labels = model.predict_proba(votes)
+    assert ((labels[:, 1] > 0.5) == truth).mean() > 0.85
+    windows = model.predict_proba(votes, Window(25, link="any"))[:, 1]
+    assert (windows >= labels[:, 1].reshape(-1, 25).max(axis=1) - 1e-3).all()
+    assert model.accuracies_["a"].shape == (2, 3)
+    model.save(tmp_path / "model.json")
+    np.testing.assert_array_equal(LabelModel.load(tmp_path / "model.json").predict_proba(votes), labels)
+
+
+@pytest.mark.parametrize("resolution", [Sequence("any"), Sequence("majority"), Window(25, link="all")])
+def test_one_coarse_source_and_nothing_else(rng, resolution):
+    truth = chain(rng)
+    window = window_truth(truth, T if isinstance(resolution, Sequence) else 25, resolution.link)
+    model, votes = fitted({}, resolution, only=tag(rng, window, 0.9, 0.9))
+    labels = model.predict_proba(votes)
+    assert np.isfinite(labels).all()
+    yes = votes.column("only") == 1
+    found = model.predict_proba(votes, resolution)[:, 1]
+    assert found[yes].mean() > found[~yes].mean() + 0.3
+
+
+def test_three_classes_from_coarse_sources_alone(rng):
+    kind = rng.integers(1, 4, 100)
+    votes = Votes.from_tasks(
+        {f"is{k}": np.where(rng.random(100) < 0.9, np.where(kind == k, 1, -1), 0).astype(np.int8) for k in (1, 2, 3)},
+        np.full(100, 20),
+        n_classes=3,
+        resolutions={f"is{k}": Sequence("majority", of=k) for k in (1, 2, 3)},
+    )
+    labels = LabelModel(n_threads=1).fit(votes).predict_proba(votes)
+    assert (labels.argmax(axis=1) + 1 == np.repeat(kind, 20)).mean() > 0.85

@@ -22,8 +22,7 @@ SHIFT, SLOPE = 1.0, 0.5  # how far the shift is believed to be from 0, and the l
 PSEUDO = 2.0  # pseudo-windows per row of a table, at the rates of the source: as in every table that is learned
 LEAN = 1.0  # how far the lean of a row (in standard deviations of the share) is believed to be from 0
 LARGEST = 40_000  # windows that are looked at
-NO, YES, ABSTAIN = 0, 1, 2
-N_VOTES = 3
+NO, YES, N_VOTES = 0, 1, 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -16,7 +16,6 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from dugong.fit.learned.calibration import (
-    ABSTAIN,
     N_VOTES,
     PSEUDO,
     SHIFT,
@@ -33,7 +32,6 @@ from dugong.types import BoolArray, FloatArray, Int8Array, read_only
 from dugong.votes import SourceInfo, Votes, class_indices, positive_class
 
 SHARED = 0.5  # labels that contradict their windows: the part of what they say that is taken for shared errors
-SILENCE = 0.1  # what an abstain counts, as that of a source on elements is believed to
 FEWEST = 10  # with this many windows or fewer nothing is learned
 _EDGE = 1e-9  # probabilities of windows stay this far from 0 and 1
 
@@ -72,6 +70,11 @@ class CoarseSource:
         return self.trust * (1 - self.against) * self.weight
 
     @property
+    def harmful(self) -> bool:
+        """Whether its yes rather means something else than its link says."""
+        return self.against > 0.5
+
+    @property
     def inverted(self) -> bool:
         """Whether its yes speaks for a negative window."""
         return bool(self.learned.table[1, YES] < self.learned.table[0, YES])
@@ -80,7 +83,6 @@ class CoarseSource:
         """What each vote adds to the log-odds of its window; a vote that was never seen adds nothing."""
         logs = np.log(np.maximum(self.learned.table, 1e-12))
         ratio = np.append(logs[1] - logs[0], 0.0)  # the last is for windows that it was not asked about
-        ratio[ABSTAIN] *= SILENCE
         return np.asarray(self.counts * ratio[codes])
 
     def believed(self, lifted: FloatArray) -> FloatArray:
@@ -319,16 +321,22 @@ def _move_level(labels: FloatArray, votes: Votes, level: list[CoarseSource]) -> 
     return np.where(labels.max(axis=1, keepdims=True) >= 1, labels, moved)  # known labels stay
 
 
-def describe_coarse(rules: CoarseRules, labels: FloatArray, votes: Votes) -> list[Note]:
-    """What the coarse votes do to the labels that they were learned from, in words."""
-    if not rules.sources:
-        return []
+def describe_coarse(rules: CoarseRules, labels: FloatArray, votes: Votes, *, used: bool = True) -> list[Note]:
+    """What the coarse votes do to the labels that they were learned from, in words.
+
+    Parameters
+    ----------
+    used : whether labels follow from the rules; an exact model that is trusted only leaves harmful sources out
+    """
+    told = [one for one in rules.sources if used or one.harmful]
+    notes = [Note(kind="coarse", where=one.name, size=one.counts, text=_words(one)) for one in told]
+    if not used or not rules.sources or not len(labels):
+        return notes
     after = rules.move(labels, votes)
-    moved = float(np.abs(after - labels).sum(axis=1).mean() / 2) if len(labels) else 0.0
-    turned = float((after.argmax(axis=1) != labels.argmax(axis=1)).mean()) if len(labels) else 0.0
+    moved = float(np.abs(after - labels).sum(axis=1).mean() / 2)
+    turned = float((after.argmax(axis=1) != labels.argmax(axis=1)).mean())
     text = f"votes on windows and sequences move labels by {moved:.3f} on average and turn {turned:.1%} of them."
-    notes = [Note(kind="coarse", text=text, size=moved)]
-    return notes + [Note(kind="coarse", where=one.name, size=one.counts, text=_words(one)) for one in rules.sources]
+    return [Note(kind="coarse", text=text, size=moved), *notes]
 
 
 def _words(one: CoarseSource) -> str:
@@ -338,7 +346,7 @@ def _words(one: CoarseSource) -> str:
             f"{name} changes nothing: {one.n_windows:.0f} windows are too few to learn what its votes are worth "
             f"(more than {FEWEST} are needed). Give its table if you know it."
         )
-    if one.against > 0.5:
+    if one.harmful:
         return (
             f"{name} is not used: it says yes less often the more of a window is positive, so that its yes does not "
             f"mean {one.resolution.link!r}. Check its link."

@@ -122,7 +122,9 @@ def _finish(case: Case, answer: ElementAnswer, setting: Setting, finding: Findin
         strengths=strengths,
         accuracies=accuracies,
         correlations=correlations,
-        diagnostics=describe_learned(case, answer, law, trust, strengths, describe_coarse(rules, before, case.votes)),
+        diagnostics=describe_learned(
+            case, answer, law, trust, strengths, describe_coarse(rules, before, case.votes, used=tempering is not None)
+        ),
     )
 
 
@@ -176,7 +178,7 @@ def _exact(case: Case, setting: Setting, finding: Finding, rules: CoarseRules) -
     edges = {place: tables.edges[tables.slots[place]] for place in np.flatnonzero(parents >= 0).tolist()}
     cells = case.votes.n_elements / VOTES_PER_CELL
     factors = forest_factors(case.element_names, parents, repeats, tables.single, edges, cells)
-    factors += coarse_factors(case.votes, case.pinned, {one.name: 1 - one.against for one in rules.sources})
+    factors += coarse_factors(case.votes, case.pinned, {one.name: 0.0 for one in rules.sources if one.harmful})
     return case.exact_rounds(factors, finding.state.law, len(setting.panel))
 
 
