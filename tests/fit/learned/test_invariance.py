@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from dugong.fit.learned.copies import content_order
 
 import dugong as dg
 from dugong.exceptions import VoteError
 from dugong.fit.learned import choose_part, learn
-from dugong.fit.learned.copies import content_order
 from dugong.fit.learned.panel import Coding, Reader
 from dugong.fit.learned.sample import read_sample, thin
 from dugong.tasks import Element

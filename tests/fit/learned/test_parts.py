@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from dugong.fit.learned.copies import copy_weights, find_copies
 
 from dugong.codec import decode, encode
 from dugong.fit.learned import Robust, learn
 from dugong.fit.learned import _kernels as kernels
-from dugong.fit.learned.copies import copy_weights, find_copies
 from dugong.fit.learned.exact import run_exact
 from dugong.fit.learned.folded import fold
 from dugong.fit.learned.panel import Coding, Panel, Reader
