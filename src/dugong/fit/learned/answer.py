@@ -21,16 +21,15 @@ from dugong.fit.learned.settings import BELIEF, DOUBT, TEMPER
 from dugong.fit.learned.tables import softmax
 from dugong.fit.learned.views import (
     NEIGHBOURS,
+    Constraints,
     LabelLaw,
     Sayings,
     View,
-    first_classes,
     learn_sayings,
     learn_steps,
     view,
 )
-from dugong.tasks.bio import Possible
-from dugong.types import FloatArray
+from dugong.types import BoolArray, FloatArray
 from dugong.votes import SourceInfo
 
 
@@ -95,10 +94,7 @@ def first_answer(
     sources: tuple[SourceInfo, ...],
     weights: FloatArray,
     background: int | None,
-    *,
-    given: LabelLaw | None = None,
-    possible: Possible | None = None,
-    pinned: FloatArray | None = None,
+    fixed: Constraints,
 ) -> tuple[ElementAnswer, float]:
     """Tables and law from the vote, with exponents as they are believed; and how far labels outlast errors.
 
@@ -107,32 +103,21 @@ def first_answer(
     panel : the votes on elements
     weights : (m,) what each source counts
     background : class index of elements about which nobody speaks, or None
-    given : law of the labels, if it is not to be learned
-    possible : steps that are possible, if some are not
-    pinned : (m, K, C) known tables, NaN where there is none
+    fixed : what is not to be learned
     """
     folded, belief = fold(panel), np.array(BELIEF)
-    sayings, balance = learn_sayings(folded, weights, background, pinned, given)
-    law = given or LabelLaw(balance=balance, initial=first_classes(balance, possible), transition=np.eye(len(balance)))
+    sayings, law = learn_sayings(folded, weights, background, fixed)
     lasting = outlasting(view(folded, sayings, law), panel, belief)
     found = ElementAnswer(sources=sources, coding=panel.coding, sayings=sayings, law=law, exponents=belief)
     return found, lasting
 
 
 def finish_answer(
-    first: ElementAnswer,
-    panel: Panel,
-    exponents: FloatArray,
-    lasting: float,
-    possible: Possible | None,
-    *,
-    learn_law: bool,
+    first: ElementAnswer, panel: Panel, exponents: FloatArray, lasting: float, fixed: Constraints
 ) -> ElementAnswer:
     """The same with other exponents, and transitions learned with them."""
     exponents = np.where(np.arange(5) == NEIGHBOURS, lasting * exponents, exponents)
-    law = first.law
-    if learn_law:
-        law = learn_steps(view(fold(panel), first.sayings, law), exponents, possible).law
+    law = learn_steps(view(fold(panel), first.sayings, first.law), exponents, fixed).law
     return replace(first, exponents=exponents, law=law)
 
 
@@ -155,7 +140,7 @@ def outlasting(seen: View, panel: Panel, exponents: FloatArray) -> float:
     return float(max(0.0, 1 - _error_memory(panel, labels) / max(of_labels, 1e-6)))
 
 
-def _label_memory(labels: FloatArray, follows: FloatArray) -> float:
+def _label_memory(labels: FloatArray, follows: BoolArray) -> float:
     """Largest correlation of a function of one label with a function of the next (two classes: the correlation)."""
     joint = labels[:-1][follows].T @ labels[1:][follows] + 1e-9
     joint = (joint + joint.T) / (2 * joint.sum())

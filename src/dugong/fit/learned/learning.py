@@ -31,10 +31,10 @@ from dugong.fit.learned.settings import CROWD, FEWEST_SOURCES, LEARNED_FROM, TRU
 from dugong.fit.learned.tables import make_tables, mute_unseen
 from dugong.fit.learned.tempering import Peers
 from dugong.fit.learned.trust import Trust, find_trust, related_by
-from dugong.fit.learned.views import VOTES, vote_shares
+from dugong.fit.learned.views import VOTES, Constraints, vote_shares
 from dugong.graph import SourceGraph
 from dugong.law.law import Law
-from dugong.law.parameters import Conditional, Parameters
+from dugong.law.parameters import Conditional, Factor, Parameters
 from dugong.priors import Markov, Prior
 from dugong.tasks import Element
 from dugong.types import FloatArray, Int8Array
@@ -71,24 +71,25 @@ def learn(
     case = prepare_case(votes, prior, evidence, accuracies or {}, n_threads)
     tell(1, _STAGES)
     weights = family_weights(case.similar) * says_something(case.panel)
-    given = {"given": case.law, "possible": case.possible, "pinned": case.pinned_tables()}
-    first, lasting = first_answer(case.panel, case.sources, weights, case.background, **given)
+    fixed = Constraints(law=case.law, possible=case.possible, pinned=case.pinned_tables())
+    first, lasting = first_answer(case.panel, case.sources, weights, case.background, fixed)
     tell(2, _STAGES)
-    setting, finding, trust, exponents = case.setting(), None, Trust(share=0.0), first.exponents
-    part = in_order(thin(case.panel, LEARNED_FROM))
-    related = case.similar
-    if (weights > 0).sum() >= FEWEST_SOURCES and not case.spread and not _crowd(case):
+    setting, finding, related = case.setting(), None, case.similar
+    testable = bool((weights > 0).sum() >= FEWEST_SOURCES)
+    if testable and not case.spread and not _crowd(case):
         shares = vote_shares(setting.folded.rows, weights, case.background)
         finding = search(setting, shares, case.background, weights, method)
         related = np.maximum(related_by(finding.structure()[0]), related)
-    if (weights > 0).sum() >= FEWEST_SOURCES:
-        trial = make_trial(part, related, weights, case.background, exponents, lasting, **given)
+    tell(3, _STAGES)
+    exponents, trust = first.exponents, Trust(share=0.0)
+    if testable:
+        part = in_order(thin(case.panel, LEARNED_FROM))
+        trial = make_trial(part, related, first.sayings, exponents, lasting, fixed)
         if case.background is None and len(trial.targets.votes):
-            exponents = learn_exponents(trial, exponents, learn_law=case.law is None)
+            exponents = learn_exponents(trial, exponents)
         if finding is not None:
             trust = find_trust(setting, finding, part, trial, exponents)
-    tell(3, _STAGES)
-    answer = finish_answer(first, case.panel, exponents, lasting, case.possible, learn_law=case.law is None)
+    answer = finish_answer(first, case.panel, exponents, lasting, fixed)
     learned = _finish(case, answer, setting, finding, trust)
     tell(_STAGES, _STAGES)
     return learned
@@ -155,7 +156,7 @@ def _discounted(case: Case, answer: ElementAnswer, rules: CoarseRules) -> Parame
     """Independent factors with what a vote of each source counts in the answer as weight."""
     tables, weights = _accuracies(case, answer, rules), answer.sayings.weights
     counts = answer.exponents[VOTES] / answer.sayings.effect * weights
-    factors = [
+    factors: list[Factor] = [
         Conditional(source=info.name, resolution=Element(), table=tables[info.name], weight=float(count))
         for info, count in zip(case.sources, counts, strict=True)
         if not case.spread

@@ -97,7 +97,7 @@ class Panel:
         """(n, m) whether a source spoke: voted and did not abstain."""
         return np.asarray((self.codes >= 0) & (self.codes != self.coding.silent))
 
-    def rows(self, chosen: BoolArray, starts: BoolArray) -> Panel:
+    def rows(self, chosen: BoolArray | IntArray, starts: BoolArray) -> Panel:
         """Some of the elements, in whole pieces that begin where `starts` says."""
         return Panel(
             coding=self.coding,

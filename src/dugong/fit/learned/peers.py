@@ -30,8 +30,7 @@ from dugong.fit.learned.settings import (
     TARGETS,
 )
 from dugong.fit.learned.tables import softmax
-from dugong.fit.learned.views import LabelLaw, View, first_classes, learn_sayings, learn_steps, view
-from dugong.tasks.bio import Possible
+from dugong.fit.learned.views import Constraints, Sayings, View, learn_sayings, learn_steps, view
 from dugong.types import FloatArray, IntArray
 
 
@@ -111,13 +110,13 @@ class Trial:
     targets : the votes
     groups : of every group of sources that is left out: their peers, places of their votes, and the peers' view
     lasting : how far labels outlast errors
-    possible : steps that are possible, if some are not
+    fixed : what is not to be learned
     """
 
     targets: Targets
     groups: tuple[tuple[IntArray, IntArray, View], ...]
     lasting: float
-    possible: Possible | None
+    fixed: Constraints
 
     def features(self, exponents: FloatArray) -> FloatArray:
         """Features of every target as the peers of its source see it, (5, n K)."""
@@ -134,45 +133,36 @@ class Trial:
 
     def again(self, exponents: FloatArray) -> Trial:
         """The same with transitions that were learned with other exponents."""
-        learned = ((peers, places, learn_steps(seen, exponents, self.possible)) for peers, places, seen in self.groups)
+        learned = ((peers, places, learn_steps(seen, exponents, self.fixed)) for peers, places, seen in self.groups)
         return replace(self, groups=tuple(learned))
 
 
 def make_trial(
     panel: Panel,
     related: FloatArray,
-    weights: FloatArray,
-    background: int | None,
+    first: Sayings,
     exponents: FloatArray,
     lasting: float,
-    *,
-    pinned: FloatArray | None = None,
-    given: LabelLaw | None = None,
-    possible: Possible | None = None,
+    fixed: Constraints,
 ) -> Trial:
     """Leave every source out once, and learn from the rest what it says; `related` sources are no peers, (m, m)."""
+    weights = first.weights
     targets, groups = choose_targets(panel, related, weights), []
     for one in folds(related):
         places = np.flatnonzero(np.isin(targets.sources, one.left_out))
-        if not len(places):
-            continue
-        folded = fold(panel.columns(one.peers))
-        own = None if pinned is None else pinned[one.peers]
-        sayings, balance = learn_sayings(folded, weights[one.peers], background, own, given)
-        law = given or LabelLaw(
-            balance=balance, initial=first_classes(balance, possible), transition=np.eye(len(balance))
-        )
-        seen = view(folded, sayings, law)
-        groups.append((one.peers, places, seen if given is not None else learn_steps(seen, exponents, possible)))
-    return Trial(targets=targets, groups=tuple(groups), lasting=lasting, possible=possible)
+        if len(places):
+            folded = fold(panel.columns(one.peers))
+            sayings, law = learn_sayings(folded, weights[one.peers], first.background, fixed.only(one.peers))
+            groups.append((one.peers, places, learn_steps(view(folded, sayings, law), exponents, fixed)))
+    return Trial(targets=targets, groups=tuple(groups), lasting=lasting, fixed=fixed)
 
 
-def learn_exponents(trial: Trial, belief: FloatArray, *, learn_law: bool) -> FloatArray:
+def learn_exponents(trial: Trial, belief: FloatArray) -> FloatArray:
     """The exponents with which the peers predict best, leaning to the belief."""
     targets, exponents = trial.targets, belief
     tables = first_tables(targets)
     for place in range(2):
-        if place and learn_law:
+        if place:
             trial = trial.again(exponents)
         features = trial.features(exponents)
         for _ in range(ROUNDS_PEERS):

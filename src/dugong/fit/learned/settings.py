@@ -11,7 +11,7 @@ from typing import Final
 
 # --- beliefs about sources, to which what is learned leans -----------------------------------------------------------
 SHARED_ERRORS: Final = 0.5  # correlation of the errors of two different sources (design effect of their votes)
-# Exponents of balance, share, votes (over their design effect), silence, neighbours (times how far labels outlast errors).
+# Exponents of balance, share, votes (by design effect), silence, neighbours (times how far labels outlast errors).
 BELIEF: Final = (0.5, 0.5, 0.5, 0.1, 1.0)
 RIDGE_SHARE: Final = 0.02  # what the belief weighs, as a share of the votes that the exponents are learned from
 RIDGE_VOTES: Final = 20.0  # ... and in votes, at least

@@ -48,6 +48,26 @@ class LabelLaw:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Constraints:
+    """What is not to be learned: a given law of the labels, steps that are impossible, known tables (NaN: unknown)."""
+
+    law: LabelLaw | None = None
+    possible: Possible | None = None
+    pinned: FloatArray | None = None
+
+    def only(self, sources: IntArray) -> Constraints:
+        """The same for some sources."""
+        return self if self.pinned is None else replace(self, pinned=self.pinned[sources])
+
+    def first_law(self, balance: FloatArray) -> LabelLaw:
+        """The given law, or one with a balance and labels that stay."""
+        if self.law is not None:
+            return self.law
+        initial = first_classes(balance, self.possible)
+        return LabelLaw(balance=balance, initial=initial, transition=np.eye(len(balance)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Sayings:
     """What the votes of sources on elements tell.
 
@@ -120,36 +140,42 @@ def vote_shares(panel: Panel, weights: FloatArray, background: int | None) -> Sh
 
 
 def learn_sayings(
-    folded: Folded,
-    weights: FloatArray,
-    background: int | None,
-    pinned: FloatArray | None = None,
-    given: LabelLaw | None = None,
-) -> tuple[Sayings, FloatArray]:
+    folded: Folded, weights: FloatArray, background: int | None, fixed: Constraints
+) -> tuple[Sayings, LabelLaw]:
     """Tables and class balance by a few rounds from the vote; one, averaged with the vote, where there is a background.
 
     A class that nobody names is known by silence alone: more rounds would let it swallow what single sources say.
     """
     rows, shares = folded.rows, vote_shares(folded.rows, weights, background)
     heard = rows if background is not None else replace(rows, codes=_spoken_only(rows))
-    labels = shares.share
-    for place in range(2 if background is not None else ROUNDS_TABLES + 1):
-        if place:
-            logs = add_logs(heard, _weighted_logs(tables, weights), shares.use)
-            labels = softmax(clamp(logs + np.log(balance), rows))
-            if background is not None:
-                labels = (labels + shares.share) / 2
+
+    def maximise(labels: FloatArray) -> tuple[FloatArray, FloatArray]:
         summed = folded.weighted(labels)
-        balance = class_balance(summed, shares.use) if given is None else np.maximum(given.balance, 1e-12)
-        tables = _pinned(_leaning(count_tables(heard, summed, shares.use)), pinned, background)
+        tables = _pinned(_leaning(count_tables(heard, summed, shares.use)), fixed.pinned, background)
+        balance = class_balance(summed, shares.use) if fixed.law is None else np.maximum(fixed.law.balance, 1e-12)
+        return tables, balance
+
+    labels = shares.share
+    tables, balance = maximise(labels)
+    for _ in range(1 if background is not None else ROUNDS_TABLES):
+        logs = add_logs(heard, _weighted_logs(tables, weights), shares.use)
+        labels = softmax(clamp(logs + np.log(balance), rows))
+        labels = labels if background is None else (labels + shares.share) / 2
+        tables, balance = maximise(labels)
     silences = np.full(tables.shape[:2], np.nan)
     if background is None:
         silences = _silences(rows, folded.weighted(labels), shares.use)
-    spoken = shares.counts.sum(axis=1) * folded.sizes
-    per_element = float(spoken.sum() / max(folded.sizes[spoken > 0].sum(), 1.0))
-    effect = 1 + SHARED_ERRORS * max(per_element - 1, 0.0)
-    found = Sayings(weights=weights, tables=tables, silences=silences, background=background, effect=effect)
-    return found, balance
+    sayings = Sayings(
+        weights=weights, tables=tables, silences=silences, background=background, effect=_effect(folded, shares)
+    )
+    return sayings, fixed.first_law(balance)
+
+
+def _effect(folded: Folded, shares: Shares) -> float:
+    """Design effect of the mean number of votes per voted element, whose errors are believed to be correlated."""
+    votes = shares.counts.sum(axis=1)
+    voted = folded.sizes[votes > 0].sum()
+    return float(1 + SHARED_ERRORS * max(float(votes @ folded.sizes) / max(float(voted), 1.0) - 1, 0.0))
 
 
 def view(folded: Folded, sayings: Sayings, law: LabelLaw) -> View:
@@ -168,10 +194,12 @@ def view(folded: Folded, sayings: Sayings, law: LabelLaw) -> View:
     return View(folded=folded, rows=features, law=law)
 
 
-def learn_steps(seen: View, exponents: FloatArray, possible: Possible | None) -> View:
-    """The same view with transitions learned by a few rounds through the chain."""
+def learn_steps(seen: View, exponents: FloatArray, fixed: Constraints) -> View:
+    """The same view with transitions learned by a few rounds through the chain, unless the law was given."""
+    if fixed.law is not None:
+        return seen
     balance, law = seen.law.balance, seen.law
-    allowed = None if possible is None else possible.steps
+    allowed = None if fixed.possible is None else fixed.possible.steps
     start = STAYING * np.eye(len(balance)) + (1 - STAYING) * balance
     law = replace(law, transition=steps_to_transition(start, np.zeros(len(balance)), allowed))
     if seen.folded.linked:
@@ -240,7 +268,7 @@ def _weighted_logs(tables: FloatArray, weights: FloatArray) -> FloatArray:
 
 def _silence_logs(sayings: Sayings, n_columns: int) -> FloatArray:
     """Logs (m, C, K) of abstaining and of speaking."""
-    m, n_classes = sayings.silences.shape
+    n_classes = sayings.silences.shape[1]
     chance = np.nan_to_num(sayings.silences, nan=0.5)
     logs = np.repeat(np.log1p(-chance)[:, np.newaxis], n_columns, axis=1)
     logs[:, n_classes] = np.log(chance)
