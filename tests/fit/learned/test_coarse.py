@@ -368,3 +368,7 @@ def test_three_classes_from_coarse_sources_alone(rng):
     )
     labels = LabelModel(n_threads=1).fit(votes).predict_proba(votes)
     assert (labels.argmax(axis=1) + 1 == np.repeat(kind, 20)).mean() > 0.85
+    one = votes.select(sources=["is2"])
+    labels = LabelModel(n_threads=1).fit(one).predict_proba(one)[::20, 1]
+    assert labels[one.column("is2") == -1].max() < labels[one.column("is2") == 1].min()
+    assert labels[one.column("is2") == -1].mean() < 0.5

@@ -128,10 +128,10 @@ def prepare_case(
 ) -> Case:
     """Check what was given, read a sample, and put the sources into an order that follows from their votes."""
     with_evidence(votes, Parameters(n_classes=votes.n_classes, factors=()), evidence)
-    coding = Coding.of(votes)
+    on_elements = tuple(finest(votes.sources))
+    coding = Coding.of(votes, spread=any(not isinstance(info.resolution, Element) for info in on_elements))
     for name, table in pinned.items():
         _check_pinned(votes.sources[votes.index(name)], np.shape(table), coding)
-    on_elements = tuple(finest(votes.sources))
     coarse = sorted(info.name for info in votes.sources if info not in on_elements)
     panel = read_sample(Reader(votes, on_elements, coding, evidence))
     order = content_order(panel, tuple(info.name for info in on_elements))

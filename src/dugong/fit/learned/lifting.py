@@ -15,8 +15,10 @@ from scipy.special import expit, logit
 from dugong.tasks import Resolution
 from dugong.types import MISSING, BoolArray, FloatArray, Int8Array, IntArray
 from dugong.votes import SourceInfo, Votes, positive_class
+from dugong.votes.codes import MAX_CODE
 
 _STEPS = 10
+_TIE = 1e-9
 _CERTAIN = 1e-6  # lifted labels stay this far from 0 and 1, so that their log-odds stay finite
 
 
@@ -88,19 +90,21 @@ def windows_of(votes: Votes, resolution: Resolution) -> Windows:
 
 
 def spread(votes: Votes, info: SourceInfo) -> Int8Array:
-    """Votes on windows as votes on their elements, (n_elements,): what most windows that hold an element say.
-
-    With K > 2 classes a no says nothing about a single element.
-    """
+    """Votes on windows as votes on their elements, (n_elements,): what most windows that hold an element say."""
     column, windows = votes.column(info.name), windows_of(votes, info.resolution)
-    yes, no, asked = (
-        windows.to_elements(one.astype(np.float64)) for one in (column == 1, column == -1, column != MISSING)
-    )
-    out = np.where(yes > no + 1e-9, positive_class(votes, info.resolution), 0)
-    if votes.n_classes == 2:
-        out[no > yes + 1e-9] = -1
-    out[asked < 1e-9] = MISSING
+    said = (column == 1, column == -1, column != MISSING)
+    yes, no, asked = (windows.to_elements(one.astype(np.float64)) for one in said)
+    positive = positive_class(votes, info.resolution)
+    out = np.where(yes > no + _TIE, positive, 0)
+    out[no > yes + _TIE] = -1 if votes.n_classes == 2 else denial(votes, votes.classes.index(positive))
+    out[asked < _TIE] = MISSING
     return out.astype(np.int8)
+
+
+def denial(votes: Votes, place: int) -> int:
+    """The code of a spread no to one of K > 2 classes: any other class; abstain where codes run out."""
+    code = max([votes.n_classes, *votes.partial]) + 1 + place
+    return code if code <= MAX_CODE else 0
 
 
 def move_labels(

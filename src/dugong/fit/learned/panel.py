@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dugong.fit.learned import _kernels as kernels
-from dugong.fit.learned.lifting import spread
+from dugong.fit.learned.lifting import denial, spread
 from dugong.tasks import Element
 from dugong.types import BoolArray, FloatArray, Int8Array, IntArray, read_only
 from dugong.votes import SourceInfo, Votes, class_indices
@@ -27,12 +27,17 @@ class Coding:
     split: FloatArray
 
     @classmethod
-    def of(cls, votes: Votes) -> Coding:
-        """The coding of some votes."""
+    def of(cls, votes: Votes, *, spread: bool = False) -> Coding:
+        """The coding of some votes; with those that deny a class if votes on windows are spread over elements."""
         n_classes = votes.n_classes
         split = np.zeros((n_classes + 1 + len(votes.partial), n_classes))
         split[:n_classes] = np.eye(n_classes)
-        for code, members in votes.partial.items():
+        said = dict(votes.partial)
+        if spread and n_classes > 2:
+            for place, own in enumerate(votes.classes):
+                others = tuple(one for one in votes.classes if one != own)
+                said |= {denial(votes, place): others} if denial(votes, place) else {}
+        for code, members in said.items():
             places = [votes.classes.index(member) for member in members]
             row = int(class_indices(votes, np.array([code], dtype=np.int8), n_classes)[0])
             if row >= len(split):
