@@ -193,4 +193,6 @@ def test_an_import_loads_nothing_heavy(statement: str) -> None:
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda path: path.relative_to(ROOT / "src").as_posix())
 def test_no_module_talks_to_the_network(module: Path) -> None:
-    assert imported_modules(module) & NETWORK == set()
+    """Except for the one that asks a model because the user wrote a judge; it sends nothing unasked (test_judge)."""
+    allowed = {"http.client"} if module.parts[-2:] == ("sources", "asking.py") else set()
+    assert imported_modules(module) & NETWORK <= allowed

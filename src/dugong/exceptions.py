@@ -12,6 +12,7 @@ The tree, every branch of which is also the built-in error that callers already 
     ├── GraphError            (ValueError)    dependencies that name unknown sources, cycles
     ├── PriorError            (ValueError)    priors that are no probability distributions
     ├── LabelError            (ValueError)    gold labels and predictions that do not fit together
+    ├── EndModelError         (ValueError)    inputs, labels or files that an end model cannot use
     ├── NotIdentifiableError  (ValueError)    the votes cannot determine what was asked
     ├── NotFittedError        (ValueError, AttributeError)
     └── MissingExtraError     (ImportError)   an optional dependency is not installed
@@ -21,6 +22,7 @@ from __future__ import annotations
 
 __all__ = [
     "DugongError",
+    "EndModelError",
     "FileError",
     "FormatError",
     "GraphError",
@@ -74,6 +76,10 @@ class PriorError(DugongError, ValueError):
 
 class LabelError(DugongError, ValueError):
     """Gold labels or predictions do not fit together."""
+
+
+class EndModelError(DugongError, ValueError):
+    """Data, weights, a checkpoint or a setting does not fit the end model."""
 
 
 class NotIdentifiableError(DugongError, ValueError):

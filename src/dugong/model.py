@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import numbers
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
@@ -38,7 +39,8 @@ from dugong.tasks import Element, Resolution, find_resolution
 from dugong.types import AnyArray, FloatArray, Int8Array
 from dugong.votes import Votes
 from dugong.votes.concat import align
-from dugong.votes.gold import gold_at
+from dugong.votes.gold import Coding, as_given, from_given, gold_at
+from dugong.votes.pieces import not_votes
 
 if TYPE_CHECKING:
     from dugong.graph.identify import Identifiability
@@ -107,6 +109,8 @@ class LabelModel(Configured):
         gold : (n_elements,) known labels, 0 = unknown; optional
         groups : one label per sequence (patient, video), for standard errors; optional
         """
+        if not isinstance(votes, Votes):
+            raise not_votes(votes)
         if votes.n_elements == 0:
             raise VoteError("a label model needs at least one element; all sequences are empty.\n  Check the loader.")
         evidence = None if gold is None else gold_at(votes, gold, Element())
@@ -217,12 +221,27 @@ class LabelModel(Configured):
     def _probabilities(self, votes: Votes, resolutions: tuple[Resolution, ...]) -> Mapping[Resolution, FloatArray]:
         return answers.posterior(self.law_, self._aligned(votes), resolutions, n_threads=self.n_threads)
 
-    def predict(self, votes: Votes, resolution: str | Resolution = "element", threshold: float = 0.5) -> Int8Array:
-        """The likelier class; with two classes +1 where P(+1) exceeds `threshold`."""
+    def predict(
+        self,
+        votes: Votes,
+        resolution: str | Resolution = "element",
+        threshold: float = 0.5,
+        *,
+        coding: Coding = "own",
+    ) -> AnyArray:
+        """The likelier class; with two classes +1 where P(+1) exceeds `threshold`.
+
+        `coding` says how classes are written: our own way, as `classes_`, or as the votes were given
+        (``coding="given"``: 0..K-1 for votes from `Votes.from_classes`).
+        """
+        if not isinstance(threshold, numbers.Real) or not 0 <= float(threshold) <= 1:
+            raise LabelError(f"threshold= must be a probability; found {threshold!r}.")
         probabilities = self.predict_proba(votes, resolution)
         if probabilities.shape[1] == 2:
-            return np.where(probabilities[:, 1] > threshold, 1, -1).astype(np.int8)
-        return np.asarray(self.classes_[probabilities.argmax(axis=1)], dtype=np.int8)
+            found = np.where(probabilities[:, 1] > threshold, 1, -1).astype(np.int8)
+        else:
+            found = np.asarray(self.classes_[probabilities.argmax(axis=1)], dtype=np.int8)
+        return as_given(votes, found, coding)
 
     def decode(self, votes: Votes) -> Int8Array:
         """The most likely label sequence of every sequence (Viterbi), flat over elements."""
@@ -259,12 +278,16 @@ class LabelModel(Configured):
         votes = self._aligned(votes)
         return choose(votes, self._probabilities(votes, (Element(),))[Element()], budget, by)
 
-    def score(self, votes: Votes, gold: AnyArray) -> float:
-        """Accuracy on the elements whose gold label is known (not 0)."""
-        known = np.asarray(gold) != 0
+    def score(self, votes: Votes, gold: AnyArray, *, coding: Coding = "own") -> float:
+        """Accuracy on the elements whose gold label is known.
+
+        `gold` is in our own coding (0 = unknown) or, with ``coding="given"``, in that of the votes (-1 = unknown).
+        """
+        labels = gold_at(votes, from_given(votes, gold, coding), Element())
+        known = labels != 0
         if not known.any():
             raise LabelError("score needs at least one known gold label; found none (0 means unknown).")
-        return float((self.predict(votes)[known] == np.asarray(gold)[known]).mean())
+        return float((self.predict(votes)[known] == labels[known]).mean())
 
     def explain(
         self, votes: Votes, sequence: int = 0, task: int = 0, resolution: str | Resolution = "element"

@@ -56,6 +56,8 @@ def test_intervals_come_back(name: str, data: st.DataObject, tmp_path_factory: p
 def test_the_truth_of_the_samples_comes_back(name: str, tmp_path: Path) -> None:
     expected = truth(name)
     found = like(written(expected, tmp_path, name), expected)
+    file = tmp_path / f"r1{formats.of_name(name).suffixes[0]}"
+    assert formats.read(file).equals(formats.read(file, name))  # the content says which one it is
     assert rows(found) == rows(expected)
     np.testing.assert_allclose(found.start, expected.start, rtol=0, atol=1e-9)
     np.testing.assert_allclose(found.end, expected.end, rtol=0, atol=1e-9)

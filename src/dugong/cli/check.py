@@ -13,7 +13,7 @@ import numpy as np
 from dugong.cli.output import emit, example, json_option, say
 from dugong.cli.places import PLACE
 from dugong.cli.settings import LEARN, model_options, read_dependencies, read_prior
-from dugong.exceptions import DugongError
+from dugong.exceptions import DugongError, VoteError
 from dugong.paths import Place
 from dugong.tasks import Element
 from dugong.types import ABSTAIN, MISSING
@@ -31,6 +31,7 @@ NEAR_COPY = 0.98
 @click.command(
     "check",
     epilog=example(
+        "dugong check walking/project.toml",
         "dugong check votes.parquet",
         "dugong check votes.parquet --gold gold.csv --prior markov:positive=0.1,stay=0.9 --dependencies none",
     ),
@@ -53,7 +54,10 @@ def command(
     model_file: Place | None,
     as_json: bool,
 ) -> None:
-    """Say what is in VOTES (.parquet or .npz) and what is wrong with them.
+    """Say what is in VOTES (.parquet or .npz, or a project that was run) and what is wrong with them.
+
+    Of a project, the votes, the known labels and the fitted model are those of its last run: nothing is fitted anew. It
+    is also said which of its sources would send data, and where to.
 
     With a prior or dependencies: whether the votes can determine the model at all. With gold labels: accuracy, F1,
     calibration and events of majority vote and of the model, with confidence intervals by sequence, and a plain
@@ -63,8 +67,9 @@ def command(
     model is fitted as `dugong fit` does it, and compared on the sequences with gold labels. Pairs of sources that vote
     alike are looked for in a sample of about 260,000 elements.
     """
-    from dugong.cli.check import find_all
-
+    sending = None
+    if is_project(votes):
+        votes, gold, train_gold, model_file, sending = _of_project(votes, gold, train_gold, model_file)
     if train_gold is not None and votes.is_dir():
         raise click.UsageError("--train-gold needs all votes in one file, and VOTES is a folder.")
     model = _model(prior, dependencies, model_file)
@@ -83,11 +88,40 @@ def command(
         if section is not None:
             result |= section[0]
             parts.append(section[1])
+    if sending is not None:
+        result["sends"] = sending
+        lines = [f"- {name} sends what it reads to {where}" for name, where in sending.items()]
+        parts.append("\n".join(["These sources send data:", *lines]) if lines else "No source sends data anywhere.")
     if train_gold is not None:
         worth = _worth(checked, train_gold, model)
         result |= worth[0]
         parts.append(worth[1])
     emit(result, "\n\n".join(parts), as_json=as_json)
+
+
+Asked = tuple[Place, Place | None, Place | None, Place | None, dict[str, str]]
+
+
+def is_project(place: Place) -> bool:
+    """Whether a path is a project.toml, or a folder with one."""
+    return place.suffix == ".toml" or (place.is_dir() and (place / "project.toml").is_file())
+
+
+def _of_project(place: Place, gold: Place | None, train_gold: Place | None, model: Place | None) -> Asked:
+    """What the last run of a project left, where nothing else is named, and who gets its data."""
+    from dugong.cli.loading import load_sources
+    from dugong.cli.project import read_project
+
+    project = read_project(str(place))
+    votes, fitted = project.output / "votes.parquet", project.output / "model.json"
+    folder = project.output / "votes"
+    if not votes.is_file() and folder.is_dir():
+        votes = folder
+    if not (votes.exists() and fitted.is_file()):
+        raise VoteError(f"{place} has not been run yet: there is no {votes}, {fitted}.\n  Run it: dugong run {place}")
+    sources = load_sources(project.sources, project.folder)
+    sending = {one.name: one.function.sends_to for one in sources if hasattr(one.function, "sends_to")}
+    return votes, gold or project.gold, train_gold or project.train_gold, model or fitted, sending
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -209,7 +243,7 @@ def _worth(checked: _Checked, train_gold: Place, model: LabelModel) -> tuple[dic
 
 def _scores(comparison: Any) -> str:
     """Scores of both methods with their intervals."""
-    from dugong.metrics.tables import figure, range_of
+    from dugong.metrics.intervals import figure, range_of
     from dugong.texts import text_table
 
     names = list(dict.fromkeys(score.name for one in comparison.evaluations for score in one.scores))
@@ -230,7 +264,7 @@ def _scores(comparison: Any) -> str:
 
 def _by_class(comparison: Any) -> list[str]:
     """F1 of every class under both methods, where there are more than two classes."""
-    from dugong.metrics.tables import figure
+    from dugong.metrics.intervals import figure
     from dugong.texts import text_table
 
     by_method = [one.classes for one in comparison.evaluations]

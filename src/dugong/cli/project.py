@@ -54,6 +54,10 @@ class Project:
     signs: str = "group"
     jobs: int = 1
     on_fault: str = "raise"
+    groups: str | None = None
+    rate: float | None = None
+    every: str | None = None
+    timeout: float | None = None
 
     def read_prior(self) -> Prior | str:
         """The prior that the project names."""
@@ -79,6 +83,10 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "signs": (str,),
     "jobs": (int,),
     "on_fault": (str,),
+    "groups": (str,),
+    "rate": (int, float),
+    "every": (str, int, float),
+    "timeout": (int, float),
 }
 _NEEDED = ("data", "sources")
 
@@ -99,7 +107,8 @@ def read_project(path: str | Path) -> Project:
 def _project(plain: dict[str, Any], place: Path) -> Project:
     folder = place.parent
     words: dict[str, Any] = {key: tuple(map(str, plain[key])) for key in ("classes", "resolutions") if key in plain}
-    same = ("data", "prior", "background", "sharing", "estimator", "signs", "jobs", "on_fault", "spans")
+    same = ["data", "prior", "background", "sharing", "estimator", "signs", "jobs", "on_fault", "spans"]
+    same += ["groups", "rate", "every", "timeout"]
     code, annotations = _voters(plain["sources"], folder, place)
     media = plain.get("media")
     return Project(
@@ -158,4 +167,4 @@ def _check_keys(plain: dict[str, Any], place: Path) -> None:
         raise ProjectError(f"{place} must have the keys {' and '.join(_NEEDED)}; {absent[0]!r} is missing.")
 
 
-_KINDS = {str: "a string", int: "a whole number", list: "a list", dict: "a table"}
+_KINDS = {str: "a string", int: "a whole number", float: "a number", list: "a list", dict: "a table"}

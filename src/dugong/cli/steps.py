@@ -6,7 +6,6 @@ Each takes plain values and returns plain values; what is said on the way goes t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from dugong.cli.loading import load_function, load_sequences, load_sources
@@ -25,21 +24,6 @@ if TYPE_CHECKING:
     from dugong.sources import Applied, ApplyReport, Source
     from dugong.types import Int8Array
     from dugong.votes import Votes
-
-
-class Clock:
-    """Seconds by step, and a line on the standard error when each is done."""
-
-    def __init__(self) -> None:
-        self.steps: dict[str, float] = {}
-        self._begin = perf_counter()
-
-    def done(self, step: str, what: str) -> None:
-        """Note that a step has ended."""
-        now = perf_counter()
-        self.steps[step] = now - self._begin
-        self._begin = now
-        say(f"{step:<9} {seconds(self.steps[step]):>8}  {what}")
 
 
 # --- apply ---------------------------------------------------------------------------------------------------------
@@ -68,7 +52,9 @@ def project_material(
     sources = load_sources(project.sources, project.folder)
     spans = {name: load_function(function, project.folder) for name, function in project.spans.items()}
     return sources, {
-        "sequences": load_sequences(project.data, project.folder),
+        "sequences": load_sequences(project.data, project.folder, rate=project.rate, every=project.every),
+        "rate": None if project.every else project.rate,
+        "timeout": project.timeout,
         "n_jobs": project.jobs if jobs is None else jobs,
         "on_fault": project.on_fault if on_fault is None else on_fault,
         "classes": project.classes,

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable
+from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,6 +17,7 @@ import click
 
 from dugong.cli.output import say, seconds
 from dugong.codec import to_plain
+from dugong.exceptions import DugongError
 from dugong.texts import counted
 
 if TYPE_CHECKING:
@@ -34,7 +37,7 @@ def log_option(function: FunctionT) -> FunctionT:
 class Watch:
     """Tells how a run goes; gets `Progress` values while sources are applied."""
 
-    def __init__(self, *, log_json: bool) -> None:
+    def __init__(self, *, log_json: bool = False) -> None:
         self.log_json = log_json
         self.steps: dict[str, float] = {}
         self._begin = self._said = perf_counter()
@@ -112,3 +115,36 @@ def time_left(now: Progress) -> float | None:
     if now.total is None or not ran:
         return None
     return now.seconds * (now.total - now.done) / ran
+
+
+def repeat(project: Path, job: Callable[[], None], *, pause: float = 0.3) -> None:
+    """Run a job, and again whenever a file of the project is saved, until Ctrl-C."""
+    folder = (project if project.is_dir() else project.parent).resolve()
+    while True:
+        seen = _saved(folder)
+        _forget_modules(folder)
+        try:
+            job()
+        except DugongError as error:
+            say(f"error: {error}")
+        say("waiting for a change (Ctrl-C ends) ...")
+        try:
+            while _saved(folder) == seen:
+                time.sleep(pause)
+        except KeyboardInterrupt:
+            return
+
+
+def _forget_modules(folder: Path) -> None:
+    """Let the code of a project be read again."""
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if file is not None and Path(file).resolve().parent == folder:
+            del sys.modules[name]
+
+
+def _saved(folder: Path) -> dict[str, float]:
+    """When the code, the settings and the known labels of a project were saved."""
+    kinds = (".py", ".toml", ".csv", ".json")
+    files = [file for file in folder.iterdir() if file.suffix in kinds and file.is_file()]
+    return {file.name: file.stat().st_mtime for file in files}

@@ -22,9 +22,9 @@ from torch import Tensor
 
 from dugong.endmodels.batches import Examples
 from dugong.endmodels.costs import Costs
-from dugong.endmodels.errors import EndModelError
 from dugong.endmodels.result import Epoch
 from dugong.endmodels.settings import Settings
+from dugong.exceptions import EndModelError
 
 __all__ = ["CHECKPOINT", "Checkpoint", "read_checkpoint", "read_file", "run_identity", "write_checkpoint"]
 

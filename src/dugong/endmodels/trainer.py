@@ -27,15 +27,15 @@ from dugong.endmodels.batches import Examples, as_examples, batch_rows
 from dugong.endmodels.checkpoints import Checkpoint, read_checkpoint, run_identity, write_checkpoint
 from dugong.endmodels.costs import ClassWeights, Costs, Loss, make_costs
 from dugong.endmodels.dev import DevSet, Metric, goodness, read_dev
-from dugong.endmodels.errors import EndModelError
 from dugong.endmodels.labels import read_labels
 from dugong.endmodels.predicting import device_of, evaluating, logits_of
 from dugong.endmodels.progress import ProgressCallback, TrainingProgress, progress_callback
 from dugong.endmodels.result import Epoch, Stopped, Training
 from dugong.endmodels.settings import Settings
+from dugong.exceptions import EndModelError
 from dugong.types import IntArray
 
-__all__ = ["Run", "train"]
+__all__ = ["TrainingRun", "train"]
 
 
 def train(  # noqa: PLR0913
@@ -129,7 +129,7 @@ def train(  # noqa: PLR0913
         _check_shapes(examples, known.probabilities.shape, shape)
         costs = make_costs(known, loss=loss, class_weights=class_weights, weights=weights)
         dev_set = read_dev(dev, n_classes=shape[-1], classes=classes, class_weights=costs.class_weights)
-        run = Run(network=network, examples=examples, costs=costs, dev=dev_set, settings=settings)
+        run = TrainingRun(network=network, examples=examples, costs=costs, dev=dev_set, settings=settings)
         run.resume()
         with progress_callback(progress) as report:
             return run.finish(report)
@@ -164,7 +164,7 @@ def _own_randomness(device: torch.device) -> Iterator[None]:
 
 
 @dataclass(kw_only=True)
-class Run:
+class TrainingRun:
     """The network on its way. `best` is None when the best weights are those of the network now."""
 
     network: nn.Module

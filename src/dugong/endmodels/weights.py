@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from dugong.endmodels.checkpoints import CHECKPOINT, read_file
-from dugong.endmodels.errors import EndModelError
+from dugong.exceptions import EndModelError
 
 __all__ = ["LoadedWeights", "load_weights", "save_weights"]
 

@@ -18,7 +18,7 @@ from dugong.exceptions import DugongError
 from dugong.experiments import comparisons, methods
 from dugong.experiments.case import simulated, size_of
 from dugong.experiments.methods import TABLE1, Estimator, fit_labels, with_estimator
-from dugong.experiments.plan import Plan, make_jobs, run_jobs
+from dugong.experiments.plan import ExperimentPlan, make_jobs, run_jobs
 from dugong.experiments.recipe import Recipe
 from dugong.experiments.scaling import scale
 from dugong.experiments.simulations import simulate
@@ -103,7 +103,7 @@ def reproduce(
     if what not in WHAT:
         raise DugongError(f"{what!r} cannot be reproduced; there are {', '.join(WHAT)}.")
     place = os.environ.get("DUGONG_DATA") if data is None else data
-    plan = Plan(
+    plan = ExperimentPlan(
         tasks=_read_tasks(tasks),
         quick=quick,
         estimator=estimator,
@@ -136,7 +136,7 @@ def _read_seeds(seeds: int | None, *, quick: bool) -> int:
     return found
 
 
-def _make(what: What, plan: Plan) -> Reproduction:
+def _make(what: What, plan: ExperimentPlan) -> Reproduction:
     others = {"simulations": simulate, "scaling": scale, "timeline": draw_timeline}
     return others[what](plan) if what in others else compare(what, plan)
 
@@ -149,7 +149,7 @@ _NOTES = {
 }
 
 
-def compare(what: str, plan: Plan) -> Reproduction:
+def compare(what: str, plan: ExperimentPlan) -> Reproduction:
     """Methods on tasks."""
     chosen = methods.with_estimator(_METHODS[what], plan.estimator)
     cells = run_jobs(plan, make_jobs(plan, plan.tasks or TASKS, chosen))
@@ -160,7 +160,7 @@ def compare(what: str, plan: Plan) -> Reproduction:
     return Reproduction(name=what, tables=(table, order))
 
 
-def draw_timeline(plan: Plan) -> Reproduction:
+def draw_timeline(plan: ExperimentPlan) -> Reproduction:
     """False positives of data programming and of Dugong."""
     task = plan.tasks[0] if plan.tasks else "car"
     recipe = find_recipe(task) if isinstance(task, str) else task
@@ -170,7 +170,7 @@ def draw_timeline(plan: Plan) -> Reproduction:
     return Reproduction(name="timeline", tables=(table,), drawings=(drawing,))
 
 
-def _cell(plan: Plan, recipe: Recipe, seed: int) -> dict[str, Any]:
+def _cell(plan: ExperimentPlan, recipe: Recipe, seed: int) -> dict[str, Any]:
     size = size_of(recipe, quick=plan.quick)
     settings = {
         "task": recipe.name,
@@ -178,7 +178,7 @@ def _cell(plan: Plan, recipe: Recipe, seed: int) -> dict[str, Any]:
         "seed": seed,
         "estimator": plan.estimator,
         "recipe": recipe_digest(recipe),
-        "library": library_digest("case", "methods", "recipe", "timeline"),
+        "library": library_digest("case", "methods", "recipe", "reproducing"),
     }
     found = plan.store.get(f"timeline-{recipe.name}", settings)
     if found is None:
@@ -188,7 +188,7 @@ def _cell(plan: Plan, recipe: Recipe, seed: int) -> dict[str, Any]:
     return found
 
 
-def _measured(plan: Plan, recipe: Recipe, seed: int) -> dict[str, Any]:
+def _measured(plan: ExperimentPlan, recipe: Recipe, seed: int) -> dict[str, Any]:
     with simulated(recipe, quick=plan.quick, seed=seed) as case:
         gold = np.concatenate(case.gold_sequences("test"))
         ends = np.cumsum([len(one) for one in case.gold_sequences("test")])

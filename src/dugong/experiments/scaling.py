@@ -1,7 +1,7 @@
 """More unlabelled data: scores of end models by the size of the train part, and the error of an end model by n.
 
-In: a `Plan`. Out: the right half of the paper's figure on scaling (Shot and BAV), and a simulation beside the bounds of
-section 3.2: an end model on Gaussian features whose excess error is known.
+In: an `ExperimentPlan`. Out: the right half of the paper's figure on scaling (Shot and BAV), and a simulation beside
+the bounds of section 3.2: an end model on Gaussian features whose excess error is known.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dugong.exceptions import MissingExtraError
 from dugong.experiments.comparisons import groups, shown
 from dugong.experiments.measure import Cell
 from dugong.experiments.methods import TABLE1, with_estimator
-from dugong.experiments.plan import Plan, make_jobs, run_jobs
+from dugong.experiments.plan import ExperimentPlan, make_jobs, run_jobs
 from dugong.experiments.simulations import seed_cells
 from dugong.experiments.tables import Drawing, Reproduction, Table, new_figure, percent, spread
 from dugong.graph.theory import end_model_bound, tied_error_bound, untied_error_bound
@@ -36,7 +36,7 @@ DISTANCE = 0.45  # between the classes in every feature, in standard deviations
 POSITIVE = 0.3  # the balance of the world
 
 
-def scale(plan: Plan) -> Reproduction:
+def scale(plan: ExperimentPlan) -> Reproduction:
     """Scores by share of the train part, and errors by n beside the bounds."""
     dugong = with_estimator(TABLE1[-1:], plan.estimator)
     cells = run_jobs(plan, make_jobs(plan, plan.tasks or TASKS, dugong, SHARES))

@@ -1,7 +1,7 @@
 """The paper's simulation figure: estimation error by n and tying, value of dependencies, run time against Gibbs.
 
-In: a `Plan`. Out: three tables and one figure with three panels. Worlds with known truth give the votes: errors are
-against the true tables, scores against the true labels.
+In: an `ExperimentPlan`. Out: three tables and one figure with three panels. Worlds with known truth give the votes:
+errors are against the true tables, scores against the true labels.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from dugong.baselines import DataProgramming
 from dugong.experiments.measure import scores_of
-from dugong.experiments.plan import Plan
+from dugong.experiments.plan import ExperimentPlan
 from dugong.experiments.store import library_digest
 from dugong.experiments.tables import Drawing, Reproduction, Table, new_figure, percent, spread
 from dugong.fit.moments.centred import estimate_centred
@@ -38,7 +38,7 @@ N_FOR_SCORES = 2_000
 TIMED = 10
 
 
-def simulate(plan: Plan) -> Reproduction:
+def simulate(plan: ExperimentPlan) -> Reproduction:
     """All three panels."""
     sizes = QUICK_SIZES if plan.quick else SIZES
     errors = [seed_cells(plan, "error", estimation_errors, n_sequences=n) for n in sizes]
@@ -49,12 +49,12 @@ def simulate(plan: Plan) -> Reproduction:
     return Reproduction(name="simulations", tables=tables, drawings=(drawing,))
 
 
-def seed_cells(plan: Plan, name: str, measure: Callable[..., Result], **settings: Any) -> list[Result]:
+def seed_cells(plan: ExperimentPlan, name: str, measure: Callable[..., Result], **settings: Any) -> list[Result]:
     """One cell per seed, from the store where it is there."""
     found: list[Result] = []
     for seed in range(plan.seeds):
         key = {**settings, "what": name, "seed": seed, "estimator": plan.estimator}
-        key["library"] = library_digest("simulations", "growth", "measure")
+        key["library"] = library_digest("simulations", "scaling", "measure")
         result = plan.store.get(f"simulation-{name}", key)
         if result is None:
             result = dict(measure(seed=seed, estimator=plan.estimator, **settings))

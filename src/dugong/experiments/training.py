@@ -1,6 +1,6 @@
 """End models of a case: examples of a part, training under one method, predictions for the test part.
 
-In: a `Case` and labels of its train part (or none: then the gold labels of the dev part are all there is). Out:
+In: a `TaskCase` and labels of its train part (or none: then the gold labels of the dev part are all there is). Out:
 probabilities for every example of the test part. The dev part chooses the epoch, as in the paper.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 from dugong.baselines import Supervised
 from dugong.endmodels.classifiers import train_sklearn
 from dugong.exceptions import MissingExtraError
-from dugong.experiments.case import Case
+from dugong.experiments.case import TaskCase
 from dugong.experiments.recipe import EndModel, Part
 from dugong.types import AnyArray, FloatArray
 
@@ -26,7 +26,7 @@ _IN_MEMORY = 1 << 30
 N_FEATURES = 2**18
 
 
-def has_end_model(case: Case) -> bool:
+def has_end_model(case: TaskCase) -> bool:
     """Whether there is one: the recipe's, or the classifier of tokens on real text."""
     if case.recipe.end_model is not None:
         return True
@@ -36,7 +36,7 @@ def has_end_model(case: Case) -> bool:
 
 
 def end_model_probabilities(
-    case: Case, labels: FloatArray | None, seed: int, *, device: str | None = None, checkpoint: Path | None = None
+    case: TaskCase, labels: FloatArray | None, seed: int, *, device: str | None = None, checkpoint: Path | None = None
 ) -> FloatArray:
     """Train on labels of the train part (None: on gold of the dev part); P(class) on the test part, (n, 2)."""
     model = case.recipe.end_model
@@ -60,7 +60,13 @@ def _few_threads(*, small: bool) -> Iterator[None]:
 
 
 def _trained(
-    case: Case, model: EndModel, labels: FloatArray | None, seed: int, *, device: str | None, checkpoint: Path | None
+    case: TaskCase,
+    model: EndModel,
+    labels: FloatArray | None,
+    seed: int,
+    *,
+    device: str | None,
+    checkpoint: Path | None,
 ) -> FloatArray:
     import torch
 
@@ -88,25 +94,25 @@ def decided(labels: FloatArray) -> FloatArray:
     return np.where(even, [1.0, 0.0], labels)
 
 
-def _as_many_steps(case: Case, options: dict[str, Any]) -> int:
+def _as_many_steps(case: TaskCase, options: dict[str, Any]) -> int:
     """Epochs on the few dev examples with as many steps as the given ones on the train part."""
     ratio = len(case.gold("train")) / max(len(case.gold("dev")), 1)
     return max(1, round(int(options.get("epochs", 20)) * max(ratio, 1.0)))
 
 
 @lru_cache(maxsize=3)
-def examples(case: Case, part: Part) -> Any:
+def examples(case: TaskCase, part: Part) -> Any:
     """Inputs of the end model, one row per example, in the order of the labels; kept for the methods that follow."""
     assert case.recipe.end_model is not None
-    rows = Rows(case, case.recipe.end_model, part)
+    rows = TrainingRows(case, case.recipe.end_model, part)
     first = rows[0]
     return rows.stacked() if first.nbytes * len(rows) <= _IN_MEMORY else rows
 
 
-class Rows:
+class TrainingRows:
     """Examples by number; each is computed from its raw sequence when it is asked for."""
 
-    def __init__(self, case: Case, model: EndModel, part: Part) -> None:
+    def __init__(self, case: TaskCase, model: EndModel, part: Part) -> None:
         self._raw = case.raw(part)
         self._model, self._small = model, case.small
         self._whole = model.unit == "sequence"
@@ -130,7 +136,7 @@ class Rows:
         return np.stack(parts) if self._whole else np.concatenate(parts)
 
 
-def classify_tokens(case: Case, labels: FloatArray | None, seed: int) -> FloatArray:
+def classify_tokens(case: TaskCase, labels: FloatArray | None, seed: int) -> FloatArray:
     """Train on labels of the train part (None: on gold of the dev part); P(class) of the test tokens, (n, 2)."""
     try:
         from sklearn.linear_model import SGDClassifier

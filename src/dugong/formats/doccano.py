@@ -15,8 +15,8 @@ from dugong.segments import Recording, Segments
 
 
 def _fits(file: File) -> bool:
-    first = json.loads(next((line for line in file.lines if line.strip()), "0"))
-    return isinstance(first, dict) and "text" in first and ("label" in first or "entities" in first)
+    first = file.first_object()
+    return "text" in first and isinstance(first.get("label", first.get("entities")), list)
 
 
 def _read(file: File) -> Segments:

@@ -106,6 +106,12 @@ class File:
                 found.append((number, value))
         return found
 
+    def first_object(self) -> dict[str, Any]:
+        """The first line as a JSON object; an empty one if the file has no lines."""
+        number, line = next(((number, line) for number, line in enumerate(self.lines, 1) if line.strip()), (1, "{}"))
+        value = self._parsed(line, number)
+        return value if isinstance(value, dict) else {}
+
     def _parsed(self, text: str, line: int = 1) -> Any:
         try:
             return json.loads(text)

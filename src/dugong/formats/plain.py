@@ -79,8 +79,8 @@ def _number(value: float) -> float | int:
 
 # --- JSON lines --------------------------------------------------------------------------------------------------
 def _fits_lines(file: File) -> bool:
-    first = json.loads(next((line for line in file.lines if line.strip()), "0"))
-    return isinstance(first, dict) and ("recording" in first or {"sequence", "start", "end", "label"} <= set(first))
+    first = file.first_object()
+    return "recording" in first or ("sequence" in first and isinstance(first.get("label"), str))
 
 
 def _read_lines(file: File) -> Segments:

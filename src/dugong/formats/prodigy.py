@@ -19,8 +19,8 @@ from dugong.segments import Recording, Segments
 
 
 def _fits(file: File) -> bool:
-    first = json.loads(next((line for line in file.lines if line.strip()), "0"))
-    return isinstance(first, dict) and ("audio_spans" in first or ("text" in first and "spans" in first))
+    first = file.first_object()
+    return "audio_spans" in first or ("text" in first and "spans" in first)
 
 
 def _read(file: File) -> Segments:

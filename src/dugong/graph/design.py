@@ -21,6 +21,7 @@ from dugong.tasks import Element, Resolution, Sequence, Window, count_tasks, des
 from dugong.votes import SourceInfo, Votes
 
 Sharing = Literal["tied", "task", "full"]
+StageName = Literal["same task", "across resolutions", "across time"]
 # Of a source with itself: labels farther apart are hardly correlated, so that further rows would add little.
 SELF_LAGS = (1, 2, 3)
 LARGEST_FULL = 4
@@ -52,6 +53,11 @@ class Design:
         return Plan.of(
             [*(self.single(info.name) for info in self.sources), *self.same, *self.across, *self.lagged, *self.further]
         )
+
+    @property
+    def stages(self) -> dict[StageName, tuple[MomentRow, ...]]:
+        """The rows of pairs by the stage in which they are used."""
+        return {"same task": self.same, "across resolutions": self.across, "across time": self.lagged}
 
     def info(self, name: str) -> SourceInfo:
         """The source of that name."""
@@ -104,9 +110,9 @@ def make_design(
     same = tuple(_same_rows(sources, levels))
     # Rows across resolutions and time lean on the prior, so that they are added only for what is loose without them.
     loose = _loose(sources, independence, levels, fixed, same)
-    across = tuple(_across_rows(sources, independence, levels, loose))
-    loose = _loose(sources, independence, levels, fixed, (*same, *across))
-    lagged = tuple(_lagged_rows(sources, independence, levels, loose))
+    across = tuple(_across_rows(sources, independence, levels, loose)) if loose else ()
+    loose = _loose(sources, independence, levels, fixed, (*same, *across)) if across else loose
+    lagged = tuple(_lagged_rows(sources, independence, levels, loose)) if loose else ()
     design = Design(
         sources=sources,
         graph=graph,

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from dugong.exceptions import TaskError
-from dugong.graph.design import Design, clique_rows, crossed_edges, crossed_rows, temporal_rows, valid_pair
+from dugong.graph.design import Design, StageName, clique_rows, crossed_edges, crossed_rows, temporal_rows, valid_pair
 from dugong.graph.source_graph import connected, determined
 from dugong.sums import Laws, MomentRow, Moments, Shapes
 from dugong.tasks import count_tasks
@@ -26,7 +26,7 @@ _NOTHING = 1e-12
 _ZERO = 1e-9
 
 Node = tuple[str, int]
-Stage = Literal["given", "same task", "across resolutions", "across time"]
+Stage = Literal["given"] | StageName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -58,12 +58,7 @@ class RowGraph:
         given = np.array([key in pinned for key, _ in nodes], dtype=np.bool_)
         stage: list[Stage | None] = ["given" if known else None for known in given]
         edges, found = np.zeros((0, 2), dtype=np.int64), _Edges(design, laws, moments, nodes)
-        rows: dict[Stage, tuple[MomentRow, ...]] = {
-            "same task": design.same,
-            "across resolutions": design.across,
-            "across time": design.lagged,
-        }
-        for name, extra in rows.items():
+        for name, extra in design.stages.items():
             edges = np.concatenate([edges, *map(found.of, extra)])
             known = np.array([one is not None for one in stage], dtype=np.bool_)
             for node in np.flatnonzero(determined(edges[:, 0], edges[:, 1], known) & ~known):

@@ -57,6 +57,7 @@ def block_bounds(offsets: IntArray, size: int = BLOCK) -> list[tuple[int, int]]:
 
     `offsets` are those of the elements, (n_sequences + 1,); a sequence without elements counts as one.
     """
+    # A million empty sequences are work too: without this they would all be one block.
     ends, empty = offsets[1:], offsets[1:] == offsets[:-1]
     if empty.any():
         ends = ends + np.cumsum(empty)
@@ -75,6 +76,7 @@ def on_threads(
     """Run the work on all blocks and yield the results in order."""
     workers = min(len(bounds), numba.get_num_threads() if n_threads is None else n_threads)
     done = 0
+    # No pool for one worker, because starting threads takes longer than a small fit.
     if workers <= 1:
         results: Iterator[ResultT] = map(work, bounds)
         pool = None
@@ -89,6 +91,7 @@ def on_threads(
             yield result
     finally:
         if pool is not None:
+            # An error in one block must not wait for all the others.
             pool.shutdown(cancel_futures=True)
 
 
@@ -106,6 +109,7 @@ def sum_runs(
     """
     blocks = [block_bounds(offsets[begin : end + 1] - offsets[begin], size) for begin, end in pairwise(runs.tolist())]
     places = zip(runs.tolist(), blocks, strict=False)
+    # All runs in one queue, because the blocks of a short run would leave threads idle.
     parts = on_threads(work, [(begin + a, begin + b) for begin, own in places for a, b in own], n_threads)
     for own, n_sequences in zip(blocks, np.diff(runs).tolist(), strict=True):
         total = nothing(n_sequences)

@@ -1,6 +1,6 @@
 """Scores of whole events: were they found, and where do they start and end.
 
-In: a `Case` with lengths. Out: sums by group (matched, gold and labelled events, onset and offset errors),
+In: a `Scored` with lengths. Out: sums by group (matched, gold and labelled events, onset and offset errors),
 and scores. An event is a longest run of one foreground class inside a sequence, or a span when the classes
 are BIO tags. Elements of unknown gold end an event, in gold and in labels alike; a label that abstains is
 in no event. An event counts for the group of its first element, a matched pair for the group of the gold
@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from dugong.exceptions import LabelError
 from dugong.metrics.elements import Sums, f_scores, ratio, sum_by
-from dugong.metrics.inputs import Case, make_layout
+from dugong.metrics.inputs import Scored, make_layout
 from dugong.tasks.bio import BioScheme, bio_scheme
 from dugong.types import BoolArray, FloatArray, IntArray, read_only
 
@@ -97,7 +97,7 @@ def spans_from_bio(tags: ArrayLike, classes: Sequence[str], lengths: ArrayLike) 
     return _spans(columns, scheme, np.arange(len(scheme.types)), offsets)
 
 
-def event_sums(case: Case, iou: float) -> Sums:
+def event_sums(case: Scored, iou: float) -> Sums:
     """Count events in gold and labels, those matched at `iou` and exactly, and how far off they are."""
     gold, labelled = _events(case, case.gold), _events(case, case.chosen)
     pairs = overlaps(gold.start, gold.end, gold.kind, labelled.start, labelled.end, labelled.kind)
@@ -130,7 +130,7 @@ def event_scores(sums: Sums) -> Sums:
     return scores
 
 
-def _events(case: Case, columns: IntArray) -> Events:
+def _events(case: Scored, columns: IntArray) -> Events:
     offsets, coding = case.layout.offsets, case.coding
     assert offsets is not None, "callers check that there are lengths"
     visible = np.where(case.known, columns, -1)

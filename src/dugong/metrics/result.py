@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dugong.metrics.calibration import Calibration
-from dugong.metrics.intervals import Interval
+from dugong.metrics.intervals import Interval, figure, range_of
 from dugong.metrics.scores import Score, number
-from dugong.metrics.tables import figure, range_of
 from dugong.texts import text_table
 
 __all__ = ["ClassScores", "Evaluation"]

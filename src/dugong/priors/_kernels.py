@@ -17,22 +17,28 @@ from dugong.priors._tiers import interpreted_first
 from dugong.types import FloatArray, IntArray
 
 
+@register_jitable
+def draw(law: FloatArray, uniform: float) -> int:
+    """Place of one draw from a cumulative law; `uniform` in [0, 1)."""
+    # Rounding may leave the last sum below one; scaling by it keeps impossible places impossible.
+    level = uniform * law[len(law) - 1]
+    place = 0
+    while law[place] <= level:
+        place += 1
+    return place
+
+
 @njit(cache=True)
 def sample_states(
     initial: FloatArray, transition: FloatArray, labels: IntArray, offsets: IntArray, uniforms: FloatArray
 ) -> IntArray:
     """Class index of every element, from cumulative laws and one uniform number per element."""
-    n_states = len(initial)
     places = np.empty(len(uniforms), np.int64)
     for sequence in range(len(offsets) - 1):
         state = 0
         for place in range(offsets[sequence], offsets[sequence + 1]):
             law = initial if place == offsets[sequence] else transition[state]
-            # Rounding may leave the last sum below one; scaling by it keeps impossible states impossible.
-            level = uniforms[place] * law[n_states - 1]
-            state = 0
-            while law[state] <= level:
-                state += 1
+            state = draw(law, uniforms[place])
             places[place] = labels[state]
     return places
 

@@ -20,13 +20,13 @@ import numpy as np
 
 from dugong.engines import mark
 from dugong.exceptions import DugongError, SourceError
-from dugong.sources.coding import Coding, WrongVote, hint_for, short
+from dugong.sources.coding import VoteCoding, WrongVote, hint_for, short
 from dugong.sources.decorator import Source
 from dugong.sources.guarding import guarded, raised_by_source
 from dugong.sources.inputs import SpanPairs, clock_of, length_of, loaded, sequence_spans
 from dugong.sources.items import Item, SequenceId
 from dugong.sources.loaders.rows import Rows
-from dugong.sources.preparing import Prepared, step_name
+from dugong.sources.preparing import Preprocessed, step_name
 from dugong.sources.views import TaskBounds, WindowView, by_position, padded
 from dugong.tasks import Element, Layout, Resolution, Sequence, SpanTable, Window
 from dugong.types import MISSING, Int8Array
@@ -44,7 +44,7 @@ class Job:
     Attributes
     ----------
     sources : tuple of Source
-    codings : tuple of Coding, one per source
+    codings : tuple of VoteCoding, one per source
     on_fault : "raise" or "abstain"
     span_makers : mapping of name to function
         Functions that find the spans of a sequence.
@@ -55,7 +55,7 @@ class Job:
     """
 
     sources: tuple[Source, ...]
-    codings: tuple[Coding, ...]
+    codings: tuple[VoteCoding, ...]
     on_fault: OnFault = "raise"
     span_makers: Mapping[str, Callable[[Any], SpanPairs]] = field(default_factory=dict)
     rate: float | None = None
@@ -100,7 +100,7 @@ def vote_on_sequence(job: Job, item: Item) -> SequenceVotes:
     length = length_of(sequence, item.id)
     mark("finding spans")
     spans = sequence_spans(job.span_makers, item.spans, sequence, length, item.id)
-    desk = _Desk(item.id, length, spans, Prepared(sequence), job.on_fault)
+    desk = _Desk(item.id, length, spans, Preprocessed(sequence), job.on_fault)
     faulty = raised_by_source()
     votes, seconds = [], []
     for source, coding in zip(job.sources, job.codings, strict=True):
@@ -149,7 +149,7 @@ class _Desk:
         sequence_id: SequenceId,
         length: int,
         spans: Mapping[str, SpanTable],
-        prepared: Prepared,
+        prepared: Preprocessed,
         on_fault: OnFault,
     ) -> None:
         self.id = sequence_id
@@ -160,7 +160,7 @@ class _Desk:
         self.faults: list[Fault] = []
         self._bounds: dict[Resolution, TaskBounds] = {}
 
-    def vote(self, source: Source, coding: Coding) -> Int8Array:
+    def vote(self, source: Source, coding: VoteCoding) -> Int8Array:
         bounds = self.bounds(source.resolution)
         if len(bounds) == 0:
             return np.zeros(0, dtype=np.int8)
@@ -235,7 +235,7 @@ class _Desk:
                 values.append(0)
         return values
 
-    def _vote_at_once(self, source: Source, coding: Coding, sequence: Any, bounds: TaskBounds) -> Int8Array:
+    def _vote_at_once(self, source: Source, coding: VoteCoding, sequence: Any, bounds: TaskBounds) -> Int8Array:
         try:
             returned = source.function(sequence, tasks=bounds) if source.wants_tasks else source.function(sequence)
         except (Exception, SystemExit) as error:  # becomes a fault or a SourceError
@@ -299,7 +299,7 @@ def raised(source: Source, fault: Fault, where: str) -> SourceError:
 
 
 def wrong_vote(
-    source: Source, sequence: SequenceId, bounds: TaskBounds, coding: Coding, wrong: WrongVote
+    source: Source, sequence: SequenceId, bounds: TaskBounds, coding: VoteCoding, wrong: WrongVote
 ) -> SourceError:
     """The error for a returned value that is no vote."""
     where = place(source, sequence, wrong.task, bounds)

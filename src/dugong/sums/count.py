@@ -109,20 +109,22 @@ class _CodeReader:
 def count(votes: Votes, plan: Plan, groups: Grouping | None = None, *, n_threads: int | None = None) -> Moments:
     """Count all rows of a plan over the votes, on as many threads as numba would use by default."""
     reader = _CodeReader(votes, assign_groups(votes) if groups is None else groups)
-    tables = {row: _empty(reader, row) for row in plan.rows}
+    tables: dict[MomentRow, IntArray] = {}
+    # All sources are looked up first, because one that is not there must be named before anything is counted.
+    where = {source: reader.resolution(source) for row in plan.rows for source in row.sources}
     for resolution in votes.resolutions:
-        rows = [r for r in plan.rows if r.relation == "same" and reader.resolution(r.sources[0]) == resolution]
+        rows = [row for row in plan.rows if row.relation == "same" and where[row.sources[0]] == resolution]
         _count_same(reader, resolution, rows, tables, n_threads)
     inside: dict[tuple[Resolution, Resolution], list[MomentRow]] = {}
     for row in plan.rows:
         if row.relation == "inside":
             inside.setdefault(_fine_and_coarse(reader, row), []).append(row)
+            tables[row] = _empty(reader, row)
     for (fine, coarse), rows in inside.items():
         _count_inside(reader, fine, coarse, rows, tables)
-    named = {source for row in plan.rows for source in row.sources}
     return Moments(
         plan=plan,
-        sources=tuple(info for info in votes.sources if info.name in named),
+        sources=tuple(info for info in votes.sources if info.name in where),
         n_classes=votes.n_classes,
         counts=tuple(tables[row] for row in plan.rows),
         shapes=Shapes.of(votes.lengths, votes.spans),
@@ -132,13 +134,9 @@ def count(votes: Votes, plan: Plan, groups: Grouping | None = None, *, n_threads
 def _empty(reader: _CodeReader, row: MomentRow) -> IntArray:
     shape = [reader.grouping.n_groups]
     if row.by_position:
-        layout = reader.resolved[_finest(reader, row)].layout
+        layout = reader.resolved[reader.resolution(row.sources[0])].layout
         shape.append(int(np.diff(layout.offsets).max(initial=0)))
     return np.zeros((*shape, *(reader.columns(source) for source in row.sources)), dtype=np.int64)
-
-
-def _finest(reader: _CodeReader, row: MomentRow) -> Resolution:
-    return reader.resolution(row.sources[0])
 
 
 def _blocks(n_tasks: int) -> Iterator[IntArray]:
@@ -165,7 +163,8 @@ def _count_same(
         counts = pairs.packed(columns, reader.runs(resolution), rest=reader.has_rest, n_threads=n_threads)
     else:
         counts = np.zeros((pairs.n_groups, len(plain), *(resolved.n_columns,) * 2), dtype=np.int64)
-    for tasks in _blocks(resolved.layout.n_tasks if general or (plain and not packed) else 0):
+    tables |= {row: _empty(reader, row) for row in general}
+    for tasks in _blocks(resolved.layout.n_tasks) if general or (plain and not packed) else ():
         owners = reader.owners(resolution, tasks)
         groups = reader.groups(resolution, tasks, owners)
         if plain and not packed:
@@ -173,8 +172,7 @@ def _count_same(
             pairs.by_cells([reader.codes(name, block) for name in pairs.names], groups, counts)
         if general:
             _count_general(reader, general, tasks, owners, groups, tables)
-    for row, table in pairs.tables(counts).items():
-        tables[row] += table
+    tables |= pairs.tables(counts)
 
 
 def _count_general(

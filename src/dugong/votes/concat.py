@@ -57,6 +57,7 @@ def concat(parts: Iterable[Votes], keys: Iterable[str] | None = None) -> Votes:
         class_names=first.class_names,
         background=first.background,
         partial=first.partial,
+        given=first.given if all(piece.given == first.given for piece in pieces) else None,
         spans=_join_spans(pieces),
         time=_join_time(pieces),
         faults=_join_faults(pieces, ids),

@@ -60,6 +60,8 @@ class Votes:
         Votes that mean "one of these classes".
     spans : mapping of name to SpanTable
     time : TimeAxis or None
+    given : tuple of int or str, or None
+        How the classes were written where the votes came from, in the order of `classes`; None for our own coding.
     faults : tuple of Fault
         Sources that raised while they were applied with ``on_fault="abstain"``.
     """
@@ -74,6 +76,7 @@ class Votes:
     partial: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     spans: Mapping[str, SpanTable] = field(default_factory=dict)
     time: TimeAxis | None = None
+    given: tuple[int | str, ...] | None = None
     faults: tuple[Fault, ...] = ()
     _layouts: dict[Resolution, Layout] = field(init=False, default_factory=dict)
 

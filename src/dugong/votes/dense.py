@@ -19,7 +19,7 @@ from dugong.tasks import TimeAxis
 from dugong.types import MISSING, AnyArray, Int8Array
 from dugong.votes.codes import MAX_CODE, count_codes
 from dugong.votes.encode import Codebook, add_missing, encode_pieces
-from dugong.votes.pieces import as_pieces
+from dugong.votes.pieces import as_pieces, by_row, column_names
 from dugong.votes.records import SourceInfo
 
 if TYPE_CHECKING:
@@ -53,9 +53,9 @@ def from_dense(
     lengths : (n_sequences,) int, optional
         Elements of each sequence; needed for an (N, m) array, because borders are never guessed.
     sources : iterable of str, optional
-        Names; ``s0, s1, ...`` by default.
-    ids : (n_sequences,), optional
-        Ids of the sequences, strings or integers; 0, 1, 2, ... by default.
+        Names; those of the columns of a data frame, else ``s0, s1, ...``.
+    ids : (n_sequences,) or, for (N, m) without lengths, (N,); optional
+        Ids of the sequences, strings or integers; 0, 1, 2, ... by default. One id per row says where sequences end.
     classes : two str, optional
         What -1 and +1 are called.
     missing : number, optional
@@ -83,8 +83,9 @@ def from_dense(
         raise VoteError(f"coding must be 'paper' or left out; found {coding!r}.\n  {_PAPER_HINT}")
     codes, nan = add_missing({-1: -1, 0: 0, 1: 1}, missing)
     book = Codebook(codes=codes, says=_PAPER, hint=_PAPER_HINT, nan=nan)
+    lengths, ids = by_row(votes, lengths, ids)
     pieces, found = as_pieces(votes, lengths)
-    infos = _element_sources(pieces, sources)
+    infos = _element_sources(pieces, column_names(votes) if sources is None else sources)
     columns = encode_pieces(pieces, book, tuple(info.name for info in infos))
     if coding is None:
         _check_ambiguous(pieces, columns)
@@ -141,13 +142,15 @@ def from_classes(
     names = None if classes is None else tuple(classes)
     count = _count_classes(n_classes, names)
     book, codebook = class_book(count, abstain=abstain, missing=missing, partial=partial)
+    lengths, ids = by_row(votes, lengths, ids)
     pieces, found = as_pieces(votes, lengths)
-    infos = _element_sources(pieces, sources)
+    infos = _element_sources(pieces, column_names(votes) if sources is None else sources)
     columns = encode_pieces(pieces, book, tuple(info.name for info in infos))
     return Votes(
         sources=infos,
         columns=tuple(columns),
         lengths=found,
+        given=tuple(range(count)),
         ids=None if ids is None else np.asarray(ids),
         n_classes=count,
         class_names=names,

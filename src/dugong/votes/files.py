@@ -63,6 +63,7 @@ class Header:
     spans: tuple[str, ...]
     time: StoredTime | None
     faults: tuple[Fault, ...]
+    given: tuple[int | str, ...] | None = None
     arrays: Mapping[str, StoredArray]
 
 
@@ -97,6 +98,7 @@ def pack(votes: Votes) -> Stored:
         spans=tuple(votes.spans),
         time=None if votes.time is None else StoredTime(rounding=votes.time.rounding),
         faults=votes.faults,
+        given=votes.given,
         arrays={name: StoredArray(length=len(array), dtype=_kind(array)) for name, array in arrays.items()},
     )
     return Stored(header=header, arrays=arrays)
@@ -118,6 +120,7 @@ def unpack(stored: Stored) -> Votes:
         spans=spans,
         time=None if header.time is None else _time(header.time, arrays),
         faults=header.faults,
+        given=header.given,
     )
 
 

@@ -20,7 +20,7 @@ from dugong.types import AnyArray, Int8Array, IntArray
 from dugong.votes.flat import SpanLists, as_spans, read_resolutions
 from dugong.votes.pieces import as_lengths
 from dugong.votes.records import SourceInfo
-from dugong.votes.spread import Rows, fill_column
+from dugong.votes.spread import LongRows, fill_column
 from dugong.votes.table import Factor, factorise, numbers_of, read_table
 from dugong.votes.value_coding import ValueCoding, read_values
 
@@ -111,7 +111,7 @@ def from_long(  # noqa: PLR0913  (a table says little about itself; each argumen
     time = _make_axis(unit, rate, start, timestamps, order.values)
     starts, stops, time = _to_elements(columns, order, unit, time)
     counts = _make_lengths(lengths, order, stops, time)
-    rows = Rows(sequences=order.codes, starts=starts, stops=stops, ids=order.values, seconds=unit == "second")
+    rows = LongRows(sequences=order.codes, starts=starts, stops=stops, ids=order.values, seconds=unit == "second")
     rows.check_inside(counts)
     tables = {name: as_spans(given) for name, given in (spans or {}).items()}
     infos = tuple(SourceInfo(name=name, resolution=found[name]) for name in names)
@@ -213,7 +213,7 @@ def _make_lengths(lengths: Any, order: Factor, stops: IntArray, time: TimeAxis |
 
 def _fill(
     infos: tuple[SourceInfo, ...],
-    rows: Rows,
+    rows: LongRows,
     voters: Factor,
     votes: Factor,
     *,

@@ -94,13 +94,14 @@ class SamplePlan:
     def __str__(self) -> str:
         head = ("source", "votes on", f"+- at {self.n_sequences:,}", f"sequences for +-{self.width:g}")
         rows = [(s.name, s.resolution, f"{s.half_width:.3f}", f"{s.needed:,}") for s in self.sources]
-        bound = "does not apply" if self.bound is None else f"asks for {self.bound:,}"
+        bound = "does not apply here" if self.bound is None else f"asks for {self.bound:,}"
         return "\n".join(
             [
-                text_table(head, rows, left=(0, 1)),
+                text_table(head, rows, left=(0, 1), rule=True),
                 "",
-                f"{self.needed:,} sequences for all of them ({self.repeats} simulations of up to "
-                f"{self.n_sequences:,} sequences{', extrapolated' if self.extrapolated else ''}).",
+                f"{self.needed:,} sequences for all of them (by {self.repeats} simulations of up to "
+                f"{self.n_sequences:,} sequences with {self.n_elements:,} elements"
+                f"{', extrapolated' if self.extrapolated else ''}).",
                 f"Theorem 1 of the paper, a worst case, {bound}.",
             ]
         )

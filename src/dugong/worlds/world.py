@@ -23,7 +23,7 @@ from dugong.votes import SourceInfo, Votes
 from dugong.worlds.blocks import AnyBlock, Block, CrossedBlock, TemporalBlock
 from dugong.worlds.factors import world_parameters
 from dugong.worlds.population import population_moments, true_accuracies
-from dugong.worlds.sampling import Labels, Lengths, draw_labels, draw_lengths, draw_votes
+from dugong.worlds.sampling import Lengths, Truth, draw_labels, draw_lengths, draw_votes
 
 SpanLaw = Callable[[IntArray, np.random.Generator], Mapping[str, SpanTable]]
 
@@ -108,7 +108,7 @@ class World:
         lengths: Lengths | None = None,
         rng: np.random.Generator | int = 0,
         spans: Mapping[str, SpanTable] | None = None,
-    ) -> tuple[Votes, Labels]:
+    ) -> tuple[Votes, Truth]:
         """Draw sequences: their votes and their true labels at every resolution.
 
         Parameters

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from dugong.endmodels.errors import EndModelError
+from dugong.exceptions import EndModelError
 
 __all__ = ["BidirectionalLSTM", "MultiplicativeAttention", "SoftAttention", "States", "read_mask"]
 

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from dugong.endmodels.errors import EndModelError
 from dugong.endmodels.networks.shapes import check_input
+from dugong.exceptions import EndModelError
 
 __all__ = ["BasicBlock", "Block", "Bottleneck", "Dims", "ResNet", "Shortcut", "resnet3d18", "resnet18", "resnet50"]
 

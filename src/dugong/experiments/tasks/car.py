@@ -16,8 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dugong.experiments.recipe import Facts, Material, Part, Recipe, Size
-from dugong.experiments.tasks.finding import find_folder
+from dugong.experiments.recipe import Facts, Part, Recipe, Size, TaskMaterial, find_folder
 from dugong.graph import temporal
 from dugong.priors import Prior, from_labels
 from dugong.sources import source
@@ -29,7 +28,7 @@ N_FRAMES = 5
 MINUTE = 600  # frames
 
 
-def boxes(frame: Frame, kind: str, least: float) -> list[Box]:
+def boxes(frame: Frame, kind: str, least: float) -> list[DetectedBox]:
     """Detections of a kind, from a score on."""
     return [box for box in frame if box.kind == kind and box.score >= least]
 
@@ -68,7 +67,7 @@ def expert(dev: Sequence[Int8Array]) -> Prior:
     return from_labels(dev, kind="patterns", length=N_FRAMES, min_count=6)
 
 
-class Box(NamedTuple):
+class DetectedBox(NamedTuple):
     """A detection; places and sizes as shares of the picture, x of the middle, from the left."""
 
     kind: str
@@ -79,10 +78,10 @@ class Box(NamedTuple):
     height: float
 
 
-Frame = tuple[Box, ...]
+Frame = tuple[DetectedBox, ...]
 
 
-class Piece(NamedTuple):
+class VideoPiece(NamedTuple):
     """Five frames of a video."""
 
     video: str
@@ -111,10 +110,10 @@ THINGS = {
 }
 
 
-def simulate(size: Size, seed: int, folder: Path) -> Material:  # noqa: ARG001  no files
+def simulate(size: Size, seed: int, folder: Path) -> TaskMaterial:  # noqa: ARG001  no files
     """Four videos for training, and one whose frames go to dev and test by turns, five and five, as in the paper."""
     rng = np.random.default_rng(seed)
-    pieces: list[Piece] = []
+    pieces: list[VideoPiece] = []
     for number, count in enumerate(np.full(4, size.train // 4) + (np.arange(4) < size.train % 4)):
         frames, gold = _drive(rng, int(count) * N_FRAMES)
         pieces += [_piece(f"video{number}", "train", at, frames, gold) for at in range(0, len(frames), N_FRAMES)]
@@ -127,15 +126,15 @@ def simulate(size: Size, seed: int, folder: Path) -> Material:  # noqa: ARG001  
     return _material(pieces, "simulated")
 
 
-def _piece(video: str, part: Part, start: int, frames: list[Frame], gold: Int8Array) -> Piece:
+def _piece(video: str, part: Part, start: int, frames: list[Frame], gold: Int8Array) -> VideoPiece:
     rows = slice(start, start + N_FRAMES)
-    return Piece(video, part, int(start), frames[rows], gold[rows])
+    return VideoPiece(video, part, int(start), frames[rows], gold[rows])
 
 
-def _material(pieces: list[Piece], origin: str) -> Material:
+def _material(pieces: list[VideoPiece], origin: str) -> TaskMaterial:
     """Groups are minutes of a video."""
     named = {f"{piece.video}-{piece.start}": piece for piece in pieces}
-    return Material(
+    return TaskMaterial(
         sequences={name: piece.frames for name, piece in named.items()},
         gold={name: piece.gold for name, piece in named.items()},
         parts={name: piece.part for name, piece in named.items()},
@@ -146,7 +145,7 @@ def _material(pieces: list[Piece], origin: str) -> Material:
 
 def _drive(rng: np.random.Generator, n_frames: int) -> tuple[list[Frame], Int8Array]:
     """Detections and gold of one video."""
-    found: list[list[Box]] = [[] for _ in range(n_frames)]
+    found: list[list[DetectedBox]] = [[] for _ in range(n_frames)]
     gold = np.full(n_frames, -1, dtype=np.int8)
     for kind, habit in THINGS.items():
         # Things may already be there when the video begins.
@@ -160,7 +159,7 @@ def _drive(rng: np.random.Generator, n_frames: int) -> tuple[list[Frame], Int8Ar
     return [tuple(boxes) for boxes in found], gold
 
 
-def _pass_by(rng: np.random.Generator, habit: Habit, start: int, stop: int) -> Iterator[tuple[int, list[Box]]]:
+def _pass_by(rng: np.random.Generator, habit: Habit, start: int, stop: int) -> Iterator[tuple[int, list[DetectedBox]]]:
     """One thing comes nearer; the detector finds it easily or hardly all along, with some luck in every frame."""
     side, away = rng.choice([-1, 1]), rng.uniform(*habit.away)
     near, breadth = rng.uniform(0.08, 0.5), habit.breadth + rng.normal(0, 0.06)
@@ -174,24 +173,24 @@ def _pass_by(rng: np.random.Generator, habit: Habit, start: int, stop: int) -> I
         yield frame, [_box(rng, kind, value, x, height, breadth) for kind, value in found]
 
 
-def _box(rng: np.random.Generator, kind: str, seen: float, x: float, height: float, breadth: float) -> Box:
+def _box(rng: np.random.Generator, kind: str, seen: float, x: float, height: float, breadth: float) -> DetectedBox:
     """A detection with a score; a bicycle is the lower half of who rides it."""
     score = float(np.clip(1 / (1 + np.exp(-0.8 * seen)) + rng.normal(0, 0.08), 0.3, 1))
     middle = x + float(rng.normal(0, 0.05 * height))
     bottom = 0.45 + 0.8 * height
     if kind == "bicycle":
-        return Box(kind, score, middle, bottom, 0.6 * height, 0.55 * height)
-    return Box(kind, score, middle, bottom, max(breadth + float(rng.normal(0, 0.06)), 0.1) * height, height)
+        return DetectedBox(kind, score, middle, bottom, 0.6 * height, 0.55 * height)
+    return DetectedBox(kind, score, middle, bottom, max(breadth + float(rng.normal(0, 0.06)), 0.1) * height, height)
 
 
-def load_detections(folder: Path) -> Material:
+def load_detections(folder: Path) -> TaskMaterial:
     """Detections of real videos; the videos that have labels are split into dev and test as in the paper."""
     place = find_folder(folder, "car", ("frames.csv", "detections.csv"))
-    boxes: dict[tuple[str, str], list[Box]] = defaultdict(list)
+    boxes: dict[tuple[str, str], list[DetectedBox]] = defaultdict(list)
     with (place / "detections.csv").open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
             numbers = (float(row[name]) for name in ("score", "x", "bottom", "width", "height"))
-            boxes[row["video"], row["frame"]].append(Box(row["kind"], *numbers))
+            boxes[row["video"], row["frame"]].append(DetectedBox(row["kind"], *numbers))
     videos: dict[str, list[tuple[Frame, int]]] = defaultdict(list)
     with (place / "frames.csv").open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
@@ -199,7 +198,7 @@ def load_detections(folder: Path) -> Material:
     return _material(list(_pieces(videos)), "detections.csv")
 
 
-def _pieces(videos: dict[str, list[tuple[Frame, int]]]) -> Iterator[Piece]:
+def _pieces(videos: dict[str, list[tuple[Frame, int]]]) -> Iterator[VideoPiece]:
     for video, rows in videos.items():
         frames, gold = [frame for frame, _ in rows], np.array([label for _, label in rows], dtype=np.int8)
         for number, start in enumerate(range(0, len(rows), N_FRAMES)):

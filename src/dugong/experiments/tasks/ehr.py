@@ -16,8 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dugong.experiments.recipe import PARTS, Facts, Material, Recipe, Size
-from dugong.experiments.tasks.finding import find_folder
+from dugong.experiments.recipe import PARTS, Facts, Recipe, Size, TaskMaterial, find_folder
 from dugong.priors import Prior, from_labels
 from dugong.sources import Source, source
 from dugong.types import ABSTAIN, NEGATIVE, Int8Array
@@ -103,7 +102,7 @@ class Text:
 # --- simulated notes --------------------------------------------------------------------------------------------------
 
 
-def simulate(size: Size, seed: int, folder: Path) -> Material:  # noqa: ARG001  no files
+def simulate(size: Size, seed: int, folder: Path) -> TaskMaterial:  # noqa: ARG001  no files
     """Sentences, twenty to a note; all parts share one language and the same vocabularies."""
     rng = np.random.default_rng(seed)
     terms = [_term(rng) for _ in range(N_TERMS)]
@@ -116,7 +115,7 @@ def simulate(size: Size, seed: int, folder: Path) -> Material:  # noqa: ARG001  
             sequences[name] = Text(words=tuple(words), entries=_look_up(words, listed))
             gold[name] = np.array(labels, dtype=np.int8)
             parts[name], groups[name] = part, f"{part}-{number // 20}"
-    return Material(sequences=sequences, gold=gold, parts=parts, groups=groups, origin="simulated")
+    return TaskMaterial(sequences=sequences, gold=gold, parts=parts, groups=groups, origin="simulated")
 
 
 def _term(rng: np.random.Generator) -> Phrase:
@@ -182,7 +181,7 @@ def _look_up(words: list[str], listed: dict[str, set[Phrase]]) -> Int8Array:
 # --- real abstracts ---------------------------------------------------------------------------------------------------
 
 
-def load_bc5cdr(folder: Path) -> Material:
+def load_bc5cdr(folder: Path) -> TaskMaterial:
     """Whole abstracts; diseases inside or outside (B and I alike), chemicals are something else."""
     place = find_folder(folder, "ner-bc5cdr", ("votes.npz", "meta.json", "text.txt"))
     names = json.loads((place / "meta.json").read_text(encoding="utf-8"))["sources"]
@@ -202,7 +201,7 @@ def load_bc5cdr(folder: Path) -> Material:
         labels[name] = gold[rows]
         parts[name] = PARTS[split[number]]
     groups = {name: name for name in sequences}
-    return Material(sequences=sequences, gold=labels, parts=parts, groups=groups, origin="BC5CDR")
+    return TaskMaterial(sequences=sequences, gold=labels, parts=parts, groups=groups, origin="BC5CDR")
 
 
 RECIPE = Recipe(

@@ -17,8 +17,7 @@ import numpy as np
 from scipy.signal import find_peaks
 
 from dugong.endmodels import context_windows
-from dugong.experiments.recipe import PARTS, EndModel, Facts, Material, Part, Recipe, Size
-from dugong.experiments.tasks.finding import find_folder
+from dugong.experiments.recipe import PARTS, EndModel, Facts, Part, Recipe, Size, TaskMaterial, find_folder
 from dugong.priors import Markov, Prior
 from dugong.sources import WindowView, source
 from dugong.tasks import Window
@@ -164,7 +163,7 @@ def inputs(sequence: AnyArray, small: bool) -> AnyArray:  # noqa: FBT001
     return np.array(windows).reshape(len(signal), -1, signal.shape[2])
 
 
-def simulate(size: Size, seed: int, folder: Path, n_seconds: int = 5) -> Material:  # noqa: ARG001  no files
+def simulate(size: Size, seed: int, folder: Path, n_seconds: int = 5) -> TaskMaterial:  # noqa: ARG001  no files
     """Sessions of `n_seconds`; patients belong to one part only, thirty sequences each."""
     rng = np.random.default_rng(seed)
     sequences, gold, parts, groups = {}, {}, {}, {}
@@ -177,7 +176,9 @@ def simulate(size: Size, seed: int, folder: Path, n_seconds: int = 5) -> Materia
             sequences[name] = _session(rng, doing, habits)
             gold[name] = np.where(doing == FREEZE, 1, -1).astype(np.int8)
             parts[name], groups[name] = part, patient
-    return Material(sequences=calibrated(sequences, groups), gold=gold, parts=parts, groups=groups, origin="simulated")
+    return TaskMaterial(
+        sequences=calibrated(sequences, groups), gold=gold, parts=parts, groups=groups, origin="simulated"
+    )
 
 
 def _habits(rng: np.random.Generator) -> dict[str, float]:
@@ -260,7 +261,7 @@ def calibrated(sequences: dict[str, AnyArray], groups: dict[str, str]) -> dict[s
     }
 
 
-def load_daphnet(folder: Path) -> Material:
+def load_daphnet(folder: Path) -> TaskMaterial:
     """Uninterrupted pieces of the experiments in ``recordings.npz``, cut into seconds; most of a second decides."""
     sequences: dict[str, AnyArray] = {}
     gold: dict[str, Int8Array] = {}
@@ -278,7 +279,9 @@ def load_daphnet(folder: Path) -> Material:
                     gold[name] = np.where(frozen, 1, -1).astype(np.int8)
     groups = {name: name.split("R")[0] for name in sequences}
     parts = {name: REAL_PARTS.get(patient, "train") for name, patient in groups.items()}
-    return Material(sequences=calibrated(sequences, groups), gold=gold, parts=parts, groups=groups, origin="Daphnet")
+    return TaskMaterial(
+        sequences=calibrated(sequences, groups), gold=gold, parts=parts, groups=groups, origin="Daphnet"
+    )
 
 
 RECIPE = Recipe(

@@ -20,7 +20,7 @@ import numpy as np
 from scipy.ndimage import find_objects, gaussian_filter, label
 
 from dugong.exceptions import LoaderError
-from dugong.experiments.recipe import EndModel, Facts, Material, Part, Recipe, Size
+from dugong.experiments.recipe import EndModel, Facts, Part, Recipe, Size, TaskMaterial
 from dugong.experiments.tasks.examples import Example, material, read_part, read_table, sizes_of
 from dugong.experiments.tasks.movies import write_movie
 from dugong.experiments.tasks.video import read_frames
@@ -188,7 +188,7 @@ def user_prior(dev: Sequence[Int8Array]) -> Prior:
 # --- simulated movies -------------------------------------------------------------------------------------------------
 
 
-def generate(size: Size, seed: int, folder: Path) -> Material:
+def generate(size: Size, seed: int, folder: Path) -> TaskMaterial:
     """Encode movies of five sequences each into the folder."""
     return material(_examples(size, np.random.default_rng([seed, 16]), folder), "simulated")
 
@@ -213,7 +213,7 @@ def _example(path: Path, start: int, part: Part, cuts: IntArray) -> Example:
 # --- real movies ------------------------------------------------------------------------------------------------------
 
 
-def load(folder: Path) -> Material:
+def load(folder: Path) -> TaskMaterial:
     """Movies from a folder: clips.csv, boundaries.csv and movies/<movie>."""
     return material(_read(folder), "movies")
 

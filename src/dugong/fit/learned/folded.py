@@ -72,6 +72,7 @@ def _unique_rows(panel: Panel) -> tuple[IntArray, IntArray]:
     keys: AnyArray = panel.known.astype(np.int64) + 1
     base, many = panel.coding.n_columns + 1, panel.coding.n_classes + 1
     for place in range(panel.n_sources):
+        # Keys are numbered anew before they would overflow, which keeps them exact for any number of sources.
         if many > _ROOM // base:
             distinct, keys = np.unique(keys, return_inverse=True)
             many = len(distinct)

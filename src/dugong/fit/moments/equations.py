@@ -124,12 +124,15 @@ class Unknowns:
     """Where the unknowns of every source stand: `places` (positions, width) by name of its parameters.
 
     A source has `width` of them per position: two slopes (one per class that it can vote for), or one agreement. There
-    are `size` of them in all.
+    are `size` of them in all, each with the number of its `table`, and the sign (`direction`) that it has if its source
+    is better than random.
     """
 
     places: Mapping[str, IntArray]
     width: int
     size: int
+    table: IntArray
+    direction: FloatArray
 
     @classmethod
     def of(cls, design: Design, moments: Moments, width: int = N_INDICATORS) -> Unknowns:
@@ -143,17 +146,13 @@ class Unknowns:
             count = moments.placed(design.single(info.name)).shape[-2]
             places[key] = total + np.arange(width * count).reshape(count, width)
             total += width * count
-        return cls(places=places, width=width, size=total)
-
-    @property
-    def table(self) -> IntArray:
-        """(size,) number of the table that every unknown belongs to."""
-        return np.arange(self.size) // self.width
-
-    @property
-    def direction(self) -> FloatArray:
-        """(size,) sign of every unknown of a source that is better than random."""
-        return np.resize(_SIGNS[-self.width :], self.size)
+        return cls(
+            places=places,
+            width=width,
+            size=total,
+            table=np.arange(total) // width,
+            direction=np.resize(_SIGNS[-width:], total),
+        )
 
     def at(self, key: str, n_positions: int) -> IntArray:
         """Unknowns of one slot at every position; sources with one table for all positions repeat it."""

@@ -81,8 +81,9 @@ def _with_signs(equations: Equations, beta: FloatArray, free: BoolArray) -> Floa
     low, high = np.minimum(left, right), np.maximum(left, right)
     _, first = np.unique(low * (n + 1) + high, return_index=True)  # of several links of two nodes the strongest
     shape = (n + 1, n + 1)
-    tree = minimum_spanning_tree(coo_array((1.0 + first, (low[first], high[first])), shape=shape).tocsr())
-    signs = coo_array((sign[first], (low[first], high[first])), shape=shape).tocsr()
+    ends = low[first].astype(np.int32), high[first].astype(np.int32)  # older csgraph reads no other indices
+    tree = minimum_spanning_tree(coo_array((1.0 + first, ends), shape=shape).tocsr())
+    signs = coo_array((sign[first], ends), shape=shape).tocsr()
     reached, before = breadth_first_order(tree, n, directed=False)
     found = np.ones(n + 1)
     for node in reached[1:]:

@@ -112,11 +112,7 @@ def solve_stages(
     # What is pinned is known from the start; every stage adds what it has solved, and later ones hold it.
     beta, known, condition = start, pinned, dict[str, float]()
     rows, stages = list[MomentRow](), list[SolvedStage]()
-    for name, extra in (
-        ("same task", design.same),
-        ("across resolutions", design.across),
-        ("across time", design.lagged),
-    ):
+    for name, extra in design.stages.items():
         if not extra and name != "same task":
             continue
         rows += extra
