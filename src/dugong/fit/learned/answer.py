@@ -122,10 +122,9 @@ def finish_answer(
 
 
 def says_something(panel: Panel) -> FloatArray:
-    """One for every source, zero for one that always does the same."""
-    if not len(panel):
-        return np.ones(panel.n_sources)
-    return np.asarray((panel.codes != panel.codes[:1]).any(axis=0), dtype=np.float64)
+    """One for every source, zero for one that always does the same, unless all of them do."""
+    varied = (panel.codes != panel.codes[:1]).any(axis=0)
+    return np.asarray(varied if varied.any() else np.ones(panel.n_sources), dtype=np.float64)
 
 
 def outlasting(seen: View, panel: Panel, exponents: FloatArray) -> float:
@@ -137,16 +136,20 @@ def outlasting(seen: View, panel: Panel, exponents: FloatArray) -> float:
         return 0.0
     labels = softmax(np.einsum("rfk,f->rk", seen.rows, exponents[:NEIGHBOURS]))[seen.folded.which]
     of_labels = _label_memory(labels, ~panel.starts[1:])
-    return float(max(0.0, 1 - _error_memory(panel, labels) / max(of_labels, 1e-6)))
+    return float(max(0.0, 1 - _error_memory(panel, labels) / of_labels)) if of_labels > 0 else 0.0
 
 
 def _label_memory(labels: FloatArray, follows: BoolArray) -> float:
-    """Largest correlation of a function of one label with a function of the next (two classes: the correlation)."""
+    """Largest correlation of a function of one label with a function of the next (two classes: the correlation).
+
+    What noise would show, two standard errors, is taken off its square.
+    """
     joint = labels[:-1][follows].T @ labels[1:][follows] + 1e-9
     joint = (joint + joint.T) / (2 * joint.sum())
     margin = np.sqrt(joint.sum(axis=0))
     values = np.linalg.svd(joint / np.outer(margin, margin), compute_uv=False)
-    return float(np.clip(values[1], 0.0, 1.0)) if len(values) > 1 else 0.0
+    noise = 4 / max(int(follows.sum()), 1)
+    return float(np.sqrt(np.clip(values[1] ** 2 - noise, 0.0, 1.0))) if len(values) > 1 else 0.0
 
 
 def _error_memory(panel: Panel, labels: FloatArray) -> float:

@@ -106,14 +106,17 @@ def _finish(case: Case, answer: ElementAnswer, setting: Setting, finding: Findin
     alone = Peers(answer=answer)
     before = alone.without_coarse(case.votes, case.evidence, case.n_threads) if case.coarse else np.zeros((0, 0))
     rules = learn_coarse(before, case.votes, case.coarse, case.pinned)
-    if finding is None or trust.share < 1 - TRUSTED:
-        tempering: Peers | None = replace(alone, coarse=rules)
+    exact, tempering = None, None
+    if finding is not None and trust.share > 1 - TRUSTED:
+        exact = _exact(case, setting, finding, rules)
+    if exact is None:
+        trust, tempering = replace(trust, share=0.0), replace(alone, coarse=rules)
         law = Law(parameters=_discounted(case, answer, rules), prior=_prior(case, answer), tempering=tempering)
         accuracies = _accuracies(case, answer, rules)
         correlations = _sample_correlations(case, setting, answer, graph)
     else:
-        exact = _exact(case, setting, finding, rules)
-        tempering = None if trust.share >= TRUSTED else replace(alone, coarse=rules, trust=trust.share)
+        if trust.share < TRUSTED:
+            tempering = replace(alone, coarse=rules, trust=trust.share)
         law = Law(parameters=exact.parameters, prior=exact.prior, tempering=tempering)
         accuracies = case.accuracies(exact)
         correlations = read_correlations(exact.parameters, exact.counts, graph.edges)

@@ -10,7 +10,7 @@ import numpy as np
 
 from dugong.fit.learned.answer import ElementAnswer
 from dugong.fit.learned.case import Case
-from dugong.fit.learned.settings import TRUSTED
+from dugong.fit.learned.settings import FEWEST_SOURCES, TRUSTED
 from dugong.fit.learned.trust import Trust
 from dugong.fit.learned.views import NEIGHBOURS, SHARE, VOTES, vote_shares
 from dugong.fit.result import Diagnostics, Note
@@ -92,8 +92,8 @@ def _first_note(case: Case, answer: ElementAnswer, law: Law, trust: Trust) -> No
     heard = spoken.any(axis=1)
     share = float((ours != theirs)[heard].mean()) if heard.any() else 0.0
     return Note(
-        kind="departs",
-        text=f"the labels depart from majority vote on {share:.1%} of the elements: {_why(trust, case.element_names)}",
+        kind="trust",
+        text=f"the labels depart from majority vote on {share:.1%} of the elements: {_why(trust, case)}",
         size=share,
     )
 
@@ -105,18 +105,21 @@ def _exact_labels(case: Case, law: Law) -> FloatArray:
     return found if len(found) == len(case.panel) else np.zeros((len(case.panel), votes.n_classes))
 
 
-def _why(trust: Trust, names: tuple[str, ...]) -> str:
+def _why(trust: Trust, case: Case) -> str:
     if trust.share >= TRUSTED:
         return "the fitted model explains the votes and is taken at its word."
     if trust.share >= 1 - TRUSTED:
         return f"the fitted model is {trust.share:.0%} of every label, votes weighed by what peers confirm the rest."
     if trust.sources:
-        who = ", ".join(repr(names[place]) for place in trust.sources)
+        who = ", ".join(repr(case.element_names[place]) for place in trust.sources)
         return (
             f"sources share errors, so votes are weighed by what peers confirm (the fitted model predicts {who} "
             f"{-trust.worst:.4f} nats a vote worse than that does)."
         )
-    return "there is too little to test a model, so votes are weighed by what is believed of sources."
+    if len(case.sources) < FEWEST_SOURCES:
+        few = f"only {len(case.sources)} sources vote on elements, and peers can confirm from {FEWEST_SOURCES} on"
+        return f"{few}, so votes are weighed by what is believed of sources."
+    return "there is too little to test a model, so votes are weighed by what peers confirm."
 
 
 def _discount_notes(answer: ElementAnswer, trust: Trust, n_sources: int) -> list[Note]:

@@ -31,7 +31,7 @@ from dugong.fit.learned.settings import (
 )
 from dugong.fit.learned.tables import softmax
 from dugong.fit.learned.views import Constraints, Sayings, View, learn_sayings, learn_steps, view
-from dugong.types import FloatArray, IntArray
+from dugong.types import BoolArray, FloatArray, Int8Array, IntArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -40,11 +40,11 @@ class Targets:
 
     Attributes
     ----------
-    votes : (n,) class index of every vote
+    votes : (n,) class index of every vote; behind the classes, silence of a source that names one class only
     sources : (n,) its source
     elements : (n,) its element
     weights : (n,) what its source counts
-    margins : (m, K) how often every source votes for every class
+    margins : (m, K + 1) how often every source votes for every class, or is silent if that is a vote
     """
 
     votes: IntArray
@@ -73,25 +73,23 @@ def folds(similar: FloatArray) -> Iterator[Fold]:
             yield Fold(left_out=np.flatnonzero(out), peers=peers)
 
 
-def choose_targets(panel: Panel, similar: FloatArray, weights: FloatArray) -> Targets:
+def choose_targets(panel: Panel, related: FloatArray, weights: FloatArray) -> Targets:
     """Votes of every source on elements about which a peer speaks as well, the same number of each source."""
-    n_classes, m = panel.coding.n_classes, panel.n_sources
-    per = max(FEWEST_TARGETS, TARGETS // max(m, 1))
-    spoken, margins = panel.spoken(), np.zeros((m, n_classes))
-    sources, elements = [], []
-    for one in folds(similar):
+    m, per = panel.n_sources, max(FEWEST_TARGETS, TARGETS // max(panel.n_sources, 1))
+    spoken, margins = panel.spoken(), np.zeros((m, panel.coding.n_classes + 1))
+    sources, elements = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+    for one in folds(related):
         heard = spoken[:, one.peers].any(axis=1)
         for source in one.left_out.tolist():
-            named = (panel.codes[:, source] >= 0) & (panel.codes[:, source] < n_classes)
-            margins[source] = np.bincount(panel.codes[named, source], minlength=n_classes)
-            places = np.flatnonzero(named & heard)
+            says = _says(panel.codes[:, source], panel.coding.n_classes)
+            margins[source] = np.bincount(panel.codes[says, source], minlength=margins.shape[1])
+            places = np.flatnonzero(says & heard)
             if (margins[source] > 0).sum() > 1 and len(places) > 1:
                 # Evenly spaced places of a panel in canonical order: the order of sequences does not enter.
                 chosen = places[np.linspace(0, len(places) - 1, min(per, len(places))).astype(np.int64)]
                 sources.append(np.full(len(chosen), source))
                 elements.append(chosen)
-    where = np.concatenate(sources) if sources else np.zeros(0, dtype=np.int64)
-    what = np.concatenate(elements) if elements else np.zeros(0, dtype=np.int64)
+    where, what = np.concatenate(sources), np.concatenate(elements)
     return Targets(
         votes=panel.codes[what, where].astype(np.int64),
         sources=where,
@@ -99,6 +97,13 @@ def choose_targets(panel: Panel, similar: FloatArray, weights: FloatArray) -> Ta
         weights=weights[where],
         margins=margins,
     )
+
+
+def _says(codes: Int8Array, n_classes: int) -> BoolArray:
+    """Which votes of a source can be predicted: named classes, and its silence if it names one class only."""
+    named = (codes >= 0) & (codes < n_classes)
+    one_sided = len(np.unique(codes[named])) == 1
+    return np.asarray(named | (codes == n_classes) if one_sided else named)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -120,7 +125,7 @@ class Trial:
 
     def features(self, exponents: FloatArray) -> FloatArray:
         """Features of every target as the peers of its source see it, (5, n K)."""
-        n_classes = self.targets.margins.shape[1]
+        n_classes = self.targets.margins.shape[1] - 1
         found = np.zeros((5, len(self.targets.votes), n_classes))
         for _, places, seen in self.groups:
             elements = self.targets.elements[places]
@@ -193,23 +198,18 @@ def _descend(
 
 
 def first_tables(targets: Targets) -> FloatArray:
-    """Tables (m, K, K) of sources that are right but for one vote in twenty."""
-    margins = targets.margins + 1e-9
-    margins = margins / margins.sum(axis=1, keepdims=True)
-    named = targets.margins > 0
-    right = 0.95 * np.eye(margins.shape[1]) * named[:, np.newaxis] + 0.05 * margins[:, np.newaxis]
-    right = np.where(named[:, :, np.newaxis], right, margins[:, np.newaxis])
-    return np.asarray(right / right.sum(axis=2, keepdims=True))
+    """Tables (m, K, K + 1) of sources that are right but for one vote in twenty."""
+    return _right_but_for(targets, np.full(len(targets.margins), 0.05))
 
 
 def own_tables(targets: Targets, labels: FloatArray, tables: FloatArray, rounds: int = 5) -> FloatArray:
-    """Tables of the left-out sources given what their peers say, (m, K, K), leaning to first guesses of them."""
-    m, n_classes = targets.margins.shape
-    cells, lean = targets.sources * n_classes + targets.votes, OWN_VOTES * _lapses(targets, labels)
+    """Tables of the left-out sources given what their peers say, (m, K, K + 1), leaning to first guesses of them."""
+    m, n_votes = targets.margins.shape
+    cells, lean = targets.sources * n_votes + targets.votes, OWN_VOTES * _lapses(targets, labels)
     for _ in range(rounds):
         joint = labels * tables[targets.sources, :, targets.votes]
         joint /= joint.sum(axis=1, keepdims=True) + 1e-300
-        counts = [np.bincount(cells, joint[:, y], m * n_classes).reshape(m, n_classes) for y in range(n_classes)]
+        counts = [np.bincount(cells, joint[:, y], m * n_votes).reshape(m, n_votes) for y in range(n_votes - 1)]
         tables = np.stack(counts, axis=1) + lean
         tables /= tables.sum(axis=2, keepdims=True)
     return tables
@@ -217,22 +217,40 @@ def own_tables(targets: Targets, labels: FloatArray, tables: FloatArray, rounds:
 
 def _lapses(targets: Targets, labels: FloatArray) -> FloatArray:
     """Tables of sources that are right but for a share of lapses, by how well the peers agree with them."""
-    m, n_classes = targets.margins.shape
-    margins = targets.margins + 1e-9
-    margins = margins / margins.sum(axis=1, keepdims=True)
-    named = targets.margins > 0
-    allowed = labels * named[targets.sources]
+    m = len(targets.margins)
+    meant = np.moveaxis(_meant(targets), 1, 2)[targets.sources]  # (n, K + 1, K): labels for which a vote is right
+    allowed = (meant * labels[:, np.newaxis]).sum(axis=2)
     right = allowed[np.arange(len(labels)), targets.votes] / np.maximum(allowed.sum(axis=1), 1e-300)
-    chance, counts = margins[targets.sources, targets.votes], np.bincount(targets.sources, minlength=m)
-    lapse = np.full(m, 0.05)
+    chance = _shares(targets)[targets.sources, targets.votes]
+    counts, lapse = np.bincount(targets.sources, minlength=m), np.full(m, 0.05)
     for _ in range(10):
         own = lapse[targets.sources]
         share = own * chance / (own * chance + (1 - own) * right + 1e-300)
         lapse = np.clip((np.bincount(targets.sources, share, m) + 0.5) / (counts + 1), 1e-4, 0.999)
-    near = lapse[:, np.newaxis, np.newaxis]
-    tables = (1 - near) * np.eye(n_classes) * named[:, np.newaxis] + near * margins[:, np.newaxis]
-    tables = np.where(named[:, :, np.newaxis], tables, margins[:, np.newaxis])
+    return _right_but_for(targets, lapse)
+
+
+def _right_but_for(targets: Targets, lapses: FloatArray) -> FloatArray:
+    """Tables (m, K, K + 1) of sources that lapse so often, and then vote as they use to."""
+    meant, shares, near = _meant(targets), _shares(targets)[:, np.newaxis], lapses[:, np.newaxis, np.newaxis]
+    tables = np.where(meant.any(axis=2, keepdims=True), (1 - near) * meant + near * shares, shares)
     return np.asarray(tables / tables.sum(axis=2, keepdims=True))
+
+
+def _meant(targets: Targets) -> FloatArray:
+    """(m, K, K + 1) one for the vote that is right: the class, or silence about a class that a source never names."""
+    named = targets.margins > 0
+    n_classes = named.shape[1] - 1
+    meant = np.zeros((len(named), n_classes, n_classes + 1))
+    every = np.arange(n_classes)
+    meant[:, every, every] = named[:, :-1]
+    meant[:, :, n_classes] = ~named[:, :-1] & named[:, -1:]
+    return meant
+
+
+def _shares(targets: Targets) -> FloatArray:
+    margins = targets.margins + 1e-9
+    return np.asarray(margins / margins.sum(axis=1, keepdims=True))
 
 
 def log_scores(targets: Targets, labels: FloatArray) -> FloatArray:

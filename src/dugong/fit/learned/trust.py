@@ -4,7 +4,8 @@ In: a fitted model and a trial of peers. Out: its share of every label. Every so
 on it, and its votes are predicted from the others twice: by the posterior of the fitted model, and by the answer with
 exponents that were learned. Where the model holds, nothing predicts better, whichever source is left out.
 Where sources share errors, the model takes those of the largest group for the label and counts evidence more than once:
-some sources are then predicted worse, by more than noise. The worst of them decides, on a continuous scale.
+some sources are then predicted worse, by more than noise. The worst of them decides, on a continuous scale, and the
+gain over all of them must be more than noise too.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from dugong.fit.learned.peers import Trial, log_scores
 from dugong.fit.learned.repeats import Repeats
 from dugong.fit.learned.rounds import Setting, posterior_of, tables_of
 from dugong.fit.learned.search import Finding
-from dugong.fit.learned.settings import PATIENCE
+from dugong.fit.learned.settings import FEWEST_SOURCES, PATIENCE
 from dugong.fit.learned.tables import Tables, softmax
 from dugong.types import FloatArray, IntArray
 
@@ -56,6 +57,8 @@ def find_trust(setting: Setting, finding: Finding, panel: Panel, trial: Trial, e
     if not len(targets.votes):
         return Trust(share=0.0)
     parents, repeats = finding.structure()
+    if (parents < 0).sum() < FEWEST_SOURCES:  # fewer independent groups do not tell labels from what a group shares
+        return Trust(share=0.0)
     tables, _ = tables_of(setting, replace(finding.state, repeats=repeats), setting.folded.everywhere(), parents)
     labels = np.empty((len(targets.votes), panel.coding.n_classes))
     for peers, places, _ in trial.groups:
@@ -65,9 +68,13 @@ def find_trust(setting: Setting, finding: Finding, panel: Panel, trial: Trial, e
     cautious = softmax((exponents @ trial.features(exponents)).reshape(labels.shape))
     gains = log_scores(targets, labels) - log_scores(targets, cautious)
     by_group = [float(own.mean() + 2 * own.std() / np.sqrt(len(own))) for own in (gains[p] for _, p, _ in trial.groups)]
-    worst = int(np.argmin(by_group))
+    worst, error = int(np.argmin(by_group)), float(gains.std() / np.sqrt(len(gains))) + 1e-12
+    # The model has seen the votes that it predicts: a nat for each of its numbers is no gain. What is left must be more
+    # than noise: nothing below two standard errors, all from four on.
+    seen = tables.single.size / max(float(setting.folded.sizes @ (setting.folded.rows.codes >= 0).sum(axis=1)), 1.0)
+    shown = np.clip((gains.mean() - seen) / error / 2 - 1, 0.0, 1.0)
     return Trust(
-        share=float(np.clip(1 + by_group[worst] / PATIENCE, 0.0, 1.0)),
+        share=float(shown * np.clip(1 + by_group[worst] / PATIENCE, 0.0, 1.0)),
         gain=float(gains.mean()),
         worst=by_group[worst],
         sources=tuple(np.unique(targets.sources[trial.groups[worst][1]]).tolist()),
