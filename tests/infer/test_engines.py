@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -225,8 +227,8 @@ def _slope(case, factor, name, cell) -> float:
 def _unchecked(factor, name, table):
     """A copy of a factor whose table need not sum to one."""
     copy = object.__new__(type(factor))
-    for field in factor.__dataclass_fields__:
-        object.__setattr__(copy, field, table if field == name else getattr(factor, field))
+    for field in fields(factor):
+        object.__setattr__(copy, field.name, table if field.name == name else getattr(factor, field.name))
     return copy
 
 

@@ -132,7 +132,7 @@ class WindowEngine:
         for group in groups:
             spans = local.spans(group.windows)
             logs = logs + sum_by_sequence(group.tops, np.append(spans[:, 2], len(group.tops)))
-        pairs_sum = label_pairs(local, pairs, prepared.n_classes) if counting else np.zeros((0, 0))
+        pairs_sum = label_pairs(local, pairs, prepared.n_classes) if counting else np.zeros((len(local.logs), 0, 0))
         return BlockAnswer(parts=parts, transitions=pairs_sum, log_likelihood=logs + local.logs)
 
     def find_best(self, block: VotesBlock, begin: int) -> Int8Array:

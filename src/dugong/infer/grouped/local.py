@@ -152,10 +152,12 @@ def label_parts(prepared: Prepared, local: LocalChain, pairs: FloatArray) -> lis
 
 
 def label_pairs(local: LocalChain, pairs: FloatArray, n_classes: int) -> FloatArray:
-    """Expected pairs of labels (K, K), summed over all elements but the first of each sequence."""
-    inner = np.ones(len(pairs), dtype=bool)
-    inner[local.offsets[:-1][np.diff(local.offsets) > 0]] = False
-    total = pairs[inner].sum(axis=0)
+    """Expected pairs of labels by sequence, (n_sequences, K, K): those of all elements but the first."""
+    n_states, filled = local.n_states, np.diff(local.offsets) > 0
+    firsts, total = local.offsets[:-1][filled], np.zeros((len(filled), n_states, n_states))
+    total[filled] = np.add.reduceat(pairs, firsts, axis=0) - pairs[firsts] if filled.any() else 0.0
+    if np.array_equal(local.labels, np.arange(n_classes)):
+        return total
     hot = _one_hot(local.labels, n_classes)
     return np.asarray(hot.T @ total @ hot)
 
