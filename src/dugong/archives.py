@@ -37,7 +37,7 @@ def write_archive(handle: BinaryIO, header: Any, arrays: Mapping[str, AnyArray])
     with zipfile.ZipFile(handle, "w", compression=zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for name, array in {_HEADER: text, **arrays}.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
+                np.lib.format.write_array(member, np.asarray(array, order="C"), allow_pickle=False)
 
 
 class Archive:

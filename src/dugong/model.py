@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from dugong.contract import Configured
+from dugong.drift import Drift, DriftFeature, compare, some_of, watch
 from dugong.exceptions import GraphError, LabelError, NotFittedError, VoteError
-from dugong.fit.balance import Passes
 from dugong.fit.em import EM
-from dugong.fit.fits import Fit, Wishes, fit_given, fit_learned
+from dugong.fit.fit import fit
 from dugong.fit.fitting import plan_for
-from dugong.fit.learned import Learned, Method
+from dugong.fit.learned import Learned
+from dugong.fit.passes import InMemory, KeptMoments, Passes
 from dugong.fit.result import Correlations
-from dugong.fit.settings import Paper, resolve_estimator
-from dugong.fit.sgd.settings import SGD
-from dugong.graph import Dependency, SourceGraph
-from dugong.graph.design import Design, Sharing, make_design, tasks_per_sequence
+from dugong.fit.settings import FitOptions
+from dugong.graph import Dependency
+from dugong.graph.design import Sharing
 from dugong.graph.identify import identify
 from dugong.infer import answers
 from dugong.infer.explain import Explanation, explain
@@ -31,8 +31,8 @@ from dugong.infer.labels import label_table
 from dugong.law.parameters import Parameters, Temporal
 from dugong.priors import Prior
 from dugong.store import StoredModel, load_model, save_model
-from dugong.summary import ModelSummary, look, look_at, summarize_model
-from dugong.sums import Grouping, Moments, Plan, Shapes, assign_groups, count
+from dugong.summary import ModelSummary, fitted_on, summarize_model
+from dugong.sums import Moments, Plan, Shapes
 from dugong.tasks import Element, Resolution, find_resolution
 from dugong.types import AnyArray, FloatArray, Int8Array
 from dugong.votes import Votes
@@ -45,9 +45,6 @@ if TYPE_CHECKING:
     from dugong.graph.identify import Identifiability
     from dugong.report import Report
     from dugong.report.notebook import Timeline
-
-# How a source graph is learned, by the word for it.
-_METHODS: dict[str, Method] = {"learn": "residuals", "low-rank": "low-rank"}
 
 
 class LabelModel(Configured):
@@ -114,13 +111,7 @@ class LabelModel(Configured):
         if votes.n_elements == 0:
             raise VoteError("a label model needs at least one element; all sequences are empty.\n  Check the loader.")
         evidence = None if gold is None else gold_at(votes, gold, Element())
-        if self._learns(votes):
-            return self._learn(votes, evidence, groups)
-        design = self._design(votes)
-        plan = plan_for(design, resolve_estimator(self.estimator))
-        grouping = assign_groups(votes, groups, n_threads=self.n_threads)
-        moments = count(votes, plan, grouping, n_threads=self.n_threads)
-        return self._estimate(design, moments, votes, evidence, grouping)
+        return self._fit(InMemory(votes=votes, evidence=evidence, groups=groups, n_threads=self.n_threads))
 
     def partial_fit(self, votes: Votes, groups: Sequence[object] | None = None) -> Self:
         """Add the moments of more votes to those seen before, and estimate anew.
@@ -128,10 +119,7 @@ class LabelModel(Configured):
         Streams need a given prior and given dependencies: what is learned about them needs all votes at once.
         """
         self._check_streamable(votes)
-        design = self._design(votes)
-        plan = plan_for(design, resolve_estimator(self.estimator))
-        grouping = assign_groups(votes, groups, n_threads=self.n_threads)
-        moments = count(votes, plan, grouping, n_threads=self.n_threads)
+        moments = InMemory(votes=votes, groups=groups, n_threads=self.n_threads).moments(self.plan(votes))
         if hasattr(self, "moments_"):
             moments = self.moments_ + moments
         elif hasattr(self, "law_"):
@@ -142,99 +130,59 @@ class LabelModel(Configured):
             )
         return self.fit_moments(moments, votes)
 
-    def fit_moments(self, moments: Moments, votes: Votes, passes: Passes | None = None) -> Self:
+    def fit_moments(self, moments: Moments, votes: Votes) -> Self:
         """Estimate from moments that were counted elsewhere; `votes` only says what is voted on.
 
-        `passes` goes over the votes again where there is little data: for their class balance, and for exact E/M
-        steps. Without it, the balance is the prior's and there are no such steps.
+        The class balance is the prior's, and there are no exact E/M steps: these need the votes.
         """
         self._check_streamable(votes)
-        return self._estimate(self._design(votes), moments, votes, passes=passes)
+        return self._fit(KeptMoments(kept=moments, specimen=votes))
 
     def plan(self, votes: Votes) -> Plan:
         """What has to be counted for `fit_moments`."""
-        return plan_for(self._design(votes), resolve_estimator(self.estimator))
+        options = self._options()
+        return plan_for(options.design(votes), options.estimator)
 
-    def streamable(self, votes: Votes) -> bool:
-        """Whether sums over the votes are all that fitting needs."""
-        return not (self._learns(votes) or isinstance(resolve_estimator(self.estimator), EM))
+    def _fit(self, data: Passes) -> Self:
+        """Fit to votes, wherever they are, and keep what was found."""
+        found, votes = fit(data, self._options()), data.specimen
+        self.classes_ = np.array(votes.classes)
+        self.class_names_ = votes.class_names
+        self.sources_ = votes.sources
+        self.law_ = found.law
+        self.graph_ = found.graph
+        self.accuracies_ = dict(found.estimate.accuracies)
+        self.correlations_ = Correlations(found.estimate.correlations)
+        self.diagnostics_ = found.estimate.diagnostics
+        self.standard_errors_ = found.errors
+        self.seen_ = fitted_on(found.contents, votes.sources, found.law.prior, votes.class_names)
+        self._specimen: Votes | None = some_of(votes) if data.rereadable else None
+        self._reference: tuple[DriftFeature, ...] | None = None
+        vars(self).pop("moments_", None)
+        if found.moments is not None:
+            self.moments_ = found.moments
+        return self
 
-    def _learns(self, votes: Votes) -> bool:
-        """Whether something beside the tables is learned, or there are more classes than the closed forms handle."""
-        if isinstance(self.prior, str) and self.prior != "learn":
-            raise GraphError(f'prior must be "learn" or given as an object; found {self.prior!r}.')
-        if isinstance(self.dependencies, str) and self.dependencies not in _METHODS:
-            known = " or ".join(f'"{word}"' for word in _METHODS)
-            raise GraphError(f"dependencies must be {known}, or given as a list; found {self.dependencies!r}.")
-        return isinstance(self.prior, str) or isinstance(self.dependencies, str) or votes.n_classes > 2
+    def _options(self) -> FitOptions:
+        """The settings with every name resolved."""
+        return FitOptions.of(
+            prior=self.prior,
+            dependencies=self.dependencies,
+            sharing=self.sharing,
+            estimator=self.estimator,
+            signs=self.signs,
+            accuracies=self.accuracies,
+        )
 
     def _check_streamable(self, votes: Votes) -> None:
-        if not self.streamable(votes):
+        options = self._options()
+        if not options.by_moments(votes) or isinstance(options.estimator, EM):
             raise GraphError(
                 "adding up moments needs two classes, a given prior, given dependencies and a closed-form estimator.\n"
                 '  Fit on a sample first, then pass prior=model.prior_ and dependencies=(...), estimator="centred".'
             )
 
-    def _design(self, votes: Votes) -> Design:
-        given = () if isinstance(self.dependencies, str) else self.dependencies
-        return make_design(
-            votes.sources,
-            SourceGraph.of(votes.source_names, given),
-            sharing=self.sharing,
-            pinned=self.accuracies or (),
-            n_tasks=tasks_per_sequence(votes),
-        )
-
-    def _estimate(
-        self,
-        design: Design,
-        moments: Moments,
-        votes: Votes,
-        evidence: Int8Array | None = None,
-        grouping: Grouping | None = None,
-        passes: Passes | None = None,
-    ) -> Self:
-        prior = self.prior
-        assert isinstance(prior, Prior)
-        fit = fit_given(
-            design, moments, votes, prior, self._wishes(), evidence=evidence, grouping=grouping, passes=passes
-        )
-        self._store(votes, fit)
-        self.moments_ = moments
-        self.seen_ = look(moments, fit.law.prior, votes.class_names)
-        return self
-
-    def _learn(self, votes: Votes, evidence: Int8Array | None, groups: Sequence[object] | None) -> Self:
-        wishes = self._wishes()
-        if isinstance(wishes.estimator, Paper | SGD) or self.sharing != "tied" or self.signs != "group":
-            raise GraphError(
-                'learning the prior or the dependencies, and more than two classes, need estimator "centred" or "em", '
-                'sharing="tied" and signs="group".\n  Give a prior and dependencies to use other settings.'
-            )
-        prior = self.prior if isinstance(self.prior, Prior) else None
-        graph = None if isinstance(self.dependencies, str) else SourceGraph.of(votes.source_names, self.dependencies)
-        method = _METHODS[self.dependencies] if isinstance(self.dependencies, str) else "residuals"
-        fit = fit_learned(votes, prior, graph, wishes, groups, evidence=evidence, method=method)
-        self._store(votes, fit)
-        self.seen_ = look_at(votes, fit.law.prior)
-        return self
-
-    def _wishes(self) -> Wishes:
-        known = {name: np.asarray(table, dtype=np.float64) for name, table in (self.accuracies or {}).items()}
-        estimator = resolve_estimator(self.estimator)
-        return Wishes(estimator=estimator, signs=self.signs, accuracies=known, n_threads=self.n_threads)
-
-    def _store(self, votes: Votes, fit: Fit) -> None:
-        self.classes_ = np.array(votes.classes)
-        self.class_names_ = votes.class_names
-        self.sources_ = votes.sources
-        self.law_ = fit.law
-        self.graph_ = fit.graph
-        self.accuracies_ = dict(fit.estimate.accuracies)
-        self.correlations_ = Correlations(fit.estimate.correlations)
-        self.diagnostics_ = fit.estimate.diagnostics
-        self.standard_errors_ = fit.errors
-
+    # --- what was learned ------------------------------------------------------------------------------------------
     @property
     def prior_(self) -> Prior:
         """The prior that inference uses."""
@@ -315,8 +263,8 @@ class LabelModel(Configured):
     def identifiability(self, votes: Votes) -> Identifiability:
         """What these votes can determine, before fitting."""
         shapes = Shapes.of(votes.lengths, votes.spans)
-        prior = self.prior if isinstance(self.prior, Prior) else None
-        return identify(self._design(votes), prior, shapes, class_names=votes.class_names)
+        options = self._options()
+        return identify(options.design(votes), options.prior, shapes, class_names=votes.class_names)
 
     def summary(self, votes: Votes | None = None, gold: AnyArray | None = None) -> ModelSummary:
         """What was learned about every source; with votes and known labels, beside what they show.
@@ -374,6 +322,35 @@ class LabelModel(Configured):
             write_report(found, path)
         return found
 
+    def drift(self, votes: Votes, *, level: float = 0.01) -> Drift:
+        """Do new votes still look like those of the fit? By source: coverage, agreement, surprise; and all together.
+
+        Parameters
+        ----------
+        votes : Votes
+        level : float
+            Probability of a false alarm among all that is compared.
+
+        Returns
+        -------
+        Drift
+            True if something changed by more than chance; prints as sentences.
+        """
+        votes = self._aligned(votes)
+        before = self._watched()
+        if before is None:
+            raise NotFittedError(
+                "this model does not know what its votes looked like: its file is of an earlier version, or it was "
+                "fitted to moments alone.\n  Fit it again."
+            )
+        return compare(before, watch(self.law_, self.accuracies_, votes), votes, level)
+
+    def _watched(self) -> tuple[DriftFeature, ...] | None:
+        """What drift is measured against, worked out when it is first needed."""
+        if self._reference is None and self._specimen is not None:
+            self._reference = watch(self.law_, self.accuracies_, self._specimen)
+        return self._reference
+
     def timeline(self, votes: Votes, sequence: object) -> Timeline:
         """One sequence with its votes, probabilities and best path, to look at in a notebook or a browser.
 
@@ -407,6 +384,7 @@ class LabelModel(Configured):
             errors=self.standard_errors_,
             diagnostics=self.diagnostics_,
             seen=self.seen_,
+            reference=self._watched(),
         )
         save_model(stored, path)
 
@@ -425,6 +403,7 @@ class LabelModel(Configured):
         model.standard_errors_ = stored.errors
         model.diagnostics_ = stored.diagnostics
         model.seen_ = stored.seen
+        model._specimen, model._reference = None, stored.reference
         return model
 
     def _aligned(self, votes: Votes) -> Votes:

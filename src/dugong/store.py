@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from dugong.codec import Numbers, check_version, decode, encode, parse, reading
+from dugong.drift import DriftFeature
 from dugong.exceptions import FileError
 from dugong.fit.errors import StandardErrors
 from dugong.fit.result import Diagnostics
@@ -47,6 +48,7 @@ class StoredModel:
     errors : standard errors
     diagnostics : Diagnostics
     seen : what the model was fitted on
+    reference : what drift is measured against; None in files of earlier versions
     """
 
     settings: Mapping[str, Any]
@@ -60,6 +62,7 @@ class StoredModel:
     errors: StandardErrors
     diagnostics: Diagnostics
     seen: Seen
+    reference: tuple[DriftFeature, ...] | None = None
 
     def __post_init__(self) -> None:
         if {self.n_classes} != {self.law.prior.n_classes, self.law.parameters.n_classes}:

@@ -14,14 +14,15 @@ from typing import Any
 import numpy as np
 
 from dugong.codec import decode, encode
+from dugong.fit.passes import Contents
 from dugong.fit.result import Diagnostics
 from dugong.priors import Prior
-from dugong.sums import Laws, Moments, Row, Shapes
+from dugong.sums import Laws
 from dugong.tasks import Element, Resolution
 from dugong.types import ABSTAIN, MISSING, AnyArray, FloatArray, read_only
 from dugong.votes import SourceInfo, Votes, gold_at
 
-__all__ = ["ClassAccuracy", "ModelSummary", "Seen", "SourceAccuracy", "look", "look_at", "summarize_model"]
+__all__ = ["ClassAccuracy", "ModelSummary", "Seen", "SourceAccuracy", "fitted_on", "summarize_model"]
 
 Interval = tuple[float, float]
 _WIDE = 4
@@ -55,24 +56,11 @@ class Seen:
         return decode(cls, plain)
 
 
-def look(moments: Moments, prior: Prior, class_names: tuple[str, ...] | None = None) -> Seen:
-    """What moments were counted on."""
-    coverage = {info.name: _coverage(moments, info) for info in moments.sources}
-    return _seen(moments.shapes, moments.sources, coverage, Laws(prior, moments.shapes, class_names))
-
-
-def look_at(votes: Votes, prior: Prior) -> Seen:
-    """What these votes are like: the same, where no moments were counted."""
-    shapes = Shapes.of(votes.lengths, votes.spans)
-    coverage = {}
-    for info, column in zip(votes.sources, votes.columns, strict=True):
-        asked = len(column) - np.count_nonzero(column == MISSING)
-        abstains = np.count_nonzero(column == ABSTAIN)
-        coverage[info.name] = 1 - abstains / asked if asked else 0.0
-    return _seen(shapes, votes.sources, coverage, Laws(prior, shapes, votes.class_names))
-
-
-def _seen(shapes: Shapes, sources: Sequence[SourceInfo], coverage: Mapping[str, float], laws: Laws) -> Seen:
+def fitted_on(
+    contents: Contents, sources: Sequence[SourceInfo], prior: Prior, class_names: tuple[str, ...] | None = None
+) -> Seen:
+    """What a model with this prior was fitted on."""
+    shapes, laws = contents.shapes, Laws(prior, contents.shapes, class_names)
     balance = {
         resolution: read_only(laws.joint("same", resolution, resolution).sum(axis=1))
         for resolution in dict.fromkeys(info.resolution for info in sources)
@@ -80,21 +68,9 @@ def _seen(shapes: Shapes, sources: Sequence[SourceInfo], coverage: Mapping[str, 
     return Seen(
         n_sequences=int(shapes.counts.sum()),
         n_elements=int((shapes.lengths * shapes.counts).sum()),
-        coverage=coverage,
+        coverage={info.name: contents.coverage(info.name) for info in sources},
         balance={info.name: balance[info.resolution] for info in sources},
     )
-
-
-def _coverage(moments: Moments, info: SourceInfo) -> float:
-    singles = [row for row in moments.plan.rows if _is_single(row) and row.sources == (info.name,)]
-    counts = moments.table(singles[0])
-    flat = counts.reshape(-1, counts.shape[-1]).sum(axis=0)
-    abstain = moments.n_classes if isinstance(info.resolution, Element) else 2
-    return float(1 - flat[abstain] / flat.sum()) if flat.sum() else 0.0
-
-
-def _is_single(row: Row) -> bool:
-    return len(row.slots) == 1
 
 
 # --- the summary ---------------------------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ import json
 import numpy as np
 import pytest
 
-from dugong.fit.balance import InMemory
 from dugong.fit.errors import RawTables, StandardErrors, jackknife, weighted_error
 from dugong.fit.fitting import fit_centred, fit_paper
 from dugong.fit.jackknife import group_sizes, moment_errors
@@ -15,6 +14,7 @@ from dugong.fit.moments.assemble import raw_tables
 from dugong.fit.moments.centred import find_slopes
 from dugong.fit.moments.joints import CentredTables
 from dugong.fit.paper import plan_paper
+from dugong.fit.passes import InMemory
 from dugong.graph import SourceGraph
 from dugong.graph.design import make_design
 from dugong.priors import Markov
@@ -27,7 +27,7 @@ def fit(world, n_sequences, seed=0, *, balance=False, **options):
     design = make_design(votes.sources, SourceGraph.of(votes.source_names, world.dependencies), **options)
     grouping = assign_groups(votes)
     moments = count(votes, design.plan, grouping)
-    passes = InMemory(votes=votes, prior=world.prior, grouping=grouping, n_threads=1) if balance else None
+    passes = InMemory(votes=votes, n_threads=1) if balance else None
     fitted = fit_centred(design, moments, world.prior, passes=passes)
     return design, moments, fitted
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dugong.exceptions import GraphError, TaskError
-from dugong.fit.balance import InMemory
 from dugong.fit.fitting import fit_centred
+from dugong.fit.passes import InMemory
 from dugong.graph import SourceGraph
 from dugong.graph.design import make_design
 from dugong.priors import Markov
@@ -33,9 +33,7 @@ def test_the_plan_comes_true():
     for seed in range(60):
         votes, _ = world().sample(found.needed, rng=1000 + seed)
         design = make_design(votes.sources, SourceGraph.of(votes.source_names))
-        raw = fit_centred(
-            design, count(votes, design.plan), world().prior, passes=InMemory(votes=votes, prior=world().prior)
-        ).estimate.raw
+        raw = fit_centred(design, count(votes, design.plan), world().prior, passes=InMemory(votes=votes)).estimate.raw
         widest = max(found.sources, key=lambda source: source.needed).name
         errors = np.abs(raw[widest] - truth[widest])
         inside.append(errors[np.unravel_index(errors.argmax(), errors.shape)] <= 0.06)

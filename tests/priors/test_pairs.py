@@ -11,17 +11,7 @@ from hypothesis import strategies as st
 
 import label_oracles as oracle
 from dugong.exceptions import PriorError, TaskError
-from dugong.priors import (
-    Joint,
-    Markov,
-    Patterns,
-    Uniform,
-    law_of_pairs,
-    pair_law,
-    pair_laws_by_position,
-    pair_sums,
-    row_moments,
-)
+from dugong.priors import Joint, Markov, Patterns, Uniform, pair_law, pair_sums
 from dugong.tasks import Element, Sequence, Spans, SpanTable, Window
 
 EXACT = {"rtol": 0, "atol": 1e-12}
@@ -46,7 +36,7 @@ def check(prior, kind, a, b, lag, lengths, counts):
     sums = pair_sums(prior, kind, a, b, np.array(lengths), np.array(counts), lag=lag)
     np.testing.assert_allclose(sums.table, table.sum(axis=0), rtol=0, atol=1e-11)
     np.testing.assert_allclose(sums.n_pairs, n_pairs.sum(), rtol=1e-12)
-    placed = pair_laws_by_position(prior, kind, a, b, np.array(lengths), np.array(counts), lag=lag)
+    placed = pair_sums(prior, kind, a, b, np.array(lengths), np.array(counts), by_position=True, lag=lag)
     np.testing.assert_allclose(placed.table, table, rtol=0, atol=1e-11)
     np.testing.assert_allclose(placed.n_pairs, n_pairs, rtol=1e-12)
     if n_pairs.sum():
@@ -99,7 +89,7 @@ def test_given_spans(data, lengths, kind):
     given_spans = {"shot": SpanTable.from_lists(spans)}
     sums = pair_sums(prior, kind, a, b, np.array(lengths), lag=lag, spans=given_spans)
     np.testing.assert_allclose(sums.table, table.sum(axis=0), rtol=0, atol=1e-11)
-    placed = pair_laws_by_position(prior, kind, a, b, np.array(lengths), lag=lag, spans=given_spans)
+    placed = pair_sums(prior, kind, a, b, np.array(lengths), by_position=True, lag=lag, spans=given_spans)
     np.testing.assert_allclose(placed.table, table, rtol=0, atol=1e-11)
     np.testing.assert_allclose(placed.n_pairs, n_pairs, **EXACT)
 
@@ -121,33 +111,11 @@ def test_a_joint_link_has_its_own_labels():
     np.testing.assert_allclose(law, (table.sum(axis=1) + table.sum(axis=0)) / 2, **EXACT)
 
 
-def test_row_moments_are_the_signed_means():
-    prior, lengths = Markov(initial=[0.9, 0.1], transition=[[0.8, 0.2], [0.3, 0.7]]), np.array([3, 6])
-    law = pair_law(prior, "inside", Element(), Sequence("any"), lengths)
-    moments = row_moments(prior, "inside", Element(), Sequence("any"), lengths)
-    assert moments.first == pytest.approx(law[1].sum() - law[0].sum())
-    assert moments.second == pytest.approx(law[:, 1].sum() - law[:, 0].sum())
-    assert moments.product == pytest.approx(law[0, 0] + law[1, 1] - law[0, 1] - law[1, 0])
-    assert moments.covariance == pytest.approx(moments.product - moments.first * moments.second)
-
-
-def test_explicit_pairs():
-    prior = Markov(initial=[0.9, 0.1], transition=[[0.8, 0.2], [0.3, 0.7]])
-    bounds = np.array([[0, 1, 0, 3], [2, 3, 0, 3], [2, 3, 0, 3]])
-    laws = [prior.joint_law([("element", i), (Window(3, link="any"), 0)], 4) for i in (0, 2)]
-    found = law_of_pairs(prior, Element(), Window(3, link="any"), bounds)
-    np.testing.assert_allclose(found, (laws[0] + 2 * laws[1]) / 3, **EXACT)
-    weighted = law_of_pairs(prior, Element(), Window(3, link="any"), bounds[:2], np.array([1.0, 2.0]))
-    np.testing.assert_allclose(weighted, found, **EXACT)
-
-
 def test_errors_say_what_is_wrong():
     with pytest.raises(TaskError, match="no same pair of element and element at lag 7"):
         pair_law(Uniform(), "same", Element(), Element(), np.array([5]), lag=7)
     with pytest.raises(TaskError, match='"same" are at one resolution; found element and sequence'):
         pair_law(Uniform(), "same", Element(), Sequence(), np.array([5]))
-    with pytest.raises(PriorError, match="tasks with two classes"):
-        row_moments(Uniform(n_classes=3), "same", Element(), Element(), np.array([5]))
     with pytest.raises(TaskError, match="majority over 30000 elements"):
         pair_law(Uniform(), "inside", Element(), Sequence("majority"), np.array([30_000]))
     with pytest.raises(PriorError, match="sequences of 1 elements; found one of 2"):

@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dugong.priors import _tiers
-from dugong.priors.markov import Markov
-from dugong.priors.pairs import pair_laws_by_position, pair_sums
+from dugong.priors import Markov, _tiers, pair_sums
 from dugong.tasks import Element, Sequence, Window
 
 LENGTHS, COUNTS = np.array([0, 3, 7, 12]), np.array([1, 4, 2, 3])
@@ -24,7 +22,7 @@ def everything() -> list[np.ndarray]:
     found = list(prior.count_moments(LENGTHS))
     for kind, first, second, lag in PAIRS:
         found.append(pair_sums(prior, kind, first, second, LENGTHS, COUNTS, lag=lag).means())
-    found.append(pair_laws_by_position(prior, "same", Element(), Element(), LENGTHS, COUNTS, lag=1).means())
+    found.append(pair_sums(prior, "same", Element(), Element(), LENGTHS, COUNTS, by_position=True, lag=1).means())
     return found
 
 

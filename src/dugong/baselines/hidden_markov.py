@@ -23,7 +23,9 @@ from dugong.baselines.majority import MajorityVote
 from dugong.contract import Configured
 from dugong.exceptions import VoteError
 from dugong.fit.em import EM, EMResult, expectation_maximisation
+from dugong.fit.passes import InMemory
 from dugong.infer import engine
+from dugong.law.law import Law
 from dugong.law.parameters import Conditional, Parameters
 from dugong.priors import Markov
 from dugong.tasks import Element, Resolution
@@ -92,8 +94,8 @@ class HiddenMarkov(Configured):
         rng = np.random.default_rng(self.seed)
         ends = [self._climb(forced, *self._begin(votes, forced, rng), evidence) for _ in range(self._n_runs())]
         best = max(ends, key=lambda end: end.objective[-1])
-        tables = {one.source: one.table for one in best.parameters.factors if isinstance(one, Conditional)}
-        prior = best.prior
+        tables = {one.source: one.table for one in best.law.parameters.factors if isinstance(one, Conditional)}
+        prior = best.law.prior
         assert isinstance(prior, Markov)
         if self.start == "random" and evidence is None:
             tables, prior = named_states(tables, prior)
@@ -118,7 +120,8 @@ class HiddenMarkov(Configured):
         settings = EM(
             max_iter=self.max_iter, tolerance=self.tolerance, pseudo_votes=self.pseudo_votes, learn_prior=True
         )
-        return expectation_maximisation(forced, start, prior, settings, evidence=evidence, n_threads=self.n_threads)
+        data = InMemory(votes=forced, evidence=evidence, n_threads=self.n_threads)
+        return expectation_maximisation(data, Law(parameters=start, prior=prior), settings)
 
     def predict_proba(self, votes: Votes, resolution: str | Resolution = "element") -> FloatArray:
         """P(label | all votes of the sequence), shape (n_tasks, n_classes)."""

@@ -46,9 +46,9 @@ def command(
 
     VOTES may be a folder of .parquet files, here or at a URL such as s3://bucket/votes: they are read one after the
     other, and counted by --engine. The sums of every file stay in a folder beside the model (model.parts), so that the
-    same command continues after a crash and counts only files that are new. What cannot be added up (a prior or
-    dependencies to be learned, EM, more than two classes) is learned on a sample of about two million elements, which
-    a hash of the sequence ids chooses; the remarks of the model say so.
+    same command continues after a crash and counts only files that are new. What cannot be added up (dependencies to
+    be learned) is learned on a sample of about two million elements, which a hash of the sequence ids chooses; the
+    remarks of the model say so.
     """
     from dugong.cli.steps import sizes
     from dugong.model import LabelModel

@@ -19,7 +19,7 @@ from dugong.tasks import Spans
 from dugong.types import FloatArray, IntArray
 from dugong.votes import Votes
 from dugong.worlds import World
-from dugong.worlds.joining import blocks_of
+from dugong.worlds.factors import blocks_of
 from dugong.worlds.planner import SamplePlan, plan
 
 

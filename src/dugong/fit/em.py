@@ -1,29 +1,29 @@
-"""Maximum likelihood by expectation-maximisation, from a start that is close already (METHOD 3.7).
+"""Maximum likelihood by expectation-maximisation: the one E/M step of the house (METHOD 3.7).
 
-The E-step is exact (infer.engine). The M-step counts, with pseudo-votes that pull every table towards the start; a
-damped step still never lowers the penalised likelihood, because that is concave in each table. It stops when the gain
-per vote is negligible, long before tables that the votes do not support begin to drift. Known tables stay as they
-are, and sources that share a table are counted together.
+The E-step is exact and a pass over the votes. The M-step counts, with pseudo-votes that pull every table towards the
+start; a damped step still never lowers the penalised likelihood, because that is concave in each table. It stops when
+the gain per vote is negligible, long before tables that the votes do not support begin to drift. Known tables stay as
+they are, and sources that share a table are counted together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from dugong.exceptions import GraphError
-from dugong.infer.engine import expected_counts
-from dugong.law.parameters import Factor, Parameters
+from dugong.fit.passes import Passes
+from dugong.law.law import Law
+from dugong.law.parameters import Conditional, Crossed, Factor, FullTable, Parameters, Temporal
 from dugong.law.results import ExpectedCounts
 from dugong.priors import Markov, Prior
-from dugong.types import MISSING, FloatArray, Int8Array
-from dugong.votes import Votes
+from dugong.types import FloatArray
 
 _TABLES = ("table", "first", "step", "marginal")
-_FLOOR = 1e-12
+_FLOOR = 1e-12  # of a probability in a logarithm: an empty cell then costs much, but not everything
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,17 +71,18 @@ class Ties:
     keys: Mapping[str, str] = field(default_factory=dict)
     known: frozenset[str] = frozenset()
 
-    def pool(self, counts: ExpectedCounts) -> dict[str, Mapping[str, FloatArray]]:
-        """Counts by source, those of sources that share a table added up."""
+    def pool(self, counts: ExpectedCounts) -> ExpectedCounts:
+        """The same counts, those of sources that share a table added up."""
         sums: dict[object, FloatArray] = {}
         for source, tables in counts.factors.items():
             for name, table in tables.items():
                 key = (self.keys.get(source, source), name, table.shape)
                 sums[key] = sums[key] + table if key in sums else table
-        return {
+        factors = {
             source: {name: sums[self.keys.get(source, source), name, table.shape] for name, table in tables.items()}
             for source, tables in counts.factors.items()
         }
+        return replace(counts, factors=factors)
 
 
 FREE = Ties()
@@ -89,63 +90,61 @@ FREE = Ties()
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EMResult:
-    """Where EM ended: parameters, prior, and the penalised log-likelihood before every step and at the end."""
+    """Where EM ended: a law, the counts under it, and the penalised log-likelihood before every step and at the end."""
 
-    parameters: Parameters
-    prior: Prior
+    law: Law
+    counts: ExpectedCounts
     objective: tuple[float, ...]
     converged: bool
 
 
 def expectation_maximisation(
-    votes: Votes,
-    start: Parameters,
-    prior: Prior,
+    data: Passes,
+    start: Law,
     settings: EM,
     *,
     ties: Ties = FREE,
-    evidence: Int8Array | None = None,
-    n_threads: int | None = None,
     progress: Callable[[int, float], None] | None = None,
 ) -> EMResult:
     """Raise the likelihood of the votes, starting from `start`; factors of weight other than one are not allowed."""
-    if any(factor.weight != 1 for factor in start.factors):
+    if any(factor.weight != 1 for factor in start.parameters.factors):
         raise GraphError("EM maximises a likelihood; discounted factors (weight other than 1) have none.")
-    parameters, law = start, prior
-    n_votes = max(sum(int((column != MISSING).sum()) for column in votes.columns), 1)
-    objective: list[float] = []
+    law, objective = start, []
+    enough = settings.tolerance * max(data.contents().n_votes, 1)
     for step in range(settings.max_iter + 1):
-        counts = expected_counts(votes, parameters, law, evidence=evidence, n_threads=n_threads)
-        objective.append(float(counts.log_likelihood) + _log_penalty(parameters, law, start, prior, settings))
+        counts = data.counts(law)
+        objective.append(float(counts.log_likelihood) + _log_penalty(law, start, settings))
         if progress is not None:
             progress(step, objective[-1])
-        if len(objective) > 1 and objective[-1] - objective[-2] < settings.tolerance * n_votes:
-            return EMResult(parameters=parameters, prior=law, objective=tuple(objective), converged=True)
-        if step < settings.max_iter:
-            parameters = maximise(counts, parameters, start, settings, ties)
-            law = _maximise_prior(counts, law, prior, settings)
-    return EMResult(parameters=parameters, prior=law, objective=tuple(objective), converged=False)
+        converged = step > 0 and objective[-1] - objective[-2] < enough
+        if converged or step == settings.max_iter:
+            break
+        law = maximise(counts, law, start, settings, ties)
+    return EMResult(law=law, counts=counts, objective=tuple(objective), converged=converged)
 
 
-def maximise(
-    counts: ExpectedCounts, parameters: Parameters, start: Parameters, settings: EM, ties: Ties = FREE
-) -> Parameters:
-    """The M-step: tables that explain the expected counts best, pulled towards those of `start`."""
-    anchors, pooled = {factor.source: factor for factor in start.factors}, ties.pool(counts)
+# --- the M-step ----------------------------------------------------------------------------------------------------
+def maximise(counts: ExpectedCounts, law: Law, start: Law, settings: EM, ties: Ties = FREE) -> Law:
+    """The law whose tables explain the expected counts best, pulled towards those of `start`."""
+    anchors, pooled = {factor.source: factor for factor in start.parameters.factors}, ties.pool(counts).factors
     factors = tuple(
         factor if factor.source in ties.known else _update(factor, anchors[factor.source], pooled, settings)
-        for factor in parameters.factors
+        for factor in law.parameters.factors
     )
-    return replace(parameters, factors=factors)
+    return replace(
+        law,
+        parameters=replace(law.parameters, factors=factors),
+        prior=_maximise_prior(counts, law.prior, start.prior, settings),
+    )
 
 
-def _maximise_prior(counts: ExpectedCounts, law: Prior, prior: Prior, settings: EM) -> Prior:
-    if not (settings.learn_prior and isinstance(law, Markov) and isinstance(prior, Markov)):
-        return law
+def _maximise_prior(counts: ExpectedCounts, prior: Prior, start: Prior, settings: EM) -> Prior:
+    if not (settings.learn_prior and isinstance(prior, Markov) and isinstance(start, Markov)):
+        return prior
     weight, damping = settings.pseudo_votes, settings.damping
     return Markov(
-        initial=_blend(np.array(law.initial), counts.initial, np.array(prior.initial), weight, damping),
-        transition=_blend(np.array(law.transition), counts.transitions, np.array(prior.transition), weight, damping),
+        initial=_blend(np.array(prior.initial), counts.initial, np.array(start.initial), weight, damping),
+        transition=_blend(np.array(prior.transition), counts.transitions, np.array(start.transition), weight, damping),
     )
 
 
@@ -160,21 +159,73 @@ def _update(factor: Factor, anchor: Factor, counts: Mapping[str, Mapping[str, Fl
 
 def _blend(old: FloatArray, counts: FloatArray, anchor: FloatArray, weight: float, damping: float) -> FloatArray:
     """Maximise counts + pseudo-votes along the last axis, then keep a share of the old table."""
-    total = counts + weight * anchor
-    mass = total.sum(axis=-1, keepdims=True)
-    best = np.where(mass > 0, total / np.where(mass > 0, mass, 1.0), old)
-    return (1 - damping) * best + damping * old
+    return (1 - damping) * normalised(counts + weight * anchor, old) + damping * old
 
 
-def _log_penalty(parameters: Parameters, law: Prior, start: Parameters, prior: Prior, settings: EM) -> float:
+def normalised(counts: FloatArray, fallback: FloatArray) -> FloatArray:
+    """Counts as a law over the last axis; `fallback` where nothing was counted."""
+    total = counts.sum(axis=-1, keepdims=True)
+    return np.where(total > 0, counts / np.where(total > 0, total, 1.0), fallback)
+
+
+def _log_penalty(law: Law, start: Law, settings: EM) -> float:
     """Log of the Dirichlet penalty, up to a constant: pseudo-votes times the cross-entropy to the start."""
     penalty = 0.0
-    for factor, anchor in zip(parameters.factors, start.factors, strict=True):
+    for factor, anchor in zip(law.parameters.factors, start.parameters.factors, strict=True):
         for name in _TABLES:
             table = getattr(factor, name, None)
+            # A marginal only stands in for its table where a parent was not asked: the table alone is penalised.
             if table is not None and name != "marginal":
-                penalty += float((getattr(anchor, name) * np.log(np.maximum(table, _FLOOR))).sum())
-    if settings.learn_prior and isinstance(law, Markov) and isinstance(prior, Markov):
-        penalty += float((np.asarray(prior.initial) * np.log(np.maximum(law.initial, _FLOOR))).sum())
-        penalty += float((np.asarray(prior.transition) * np.log(np.maximum(law.transition, _FLOOR))).sum())
+                penalty += _cross_entropy(getattr(anchor, name), table)
+    if settings.learn_prior and isinstance(law.prior, Markov) and isinstance(start.prior, Markov):
+        penalty += _cross_entropy(np.asarray(start.prior.initial), np.asarray(law.prior.initial))
+        penalty += _cross_entropy(np.asarray(start.prior.transition), np.asarray(law.prior.transition))
     return settings.pseudo_votes * penalty
+
+
+def _cross_entropy(anchor: FloatArray, table: FloatArray) -> float:
+    return float((anchor * np.log(np.maximum(table, _FLOOR))).sum())
+
+
+# --- tables for people ---------------------------------------------------------------------------------------------
+def read_accuracies(parameters: Parameters, counts: ExpectedCounts) -> dict[str, FloatArray]:
+    """P(vote | label) by source from expected counts, (K, C); by position and over patterns as the factor has them."""
+    return {factor.source: _accuracy(factor, counts) for factor in parameters.factors}
+
+
+def read_correlations(
+    parameters: Parameters, counts: ExpectedCounts, edges: Iterable[tuple[str, str]]
+) -> dict[tuple[str, str], FloatArray]:
+    """P(vote a, vote b | label) of the given pairs that share a factor, (K, C_a, C_b)."""
+    found: dict[tuple[str, str], FloatArray] = {}
+    factors = {factor.source: factor for factor in parameters.factors}
+    for first, second in edges:
+        for child, parent in ((second, first), (first, second)):
+            factor = factors[child]
+            if isinstance(factor, Conditional) and parent in factor.parents:
+                table = _pair(factor, counts.factors[child]["table"], parent)
+                found[first, second] = table if child == second else np.swapaxes(table, -1, -2)
+    return found
+
+
+def _accuracy(factor: Factor, counts: ExpectedCounts) -> FloatArray:
+    seen = counts.factors[factor.source]
+    if isinstance(factor, FullTable):
+        return normalised(seen["table"], factor.table)
+    if isinstance(factor, Temporal):
+        return normalised(seen["step"].sum(axis=(0, 2)) + seen["first"], factor.first)
+    if isinstance(factor, Crossed):
+        between: tuple[int, ...] = (1, 2)
+    else:
+        lead = 1 + factor.by_position
+        between = tuple(range(lead, lead + len(factor.parents)))
+    total = seen["table"].sum(axis=between) + seen.get("marginal", 0.0)
+    return normalised(total, factor.table.mean(axis=between))
+
+
+def _pair(factor: Conditional, seen: FloatArray, parent: str) -> FloatArray:
+    lead = 1 + factor.by_position
+    others = tuple(lead + place for place, name in enumerate(factor.parents) if name != parent)
+    total = seen.sum(axis=others)
+    mass = total.sum(axis=(-2, -1), keepdims=True)
+    return np.asarray(total / np.where(mass > 0, mass, 1.0))

@@ -17,14 +17,15 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import erfcx
 
-from dugong.fit.balance import Passes
-from dugong.fit.em import EM, Ties, maximise
+from dugong.fit.em import EM, Ties, maximise, read_accuracies, read_correlations
 from dugong.fit.moments.copying import shrink_counts
-from dugong.fit.readout import read_accuracies, read_correlations
+from dugong.fit.passes import Passes
 from dugong.fit.result import Estimate, Note
-from dugong.graph.design import Design
+from dugong.graph import SourceGraph
+from dugong.law.law import Law
 from dugong.law.parameters import Conditional, Factor, Parameters
 from dugong.law.results import ExpectedCounts
+from dugong.priors import Prior
 from dugong.types import FloatArray
 
 # Standard errors below this are rounding: the entry is known.
@@ -45,7 +46,7 @@ def possible_mean(value: FloatArray, error: FloatArray) -> FloatArray:
     return np.asarray(np.where(value < 0.5, mean, 1 - mean))
 
 
-def inside(estimate: Estimate, errors: Mapping[str, FloatArray]) -> Estimate:
+def within_errors(estimate: Estimate, errors: Mapping[str, FloatArray]) -> Estimate:
     """Tables of sources without parents as the mean of what their standard errors, if any, leave possible."""
     found = {
         factor.source: _possible_table(
@@ -64,7 +65,7 @@ def inside(estimate: Estimate, errors: Mapping[str, FloatArray]) -> Estimate:
         estimate,
         parameters=replace(estimate.parameters, factors=factors),
         accuracies={**estimate.accuracies, **found},
-        diagnostics=replace(estimate.diagnostics, notes=(*estimate.diagnostics.notes, *notes)),
+        diagnostics=estimate.diagnostics.noted(*notes),
     )
 
 
@@ -81,26 +82,26 @@ def _with_table(factor: Factor, tables: Mapping[str, FloatArray]) -> Factor:
     return replace(factor, table=tables[factor.source].reshape(factor.table.shape))
 
 
-def finish(estimate: Estimate, passes: Passes, design: Design, ties: Ties) -> Estimate:
+def finish(estimate: Estimate, data: Passes, prior: Prior, graph: SourceGraph, ties: Ties) -> Estimate:
     """One exact E/M step; two where sources repeat themselves, whose closed form says least about a change of label."""
-    start, temporal = estimate, design.graph.temporal
-    kept: dict[str, float] = {}
-    for step in range(2 if temporal else 1):
-        counts, kept = _sum_groups(passes.counts(estimate, step), temporal)
-        parameters = maximise(counts, estimate.parameters, start.parameters, _STEP, ties)
-        estimate = replace(
-            estimate,
-            parameters=parameters,
-            accuracies={**estimate.accuracies, **_read(parameters, replace(counts, factors=ties.pool(counts)), ties)},
-            correlations={**estimate.correlations, **read_correlations(parameters, counts, design.graph.edges)},
-        )
-    size = max((float(np.abs(estimate.accuracies[n] - t).max()) for n, t in start.accuracies.items()), default=0.0)
+    law = start = Law(parameters=estimate.parameters, prior=prior)
+    temporal, kept = graph.temporal, dict[str, float]()
+    for _ in range(2 if temporal else 1):
+        counts, kept = _sum_groups(data.counts(law, apart=True), temporal)
+        law = maximise(counts, law, start, _STEP, ties)
+    accuracies = {**estimate.accuracies, **_read(law.parameters, ties.pool(counts), ties)}
+    size = max((float(np.abs(accuracies[n] - table).max()) for n, table in estimate.accuracies.items()), default=0.0)
     text = f"{'two exact E/M steps' if temporal else 'one exact E/M step'} moved the tables by up to {size:.3g}"
     if temporal:
         shares = ", ".join(f"{name!r} {share:.0%}" for name, share in kept.items())
         text += f"; kept of what sources do beside copying their last vote: {shares}"
-    notes = (*estimate.diagnostics.notes, Note(kind="step", text=text, size=size))
-    return replace(estimate, diagnostics=replace(estimate.diagnostics, notes=notes))
+    return replace(
+        estimate,
+        parameters=law.parameters,
+        accuracies=accuracies,
+        correlations={**estimate.correlations, **read_correlations(law.parameters, counts, graph.edges)},
+        diagnostics=estimate.diagnostics.noted(Note(kind="step", text=text, size=size)),
+    )
 
 
 def _sum_groups(counts: ExpectedCounts, temporal: Iterable[str]) -> tuple[ExpectedCounts, dict[str, float]]:

@@ -11,22 +11,19 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from dugong.fit.balance import Passes
-from dugong.fit.em import EM, FREE, Ties, expectation_maximisation
 from dugong.fit.moments.centred import estimate_centred
 from dugong.fit.moments.stages import Solution
 from dugong.fit.paper import estimate_paper, plan_paper
-from dugong.fit.readout import read_accuracies, read_correlations
+from dugong.fit.passes import Passes
 from dugong.fit.result import Estimate, Note
 from dugong.fit.settings import Estimator, Paper
 from dugong.graph.design import Design
-from dugong.infer.engine import expected_counts
+from dugong.law.law import Law
 from dugong.priors import Prior
 from dugong.priors.moments import sample_balance_variance
 from dugong.sums import Laws, Moments, Plan
 from dugong.tasks import Element, Resolution
-from dugong.types import FloatArray, Int8Array
-from dugong.votes import Votes
+from dugong.types import FloatArray
 
 # Probability by which the prior leaves the sample's own class balance uncertain, below which it is not re-estimated.
 NEGLIGIBLE_BALANCE = 0.001
@@ -69,38 +66,6 @@ def fit_paper(
     return Fitted(estimate=estimate_paper(design, moments, laws, signs=signs, accuracies=accuracies), laws=laws)
 
 
-def refine(
-    estimate: Estimate,
-    votes: Votes,
-    design: Design,
-    prior: Prior,
-    settings: EM,
-    *,
-    ties: Ties = FREE,
-    evidence: Int8Array | None = None,
-    n_threads: int | None = None,
-) -> tuple[Estimate, Prior]:
-    """Raise the likelihood from a closed-form start (EM), with known labels as evidence where there are any."""
-    result = expectation_maximisation(
-        votes, estimate.parameters, prior, settings, ties=ties, evidence=evidence, n_threads=n_threads
-    )
-    counts = expected_counts(votes, result.parameters, result.prior, evidence=evidence, n_threads=n_threads)
-    accuracies = read_accuracies(result.parameters, replace(counts, factors=ties.pool(counts)))
-    known = {name: estimate.accuracies[name] for name in ties.known}
-    correlations = read_correlations(result.parameters, counts, design.graph.edges)
-    gain, steps = result.objective[-1] - result.objective[0], len(result.objective) - 1
-    ending = "converged" if result.converged else "stopped at the most steps allowed"
-    note = Note(kind="em", text=f"EM raised the log-likelihood by {gain:.4g} in {steps} steps and {ending}", size=gain)
-    refined = replace(
-        estimate,
-        parameters=result.parameters,
-        accuracies={**accuracies, **known},
-        correlations={**estimate.correlations, **correlations},
-        diagnostics=replace(estimate.diagnostics, notes=(*estimate.diagnostics.notes, note)),
-    )
-    return refined, result.prior
-
-
 def fit_centred(
     design: Design,
     moments: Moments,
@@ -129,17 +94,14 @@ def fit_balanced(
 ) -> Fitted:
     """What `solve` finds under the prior's class balance, or, where that is uncertain, under the sample's own."""
     estimate, slopes = solve(laws)
-    if passes is None or not balance_matters(laws.prior, moments):
+    if passes is None or not passes.rereadable or not balance_matters(laws.prior, moments):
         return Fitted(estimate=estimate, laws=laws, slopes=slopes)
-    sums = passes.balance(estimate)
+    sums = passes.balance(Law(parameters=estimate.parameters, prior=laws.prior))
     contradiction = _contradiction(laws, moments, sums.means()[Element()])
     laws = laws.with_balance(sums.means())
     estimate, slopes = solve(laws)
-    notes = (*estimate.diagnostics.notes, sums.note(), *contradiction)
-    diagnostics = replace(estimate.diagnostics, notes=notes)
-    return Fitted(
-        estimate=replace(estimate, diagnostics=diagnostics), laws=laws, slopes=slopes, balances=sums.without_groups()
-    )
+    estimate = replace(estimate, diagnostics=estimate.diagnostics.noted(sums.note(), *contradiction))
+    return Fitted(estimate=estimate, laws=laws, slopes=slopes, balances=sums.without_groups())
 
 
 def _contradiction(laws: Laws, moments: Moments, found: float) -> tuple[Note, ...]:

@@ -9,22 +9,18 @@ from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
+from dugong.fit.em import read_accuracies, read_correlations
 from dugong.fit.errors import RawTables, StandardErrors, jackknife
 from dugong.fit.fitting import Fitted
 from dugong.fit.moments.assemble import raw_tables
 from dugong.fit.moments.centred import replicate_tables
 from dugong.fit.moments.joints import CentredTables
 from dugong.fit.paper import paper_tables
-from dugong.fit.readout import read_accuracies, read_correlations
 from dugong.graph.design import Design
-from dugong.infer.engine import expected_counts
 from dugong.law.parameters import Parameters
 from dugong.law.results import ExpectedCounts
-from dugong.priors import Prior
-from dugong.sums import Grouping, Moments, Row, Slot
-from dugong.sums.groups import FEW
-from dugong.types import FloatArray, Int8Array, IntArray
-from dugong.votes import Votes
+from dugong.sums import Moments, Row, Slot
+from dugong.types import FloatArray, IntArray
 
 
 def moment_errors(
@@ -66,25 +62,16 @@ def group_sizes(design: Design, moments: Moments) -> FloatArray:
 
 
 def count_errors(
-    votes: Votes,
-    parameters: Parameters,
-    prior: Prior,
-    grouping: Grouping,
-    edges: Iterable[tuple[str, str]] = (),
-    *,
-    evidence: Int8Array | None = None,
-    n_threads: int | None = None,
+    parameters: Parameters, counts: ExpectedCounts, edges: Iterable[tuple[str, str]] = ()
 ) -> StandardErrors:
     """Standard errors of tables that come from the expected counts of one exact E-step (EM, learned defaults).
 
     The soft labels themselves are held fixed, so these errors leave out what the labels owe to the tables.
+
+    Parameters
+    ----------
+    counts : with a leading axis over groups of sequences
     """
-    few = votes.n_sequences < FEW  # then groups are blocks inside sequences, and these are counted as a whole
-    groups = 1 + np.arange(votes.n_sequences) if few else grouping.base
-    n_groups = 1 + votes.n_sequences if few else grouping.n_groups
-    counts = expected_counts(
-        votes, parameters, prior, groups=groups, n_groups=n_groups, evidence=evidence, n_threads=n_threads
-    )
 
     def tables(change: Callable[[FloatArray], FloatArray]) -> RawTables:
         changed = _each(counts, change)
@@ -95,7 +82,8 @@ def count_errors(
     def rest(group: int) -> RawTables:
         return tables(lambda table: table.sum(axis=0) - table[group])
 
-    sizes = np.bincount(groups, votes.lengths.astype(np.float64), n_groups).astype(np.float64)
+    # Every element is either the first of its sequence or has one before it: these counts are elements.
+    sizes = np.asarray(counts.initial.sum(axis=-1) + counts.transitions.sum(axis=(-2, -1)))
     full = tables(lambda table: table.sum(axis=0))
     return jackknife(full, sizes, lambda some: RawTables.stack([rest(int(group)) for group in some]))
 

@@ -6,7 +6,7 @@ Nothing is repaired in silence: clips, flips, projections and fallbacks are entr
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -51,6 +51,10 @@ class Diagnostics:
     condition: _Sizes = field(default_factory=dict)
     projections: _Sizes = field(default_factory=dict)
     learned: Mapping[str, Any] = field(default_factory=dict)
+
+    def noted(self, *notes: Note) -> Diagnostics:
+        """The same with more notes."""
+        return replace(self, notes=(*self.notes, *notes))
 
     def _repr_html_(self) -> str:
         from dugong.report.notebook import diagnostics_html

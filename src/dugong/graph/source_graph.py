@@ -102,7 +102,9 @@ def _known(name: str, place: dict[str, int]) -> None:
 
 def connected(left: IntArray, right: IntArray, n_nodes: int) -> IntArray:
     """Number of the connected component of every node, (n_nodes,), counted in the order of the nodes."""
-    links = coo_array((np.ones(len(left)), (left, right)), shape=(n_nodes, n_nodes))
+    # 32 bits, because csgraph of older scipy reads indices as such, and with others leaves its answer unfilled.
+    ends = (np.asarray(left, dtype=np.int32), np.asarray(right, dtype=np.int32))
+    links = coo_array((np.ones(len(left)), ends), shape=(n_nodes, n_nodes))
     return np.asarray(connected_components(links, directed=False)[1], dtype=np.int64)
 
 

@@ -277,12 +277,7 @@ def part_sums(
     Shape (n_lengths, n_a, 2).
     """
     n_states, Q_a, Q_b = len(initial), len(outputs_a), len(outputs_b)
-    n_open = 0
-    low = 0
-    for k in range(len(begins)):
-        while ends[low] <= begins[k]:
-            low += 1
-        n_open = max(n_open, k - low + 1)
+    n_open = _most_open(begins, ends)
     # Layers of `now`: 0 the law itself; 1..n_a finished parts by output; then Q_a layers for every open slot.
     n_layers = 1 + n_a + n_open * Q_a
     now = np.zeros((n_layers, n_states, Q_b))
@@ -296,29 +291,27 @@ def part_sums(
     for t in range(length):
         reach = _reach(following_b, high)
         _clear(later, n_states, reach + 1)
-        for layer in range(n_layers):
-            slot = (layer - 1 - n_a) // Q_a if layer > n_a else -1
-            if (slot >= 0 and owner[slot] < 0) or (t == 0 and layer > 0):
-                continue
+        if t == 0:
             for state in range(n_states):
-                if t == 0:
-                    to = following_b[0, labels[state]]
-                    later[0, state, to] += initial[state]
+                later[0, state, following_b[0, labels[state]]] += initial[state]
+        else:
+            for layer in range(n_layers):
+                slot = (layer - 1 - n_a) // Q_a if layer > n_a else -1
+                if slot >= 0 and owner[slot] < 0:
                     continue
-                for edge in range(heads[state], heads[state + 1]):
-                    target, weight = targets[edge], weights[edge]
-                    c = labels[target]
-                    to_layer = layer
-                    if slot >= 0:
-                        to_layer = 1 + n_a + slot * Q_a + following_a[(layer - 1 - n_a) % Q_a, c]
-                    for j in range(high + 1):
-                        later[to_layer, target, following_b[j, c]] += weight * now[layer, state, j]
+                for state in range(n_states):
+                    for edge in range(heads[state], heads[state + 1]):
+                        target, weight = targets[edge], weights[edge]
+                        c = labels[target]
+                        to_layer = layer
+                        if slot >= 0:
+                            to_layer = 1 + n_a + slot * Q_a + following_a[(layer - 1 - n_a) % Q_a, c]
+                        for j in range(high + 1):
+                            later[to_layer, target, following_b[j, c]] += weight * now[layer, state, j]
         now, later = later, now
         high = reach
         while part < len(begins) and begins[part] == t:
-            slot = 0
-            while owner[slot] >= 0:
-                slot += 1
+            slot = _free_slot(owner)
             owner[slot] = part
             base = 1 + n_a + slot * Q_a
             _clear(now[base : base + Q_a], n_states, high + 1)
@@ -335,14 +328,49 @@ def part_sums(
                             now[1 + outputs_a[q], state, j] += now[1 + n_a + slot * Q_a + q, state, j]
                 owner[slot] = -1
         while place < len(lengths) and lengths[place] == t + 1:
-            for state in range(n_states):
-                for j in range(high + 1):
-                    for i in range(n_a):
-                        sums[place, i, outputs_b[j]] += now[1 + i, state, j]
-                    for slot in range(n_open):
-                        if owner[slot] >= 0 and births[owner[slot]] < t + 1:
-                            for q in range(Q_a):
-                                layer = 1 + n_a + slot * Q_a + q
-                                sums[place, outputs_a[q], outputs_b[j]] += now[layer, state, j]
+            _add_parts(now, high, n_a, outputs_a, outputs_b, births, owner, t + 1, sums[place])
             place += 1
     return sums
+
+
+@register_jitable
+def _most_open(begins: IntArray, ends: IntArray) -> int:
+    """How many parts are open at once at most; both bounds are sorted."""
+    most, low = 0, 0
+    for k in range(len(begins)):
+        while ends[low] <= begins[k]:
+            low += 1
+        most = max(most, k - low + 1)
+    return most
+
+
+@register_jitable
+def _free_slot(owner: IntArray) -> int:
+    slot = 0
+    while owner[slot] >= 0:
+        slot += 1
+    return slot
+
+
+@register_jitable
+def _add_parts(
+    now: FloatArray,
+    high: int,
+    n_a: int,
+    outputs_a: IntArray,
+    outputs_b: IntArray,
+    births: IntArray,
+    owner: IntArray,
+    length: int,
+    total: FloatArray,
+) -> None:
+    """Add the joint law (part, whole) of all parts of a whole that ends here: finished ones, and those cut short."""
+    for state in range(now.shape[1]):
+        for j in range(high + 1):
+            for i in range(n_a):
+                total[i, outputs_b[j]] += now[1 + i, state, j]
+            for slot in range(len(owner)):
+                if owner[slot] >= 0 and births[owner[slot]] < length:
+                    for q in range(len(outputs_a)):
+                        layer = 1 + n_a + slot * len(outputs_a) + q
+                        total[outputs_a[q], outputs_b[j]] += now[layer, state, j]

@@ -17,9 +17,8 @@ from dugong.codec import decode, encode
 from dugong.exceptions import PriorError
 from dugong.priors import moments
 from dugong.priors._kernels import class_count_moments, sample_states
-from dugong.priors.chain import LabelChain
+from dugong.priors.chain import Edges, LabelChain, chain_law
 from dugong.priors.labels import class_index, class_values, plural
-from dugong.priors.law import Edges, chain_law
 from dugong.priors.pieces import GivenSpans, Task, piece_of
 from dugong.types import FloatArray, Int8Array, IntArray
 

@@ -3,18 +3,28 @@
 A state stands for a short history of labels; `labels` says which class the newest element has. The law of
 the first t labels is the same for every sequence length, so nothing depends on where a sequence ends.
 Inference, exact moments and sampling all read this one value.
+
+`chain_law` is the joint law of a few tasks of one sequence, exact at any length: the automata of the tasks run side by
+side along the chain, from the first element that any of them reads, started at the marginal of the state there. Two
+tasks go through the compiled loop, more through a dictionary of reached states.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from dugong.exceptions import PriorError
+from dugong.priors._kernels import pair_laws, state_marginals
+from dugong.priors.pieces import Automaton, Piece, automaton
 from dugong.types import FloatArray, IntArray, read_only
 
 _TOLERANCE = 1e-6
+# Below this the law of the state has stopped moving as far as float64 can tell.
+STILL = 1e-16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -45,15 +55,6 @@ class LabelChain:
     def n_states(self) -> int:
         """Number of label states."""
         return len(self.initial)
-
-    def marginals(self, length: int) -> FloatArray:
-        """Law of the state at every position, shape (length, n_states)."""
-        laws = np.empty((length, self.n_states))
-        law = self.initial
-        for position in range(length):
-            laws[position] = law
-            law = law @ self.transition
-        return laws
 
     def with_memory(self, order: int) -> LabelChain:
         """The same law with states that remember the labels of the `order` elements before the newest.
@@ -112,3 +113,106 @@ def check_distribution(values: FloatArray, what: str) -> None:
     total = float(values.sum())
     if abs(total - 1) > _TOLERANCE:
         raise PriorError(f"{what} must sum to one; found {total:.6g}.\n  Divide by the sum if these are weights.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Edges:
+    """The nonzero transitions of a chain, row after row, and the class of every state."""
+
+    heads: IntArray
+    targets: IntArray
+    weights: FloatArray
+    labels: IntArray
+
+    @classmethod
+    def of(cls, chain: LabelChain) -> Edges:
+        """Collect the edges of a chain."""
+        sources, targets = np.nonzero(chain.transition)
+        heads = np.searchsorted(sources, np.arange(chain.n_states + 1)).astype(np.int64)
+        weights = np.array(chain.transition[sources, targets])
+        return cls(heads=heads, targets=targets.astype(np.int64), weights=weights, labels=chain.labels.copy())
+
+
+def marginal_laws(chain: LabelChain, edges: Edges, positions: IntArray) -> FloatArray:
+    """Law of the state at each of some positions, shape (n_positions, n_states)."""
+    if len(positions) == 0:
+        return np.zeros((0, chain.n_states))
+    length = int(positions.max()) + 1
+    laws = state_marginals(chain.initial.copy(), edges.heads, edges.targets, edges.weights, length, STILL)
+    return np.asarray(laws[np.minimum(positions, len(laws) - 1)])
+
+
+def laws_of_pairs(
+    edges: Edges, starts: FloatArray, bounds: IntArray, first: Automaton, second: Automaton
+) -> FloatArray:
+    """Joint laws of two pieces, shape (n_questions, outputs of first, outputs of second).
+
+    `starts` (n_questions, n_states) is the law of the state at element 0, `bounds` (n_questions, 4) the
+    start and stop of both pieces; an empty second piece has output 0.
+    """
+    laws = pair_laws(
+        np.ascontiguousarray(starts, dtype=np.float64),
+        edges.heads,
+        edges.targets,
+        edges.weights,
+        edges.labels,
+        first.following,
+        first.outputs,
+        first.n_outputs,
+        second.following,
+        second.outputs,
+        second.n_outputs,
+        np.ascontiguousarray(bounds, dtype=np.int64),
+    )
+    return np.asarray(laws)
+
+
+def chain_law(chain: LabelChain, pieces: Sequence[Piece]) -> FloatArray:
+    """Joint law of the labels of `pieces`, one axis each."""
+    if not pieces:
+        return np.ones(())
+    origin = min(piece.start for piece in pieces)
+    edges = Edges.of(chain)
+    start = marginal_laws(chain, edges, np.array([origin]))[0]
+    machines = [automaton(p.rule, chain.n_classes, p.stop - p.start) for p in pieces]
+    if len(pieces) <= 2:
+        return _pair(edges, start, pieces, machines, origin)
+    return _walk(chain, start, pieces, machines, origin)
+
+
+def _pair(
+    edges: Edges, start: FloatArray, pieces: Sequence[Piece], machines: Sequence[Automaton], origin: int
+) -> FloatArray:
+    bounds = np.zeros((1, 4), dtype=np.int64)
+    for place, piece in enumerate(pieces):
+        bounds[0, 2 * place : 2 * place + 2] = piece.start - origin, piece.stop - origin
+    law = laws_of_pairs(edges, start[None], bounds, machines[0], machines[-1])[0]
+    return np.asarray(law if len(pieces) == 2 else law[:, 0])
+
+
+def _walk(
+    chain: LabelChain, start: FloatArray, pieces: Sequence[Piece], machines: Sequence[Automaton], origin: int
+) -> FloatArray:
+    nothing = (0,) * len(pieces)
+    now = {(int(state), nothing): float(start[state]) for state in np.flatnonzero(start)}
+    for element in range(origin, max(piece.stop for piece in pieces)):
+        later: dict[tuple[int, tuple[int, ...]], float] = defaultdict(float)
+        for (state, memory), weight in now.items():
+            ways = [(state, 1.0)] if element == origin else _ways(chain, state)
+            for target, chance in ways:
+                label = int(chain.labels[target])
+                moved = tuple(
+                    int(machine.following[q, label]) if piece.start <= element < piece.stop else q
+                    for q, piece, machine in zip(memory, pieces, machines, strict=True)
+                )
+                later[target, moved] += weight * chance
+        now = dict(later)
+    law = np.zeros([machine.n_outputs for machine in machines])
+    for (_, memory), weight in now.items():
+        law[tuple(int(machine.outputs[q]) for q, machine in zip(memory, machines, strict=True))] += weight
+    return law
+
+
+def _ways(chain: LabelChain, state: int) -> list[tuple[int, float]]:
+    row = chain.transition[state]
+    return [(int(target), float(row[target])) for target in np.flatnonzero(row)]

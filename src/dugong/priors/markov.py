@@ -1,4 +1,4 @@
-"""Labels that persist: a Markov chain over the classes of successive elements.
+"""Labels that persist: a Markov chain over the classes of successive elements; and `Uniform`, the one that forgets.
 
 Two classes: how common positives are, and how long they last. Any K: the initial and transition
 probabilities. The chain of the paper's HMM-style models, for sequences of any length.
@@ -19,6 +19,34 @@ from dugong.priors.labels import class_values
 from dugong.types import FloatArray
 
 Rows = Sequence[Sequence[float]] | FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uniform(Prior):
+    """Every label pattern of a sequence has the same probability.
+
+    Parameters
+    ----------
+    n_classes : int
+        Two by default.
+    """
+
+    n_classes: int = 2
+    kind: ClassVar[str] = "uniform"
+
+    def __post_init__(self) -> None:
+        if self.n_classes < 2:
+            raise PriorError(f"a prior needs at least two classes; found n_classes={self.n_classes}.")
+
+    def chain(self) -> LabelChain:
+        """A chain that forgets at every step."""
+        law = np.full(self.n_classes, 1 / self.n_classes)
+        return LabelChain(
+            initial=law,
+            transition=np.tile(law, (self.n_classes, 1)),
+            labels=np.arange(self.n_classes),
+            n_classes=self.n_classes,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)

@@ -1,34 +1,37 @@
 """Prior laws of pairs of tasks, averaged over all sequences: what the estimators divide by.
 
-In: a prior, two resolutions, how their tasks are paired, and the lengths of the sequences. Out: the mean
-over all pairs of P(class of the first task, class of the second), a (K_a, K_b) table; by position of the
-anchor if asked. From it follow the means of E[y_i], E[y_i'] and E[y_i y_i'] of METHOD section 3.3 ("every
-mean over the same pairs").
+In: a prior, two resolutions, how their tasks are paired, and the lengths of the sequences. Out: `PairSums`, sums over
+all pairs of P(class of the first task, class of the second), by position of the anchor if asked; from them follow the
+means of E[y_i], E[y_i'] and E[y_i y_i'] of METHOD section 3.3 ("every mean over the same pairs").
+
+What is alike is pooled, and every distinct geometry computed once. Under a homogeneous chain the joint law of two tasks
+depends linearly on the law of the state where the first of them starts, so pairs with the same relative bounds are
+pooled into one weighted state law. Elements inside windows, and anything inside whole sequences, go through one forward
+pass that carries sums over the parts.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypedDict, Unpack
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, TypedDict, Unpack
 
 import numpy as np
+from scipy.sparse import coo_matrix
 
-from dugong.exceptions import PriorError, TaskError
+from dugong.exceptions import TaskError
+from dugong.priors._kernels import part_sums
 from dugong.priors.base import Prior
-from dugong.priors.geometry import Pairs
+from dugong.priors.chain import Edges, LabelChain, laws_of_pairs, marginal_laws
+from dugong.priors.geometry import Pairs, inside_pairs, pair_indices, parts_of_whole, same_pairs
 from dugong.priors.joint import Joint
-from dugong.priors.pooling import (
-    Kind,
-    PairSums,
-    Question,
-    SpanTables,
-    by_position,
-    elements_inside,
-    inside_sequences,
-    looked_up,
-    pooled,
-)
-from dugong.tasks import Element, Resolution, Sequence, describe
+from dugong.priors.pieces import Automaton, Rule, Task, automaton
+from dugong.tasks import Element, Resolution, Sequence, Spans, SpanTable, count_tasks, describe
 from dugong.types import FloatArray, IntArray
+
+Kind = Literal["same", "inside"]
+SpanTables = Mapping[str, SpanTable]
+LONGEST_MAJORITY = 20_000
 
 
 class PairOptions(TypedDict, total=False):
@@ -39,171 +42,138 @@ class PairOptions(TypedDict, total=False):
     class_names: tuple[str, ...] | None
 
 
-class PairMoments(NamedTuple):
-    """Means over pairs of two-class tasks, y = +1 or -1: E[y_i], E[y_i'] and E[y_i y_i']."""
+class PairSums(NamedTuple):
+    """Sums over pairs: `table` ([positions,] K_a, K_b) of joint laws, and `n_pairs` ([positions,])."""
 
-    first: float
-    second: float
-    product: float
+    table: FloatArray
+    n_pairs: FloatArray
 
-    @property
-    def covariance(self) -> float:
-        """Mean of products minus product of means: what divides a pooled covariance of votes."""
-        return self.product - self.first * self.second
+    def means(self) -> FloatArray:
+        """Joint laws per pair; zeros at positions without pairs."""
+        n_pairs = self.n_pairs[..., None, None]
+        return np.divide(self.table, n_pairs, out=np.zeros_like(self.table), where=n_pairs > 0)
+
+    def total(self) -> PairSums:
+        """All positions together."""
+        return PairSums(self.table.sum(axis=0), np.asarray(self.n_pairs.sum()))
+
+    def plus(self, other: PairSums) -> PairSums:
+        """Sums over the pairs of both."""
+        return PairSums(self.table + other.table, np.asarray(self.n_pairs + other.n_pairs))
 
 
-def pair_law(
+def pair_sums(
     prior: Prior,
     kind: Kind,
-    resolution_a: Resolution,
-    resolution_b: Resolution,
+    first: Resolution,
+    second: Resolution,
     lengths: IntArray,
     counts: IntArray | FloatArray | None = None,
+    *,
+    by_position: bool = False,
     **options: Unpack[PairOptions],
-) -> FloatArray:
-    """Mean over all pairs of the joint law of two tasks, shape (K_a, K_b).
+) -> PairSums:
+    """Sum over all pairs of the joint law of two tasks, and the number of pairs; ``.means()`` gives laws.
 
     Parameters
     ----------
     prior : Prior
     kind : {"same", "inside"}
-        "same": tasks i and i + `lag` of one resolution. "inside": a task of the finer `resolution_a` that
-        starts inside a task of the coarser `resolution_b`.
-    resolution_a, resolution_b : Resolution
+        "same": tasks i and i + `lag` of one resolution. "inside": a task of the finer resolution `first` that starts
+        inside a task of the coarser `second`.
+    first, second : Resolution
     lengths, counts : (n,) arrays
         Elements of the sequences, and how many sequences have each length (one by default).
+    by_position : bool
+        Whether sums are kept apart by position of the anchor (the first task; the finer one of "inside"). There are as
+        many positions as the sequence with most tasks of `first` has tasks.
     lag : int
         Of kind "same": how many tasks later the second task is.
     spans : mapping of name to SpanTable, optional
         Given pieces, one list per entry of `lengths`.
     class_names : tuple of str, optional
         Needed where a resolution names its class.
-
-    Raises
-    ------
-    TaskError
-        If there is no pair.
     """
-    sums = pair_sums(
-        prior,
-        kind,
-        resolution_a,
-        resolution_b,
-        lengths,
-        counts,
-        **options,
-    )
+    question = _ask(prior, kind, (first, second), lengths, counts, options)
+    if isinstance(prior, Joint):
+        placed = looked_up(question, prior)
+        return placed if by_position else placed.total()
+    if by_position:
+        return one_by_one(question)
+    if kind == "inside" and isinstance(second, Sequence) and not isinstance(first, Sequence):
+        return inside_sequences(question)
+    if kind == "inside" and isinstance(first, Element) and not isinstance(second, Element):
+        return elements_inside(question)
+    return pooled(question)
+
+
+def pair_law(
+    prior: Prior,
+    kind: Kind,
+    first: Resolution,
+    second: Resolution,
+    lengths: IntArray,
+    counts: IntArray | FloatArray | None = None,
+    **options: Unpack[PairOptions],
+) -> FloatArray:
+    """Mean over all pairs of the joint law of two tasks, (K_a, K_b); see `pair_sums`. There must be a pair."""
+    sums = pair_sums(prior, kind, first, second, lengths, counts, **options)
     if sums.n_pairs == 0:
         raise TaskError(
-            f"the sequences hold no {kind} pair of {describe(resolution_a)} and {describe(resolution_b)} "
+            f"the sequences hold no {kind} pair of {describe(first)} and {describe(second)} "
             f"at lag {options.get('lag', 0)}."
         )
     return sums.means()
 
 
-def pair_sums(
-    prior: Prior,
-    kind: Kind,
-    resolution_a: Resolution,
-    resolution_b: Resolution,
-    lengths: IntArray,
-    counts: IntArray | FloatArray | None = None,
-    **options: Unpack[PairOptions],
-) -> PairSums:
-    """Sum over all pairs of the joint law of two tasks, and the number of pairs; see `pair_law`."""
-    question = _ask(prior, kind, (resolution_a, resolution_b), lengths, counts, options)
-    if isinstance(prior, Joint):
-        return looked_up(question, prior).total()
-    if kind == "inside" and isinstance(resolution_b, Sequence) and not isinstance(resolution_a, Sequence):
-        return inside_sequences(question)
-    if kind == "inside" and isinstance(resolution_a, Element) and not isinstance(resolution_b, Element):
-        return elements_inside(question)
-    return pooled(question, question.pairs())
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Question:
+    """Which pairs of tasks: see `pair_sums` for the fields."""
 
+    prior: Prior
+    kind: Kind
+    first: Resolution
+    second: Resolution
+    lengths: IntArray
+    weights: FloatArray
+    lag: int = 0
+    spans: SpanTables = field(default_factory=dict)
+    class_names: tuple[str, ...] | None = None
 
-def pair_laws_by_position(
-    prior: Prior,
-    kind: Kind,
-    resolution_a: Resolution,
-    resolution_b: Resolution,
-    lengths: IntArray,
-    counts: IntArray | FloatArray | None = None,
-    **options: Unpack[PairOptions],
-) -> PairSums:
-    """As `pair_sums`, apart by position of the anchor (the first task; the finer one of "inside").
+    def __post_init__(self) -> None:
+        if self.kind == "same" and self.first != self.second:
+            raise TaskError(
+                'pairs of the kind "same" are at one resolution; '
+                f"found {describe(self.first)} and {describe(self.second)}."
+            )
 
-    Returns
-    -------
-    PairSums
-        `table` (n_positions, K_a, K_b) and `n_pairs` (n_positions,); ``.means()`` gives the laws. There
-        are as many positions as the sequence with most tasks of `resolution_a` has tasks.
-    """
-    question = _ask(prior, kind, (resolution_a, resolution_b), lengths, counts, options)
-    return looked_up(question, prior) if isinstance(prior, Joint) else by_position(question)
+    @property
+    def rules(self) -> tuple[Rule, Rule]:
+        """How the labels of both tasks follow from elements."""
+        first, second = (Rule.of(one, self.prior.n_classes, self.class_names) for one in (self.first, self.second))
+        return first, second
 
+    @property
+    def n_positions(self) -> int:
+        """Tasks of the first resolution in the sequence that has most."""
+        return int(count_tasks(self.first, self.lengths, self.spans).max(initial=0))
 
-def row_moments(
-    prior: Prior,
-    kind: Kind,
-    resolution_a: Resolution,
-    resolution_b: Resolution,
-    lengths: IntArray,
-    counts: IntArray | FloatArray | None = None,
-    **options: Unpack[PairOptions],
-) -> PairMoments:
-    """Means over all pairs of E[y_i], E[y_i'] and E[y_i y_i'], for tasks with two classes; see `pair_law`."""
-    law = pair_law(
-        prior,
-        kind,
-        resolution_a,
-        resolution_b,
-        lengths,
-        counts,
-        **options,
-    )
-    if law.shape != (2, 2):
-        raise PriorError(f"y is +1 or -1 for tasks with two classes; found {law.shape}.\n  Use pair_law.")
-    signs = np.array([-1.0, 1.0])
-    return PairMoments(
-        first=float(law.sum(axis=1) @ signs),
-        second=float(law.sum(axis=0) @ signs),
-        product=float(signs @ law @ signs),
-    )
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Classes of both tasks."""
+        n_classes = self.prior.n_classes
+        first, second = (n_classes if isinstance(one, Element) else 2 for one in (self.first, self.second))
+        return first, second
 
+    def pairs(self) -> Iterable[Pairs]:
+        """All pairs, in blocks."""
+        if self.kind == "same":
+            return same_pairs(self.first, self.lag, self.lengths, self.weights, self.spans)
+        return inside_pairs(self.first, self.second, self.lengths, self.weights, self.spans)
 
-def law_of_pairs(
-    prior: Prior,
-    resolution_a: Resolution,
-    resolution_b: Resolution,
-    bounds: IntArray,
-    weights: FloatArray | None = None,
-    class_names: tuple[str, ...] | None = None,
-) -> FloatArray:
-    """Weighted mean joint law of explicitly given pairs of tasks, shape (K_a, K_b).
-
-    Parameters
-    ----------
-    bounds : (n_pairs, 4)
-        Start and stop of the first and of the second task, in elements of their sequence.
-    weights : (n_pairs,), optional
-        One by default.
-    """
-    bounds = np.asarray(bounds, dtype=np.int64)
-    weights = np.ones(len(bounds)) if weights is None else np.asarray(weights, dtype=np.float64)
-    block = Pairs(bounds=bounds, weights=weights, positions=np.zeros(len(bounds), dtype=np.int64))
-    question = Question(
-        prior=prior,
-        kind="inside",
-        first=resolution_a,
-        second=resolution_b,
-        lengths=np.zeros(0, dtype=np.int64),
-        weights=np.zeros(0),
-        class_names=class_names,
-    )
-    sums = pooled(question, [block])
-    if sums.n_pairs == 0:
-        raise TaskError("the mean over pairs of tasks needs at least one pair; found none.")
-    return sums.means()
+    def spans_of(self, place: int) -> SpanTables:
+        """The spans of one sequence."""
+        return {name: table.select(np.array([place])) for name, table in self.spans.items()}
 
 
 def _ask(
@@ -231,3 +201,151 @@ def _ask(
         spans=options.get("spans") or {},
         class_names=options.get("class_names"),
     )
+
+
+def pooled(question: Question) -> PairSums:
+    """Pairs of bounded tasks: pool equal relative bounds, then one law per distinct geometry."""
+    chain = question.prior.chain()
+    edges = Edges.of(chain)
+    table, n_pairs = np.zeros(question.shape), 0.0
+    for block in question.pairs():
+        if len(block.weights):
+            origin = np.minimum(block.bounds[:, 0], block.bounds[:, 2])
+            shapes, inverse = _distinct(block.bounds - origin[:, None])
+            starts = _pool(chain, edges, inverse, origin, block.weights)
+            table += laws_of_pairs(edges, starts, shapes, *_machines(question, shapes)).sum(axis=0)
+            n_pairs += float(block.weights.sum())
+    return PairSums(table, np.asarray(n_pairs))
+
+
+def one_by_one(question: Question) -> PairSums:
+    """Every pair on its own, summed by position of the anchor."""
+    chain = question.prior.chain()
+    edges = Edges.of(chain)
+    table, n_pairs = np.zeros((question.n_positions, *question.shape)), np.zeros(question.n_positions)
+    for block in question.pairs():
+        origin = np.minimum(block.bounds[:, 0], block.bounds[:, 2])
+        starts = marginal_laws(chain, edges, origin) * block.weights[:, None]
+        relative = block.bounds - origin[:, None]
+        np.add.at(table, block.positions, laws_of_pairs(edges, starts, relative, *_machines(question, relative)))
+        np.add.at(n_pairs, block.positions, block.weights)
+    return PairSums(table, n_pairs)
+
+
+def inside_sequences(question: Question) -> PairSums:
+    """Finer tasks in whole sequences: one forward pass for all lengths, or one per sequence with spans."""
+    chain = question.prior.chain()
+    edges, lengths, weights = Edges.of(chain), question.lengths, question.weights
+    longest = int(lengths.max(initial=0))
+    whole = _machine(question.rules[1], chain.n_classes, longest)
+    if not isinstance(question.first, Spans):
+        places = parts_of_whole(question.first, longest)
+        part = _machine(question.rules[0], chain.n_classes, _largest(places))
+        order = np.argsort(lengths)
+        return _weighted(_run(edges, chain.initial, part, whole, places, lengths[order]), weights[order])
+    total = PairSums(np.zeros(question.shape), np.asarray(0.0))
+    for place, length in enumerate(lengths):
+        places = parts_of_whole(question.first, int(length), question.spans_of(place))
+        part = _machine(question.rules[0], chain.n_classes, _largest(places))
+        one = _run(edges, chain.initial, part, whole, places, np.array([length]))
+        total = total.plus(_weighted(one, weights[place : place + 1]))
+    return total
+
+
+def elements_inside(question: Question) -> PairSums:
+    """Elements in windows or spans: the coarser tasks pooled by size, one forward pass per size."""
+    chain = question.prior.chain()
+    edges = Edges.of(chain)
+    part = automaton(question.rules[0], chain.n_classes, 1)
+    total = PairSums(np.zeros(question.shape), np.asarray(0.0))
+    for block in same_pairs(question.second, 0, question.lengths, question.weights, question.spans):
+        sizes, inverse = np.unique(block.bounds[:, 1] - block.bounds[:, 0], return_inverse=True)
+        starts = _pool(chain, edges, inverse, block.bounds[:, 0], block.weights)
+        for size, start in zip(sizes.tolist(), starts, strict=True):
+            whole = _machine(question.rules[1], chain.n_classes, size)
+            sums = _run(edges, start, part, whole, parts_of_whole(Element(), size), np.array([size]))
+            total = total.plus(_weighted(sums, np.ones(1)))
+    return total
+
+
+def looked_up(question: Question, prior: Joint) -> PairSums:
+    """Every pair of every sequence looked up in a joint table, by position of the anchor."""
+    table, n_pairs = np.zeros((question.n_positions, *question.shape)), np.zeros(question.n_positions)
+    for place, length in enumerate(question.lengths.tolist()):
+        own = question.spans_of(place)
+        given = {name: list(zip(one.starts.tolist(), one.stops.tolist(), strict=True)) for name, one in own.items()}
+        first, second = pair_indices(question.first, question.second, question.kind, question.lag, length, own)
+        for i, w in zip(first.tolist(), second.tolist(), strict=True):
+            tasks: list[Task] = [(question.first, i), (question.second, w)]
+            table[i] += question.weights[place] * prior.joint_law(tasks, length, given, question.class_names)
+            n_pairs[i] += question.weights[place]
+    return PairSums(table, n_pairs)
+
+
+def _pool(chain: LabelChain, edges: Edges, groups: IntArray, origins: IntArray, weights: FloatArray) -> FloatArray:
+    """Weighted sum, by group, of the state laws at some origins."""
+    reach, place = np.unique(origins, return_inverse=True)
+    n_groups = int(groups.max(initial=-1)) + 1
+    pooling = coo_matrix((weights, (groups, place)), shape=(n_groups, len(reach))).tocsr()
+    return np.asarray(pooling @ marginal_laws(chain, edges, reach))
+
+
+def _machines(question: Question, bounds: IntArray) -> tuple[Automaton, Automaton]:
+    n_classes = question.prior.n_classes
+    first = _machine(question.rules[0], n_classes, int((bounds[:, 1] - bounds[:, 0]).max(initial=0)))
+    second = _machine(question.rules[1], n_classes, int((bounds[:, 3] - bounds[:, 2]).max(initial=0)))
+    return first, second
+
+
+def _machine(rule: Rule, n_classes: int, size: int) -> Automaton:
+    if rule.link == "majority" and size > LONGEST_MAJORITY:
+        raise TaskError(
+            f"the majority over {size} elements costs {size} squared steps; "
+            f"at most {LONGEST_MAJORITY} elements are allowed.\n  Use the link 'any' or 'all', or windows."
+        )
+    return automaton(rule, n_classes, size)
+
+
+def _largest(places: tuple[IntArray, IntArray, IntArray]) -> int:
+    return int((places[1] - places[0]).max(initial=0))
+
+
+def _distinct(rows: IntArray) -> tuple[IntArray, IntArray]:
+    """Distinct rows and the place of every row among them."""
+    base = int(rows.max(initial=0)) + 1
+    if base < 50_000:
+        codes = ((rows[:, 0] * base + rows[:, 1]) * base + rows[:, 2]) * base + rows[:, 3]
+        _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+        return rows[first], inverse
+    distinct, inverse = np.unique(rows, axis=0, return_inverse=True)
+    return distinct, inverse.reshape(-1)
+
+
+def _run(
+    edges: Edges,
+    start: FloatArray,
+    part: Automaton,
+    whole: Automaton,
+    places: tuple[IntArray, IntArray, IntArray],
+    lengths: IntArray,
+) -> FloatArray:
+    sums = part_sums(
+        np.array(start),
+        edges.heads,
+        edges.targets,
+        edges.weights,
+        edges.labels,
+        part.following,
+        part.outputs,
+        part.n_outputs,
+        whole.following,
+        whole.outputs,
+        *places,
+        lengths,
+    )
+    return np.asarray(sums)
+
+
+def _weighted(sums: FloatArray, weights: FloatArray) -> PairSums:
+    table = np.tensordot(weights, sums, axes=1)
+    return PairSums(table, np.asarray(table.sum()))

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Generic, Protocol, Self, TypeVar
 
 from dugong.archives import open_archive, write_archive
 from dugong.codec import decode
-from dugong.fit.balance import LabelSums
+from dugong.fit.passes import Contents, LabelSums
 from dugong.law.results import ExpectedCounts
 from dugong.paths import Place, locked
 from dugong.shards.folder import Shard
@@ -90,9 +90,10 @@ def keeping(folder: Place | None, shards: tuple[Shard, ...]) -> Iterator[None]:
     if folder is None:
         yield
         return
-    names = [form.name for form in (MOMENTS, BALANCE)] + [form.name for form in COUNTS]
-    wanted = {f"{shard.name}.{name}{_SUFFIX}" for shard in shards for name in names}
+    names = {shard.name for shard in shards}
     with locked(folder):
+        sums = {file.name for file in folder.glob(f"*{_SUFFIX}")}
+        wanted = {name for name in sums if name.removesuffix(_SUFFIX).rpartition(".")[0] in names}
         drop_others(folder, wanted, f"*{_SUFFIX}")
         yield
 
@@ -129,10 +130,20 @@ def _read_counts(path: Place) -> ExpectedCounts:
         return ExpectedCounts(factors=factors, **rest)
 
 
+def _write_contents(contents: Contents, handle: BinaryIO) -> None:
+    write_archive(handle, contents, {})
+
+
+def _read_contents(path: Place) -> Contents:
+    with open_archive(path) as stored:
+        return decode(Contents, stored.header)
+
+
+CONTENTS = Form(name="contents", write=_write_contents, read=_read_contents)
 MOMENTS = Form(name="moments", write=Moments.write, read=Moments.load)
 BALANCE = Form(name="balance", write=_write_balance, read=_read_balance)
-# By E/M step: each asks another question.
-COUNTS = (
-    Form(name="counts", write=_write_counts, read=_read_counts),
-    Form(name="counts2", write=_write_counts, read=_read_counts),
-)
+
+
+def counts_form(step: int) -> Form[ExpectedCounts]:
+    """The form of the expected counts of an E-step, by its number."""
+    return Form(name=f"counts{step or ''}", write=_write_counts, read=_read_counts)

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dugong.priors import Prior
-from dugong.priors.pairs import pair_laws_by_position, pair_sums
+from dugong.priors import Prior, pair_sums
 from dugong.sums.rows import Relation, Row
 from dugong.sums.sums import Shapes
 from dugong.tasks import Element, Resolution
@@ -66,14 +65,14 @@ class Laws:
         if key not in self._cache and kind == "same" and lag == 0 and isinstance(first, Element) and not by_position:
             self._cache[key] = self._marginal()
         if key not in self._cache:
-            compute = pair_laws_by_position if by_position else pair_sums
-            sums = compute(
+            sums = pair_sums(
                 self.prior,
                 kind,
                 first,
                 second,
                 self.shapes.lengths,
                 self.shapes.counts,
+                by_position=by_position,
                 lag=lag,
                 spans=self.shapes.spans or None,
                 class_names=self.class_names,

@@ -16,9 +16,8 @@ from dugong.worlds.builders import (
     temporal,
     unipolar,
 )
-from dugong.worlds.labels import Labels
-from dugong.worlds.lengths import Between, Shots
 from dugong.worlds.population import population_counts, slot_law
+from dugong.worlds.sampling import Between, Labels, Shots
 from dugong.worlds.standard import (
     STANDARD,
     lopsided,

@@ -71,8 +71,21 @@ class Block:
         return np.transpose(summed, (0, 1, *(2 + order)))
 
 
+class _Single:
+    """A block of one source."""
+
+    __slots__ = ()
+
+    name: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The one source."""
+        return (self.name,)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TemporalBlock:
+class TemporalBlock(_Single):
     """A source that depends on its own vote `lag` tasks earlier.
 
     Attributes
@@ -98,11 +111,6 @@ class TemporalBlock:
             )
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The one source."""
-        return (self.name,)
-
-    @property
     def n_classes(self) -> int:
         """Classes of the tasks that the source votes on."""
         return int(self.first.shape[0])
@@ -114,7 +122,7 @@ class TemporalBlock:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CrossedBlock:
+class CrossedBlock(_Single):
     """A source that depends on the vote of a coarser source on the task that contains its own.
 
     Attributes
@@ -138,11 +146,6 @@ class CrossedBlock:
             _store(self, "marginal", 1, 1)
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The one source."""
-        return (self.name,)
-
-    @property
     def n_classes(self) -> int:
         """Classes of the tasks that the source votes on."""
         return int(self.table.shape[0])
@@ -154,7 +157,7 @@ class CrossedBlock:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FullBlock:
+class FullBlock(_Single):
     """A source whose votes on all tasks of a sequence depend on all their labels.
 
     Attributes
@@ -176,11 +179,6 @@ class FullBlock:
                 f"the full table of {self.name!r} needs K ** {self.n_tasks} rows and C ** {self.n_tasks} columns; "
                 f"found the shape {self.table.shape}."
             )
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The one source."""
-        return (self.name,)
 
     @property
     def n_classes(self) -> int:

@@ -1,12 +1,15 @@
-"""The tables of a world as factors for inference: every source given its label and the votes of its parents.
+"""The tables of a world as factors for inference, and back.
 
-Joint tables of several sources are taken apart along an elimination order of their edges; the product of
-the parts is the table again, which is checked.
+Joint tables of several sources are taken apart along an elimination order of their edges: every source given its label
+and the votes of its parents. The product of the parts is the table again, which is checked. `blocks_of` is the inverse:
+from the parameters of a fitted model to the blocks of a world in which that model is true, to simulate from.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any, cast
 
 import numpy as np
 
@@ -16,6 +19,10 @@ from dugong.law.parameters import Conditional, Crossed, Factor, FullTable, Param
 from dugong.types import FloatArray
 from dugong.worlds.blocks import AnyBlock, Block, CrossedBlock, FullBlock, TemporalBlock
 
+# Blocks of one source are factors under another name: they share all fields but their names.
+_FACTORS: dict[type, Any] = {TemporalBlock: Temporal, FullBlock: FullTable, CrossedBlock: Crossed}
+_BLOCKS: dict[type, Any] = {factor: block for block, factor in _FACTORS.items()}
+
 
 def world_parameters(blocks: Sequence[AnyBlock], n_classes: int) -> Parameters:
     """One factor per source, blocks in order."""
@@ -24,32 +31,25 @@ def world_parameters(blocks: Sequence[AnyBlock], n_classes: int) -> Parameters:
     for block in blocks:
         if isinstance(block, Block):
             factors += conditionals(block)
-        elif isinstance(block, TemporalBlock):
-            factors.append(
-                Temporal(
-                    source=block.name,
-                    resolution=block.resolution,
-                    first=block.first,
-                    step=block.step,
-                    lag=block.lag,
-                )
-            )
-        elif isinstance(block, FullBlock):
-            factors.append(
-                FullTable(source=block.name, resolution=block.resolution, n_tasks=block.n_tasks, table=block.table)
-            )
-        elif isinstance(block, CrossedBlock):
-            factors.append(
-                Crossed(
-                    source=block.name,
-                    resolution=block.resolution,
-                    parent=block.parent,
-                    parent_resolution=where[block.parent],
-                    table=block.table,
-                    marginal=block.marginal,
-                )
-            )
+            continue
+        options = {one.name: getattr(block, one.name) for one in fields(block) if one.name != "name"}
+        if isinstance(block, CrossedBlock):
+            options["parent_resolution"] = where[block.parent]
+        factors.append(_FACTORS[type(block)](source=block.name, **options))
     return Parameters(n_classes=n_classes, factors=tuple(factors))
+
+
+def blocks_of(parameters: Parameters) -> tuple[AnyBlock, ...]:
+    """Factors as blocks: sources that depend on each other on the same task are put together again."""
+    blocks: list[AnyBlock] = []
+    for factor in parameters.factors:
+        if isinstance(factor, Conditional):
+            blocks = _joined(blocks, factor)
+            continue
+        kind = _BLOCKS[type(factor)]
+        options = {one.name: getattr(factor, one.name) for one in fields(kind) if one.name != "name"}
+        blocks.append(kind(name=factor.source, **options))
+    return tuple(blocks)
 
 
 def conditionals(block: Block) -> list[Factor]:
@@ -88,3 +88,32 @@ def _check_product(block: Block, factors: list[Conditional]) -> None:
             f"the joint table of {', '.join(block.names)} has dependencies that its edges {block.edges} do not "
             "name.\n  Leave out edges= to allow all of them."
         )
+
+
+def _joined(blocks: list[AnyBlock], factor: Conditional) -> list[AnyBlock]:
+    """Add a source to the block that its parents have made; blocks that it connects become one."""
+    touched = [block for block in blocks if set(block.names) & set(factor.parents)]
+    names = tuple(name for block in touched for name in block.names)
+    table = factor.table if factor.by_position else factor.table[np.newaxis]
+    letters = {name: chr(ord("c") + place) for place, name in enumerate((*names, factor.source))}
+    terms = ["ab" + "".join(letters[name] for name in block.names) for block in touched]
+    terms.append("ab" + "".join(letters[name] for name in (*factor.parents, factor.source)))
+    out = "ab" + "".join(letters[name] for name in (*names, factor.source))
+    arrays = _stretched([*(cast("Block", block).tables() for block in touched), table])
+    joint = np.einsum(f"{','.join(terms)}->{out}", *arrays)
+    by_position = len(joint) > 1
+    edges = (*(e for b in touched for e in cast("Block", b).edges or ()), *((p, factor.source) for p in factor.parents))
+    made = Block(
+        names=(*names, factor.source),
+        table=joint if by_position else joint[0],
+        resolution=factor.resolution,
+        by_position=by_position,
+        edges=edges,
+    )
+    return [*(block for block in blocks if block not in touched), made]
+
+
+def _stretched(tables: list[FloatArray]) -> list[FloatArray]:
+    """The same number of positions in all tables; the last one goes on."""
+    longest = max(len(table) for table in tables)
+    return [np.concatenate([table, np.repeat(table[-1:], longest - len(table), axis=0)]) for table in tables]

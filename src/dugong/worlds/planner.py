@@ -17,8 +17,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from dugong.exceptions import GraphError, TaskError
-from dugong.fit.balance import InMemory
 from dugong.fit.fitting import fit_centred
+from dugong.fit.passes import InMemory
 from dugong.graph import SourceGraph
 from dugong.graph.design import make_design
 from dugong.graph.theory import tied_sequences_needed
@@ -181,7 +181,7 @@ def centred_fit(world: World) -> Fit:
     def fit(votes: Votes) -> Mapping[str, FloatArray]:
         design = make_design(votes.sources, SourceGraph.of(votes.source_names, world.dependencies))
         moments = count(votes, design.plan)
-        passes = InMemory(votes=votes, prior=world.prior, n_threads=1)
+        passes = InMemory(votes=votes, n_threads=1)
         fitted = fit_centred(design, moments, world.prior, passes=passes, class_names=votes.class_names)
         return fitted.estimate.raw
 

@@ -9,7 +9,7 @@ from dugong.tasks import Resolution, Sequence, Window
 from dugong.types import FloatArray
 from dugong.worlds.blocks import AnyBlock, Block, TemporalBlock
 from dugong.worlds.builders import accurate, copying_pair, temporal, unipolar
-from dugong.worlds.lengths import Between
+from dugong.worlds.sampling import Between
 from dugong.worlds.world import World
 
 CAPTIONS = Window(5, link="any", name="caption")

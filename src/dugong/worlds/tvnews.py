@@ -16,45 +16,14 @@ import numpy as np
 from dugong.tasks import Layout
 from dugong.types import AnyArray, FloatArray, Int8Array, IntArray
 from dugong.votes import Votes
-from dugong.worlds.labels import Labels
+from dugong.worlds.sampling import Labels
 from dugong.worlds.standard import CAPTIONS, tv_news
 
-_FILLER = np.array(
-    [
-        "the",
-        "government",
-        "said",
-        "on",
-        "monday",
-        "that",
-        "talks",
-        "will",
-        "go",
-        "on",
-        "while",
-        "prices",
-        "rise",
-        "and",
-        "traffic",
-        "is",
-        "slow",
-        "near",
-        "the",
-        "river",
-        "as",
-        "voters",
-        "wait",
-        "for",
-        "results",
-        "from",
-        "the",
-        "north",
-        "where",
-        "crews",
-        "work",
-        "late",
-    ]
+_TEXT = (
+    "the government said on monday that talks will go on while prices rise and traffic is slow near the river "
+    "as voters wait for results from the north where crews work late"
 )
+_FILLER = np.array(_TEXT.split())
 _THANKS = np.array(["thank you for joining us", "thank you so much", "many thanks"])
 _TALK = np.array(["what do you think", "how do you feel about that", "let me ask you"])
 _DESK = np.array(["breaking news", "weather update", "markets closed lower"])

@@ -22,10 +22,8 @@ from dugong.types import FloatArray, IntArray
 from dugong.votes import SourceInfo, Votes
 from dugong.worlds.blocks import AnyBlock, Block, CrossedBlock, TemporalBlock
 from dugong.worlds.factors import world_parameters
-from dugong.worlds.labels import Labels, draw_labels
-from dugong.worlds.lengths import Lengths, draw_lengths
 from dugong.worlds.population import population_moments, true_accuracies
-from dugong.worlds.sampling import draw_votes
+from dugong.worlds.sampling import Labels, Lengths, draw_labels, draw_lengths, draw_votes
 
 SpanLaw = Callable[[IntArray, np.random.Generator], Mapping[str, SpanTable]]
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dugong.fit.learned import Learned, learn
-from dugong.graph import SourceGraph
+from dugong.fit.learned import learn
+from dugong.infer import answers
 from dugong.infer.engine import posterior
+from dugong.law.law import Law
+from dugong.model import LabelModel
 from dugong.priors import Markov
 from dugong.tasks import Element
 from dugong.votes import Votes
@@ -36,10 +38,10 @@ def brier(probabilities: np.ndarray, truth: np.ndarray) -> float:
     return float(((probabilities - np.eye(probabilities.shape[1])[places]) ** 2).sum(axis=1).mean())
 
 
-def ratio(world: World, votes: Votes, truth: np.ndarray, learned: Learned, resolution=ELEMENT) -> float:
+def ratio(world: World, votes: Votes, truth: np.ndarray, law: Law, resolution=ELEMENT) -> float:
     """Return the Brier score of learned labels over that of the true parameters."""
     best = posterior(votes, world.parameters(), world.prior, resolutions=[resolution])[resolution]
-    return brier(learned.probabilities(votes, (resolution,))[resolution], truth) / brier(best, truth)
+    return brier(answers.posterior(law, votes, (resolution,))[resolution], truth) / brier(best, truth)
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -60,17 +62,17 @@ def test_everything_learned(make, n_sequences, seed):
     votes, labels = world.sample(n_sequences, rng=seed + 100)
     learned = learn(votes)
     assert learned.trust > 0.9
-    assert ratio(world, votes, labels["element"], learned) < 1.05
+    assert ratio(world, votes, labels["element"], learned.law) < 1.05
 
 
 def test_rare_events_in_long_sequences():
     world = tv_news()
     votes, labels = world.sample(1000, rng=3)
     learned = learn(votes)
-    assert ratio(world, votes, labels["element"], learned) < 1.05
+    assert ratio(world, votes, labels["element"], learned.law) < 1.05
     for info in world.sources[-1:]:
         truth = labels[info.resolution]
-        assert ratio(world, votes, truth, learned, info.resolution) < 1.05
+        assert ratio(world, votes, truth, learned.law, info.resolution) < 1.05
 
 
 def test_tables_and_prior_are_those_of_the_world():
@@ -88,12 +90,10 @@ def test_tables_and_prior_are_those_of_the_world():
 def test_a_given_graph_is_taken_at_its_word(make, given_prior):
     world = make(seed=3)
     votes, labels = world.sample(4000, rng=3)
-    graph = SourceGraph.of(votes.source_names, world.dependencies)
-    learned = learn(votes, graph=graph, prior=world.prior if given_prior else None)
-    assert learned.trust == 1
-    assert learned.robust is None
-    assert ratio(world, votes, labels["element"], learned) < 1.02
-    assert set(learned.correlations) == set(graph.edges)
+    model = LabelModel(dependencies=world.dependencies, prior=world.prior if given_prior else "learn").fit(votes)
+    assert model.law_.tempering is None
+    assert ratio(world, votes, labels["element"], model.law_) < 1.02
+    assert set(model.correlations_) == set(model.graph_.edges)
 
 
 def test_a_given_prior_stays():
@@ -101,7 +101,7 @@ def test_a_given_prior_stays():
     votes, labels = world.sample(2000, rng=4)
     learned = learn(votes, prior=world.prior)
     assert learned.prior == world.prior
-    assert ratio(world, votes, labels["element"], learned) < 1.05
+    assert ratio(world, votes, labels["element"], learned.law) < 1.05
 
 
 def test_given_tables_stay():
@@ -121,7 +121,7 @@ def test_shared_tables_are_one():
     )
     columns = (votes.columns[0], *votes.columns[:1], *votes.columns[2:])
     tied = Votes(sources=sources, columns=columns, lengths=votes.lengths)
-    learned = learn(tied, graph=SourceGraph.of(tied.source_names, [("s0", "s1")]))
-    assert learned.trust == 1
+    model = LabelModel(dependencies=[("s0", "s1")]).fit(tied)
+    assert model.law_.tempering is None
     free = learn(Votes(sources=sources, columns=votes.columns, lengths=votes.lengths))
     np.testing.assert_allclose(free.parameters["s0"].table, free.parameters["s1"].table, atol=1e-3)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dugong.exceptions import GraphError
+from dugong.fit.em import read_accuracies
 from dugong.fit.learned.bio import Possible, bio_steps
 from dugong.fit.learned.copies import content_order
 from dugong.fit.learned.exact import Exact, run_exact
@@ -20,7 +21,6 @@ from dugong.fit.learned.robust import LabelLaw
 from dugong.fit.learned.rounds import Setting
 from dugong.fit.learned.sample import read_sample, thin
 from dugong.fit.learned.settings import ROUNDS_EXACT, ROUNDS_LARGE
-from dugong.fit.readout import read_accuracies
 from dugong.infer.engine import with_evidence
 from dugong.law.parameters import Factor, Parameters
 from dugong.priors import Markov, Prior, pair_law

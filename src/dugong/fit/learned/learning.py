@@ -2,7 +2,7 @@
 
 Read a sample of the votes, learn the robust answer; search for edges between sources and of sources with themselves,
 and for the law of the labels; test what the fitted model leaves unexplained, and trust it accordingly; last, exact
-rounds with every source at every resolution. A given graph or prior takes the place of the step that learns it.
+rounds with every source at every resolution. A given prior takes the place of the step that learns it.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from dugong.fit.em import read_correlations
 from dugong.fit.learned.case import Case, prepare_case
 from dugong.fit.learned.coarse import discounted_parameters
 from dugong.fit.learned.exact import Exact
 from dugong.fit.learned.factors import coarse_factors, forest_factors
-from dugong.fit.learned.given import learn_with_graph
 from dugong.fit.learned.notes import describe_learned
 from dugong.fit.learned.reading import graph_of, strengths_of
 from dugong.fit.learned.result import Learned, Robust, as_markov
@@ -26,7 +26,6 @@ from dugong.fit.learned.sample import thin
 from dugong.fit.learned.search import Finding, Method, search
 from dugong.fit.learned.settings import FEWEST_SOURCES, VOTES_PER_CELL
 from dugong.fit.learned.tables import make_tables
-from dugong.fit.readout import read_correlations
 from dugong.graph import SourceGraph
 from dugong.law.law import Law
 from dugong.priors import Prior
@@ -41,7 +40,6 @@ def learn(
     votes: Votes,
     *,
     prior: Prior | None = None,
-    graph: SourceGraph | None = None,
     evidence: Int8Array | None = None,
     accuracies: Mapping[str, FloatArray] | None = None,
     method: Method = "residuals",
@@ -55,8 +53,6 @@ def learn(
     votes : Votes
     prior : Prior, optional
         Learned (a Markov chain) unless given.
-    graph : SourceGraph, optional
-        Learned unless given, and what it does not explain is discounted. A given graph is taken at its word.
     evidence : (n_elements,) class values of known labels, 0 = unknown; optional
     accuracies : known tables P(vote | label) by source, kept as they are; optional
     method : {"residuals", "low-rank"}
@@ -66,10 +62,6 @@ def learn(
     tell = progress or (lambda _done, _total: None)
     case = prepare_case(votes, prior, evidence, accuracies or {}, n_threads)
     tell(1, _STAGES)
-    if graph is not None:
-        learned = learn_with_graph(case, graph)
-        tell(_STAGES, _STAGES)
-        return learned
     everything = tuple(info.name for info in case.sources)
     views = fit_views(
         case.folded,

@@ -46,12 +46,6 @@ def describe_learned(
     return Diagnostics(notes=tuple(notes), learned=learned)
 
 
-def describe_given(prior: Prior) -> Diagnostics:
-    """A given graph is taken at its word."""
-    note = Note(kind="trust", text="the dependencies were given and are taken at their word: nothing is discounted.")
-    return Diagnostics(notes=(note,), learned={"trust": 1.0, "prior": prior.to_dict()})
-
-
 def _misfit(finding: Finding | None) -> dict[str, float]:
     if finding is None:
         return {}

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dugong.exceptions import GraphError, MissingExtraError, TaskError
-from dugong.fit.balance import InMemory, Passes
 from dugong.fit.errors import StandardErrors
 from dugong.fit.fitting import Fitted, fit_balanced
 from dugong.fit.jackknife import moment_errors
 from dugong.fit.moments.assemble import Assembly
 from dugong.fit.moments.centred import estimate_centred
+from dugong.fit.passes import InMemory, Passes
 from dugong.fit.result import Estimate, Note
 from dugong.fit.sgd.joints import AccuracyTables
 from dugong.fit.sgd.settings import SGD

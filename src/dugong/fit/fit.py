@@ -1,0 +1,201 @@
+"""From votes to a law: the algorithm, with every way of fitting in one place.
+
+In: `Passes` over votes, and `FitOptions`. Out: a `Fit`, which is all that a label model keeps. A first law comes from
+moments where closed forms exist, from a guess that votes are right more often than not where they do not, or from the
+search for dependencies where nobody gave any. Exact E/M steps follow: none, one or two, or as many as it takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dugong.fit.em import EM, EMResult, Ties, expectation_maximisation, read_accuracies, read_correlations
+from dugong.fit.errors import StandardErrors
+from dugong.fit.finish import finish, within_errors
+from dugong.fit.first import first_law
+from dugong.fit.fitting import Fitted, balance_matters, fit_centred, fit_paper, plan_for
+from dugong.fit.jackknife import count_errors, moment_errors
+from dugong.fit.learned import choose_part, learn
+from dugong.fit.moments.centred import find_slopes, table_errors
+from dugong.fit.passes import Contents, Passes
+from dugong.fit.result import Diagnostics, Estimate, Note
+from dugong.fit.settings import FitOptions, Paper
+from dugong.fit.sgd.fit import fit_sgd, sgd_errors
+from dugong.fit.sgd.settings import SGD
+from dugong.graph import SourceGraph
+from dugong.graph.design import Design
+from dugong.graph.identify import identify
+from dugong.law.law import Law
+from dugong.law.parameters import Conditional, Parameters
+from dugong.law.unseen import allow_unseen
+from dugong.sums import Moments
+from dugong.types import FloatArray
+from dugong.votes import SourceInfo
+
+# With known labels a closed-form estimate is followed by a few exact E/M steps that use them.
+_STEPS_WITH_GOLD = EM(max_iter=5)
+# From a guess: as many as tables and transitions need to settle.
+_STEPS_FROM_A_GUESS = EM(max_iter=50)
+_GIVEN = "the dependencies were given and are taken at their word: nothing is discounted."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Fit:
+    """What fitting found.
+
+    Attributes
+    ----------
+    law : what answers questions about labels
+    estimate : tables for people, and how they came about
+    errors : standard errors of the tables
+    graph : the source graph, given or learned
+    contents : what the votes are like
+    moments : the moments of the votes, where the fit began with them
+    """
+
+    law: Law
+    estimate: Estimate
+    errors: StandardErrors
+    graph: SourceGraph
+    contents: Contents
+    moments: Moments | None = None
+
+
+def fit(data: Passes, options: FitOptions) -> Fit:
+    """Fit a label model to votes, wherever they are."""
+    if options.by_moments(data.specimen):
+        found = _from_moments(data, options)
+    else:
+        options.check_learning()
+        found = _from_search(data, options) if options.dependencies is None else _from_guess(data, options)
+    # What nobody has seen is no evidence, rather than impossible: new votes may hold it.
+    return replace(found, law=replace(found.law, parameters=allow_unseen(found.law.parameters)))
+
+
+# --- closed forms --------------------------------------------------------------------------------------------------
+def _from_moments(data: Passes, options: FitOptions) -> Fit:
+    """Closed forms, then EM where it is asked for or labels are known; one or two exact steps on little data."""
+    votes, prior, pure = data.specimen, options.prior, isinstance(options.estimator, Paper)
+    assert prior is not None
+    design = options.design(votes)
+    moments = data.moments(plan_for(design, options.estimator))
+    identify(design, prior, moments.shapes, moments=moments, class_names=votes.class_names).check()
+    fitted = _solve(design, moments, data, options)
+    spread = sgd_errors if isinstance(options.estimator, SGD) else moment_errors
+    errors = spread(design, moments, fitted, signs=options.signs, accuracies=options.accuracies)
+    estimate = fitted.estimate
+    if not pure:
+        slopes = fitted.slopes or find_slopes(design, moments, fitted.laws, accuracies=options.accuracies)
+        estimate = within_errors(estimate, table_errors(design, moments, fitted.laws, slopes))
+    law, ties = Law(parameters=estimate.parameters, prior=prior), _ties(votes.sources, estimate.parameters, options)
+    if isinstance(options.estimator, EM) or data.has_evidence:
+        settings = options.estimator if isinstance(options.estimator, EM) else _STEPS_WITH_GOLD
+        ended = expectation_maximisation(data, law, settings, ties=ties)
+        law, estimate = ended.law, _raised(estimate, ended, ties, design.graph)
+    elif not pure and data.rereadable and balance_matters(prior, moments):
+        estimate = finish(estimate, data, prior, design.graph, ties)
+        law = replace(law, parameters=estimate.parameters)
+    contents = Contents.of_moments(moments)
+    return Fit(law=law, estimate=estimate, errors=errors, graph=design.graph, contents=contents, moments=moments)
+
+
+def _solve(design: Design, moments: Moments, data: Passes, options: FitOptions) -> Fitted:
+    """The estimate from moments."""
+    assert options.prior is not None
+    common: dict[str, Any] = {
+        "signs": options.signs,
+        "accuracies": options.accuracies,
+        "class_names": data.specimen.class_names,
+    }
+    if isinstance(options.estimator, Paper):
+        return fit_paper(design, moments, options.prior, **common)
+    if isinstance(options.estimator, SGD):
+        return fit_sgd(design, moments, options.prior, options.estimator, passes=data, **common)
+    return fit_centred(design, moments, options.prior, passes=data, **common)
+
+
+# --- likelihood ----------------------------------------------------------------------------------------------------
+def _from_guess(data: Passes, options: FitOptions) -> Fit:
+    """EM with a given graph, taken at its word; the prior is learned with the tables unless it was given."""
+    contents, graph = data.contents(), options.design(data.specimen).graph
+    start = first_law(data, contents, options)
+    settings = options.estimator if isinstance(options.estimator, EM) else _STEPS_FROM_A_GUESS
+    ties = _ties(data.specimen.sources, start.parameters, options)
+    learning = replace(settings, learn_prior=settings.learn_prior or options.prior is None)
+    ended = expectation_maximisation(data, start, learning, ties=ties)
+    errors = count_errors(ended.law.parameters, data.counts(ended.law, apart=True), graph.edges)
+    nothing = Estimate(
+        parameters=start.parameters,
+        accuracies=options.accuracies,
+        correlations={},
+        raw={},
+        raw_correlations={},
+        diagnostics=Diagnostics(
+            notes=(Note(kind="trust", text=_GIVEN),), learned={"trust": 1.0, "prior": ended.law.prior.to_dict()}
+        ),
+    )
+    estimate = _raised(nothing, ended, ties, graph)
+    return _with_errors(Fit(law=ended.law, estimate=estimate, errors=errors, graph=graph, contents=contents))
+
+
+def _from_search(data: Passes, options: FitOptions) -> Fit:
+    """Learn what was not given on a part of the votes: prior, dependencies, and how far the model may be trusted."""
+    whole = data.sample()
+    chosen = choose_part(whole.votes, whole.evidence, whole.groups)
+    part = replace(whole, votes=chosen.votes, evidence=chosen.evidence, groups=chosen.groups)
+    learned = learn(
+        part.votes,
+        prior=options.prior,
+        evidence=part.evidence,
+        accuracies=options.accuracies,
+        method=options.method,
+        n_threads=part.n_threads,
+    )
+    estimate = Estimate(
+        parameters=learned.law.parameters,
+        accuracies=learned.accuracies,
+        correlations=learned.correlations,
+        raw={},
+        raw_correlations={},
+        diagnostics=learned.diagnostics.noted(*part.notes),
+    )
+    law = learned.law
+    if isinstance(options.estimator, EM) and learned.trust > 0:
+        ties = _ties(part.votes.sources, law.parameters, options)
+        ended = expectation_maximisation(data, law, options.estimator, ties=ties)
+        law, estimate = ended.law, _raised(estimate, ended, ties, learned.graph)
+    errors = count_errors(law.parameters, part.counts(law, apart=True), learned.graph.edges)
+    return _with_errors(Fit(law=law, estimate=estimate, errors=errors, graph=learned.graph, contents=data.contents()))
+
+
+def _ties(sources: tuple[SourceInfo, ...], parameters: Parameters, options: FitOptions) -> Ties:
+    """Which tables are known, and which sources share one: those whose votes depend on their label alone."""
+    shares = {info.name: info.shares or info.name for info in sources}
+    plain = [f.source for f in parameters.factors if isinstance(f, Conditional) and not f.parents]
+    return Ties(keys={name: shares[name] for name in plain}, known=frozenset(options.accuracies))
+
+
+def _raised(estimate: Estimate, ended: EMResult, ties: Ties, graph: SourceGraph) -> Estimate:
+    """An estimate after EM: its tables are those of the expected counts, known ones as they were."""
+    parameters = ended.law.parameters
+    accuracies = read_accuracies(parameters, ties.pool(ended.counts))
+    known: Mapping[str, FloatArray] = {name: estimate.accuracies[name] for name in ties.known}
+    gain, steps = ended.objective[-1] - ended.objective[0], len(ended.objective) - 1
+    ending = "converged" if ended.converged else "stopped at the most steps allowed"
+    text = f"EM raised the log-likelihood by {gain:.4g} in {steps} steps and {ending}"
+    return replace(
+        estimate,
+        parameters=parameters,
+        accuracies={**accuracies, **known},
+        correlations={**estimate.correlations, **read_correlations(parameters, ended.counts, graph.edges)},
+        diagnostics=estimate.diagnostics.noted(Note(kind="em", text=text, size=gain)),
+    )
+
+
+def _with_errors(found: Fit) -> Fit:
+    """Errors from expected counts around the tables that are shown, which then are their own raw tables."""
+    errors = found.errors.around(found.estimate.accuracies, found.estimate.correlations)
+    estimate = replace(found.estimate, raw=errors.raw, raw_correlations=errors.raw_correlations)
+    return replace(found, estimate=estimate, errors=errors)

@@ -1,0 +1,247 @@
+"""What a fit can ask of votes, wherever they are: in memory, in shards, or as sums that were kept.
+
+In: votes, or what stands for them. Out: sums that merge with ``+``: moments, posterior means of labels, expected
+counts. The algorithm of a fit is written against `Passes`, once; how the votes are read is none of its business.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from dugong.exceptions import VoteError
+from dugong.fit.result import Note
+from dugong.infer.answers import expected_counts, posterior
+from dugong.law.law import Law
+from dugong.law.results import ExpectedCounts
+from dugong.sums import Grouping, Moments, Plan, Shapes, assign_groups, count
+from dugong.tasks import Resolution
+from dugong.types import ABSTAIN, MISSING, FloatArray, Int8Array, IntArray
+from dugong.votes import Votes, count_codes
+
+_SIGNS = np.array([-1.0, 1.0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Contents:
+    """What votes are like, in numbers: shapes of their sequences, and how often each source gave each code."""
+
+    shapes: Shapes
+    codes: Mapping[str, Mapping[int, int]]
+
+    @classmethod
+    def of(cls, votes: Votes) -> Contents:
+        """The contents of votes that are in memory."""
+        columns = zip(votes.source_names, votes.columns, strict=True)
+        return cls(
+            shapes=Shapes.of(votes.lengths, votes.spans), codes={name: count_codes(column) for name, column in columns}
+        )
+
+    @classmethod
+    def of_moments(cls, moments: Moments) -> Contents:
+        """The contents of votes with two classes, of which the moments are left."""
+        singles = {row.sources[0]: row for row in reversed(moments.plan.rows) if len(row.slots) == 1}
+        codes = {}
+        for info in moments.sources:
+            counts = moments.table(singles[info.name])
+            flat = counts.reshape(-1, counts.shape[-1]).sum(axis=0).astype(np.int64).tolist()
+            codes[info.name] = dict(zip((-1, 1, ABSTAIN), flat, strict=False))
+        return cls(shapes=moments.shapes, codes=codes)
+
+    def __add__(self, other: Contents) -> Contents:
+        return Contents(
+            shapes=self.shapes + other.shapes,
+            codes={name: dict(Counter(codes) + Counter(other.codes[name])) for name, codes in self.codes.items()},
+        )
+
+    def asked(self, source: str) -> int:
+        """Tasks that a source was asked about."""
+        return sum(self.codes[source].values()) - self.codes[source].get(MISSING, 0)
+
+    def coverage(self, source: str) -> float:
+        """Share of the tasks that a source was asked about on which it did not abstain."""
+        asked = self.asked(source)
+        return 1 - self.codes[source].get(ABSTAIN, 0) / asked if asked else 0.0
+
+    @property
+    def n_votes(self) -> int:
+        """Votes of all sources, abstains included."""
+        return sum(map(self.asked, self.codes))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LabelSums:
+    """Sum of E[y] and number of tasks by resolution, each of shape (n_groups,): the class balance of a sample."""
+
+    sums: Mapping[Resolution, FloatArray]
+    counts: Mapping[Resolution, IntArray]
+
+    def __add__(self, other: LabelSums) -> LabelSums:
+        return LabelSums(
+            sums={where: sums + other.sums[where] for where, sums in self.sums.items()},
+            counts={where: counts + other.counts[where] for where, counts in self.counts.items()},
+        )
+
+    def means(self) -> dict[Resolution, float]:
+        """Mean of y where there are tasks."""
+        return {
+            where: float(sums.sum() / self.counts[where].sum())
+            for where, sums in self.sums.items()
+            if self.counts[where].sum()
+        }
+
+    def note(self) -> Note:
+        """The balance in words."""
+        listed = ", ".join(f"{where.name} {mean:+.3f}" for where, mean in self.means().items())
+        return Note(kind="balance", text=f"class balance of this sample (mean of y by resolution): {listed}")
+
+    def without_groups(self) -> dict[Resolution, FloatArray]:
+        """Mean of y over all tasks but those of each group, shape (n_groups,)."""
+        found = {}
+        for where in self.means():
+            sums, counts = self.sums[where], self.counts[where]
+            found[where] = np.asarray((sums.sum() - sums) / np.maximum(counts.sum() - counts, 1))
+        return found
+
+
+class Passes(Protocol):
+    """Votes that need not be in one piece, and passes over them.
+
+    Only moments may be left of them: `balance`, `counts` and `sample` then raise.
+    """
+
+    @property
+    def specimen(self) -> Votes:
+        """Some of the votes, which say what is voted on: sources, classes, lengths."""
+
+    @property
+    def has_evidence(self) -> bool:
+        """Whether labels are known; they take part in `counts`."""
+
+    @property
+    def rereadable(self) -> bool:
+        """Whether there is more than moments."""
+
+    def contents(self) -> Contents:
+        """What the votes are like."""
+
+    def moments(self, plan: Plan) -> Moments:
+        """The moments of the votes, by group of sequences."""
+
+    def balance(self, law: Law) -> LabelSums:
+        """The class balance of the votes under a law, two classes, by group of sequences."""
+
+    def counts(self, law: Law, *, apart: bool = False) -> ExpectedCounts:
+        """Expected counts under a law; `apart`: every array has a leading axis over groups of sequences."""
+
+    def sample(self) -> InMemory:
+        """The votes, or whole sequences chosen from them, for what cannot be added up."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class InMemory:
+    """`Passes` over votes that are at hand.
+
+    Attributes
+    ----------
+    evidence : (n_elements,) class values of known labels, 0 = unknown; optional
+    groups : one label per sequence (patient, video), for standard errors; optional
+    n_elements : of all shards, where these votes are one of several: groups then do not depend on the shard
+    notes : how the votes were chosen, if they are a sample
+    """
+
+    votes: Votes
+    evidence: Int8Array | None = None
+    groups: Sequence[object] | None = None
+    n_elements: int | None = None
+    n_threads: int | None = None
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def specimen(self) -> Votes:
+        """All of the votes."""
+        return self.votes
+
+    @property
+    def has_evidence(self) -> bool:
+        """Whether labels are known."""
+        return self.evidence is not None
+
+    @property
+    def rereadable(self) -> bool:
+        """Whether there is more than moments."""
+        return True
+
+    @cached_property
+    def _grouping(self) -> Grouping:
+        return assign_groups(self.votes, self.groups, n_elements=self.n_elements, n_threads=self.n_threads)
+
+    def contents(self) -> Contents:
+        """What the votes are like."""
+        return Contents.of(self.votes)
+
+    def moments(self, plan: Plan) -> Moments:
+        """The moments of the votes."""
+        return count(self.votes, plan, self._grouping, n_threads=self.n_threads)
+
+    def balance(self, law: Law) -> LabelSums:
+        """The class balance of the votes."""
+        found = posterior(law, self.votes, self.votes.resolutions, n_threads=self.n_threads)
+        sums, counts, n_groups = {}, {}, self._grouping.n_groups
+        for where in self.votes.resolutions:
+            groups = self._grouping.of_tasks(self.votes.layout(where))
+            sums[where] = np.bincount(groups, found[where] @ _SIGNS, n_groups).astype(np.float64)
+            counts[where] = np.bincount(groups, minlength=n_groups)
+        return LabelSums(sums=sums, counts=counts)
+
+    def counts(self, law: Law, *, apart: bool = False) -> ExpectedCounts:
+        """The expected counts of the votes."""
+        if not apart:
+            return expected_counts(law, self.votes, evidence=self.evidence, n_threads=self.n_threads)
+        groups, n_groups = self._grouping.base, self._grouping.n_groups
+        return expected_counts(
+            law, self.votes, groups=groups, n_groups=n_groups, evidence=self.evidence, n_threads=self.n_threads
+        )
+
+    def sample(self) -> InMemory:
+        """All of the votes."""
+        return self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class KeptMoments:
+    """Moments that were counted elsewhere; `specimen` only says what is voted on."""
+
+    kept: Moments
+    specimen: Votes
+    has_evidence: bool = False
+    rereadable: bool = False
+
+    def contents(self) -> Contents:
+        """What the votes were like."""
+        return Contents.of_moments(self.kept)
+
+    def moments(self, plan: Plan) -> Moments:  # noqa: ARG002  the plan was that of who counted
+        """The moments that were kept."""
+        return self.kept
+
+    def balance(self, law: Law) -> LabelSums:  # noqa: ARG002
+        """Needs the votes."""
+        raise _gone("their class balance")
+
+    def counts(self, law: Law, *, apart: bool = False) -> ExpectedCounts:  # noqa: ARG002
+        """Needs the votes."""
+        raise _gone("expected counts")
+
+    def sample(self) -> InMemory:
+        """Needs the votes."""
+        raise _gone("a sample")
+
+
+def _gone(what: str) -> VoteError:
+    return VoteError(f"the votes must be at hand for {what}; only their moments are.\n  Use fit(votes), or fit_shards.")
