@@ -27,6 +27,7 @@ from dugong.fit.sgd.settings import SGD
 from dugong.graph import SourceGraph
 from dugong.graph.design import Design
 from dugong.graph.identify import identify
+from dugong.infer.answers import audit_answers
 from dugong.law.law import Law
 from dugong.law.parameters import Conditional, Parameters
 from dugong.law.unseen import allow_unseen
@@ -71,7 +72,18 @@ def fit(data: Passes, options: FitOptions) -> Fit:
         options.check_learning()
         found = _from_search(data, options) if options.dependencies is None else _from_guess(data, options)
     # What nobody has seen is no evidence, rather than impossible: new votes may hold it.
-    return replace(found, law=replace(found.law, parameters=allow_unseen(found.law.parameters)))
+    parameters = allow_unseen(found.law.parameters)
+    found = replace(found, law=replace(found.law, parameters=parameters, inference=options.inference))
+    return _audited(found, data) if data.rereadable else found
+
+
+def _audited(found: Fit, data: Passes) -> Fit:
+    """Say so, and by how much, where labels will not be exact."""
+    audit = audit_answers(found.law, data.specimen)
+    if audit is None:
+        return found
+    note = Note(kind="inference", text=audit.text(), size=audit.error)
+    return replace(found, estimate=replace(found.estimate, diagnostics=found.estimate.diagnostics.noted(note)))
 
 
 # --- closed forms --------------------------------------------------------------------------------------------------
@@ -89,7 +101,8 @@ def _from_moments(data: Passes, options: FitOptions) -> Fit:
     if not pure:
         slopes = fitted.slopes or find_slopes(design, moments, fitted.laws, accuracies=options.accuracies)
         estimate = within_errors(estimate, table_errors(design, moments, fitted.laws, slopes))
-    law, ties = Law(parameters=estimate.parameters, prior=prior), _ties(votes.sources, estimate.parameters, options)
+    law = Law(parameters=estimate.parameters, prior=prior, inference=options.inference)
+    ties = _ties(votes.sources, estimate.parameters, options)
     if isinstance(options.estimator, EM) or data.has_evidence:
         settings = options.estimator if isinstance(options.estimator, EM) else _STEPS_WITH_GOLD
         ended = expectation_maximisation(data, law, settings, ties=ties)

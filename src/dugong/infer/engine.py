@@ -230,6 +230,17 @@ def rule_out(votes: Votes, evidence: Int8Array, potentials: FloatArray | None) -
     return np.where((known == 0) | (known == np.array(votes.classes)), found, -np.inf)
 
 
+def engine_for(
+    votes: Votes, parameters: Parameters, prior: AnyPrior, inference: Inference = "auto"
+) -> runs.BlockEngine | None:
+    """The engine that answers about all resolutions with votes; None for those that are always exact."""
+    factors, law = flatten(votes, parameters), _law(votes, prior)
+    if _must_enumerate(factors, law) or all(isinstance(one, Element) for one in votes.resolutions):
+        return None
+    assert isinstance(law, LabelChain)
+    return choose_engine(prepare(votes, factors, law, votes.resolutions), inference)
+
+
 def with_evidence(votes: Votes, parameters: Parameters, evidence: Int8Array | None) -> tuple[Votes, Parameters]:
     """Known labels as one more source, which is never wrong and is asked only where it knows."""
     if evidence is None:
