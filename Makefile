@@ -30,13 +30,25 @@ demo: $(CORE)  ## From simulated raw data to labels: apply sources, fit, label, 
 	@$(BIN)/dugong demo
 
 test: $(ALL)  ## Run the tests. `make test ARGS="-k votes -x"` passes options to pytest.
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadscope --ignore=tests/browser $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadscope --ignore=tests/browser --ignore=tests/parsers $(ARGS)
 
 test-engines: $(ALL)  ## Install Dask, Ray and Spark, and test them on local clusters (Spark needs Java 17).
 	@$(PIP) -e '.[dask,ray,spark]'
 	@command -v java >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get install -qq -y openjdk-17-jre-headless >/dev/null; } || \
 	  { echo "error: Spark needs Java 17 or newer; install it first." >&2; exit 1; }
 	DUGONG_ENGINES="dask ray spark" $(BIN)/python -m pytest tests/engines $(ARGS)
+
+# Parsers that accept what we write, each group in an environment of its own: they contradict each other.
+PARSERS ?= light label_studio audio spacy datumaro datasets
+.PHONY: test-formats
+test-formats: $(ALL) $(PARSERS:%=.venv-parsers/%/.stamp)  ## Let other people's parsers read every format that we write; `PARSERS=light` takes the small ones.
+	DUGONG_PARSERS="$(PARSERS:%=$(CURDIR)/.venv-parsers/%)" $(BIN)/python -m pytest tests/parsers tests/formats $(ARGS)
+
+.venv-parsers/%/.stamp: tests/parsers/%.txt
+	@echo "Installing the parsers of $< into $(@D) ..." >&2
+	@$(PYTHON) -m venv --clear $(@D)
+	@$(@D)/bin/python -m pip install -qq --disable-pip-version-check -r $<
+	@touch $@
 
 test-browser: $(ALL) browser  ## Test the report in a real browser: Chromium of the system's packages, driven by selenium.
 	DUGONG_BROWSER=1 $(BIN)/python -m pytest tests/browser $(ARGS)
@@ -50,7 +62,7 @@ test-lowest: venv  ## Test the core with the lowest versions that pyproject.toml
 	.venv-lowest/bin/python -m pytest $(addprefix tests/,$(LOWEST)) -n $(JOBS) --dist loadscope $(ARGS)
 
 coverage: $(ALL)  ## Run the tests and print the branch coverage of src, compiled kernels aside; below 90 % is an error.
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadscope --ignore=tests/browser --cov --cov-report=term -q $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadscope --ignore=tests/browser --ignore=tests/parsers --cov --cov-report=term -q $(ARGS)
 
 .PHONY: screenshot
 screenshot: $(ALL) browser  ## Make the picture of the report in the README anew.
@@ -117,8 +129,16 @@ bench-shards: $(ALL)  ## Fit and label 10 and 500 million votes, shard by shard:
 bench-kills: $(ALL)  ## kill -9 twenty times during each of apply, fit and label, and compare all bytes. `ARGS="--kills 3"` is shorter.
 	$(BIN)/python -m benchmarks.kills $(ARGS)
 
+.PHONY: pictures
+pictures: $(ALL)  ## Make the table of formats and the pictures of round trips in the documentation anew.
+	$(BIN)/python scripts/format_pages.py
+
+.PHONY: bench-formats
+bench-formats: $(ALL)  ## Write and read 100,000 intervals in every format; fails if a text format takes over 2 s of the processor.
+	$(BIN)/python benchmarks/formats.py $(ARGS)
+
 clean:  ## Remove the virtual environment and everything that was built.
-	rm -rf $(VENV) .venv-peers .venv-lowest .cache .hypothesis build dist site dugong-demo
+	rm -rf $(VENV) .venv-peers .venv-parsers .venv-lowest .cache .hypothesis build dist site dugong-demo
 	find src tests -name __pycache__ -prune -exec rm -rf {} +
 
 # Chromium comes from the system's packages: installed where we may, asked for where we may not.

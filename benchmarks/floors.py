@@ -10,7 +10,7 @@ import numpy as np
 
 import dugong as dg
 from dugong.infer.engine import posterior
-from dugong.sums import Plan, Row, Slot, assign_groups, count, pair
+from dugong.sums import MomentRow, Plan, Slot, assign_groups, count, pair
 from dugong.worlds.standard import lopsided
 
 
@@ -31,7 +31,7 @@ def measure_floors(n_sequences: int = 1_000_000) -> dict[str, float]:
     votes, _ = world.sample(n_sequences, rng=3)
     matrix = np.stack(votes.columns)
     names = votes.source_names
-    rows = [Row(slots=(Slot(name),)) for name in names] + [pair(a, b) for a, b in combinations(names, 2)]
+    rows = [MomentRow(slots=(Slot(name),)) for name in names] + [pair(a, b) for a, b in combinations(names, 2)]
     plan, grouping, parameters = Plan.of(rows), assign_groups(votes), world.parameters()
     found = {"sum() of the votes": best(matrix.sum, 15)}
     del matrix

@@ -22,11 +22,12 @@ import numpy as np
 from benchmarks.floors import best
 from dugong.baselines import DataProgramming
 from dugong.fit.moments.centred import estimate_centred
+from dugong.fit.moments.equations import Given
 from dugong.fit.result import Estimate
 from dugong.graph import SourceGraph
 from dugong.graph.design import make_design
 from dugong.priors import Markov
-from dugong.sums import Laws, count
+from dugong.sums import count
 from dugong.types import FloatArray
 from dugong.votes import Votes
 from dugong.worlds import Block, World, accurate
@@ -67,7 +68,7 @@ def closed_form(world: World, votes: Votes) -> Estimate:
     """Count and solve."""
     design = make_design(world.sources, SourceGraph.of(world.source_names, ()))
     moments = count(votes, design.plan, n_threads=1)
-    return estimate_centred(design, moments, Laws(world.prior, moments.shapes))[0]
+    return estimate_centred(Given.under(world.prior, design, moments))[0]
 
 
 def sampled(world: World, votes: Votes, n_epochs: int, seed: int) -> tuple[float, dict[str, FloatArray]]:

@@ -13,7 +13,7 @@ from itertools import pairwise, product
 import numpy as np
 
 from dugong.priors import Prior
-from dugong.sums import Moments, Plan, Row, Shapes
+from dugong.sums import MomentRow, Moments, Plan, Shapes
 from dugong.tasks import Layout, Resolution, Window, automata
 from dugong.tasks import Sequence as WholeSequence
 from dugong.votes import SourceInfo
@@ -120,7 +120,7 @@ def _pattern_laws(group, pattern):
     return group.law(labels), {axis: place for place, axis in enumerate(axes)}
 
 
-def _add(row: Row, table, laws, order, length, chance):
+def _add(row: MomentRow, table, laws, order, length, chance):
     for place, anchors in _anchors(row, order, length):
         factors, letters = [], "abcdefgh"[: len(row.slots)]
         for law, axes in laws:
@@ -138,7 +138,7 @@ def _add(row: Row, table, laws, order, length, chance):
             table += chance * joint
 
 
-def _anchors(row: Row, order, length):
+def _anchors(row: MomentRow, order, length):
     """Every anchor of a row in one sequence: its position, and the (source, task) of every slot."""
     layouts = [Layout.of(order[slot.source].resolution, np.array([length])) for slot in row.slots]
     if row.relation == "same":

@@ -234,8 +234,9 @@ def test_decoded_labels_and_samples_have_one_value_per_element(sample, fitted) -
 
 def test_the_label_table_is_tidy(sample, fitted) -> None:
     votes, _ = sample
-    table = fitted.labels(votes[:3], resolutions=["element", "sequence"])
-    assert table.column_names == ["sequence", "start", "end", "resolution", "p_-1", "p_1"]
+    table = fitted.labels(votes[:3], resolutions=["element", "sequence"]).table
+    names = ["sequence", "start", "end", "resolution", "p_-1", "p_1", "label", "confidence", "best_path"]
+    assert table.column_names == names
     assert table.num_rows == 3 * 5 + 3
     np.testing.assert_allclose(table["p_1"].to_numpy()[:15], fitted.predict_proba(votes[:3])[:, 1], rtol=0, atol=1e-12)
 

@@ -50,7 +50,8 @@ def test_the_changelog_uses_the_usual_headings() -> None:
 def test_the_checks_run_on_every_version_that_is_declared() -> None:
     prefix = "Programming Language :: Python :: 3."
     declared = [one.removeprefix(prefix[:-2]) for one in PROJECT["classifiers"] if one.startswith(prefix)]
-    assert WORKFLOWS["checks"]["jobs"]["test"]["strategy"]["matrix"]["python"] == declared
+    tested = WORKFLOWS["checks"]["jobs"]["test"]["strategy"]["matrix"]["python"]
+    assert tested[: len(declared)] == declared  # one that is not declared yet may be tried
     assert PROJECT["requires-python"] == f">={declared[0]}"
     lowest = [step.get("with", {}) for step in WORKFLOWS["checks"]["jobs"]["lowest"]["steps"]]
     assert [one["python-version"] for one in lowest if "python-version" in one] == declared[:1]

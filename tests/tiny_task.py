@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from dugong.exceptions import LoaderError
-from dugong.experiments import EndModel, Facts, Material, Recipe, Size
+from dugong.experiments import EndModel, Facts, Recipe, Size, TaskMaterial
 from dugong.priors import from_labels
 from dugong.sources import source
 
 SIZE = Size(train=120, dev=20, test=40, small=True)
 
 
-def generate(size: Size, seed: int, folder: Path) -> Material:
+def generate(size: Size, seed: int, folder: Path) -> TaskMaterial:
     rng = np.random.default_rng(seed)
     sequences, gold, parts = {}, {}, {}
     for part in ("train", "dev", "test"):
@@ -25,14 +25,16 @@ def generate(size: Size, seed: int, folder: Path) -> Material:
             sequences[name] = labels[:, None] + rng.normal(0, 1.3, (4, 4))
             gold[name], parts[name] = labels, part
     (folder / "file").write_text("raw data may be in files")
-    return Material(sequences=sequences, gold=gold, parts=parts, groups=dict.fromkeys(gold, "a"), origin="simulated")
+    return TaskMaterial(
+        sequences=sequences, gold=gold, parts=parts, groups=dict.fromkeys(gold, "a"), origin="simulated"
+    )
 
 
-def load(folder: Path) -> Material:
+def load(folder: Path) -> TaskMaterial:
     if not (folder / "tiny.npy").is_file():
         raise LoaderError(f"the real data must be in {folder}: tiny.npy; found no such file.")
     material = generate(SIZE, int(np.load(folder / "tiny.npy")), folder)
-    return Material(
+    return TaskMaterial(
         sequences=material.sequences, gold=material.gold, parts=material.parts, groups=material.groups, origin="Tiny"
     )
 

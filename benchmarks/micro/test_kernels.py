@@ -10,7 +10,7 @@ from dugong.infer._kernels import pack
 from dugong.infer.engine import decode, expected_counts, posterior
 from dugong.infer.factors import flatten
 from dugong.infer.packed import run
-from dugong.sums import Row, Shapes, Slot, _kernels, assign_groups, count, pair
+from dugong.sums import MomentRow, Shapes, Slot, _kernels, assign_groups, count, pair
 from dugong.sums.pairs import TILE
 from dugong.sums.rows import Plan
 from dugong.votes import Votes
@@ -63,7 +63,7 @@ def test_count_lagged_row(against_floor: Measure, votes: Votes) -> None:
 
 def test_count_single_source(against_floor: Measure, votes: Votes) -> None:
     """What counting costs beside the pairs: groups, shapes, one source."""
-    plan, grouping = Plan.of([Row(slots=(Slot("s0"),))]), assign_groups(votes)
+    plan, grouping = Plan.of([MomentRow(slots=(Slot("s0"),))]), assign_groups(votes)
     against_floor(lambda: count(votes, plan, grouping, n_threads=1))
 
 

@@ -11,12 +11,15 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dugong.version import __version__ as __version__
+
 if TYPE_CHECKING:
-    from dugong import baselines, endmodels, estimators, experiments, metrics, priors, sources, worlds
+    from dugong import baselines, endmodels, estimators, experiments, formats, metrics, priors, sources, worlds
     from dugong.baselines import DataProgramming, HiddenMarkov, MajorityVote, Supervised
     from dugong.exceptions import (
         DugongError,
         FileError,
+        FormatError,
         GraphError,
         LabelError,
         LoaderError,
@@ -30,24 +33,25 @@ if TYPE_CHECKING:
     )
     from dugong.fit.learned import LearnedGraph, learn_graph
     from dugong.graph import temporal
+    from dugong.labels import Labels
     from dugong.metrics.compare import compare
     from dugong.metrics.evaluate import evaluate
     from dugong.model import LabelModel
+    from dugong.segments import Segments
     from dugong.sources import apply, apply_with_report, loaders, source
     from dugong.sums import Moments
     from dugong.tasks import Element, Sequence, Spans, WholeSequence, Window
     from dugong.types import ABSTAIN, MISSING, NEGATIVE, POSITIVE
     from dugong.votes import Votes
 
-__version__ = "0.2.0"
-
-_MODULES = ("baselines", "endmodels", "estimators", "experiments", "metrics", "priors", "sources", "worlds")
+_MODULES = ("baselines", "endmodels", "estimators", "experiments", "formats", "metrics", "priors", "sources", "worlds")
 _HOMES = {
     "dugong.baselines": ("DataProgramming", "HiddenMarkov", "MajorityVote", "Supervised"),
     "dugong.fit.learned": ("LearnedGraph", "learn_graph"),
     "dugong.exceptions": (
         "DugongError",
         "FileError",
+        "FormatError",
         "GraphError",
         "LabelError",
         "LoaderError",
@@ -60,9 +64,11 @@ _HOMES = {
         "VoteError",
     ),
     "dugong.graph": ("temporal",),
+    "dugong.labels": ("Labels",),
     "dugong.metrics": ("compare", "evaluate"),
     "dugong.model": ("LabelModel",),
     "dugong.sums": ("Moments",),
+    "dugong.segments": ("Segments",),
     "dugong.sources": ("apply", "apply_with_report", "loaders", "source"),
     "dugong.tasks": ("Element", "Sequence", "Spans", "WholeSequence", "Window"),
     "dugong.types": ("ABSTAIN", "MISSING", "NEGATIVE", "POSITIVE"),
@@ -79,10 +85,12 @@ __all__ = [
     "DugongError",
     "Element",
     "FileError",
+    "FormatError",
     "GraphError",
     "HiddenMarkov",
     "LabelError",
     "LabelModel",
+    "Labels",
     "LearnedGraph",
     "LoaderError",
     "MajorityVote",
@@ -91,6 +99,7 @@ __all__ = [
     "NotFittedError",
     "NotIdentifiableError",
     "PriorError",
+    "Segments",
     "Sequence",
     "SourceError",
     "Spans",
@@ -108,6 +117,7 @@ __all__ = [
     "estimators",
     "evaluate",
     "experiments",
+    "formats",
     "learn_graph",
     "loaders",
     "metrics",

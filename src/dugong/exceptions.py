@@ -8,9 +8,11 @@ The tree, every branch of which is also the built-in error that callers already 
     ├── SourceError           (ValueError)    a source raised, or returned something that is no vote
     ├── LoaderError           (ValueError)    a file that cannot be read as a sequence
     ├── FileError             (ValueError)    a file of ours that is damaged, foreign or newer
+    ├── FormatError           (ValueError)    a file of another tool that cannot be read, or written
     ├── GraphError            (ValueError)    dependencies that name unknown sources, cycles
     ├── PriorError            (ValueError)    priors that are no probability distributions
     ├── LabelError            (ValueError)    gold labels and predictions that do not fit together
+    ├── EndModelError         (ValueError)    inputs, labels or files that an end model cannot use
     ├── NotIdentifiableError  (ValueError)    the votes cannot determine what was asked
     ├── NotFittedError        (ValueError, AttributeError)
     └── MissingExtraError     (ImportError)   an optional dependency is not installed
@@ -20,7 +22,9 @@ from __future__ import annotations
 
 __all__ = [
     "DugongError",
+    "EndModelError",
     "FileError",
+    "FormatError",
     "GraphError",
     "LabelError",
     "LoaderError",
@@ -58,6 +62,10 @@ class FileError(DugongError, ValueError):
     """A file that should be one of ours is truncated, damaged, foreign or newer."""
 
 
+class FormatError(DugongError, ValueError):
+    """A file of another tool is damaged or of another kind, or cannot hold what it should."""
+
+
 class GraphError(DugongError, ValueError):
     """A dependency is not usable."""
 
@@ -68,6 +76,10 @@ class PriorError(DugongError, ValueError):
 
 class LabelError(DugongError, ValueError):
     """Gold labels or predictions do not fit together."""
+
+
+class EndModelError(DugongError, ValueError):
+    """Data, weights, a checkpoint or a setting does not fit the end model."""
 
 
 class NotIdentifiableError(DugongError, ValueError):

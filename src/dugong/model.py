@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import numbers
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
@@ -27,21 +28,21 @@ from dugong.graph.design import Sharing
 from dugong.graph.identify import identify
 from dugong.infer import answers
 from dugong.infer.explain import Explanation, explain
-from dugong.infer.labels import label_table
+from dugong.labels import Labels
 from dugong.law.parameters import Parameters, Temporal
 from dugong.priors import Prior
+from dugong.review import Review, choose
 from dugong.store import StoredModel, load_model, save_model
 from dugong.summary import ModelSummary, fitted_on, summarize_model
 from dugong.sums import Moments, Plan, Shapes
 from dugong.tasks import Element, Resolution, find_resolution
 from dugong.types import AnyArray, FloatArray, Inference, Int8Array
 from dugong.votes import Votes
-from dugong.votes.align import align
-from dugong.votes.gold import gold_at
+from dugong.votes.concat import align
+from dugong.votes.gold import Coding, as_given, from_given, gold_at
+from dugong.votes.pieces import not_votes
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from dugong.graph.identify import Identifiability
     from dugong.report import Report
     from dugong.report.notebook import Timeline
@@ -113,6 +114,8 @@ class LabelModel(Configured):
         gold : (n_elements,) known labels, 0 = unknown; optional
         groups : one label per sequence (patient, video), for standard errors; optional
         """
+        if not isinstance(votes, Votes):
+            raise not_votes(votes)
         if votes.n_elements == 0:
             raise VoteError("a label model needs at least one element; all sequences are empty.\n  Check the loader.")
         evidence = None if gold is None else gold_at(votes, gold, Element())
@@ -141,7 +144,7 @@ class LabelModel(Configured):
         The class balance is the prior's, and there are no exact E/M steps: these need the votes.
         """
         self._check_streamable(votes)
-        return self._fit(KeptMoments(kept=moments, specimen=votes))
+        return self._fit(KeptMoments(kept=moments, votes=votes))
 
     def plan(self, votes: Votes) -> Plan:
         """What has to be counted for `fit_moments`."""
@@ -150,7 +153,7 @@ class LabelModel(Configured):
 
     def _fit(self, data: Passes) -> Self:
         """Fit to votes, wherever they are, and keep what was found."""
-        found, votes = fit(data, self._options()), data.specimen
+        found, votes = fit(data, self._options()), data.votes
         self.classes_ = np.array(votes.classes)
         self.class_names_ = votes.class_names
         self.sources_ = votes.sources
@@ -224,12 +227,27 @@ class LabelModel(Configured):
     def _probabilities(self, votes: Votes, resolutions: tuple[Resolution, ...]) -> Mapping[Resolution, FloatArray]:
         return answers.posterior(self.law_, self._aligned(votes), resolutions, n_threads=self.n_threads)
 
-    def predict(self, votes: Votes, resolution: str | Resolution = "element", threshold: float = 0.5) -> Int8Array:
-        """The likelier class; with two classes +1 where P(+1) exceeds `threshold`."""
+    def predict(
+        self,
+        votes: Votes,
+        resolution: str | Resolution = "element",
+        threshold: float = 0.5,
+        *,
+        coding: Coding = "own",
+    ) -> AnyArray:
+        """The likelier class; with two classes +1 where P(+1) exceeds `threshold`.
+
+        `coding` says how classes are written: our own way, as `classes_`, or as the votes were given
+        (``coding="given"``: 0..K-1 for votes from `Votes.from_classes`).
+        """
+        if not isinstance(threshold, numbers.Real) or not 0 <= float(threshold) <= 1:
+            raise LabelError(f"threshold= must be a probability; found {threshold!r}.")
         probabilities = self.predict_proba(votes, resolution)
         if probabilities.shape[1] == 2:
-            return np.where(probabilities[:, 1] > threshold, 1, -1).astype(np.int8)
-        return np.asarray(self.classes_[probabilities.argmax(axis=1)], dtype=np.int8)
+            found = np.where(probabilities[:, 1] > threshold, 1, -1).astype(np.int8)
+        else:
+            found = np.asarray(self.classes_[probabilities.argmax(axis=1)], dtype=np.int8)
+        return as_given(votes, found, coding)
 
     def decode(self, votes: Votes) -> Int8Array:
         """The most likely label sequence of every sequence (Viterbi), flat over elements."""
@@ -244,19 +262,38 @@ class LabelModel(Configured):
         """Log-probability of the votes of every sequence, shape (n_sequences,)."""
         return answers.log_likelihood(self.law_, self._aligned(votes), n_threads=self.n_threads)
 
-    def labels(self, votes: Votes, resolutions: Iterable[str | Resolution] | None = None) -> pa.Table:
-        """Tidy table of labels: sequence, start, end, resolution, one probability per class, seconds if known."""
+    def labels(self, votes: Votes, resolutions: Iterable[str | Resolution] | None = None) -> Labels:
+        """Labels as one tidy table: sequence, start, end, resolution, probabilities, label, seconds if known."""
         votes = self._aligned(votes)
         wanted = tuple(self._resolution(votes, one) for one in (resolutions or votes.resolutions))
         found = self._probabilities(votes, wanted)
-        return label_table(votes, {one: found[one] for one in wanted})
+        path = self.decode(votes) if Element() in wanted else None
+        return Labels.of(votes, {one: found[one] for one in wanted}, path)
 
-    def score(self, votes: Votes, gold: AnyArray) -> float:
-        """Accuracy on the elements whose gold label is known (not 0)."""
-        known = np.asarray(gold) != 0
+    def review(self, votes: Votes, budget: int = 50, by: str = "entropy") -> Review:
+        """Choose sequences for people to look at: the most uncertain ones, and not the same thing twice.
+
+        Parameters
+        ----------
+        votes : Votes
+        budget : int
+            How many sequences there is time for.
+        by : "entropy"
+            Bits of uncertainty that are left in the labels of a sequence.
+        """
+        votes = self._aligned(votes)
+        return choose(votes, self._probabilities(votes, (Element(),))[Element()], budget, by)
+
+    def score(self, votes: Votes, gold: AnyArray, *, coding: Coding = "own") -> float:
+        """Accuracy on the elements whose gold label is known.
+
+        `gold` is in our own coding (0 = unknown) or, with ``coding="given"``, in that of the votes (-1 = unknown).
+        """
+        labels = gold_at(votes, from_given(votes, gold, coding), Element())
+        known = labels != 0
         if not known.any():
             raise LabelError("score needs at least one known gold label; found none (0 means unknown).")
-        return float((self.predict(votes)[known] == np.asarray(gold)[known]).mean())
+        return float((self.predict(votes)[known] == labels[known]).mean())
 
     def explain(
         self, votes: Votes, sequence: int = 0, task: int = 0, resolution: str | Resolution = "element"

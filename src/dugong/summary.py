@@ -19,6 +19,7 @@ from dugong.fit.result import Diagnostics
 from dugong.priors import Prior
 from dugong.sums import Laws
 from dugong.tasks import Element, Resolution
+from dugong.texts import text_table
 from dugong.types import ABSTAIN, MISSING, AnyArray, FloatArray, read_only
 from dugong.votes import SourceInfo, Votes, gold_at
 
@@ -154,7 +155,7 @@ class ModelSummary:
             f"prior         {shorten(self.prior, _LONGEST, placeholder=' ...')}",
             f"dependencies  {edges or 'none'}",
             "",
-            *_table(self),
+            _table(self),
         ]
         remarks = [f"{one.name}: {note}" for one in self.sources for note in one.notes] + list(self.notes)
         return "\n".join([*lines, *(f"- {remark}" for remark in dict.fromkeys(remarks))])
@@ -281,7 +282,7 @@ def _share(measured: FloatArray) -> float | None:
 
 
 # --- text ----------------------------------------------------------------------------------------------------------
-def _table(summary: ModelSummary) -> list[str]:
+def _table(summary: ModelSummary) -> str:
     labels = list(dict.fromkeys(one.label for row in summary.sources for one in row.classes))
     apart = len(labels) <= _WIDE
     head = ["source", "resolution", "coverage", "accuracy"]
@@ -290,14 +291,8 @@ def _table(summary: ModelSummary) -> list[str]:
         head += [f"P({label} | {label}), 95 %", *(["measured"] if summary.has_gold else [])]
     head += [] if apart else ["P(right | class) / measured" if summary.has_gold else "P(right | class)"]
     rows = [_row(one, labels if apart else None, gold=summary.has_gold) for one in summary.sources]
-    widths = [max(len(row[place]) for row in [head, *rows]) for place in range(len(head))]
-    return [
-        "  ".join(
-            cell.ljust(width) if place < 2 or (not apart and place == len(head) - 1) else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in [head, ["-" * width for width in widths], *rows]
-    ]
+    left = (0, 1) if apart else (0, 1, len(head) - 1)
+    return text_table(head, rows, left=left, rule=True)
 
 
 def _row(one: SourceAccuracy, labels: list[str] | None, *, gold: bool) -> list[str]:

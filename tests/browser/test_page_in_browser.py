@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dugong.report import render_html, summarize
-from dugong.report.html.colours import class_colours
+from dugong.report.html.svg import class_colours
 from dugong.tasks import Element
 from dugong.votes import Votes
 from reports import HOSTILE

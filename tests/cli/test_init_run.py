@@ -198,3 +198,54 @@ def test_ctrl_c_ends_quietly_and_leaves_only_what_is_needed_to_continue(small_pr
     assert [file.name for file in (small_project.parent / "out").iterdir()] == ["votes.parts"]
     with pytest.raises(dg.VoteError, match="not complete"):
         VoteShards.open(small_project.parent / "out" / "votes.parts")
+
+
+# --- how a run ends --------------------------------------------------------------------------------------------------
+def test_a_run_says_what_changed_since_the_last_one(cli: Command, tmp_path: Path) -> None:
+    folder = tmp_path / "walking"
+    assert cli("init", folder).code == 0
+    first = cli("run", folder, "--json").json
+    assert first["changes"] == []
+    sources = folder / "sources.py"
+    sources.write_text(sources.read_text().replace("second.movement > 0.6", "second.movement > 1.0"))
+    again = cli("run", folder)
+    assert again.code == 0, again.err
+    assert "Since the last run:" in again.out
+    assert "moves: accuracy 0.8" in again.out
+    assert "flipped; accuracy" in again.out
+
+
+def test_a_turned_rule_is_named_first(cli: Command, tmp_path: Path) -> None:
+    folder = tmp_path / "walking"
+    assert cli("init", folder).code == 0
+    with (folder / "sources.py").open("a") as file:
+        file.write("\n\n@dg.source\ndef still(second: Row) -> int:\n    return -moves(second)\n")
+    outcome = cli("run", folder, "--json")
+    assert outcome.code == 0, outcome.err
+    assert any("still is worse than chance" in one for one in outcome.json["findings"])
+
+
+def test_check_of_a_project_uses_what_its_run_left(cli: Command, walking: Path, tmp_path: Path) -> None:
+    assert cli("run", walking).code == 0
+    outcome = cli("check", walking / "project.toml")
+    assert outcome.code == 0, outcome.err
+    assert "No source sends data anywhere." in outcome.out
+    fresh = tmp_path / "fresh"
+    cli("init", fresh)
+    missing = cli("check", fresh)
+    assert missing.code == 1
+    assert "has not been run yet" in missing.err
+
+
+def test_fit_takes_known_labels_and_groups(cli: Command, walking: Path, tmp_path: Path) -> None:
+    assert cli("run", walking).code == 0
+    votes = walking / "output" / "votes.parquet"
+    options = ("--prior", "markov:positive=0.15,stay=0.95", "--dependencies", "none")
+    plain = cli("fit", votes, "-o", tmp_path / "a.json", *options)
+    known = cli("fit", votes, "-o", tmp_path / "b.json", *options, "--gold", walking / "gold.csv", "--groups", "(..)$")
+    assert (plain.code, known.code) == (0, 0), known.err
+    models = [dg.LabelModel.load(tmp_path / f"{name}.json") for name in "ab"]
+    assert not np.array_equal(models[0].accuracies_["moves"], models[1].accuracies_["moves"])
+    wrong = cli("fit", votes, "-o", tmp_path / "c.json", *options, "--groups", "(patient)")
+    assert wrong.code == 1
+    assert "must find a group in every id" in wrong.err

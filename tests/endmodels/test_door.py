@@ -72,13 +72,13 @@ print(train_sklearn(LogisticRegression(), X, np.column_stack([1 - p, p])).classe
 def test_another_missing_module_is_not_taken_for_torch():
     code = """
 import sys
-sys.modules["dugong.endmodels.errors"] = None
+sys.modules["dugong.endmodels.windows"] = None
 try:
     from dugong.endmodels import context_windows
 except ModuleNotFoundError as error:
     print(type(error).__name__, error.name)
 """
-    assert run(code).strip() == "ModuleNotFoundError dugong.endmodels.errors"
+    assert run(code).strip() == "ModuleNotFoundError dugong.endmodels.windows"
 
 
 @pytest.mark.parametrize("module", [classifiers, trainer, windows])

@@ -19,7 +19,7 @@ from dugong.endmodels import (
     resnet18,
     resnet50,
 )
-from dugong.endmodels.networks.attention import MultiplicativeAttention, SoftAttention
+from dugong.endmodels.networks.recurrent import MultiplicativeAttention, SoftAttention
 from dugong.endmodels.networks.residual import BasicBlock, ResNet
 from endmodels.small import n_parameters
 

@@ -8,19 +8,19 @@ import numpy as np
 import torch
 
 import dugong as dg
-from dugong.experiments import Material, Recipe, Size
+from dugong.experiments import Recipe, Size, TaskMaterial
 from dugong.votes import SourceInfo
 
 
-def votes_of(recipe: Recipe, material: Material, part: str = "train") -> dg.Votes:
+def votes_of(recipe: Recipe, material: TaskMaterial, part: str = "train") -> dg.Votes:
     return dg.apply(recipe.sources, {name: material.sequences[name] for name in material.ids(part)}, progress=False)
 
 
-def gold_of(material: Material, part: str = "train") -> list[np.ndarray]:
+def gold_of(material: TaskMaterial, part: str = "train") -> list[np.ndarray]:
     return [material.gold[name] for name in material.ids(part)]
 
 
-def check_shape(recipe: Recipe, material: Material, size: Size) -> None:
+def check_shape(recipe: Recipe, material: TaskMaterial, size: Size) -> None:
     """As many sequences as asked for, T elements each, groups in one part only, the paper's share of positives."""
     for part in ("train", "dev", "test"):
         assert len(material.ids(part)) == getattr(size, part)
@@ -56,7 +56,7 @@ def f1(probabilities: np.ndarray, gold: np.ndarray) -> float:
 
 
 def label_scores(
-    recipe: Recipe, material: Material, votes: dg.Votes, resolution: object = "element"
+    recipe: Recipe, material: TaskMaterial, votes: dg.Votes, resolution: object = "element"
 ) -> dict[str, float]:
     """F1 of labels on the train part: majority vote, and the label model under the user's prior.
 
@@ -72,7 +72,7 @@ def label_scores(
     }
 
 
-def check_end_model(recipe: Recipe, material: Material) -> None:
+def check_end_model(recipe: Recipe, material: TaskMaterial) -> None:
     """Small and full networks take what `inputs` gives, one row of logits per element or sequence."""
     end = recipe.end_model
     assert end is not None

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 import tiny_task as tiny
-from dugong.experiments import Material, growth, reproduce, scaling, simulations
+from dugong.experiments import TaskMaterial, growth, reproduce, scaling, simulations
 from dugong.experiments.case import prepare
-from dugong.experiments.tokens import classify_tokens, token_features
-from dugong.experiments.training import has_end_model
+from dugong.experiments.training import classify_tokens, has_end_model, token_features
 from dugong.worlds import lopsided
 
 
@@ -68,7 +67,7 @@ def test_tokens_are_classified_by_word_and_context(tmp_path: Path) -> None:
         name: np.array([-1, 1 if text[1] == "Fever" else -1, -1, -1], dtype=np.int8) for name, text in words.items()
     }
     parts = {name: ("train", "dev", "test")[i % 3] for i, name in enumerate(words)}
-    material = Material(sequences=words, gold=gold, parts=parts, groups=dict.fromkeys(words, "d"), origin="notes")
+    material = TaskMaterial(sequences=words, gold=gold, parts=parts, groups=dict.fromkeys(words, "d"), origin="notes")
     recipe = replace(tiny.LABELS_ONLY, sources=())
     case = replace(prepare(tiny.RECIPE, tiny.generate(tiny.SIZE, 0, tmp_path), small=True), recipe=recipe)
     case = replace(case, material=material, all_votes=_silent(words))

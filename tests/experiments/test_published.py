@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dugong.experiments.published import ABLATIONS, BASELINES, PRIORS, PUBLISHED
+from dugong.experiments.comparisons import ABLATIONS, BASELINES, PRIORS, PUBLISHED
 
 TASKS = ("bav", "interview", "gait", "shot", "basketball")
 

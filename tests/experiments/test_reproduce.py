@@ -19,7 +19,7 @@ from dugong.exceptions import DugongError, PriorError, TaskError
 from dugong.experiments import Reproduction, measure, reproduce, training
 from dugong.experiments.case import prepare
 from dugong.experiments.methods import ABLATIONS, PRIORS, TABLE1, fit_labels
-from dugong.experiments.training import Rows, decided, examples
+from dugong.experiments.training import TrainingRows, decided, examples
 from dugong.graph import temporal
 from dugong.priors import Markov, Patterns, Uniform
 
@@ -166,10 +166,10 @@ def _shorter(votes):
 
 
 def test_rows_are_the_elements_in_order(case) -> None:
-    rows = Rows(case, tiny.RECIPE.end_model, "dev")
+    rows = TrainingRows(case, tiny.RECIPE.end_model, "dev")
     assert len(rows) == len(case.gold("dev")) == 80
     np.testing.assert_array_equal(np.stack([rows[i] for i in range(80)]), examples(case, "dev"))
-    whole = Rows(case, replace(tiny.RECIPE.end_model, unit="sequence"), "dev")
+    whole = TrainingRows(case, replace(tiny.RECIPE.end_model, unit="sequence"), "dev")
     assert len(whole) == 20
     assert whole[3].shape == (4, 4)
 

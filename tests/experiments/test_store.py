@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import tiny_task as tiny
+from dugong.experiments import store
 from dugong.experiments.store import Store, digest, library_digest, recipe_digest
 
 
@@ -74,8 +75,13 @@ def test_the_digest_of_a_recipe_follows_the_files_beside_it(tmp_path: Path, monk
 
 
 def test_the_digest_of_the_library_covers_the_named_files() -> None:
-    assert library_digest("measure") != library_digest("timeline")
+    assert library_digest("measure") != library_digest("reproducing")
     assert len(library_digest("measure")) == 64
+
+
+def test_the_digest_names_folders_that_exist():
+    root = Path(store.__file__).parents[1]
+    assert [stage for stage in store._STAGES if not (root / stage).is_dir()] == []
 
 
 def test_functions_without_a_file_count_by_their_code() -> None:

@@ -10,7 +10,7 @@ import pytest
 import dugong as dg
 from dugong.exceptions import LoaderError
 from dugong.experiments import Size, find_recipe
-from dugong.experiments.tasks.frames import Box, Frame
+from dugong.experiments.tasks.frames import Box, DrawnFrame
 from experiments.task_checks import (
     check_end_model,
     check_seeds,
@@ -55,8 +55,8 @@ def test_the_colour_of_the_ball_is_read_from_pixels():
     for colour, vote in (((216, 115, 38), 1), ((230, 230, 230), -1)):
         picture = np.zeros((16, 16, 3), dtype=np.uint8)
         picture[4:12, 4:12] = colour
-        assert source(Frame(picture=picture, boxes=(ball,))) == vote
-    assert source(Frame(picture=picture, boxes=())) == dg.ABSTAIN
+        assert source(DrawnFrame(picture=picture, boxes=(ball,))) == vote
+    assert source(DrawnFrame(picture=picture, boxes=())) == dg.ABSTAIN
 
 
 def write_frames(folder, label="1"):

@@ -9,9 +9,9 @@ import pytest
 
 import dugong as dg
 from dugong.exceptions import LoaderError
-from dugong.experiments.recipe import Material, Size
+from dugong.experiments.recipe import Size, TaskMaterial
 from dugong.experiments.tasks import find_recipe
-from dugong.experiments.tasks.car_data import Box
+from dugong.experiments.tasks.car import DetectedBox
 from dugong.metrics import evaluate
 
 RECIPE = find_recipe("car")
@@ -19,23 +19,23 @@ SIZE = Size(train=1000, dev=100, test=200, small=True)
 
 
 @pytest.fixture(scope="module")
-def material() -> Material:
+def material() -> TaskMaterial:
     return RECIPE.generate(SIZE, 0, Path())
 
 
-def votes_and_gold(material: Material, names: list[str]) -> tuple[dg.Votes, np.ndarray]:
+def votes_and_gold(material: TaskMaterial, names: list[str]) -> tuple[dg.Votes, np.ndarray]:
     votes = dg.apply(RECIPE.sources, {name: material.sequences[name] for name in names}, progress=False)
     return votes, np.concatenate([material.gold[name] for name in names])
 
 
-def test_shapes_parts_and_balance(material: Material) -> None:
+def test_shapes_parts_and_balance(material: TaskMaterial) -> None:
     assert [len(material.ids(part)) for part in ("train", "dev", "test")] == [1000, 100, 200]
     assert {len(sequence) for sequence in material.sequences.values()} == {RECIPE.facts.n_elements}
     positive = np.mean(np.concatenate(list(material.gold.values())) > 0)
     assert positive == pytest.approx(RECIPE.facts.positive, abs=0.06)
 
 
-def test_dev_and_test_take_turns_in_one_video(material: Material) -> None:
+def test_dev_and_test_take_turns_in_one_video(material: TaskMaterial) -> None:
     starts = {part: {int(name.split("-")[1]) for name in material.ids(part)} for part in ("dev", "test")}
     assert {start % 10 for start in starts["dev"]} == {0}
     assert {start % 10 for start in starts["test"]} == {5}
@@ -48,8 +48,8 @@ def test_same_seed_same_data() -> None:
 
 
 def test_sources_read_boxes() -> None:
-    def near(kind: str, width: float = 0.1) -> Box:
-        return Box(kind, 0.9, 0.5, 0.7, width, 0.25)
+    def near(kind: str, width: float = 0.1) -> DetectedBox:
+        return DetectedBox(kind, 0.9, 0.5, 0.7, width, 0.25)
 
     said = [
         [source(frame) for source in RECIPE.sources]
@@ -64,7 +64,7 @@ def test_the_prior_drops_rare_patterns() -> None:
     assert prior.probability(tuple(often.tolist())) == pytest.approx(1.0)
 
 
-def test_the_model_is_better_than_the_vote_and_than_data_programming(material: Material) -> None:
+def test_the_model_is_better_than_the_vote_and_than_data_programming(material: TaskMaterial) -> None:
     votes, gold = votes_and_gold(material, material.ids("train"))
     for row in votes.summary(gold=gold).sources:
         assert row.coverage > 0.1
@@ -90,4 +90,4 @@ def test_detections_of_real_videos_are_read(tmp_path: Path) -> None:
     material = RECIPE.load(tmp_path)
     assert [len(material.ids(part)) for part in ("train", "dev", "test")] == [1, 2, 1]
     assert material.gold["known-5"].tolist() == [1, 1, -1, -1, -1]
-    assert material.sequences["known-5"][1] == (Box("bicycle", 0.8, 0.5, 0.7, 0.1, 0.1),)
+    assert material.sequences["known-5"][1] == (DetectedBox("bicycle", 0.8, 0.5, 0.7, 0.1, 0.1),)

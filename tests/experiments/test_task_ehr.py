@@ -9,9 +9,9 @@ import pytest
 
 import dugong as dg
 from dugong.exceptions import LoaderError
-from dugong.experiments.recipe import Material, Size
+from dugong.experiments.recipe import Size, TaskMaterial
 from dugong.experiments.tasks import find_recipe
-from dugong.experiments.tasks.ehr_data import AGAINST, VOCABULARIES, Text
+from dugong.experiments.tasks.ehr import AGAINST, VOCABULARIES, Text
 from dugong.metrics import evaluate
 
 RECIPE = find_recipe("ehr")
@@ -19,16 +19,16 @@ SIZE = Size(train=600, dev=100, test=30, small=True)
 
 
 @pytest.fixture(scope="module")
-def material() -> Material:
+def material() -> TaskMaterial:
     return RECIPE.generate(SIZE, 0, Path())
 
 
-def votes_and_gold(material: Material, names: list[str]) -> tuple[dg.Votes, np.ndarray]:
+def votes_and_gold(material: TaskMaterial, names: list[str]) -> tuple[dg.Votes, np.ndarray]:
     votes = dg.apply(RECIPE.sources, {name: material.sequences[name] for name in names}, progress=False)
     return votes, np.concatenate([material.gold[name] for name in names])
 
 
-def test_shapes_parts_and_balance(material: Material) -> None:
+def test_shapes_parts_and_balance(material: TaskMaterial) -> None:
     assert [len(material.ids(part)) for part in ("train", "dev", "test")] == [600, 100, 30]
     assert all(len(text) == len(material.gold[name]) for name, text in material.sequences.items())
     assert len(RECIPE.sources) == RECIPE.facts.sources[0]
@@ -43,7 +43,7 @@ def test_same_seed_same_data() -> None:
     assert one.sequences["train-0"].words != other.sequences["train-0"].words
 
 
-def test_the_same_words_get_the_same_votes(material: Material) -> None:
+def test_the_same_words_get_the_same_votes(material: TaskMaterial) -> None:
     """Errors belong to words, not to luck: a single word is listed the same way wherever it stands alone."""
     said: dict[str, set[int]] = {}
     column = list(VOCABULARIES).index("chemicals")
@@ -60,7 +60,7 @@ def test_a_slice_of_a_text_is_a_text() -> None:
     assert stopwords(text).tolist() == [-1, 0]
 
 
-def test_the_model_is_better_than_the_vote(material: Material) -> None:
+def test_the_model_is_better_than_the_vote(material: TaskMaterial) -> None:
     votes, gold = votes_and_gold(material, material.ids("train"))
     for row in votes.summary(gold=gold).sources:
         assert 0 < row.coverage < 0.5

@@ -9,9 +9,9 @@ import pytest
 
 import dugong as dg
 from dugong.exceptions import LoaderError
-from dugong.experiments.recipe import Material, Size
+from dugong.experiments.recipe import Size, TaskMaterial
 from dugong.experiments.tasks import find_recipe
-from dugong.experiments.tasks.gait_data import calibrated
+from dugong.experiments.tasks.gait import calibrated
 from dugong.metrics import evaluate
 
 RECIPE = find_recipe("gait")
@@ -19,16 +19,16 @@ SIZE = Size(train=300, dev=60, test=30, small=True)
 
 
 @pytest.fixture(scope="module")
-def material() -> Material:
+def material() -> TaskMaterial:
     return RECIPE.generate(SIZE, 0, Path())
 
 
-def votes_and_gold(material: Material, names: list[str]) -> tuple[dg.Votes, np.ndarray]:
+def votes_and_gold(material: TaskMaterial, names: list[str]) -> tuple[dg.Votes, np.ndarray]:
     votes = dg.apply(RECIPE.sources, {name: material.sequences[name] for name in names}, progress=False)
     return votes, np.concatenate([material.gold[name] for name in names])
 
 
-def test_shapes_parts_and_balance(material: Material) -> None:
+def test_shapes_parts_and_balance(material: TaskMaterial) -> None:
     assert [len(material.ids(part)) for part in ("train", "dev", "test")] == [300, 60, 30]
     assert {sequence.shape for sequence in material.sequences.values()} == {(5, 64, 9)}
     groups = {part: {material.groups[name] for name in material.ids(part)} for part in ("train", "test")}
@@ -44,7 +44,7 @@ def test_same_seed_same_data() -> None:
     assert not np.array_equal(one.sequences[name], other.sequences[name])
 
 
-def test_sources_are_better_than_chance_and_the_model_better_than_the_vote(material: Material) -> None:
+def test_sources_are_better_than_chance_and_the_model_better_than_the_vote(material: TaskMaterial) -> None:
     votes, gold = votes_and_gold(material, material.ids("train"))
     assert [source.resolution for source in RECIPE.sources].count(dg.Element()) == RECIPE.facts.sources[0]
     for row in votes.summary(gold=gold).sources:
@@ -57,7 +57,7 @@ def test_sources_are_better_than_chance_and_the_model_better_than_the_vote(mater
     assert evaluate(model.predict_proba(votes), gold).brier < evaluate(vote.predict_proba(votes), gold).brier
 
 
-def test_inputs_hold_three_seconds_before_and_one_after(material: Material) -> None:
+def test_inputs_hold_three_seconds_before_and_one_after(material: TaskMaterial) -> None:
     sequence = material.sequences[material.ids("dev")[0]]
     assert RECIPE.end_model is not None
     full, small = RECIPE.end_model.inputs(sequence, False), RECIPE.end_model.inputs(sequence, True)
@@ -78,7 +78,7 @@ def test_units_are_those_of_the_patient_and_a_dead_sensor_is_not_asked(rng: np.r
     assert set(votes.column("leg_varies").tolist()) == {dg.types.MISSING}
 
 
-def test_the_network_reads_the_inputs(material: Material) -> None:
+def test_the_network_reads_the_inputs(material: TaskMaterial) -> None:
     torch = pytest.importorskip("torch")
     assert RECIPE.end_model is not None
     inputs = RECIPE.end_model.inputs(material.sequences[material.ids("dev")[0]], True)

@@ -9,7 +9,7 @@ import pytest
 
 from dugong.exceptions import LoaderError
 from dugong.experiments import Size, find_recipe
-from dugong.experiments.tasks.frames import Box, Frame
+from dugong.experiments.tasks.frames import Box, DrawnFrame
 from experiments.task_checks import (
     check_end_model,
     check_seeds,
@@ -52,9 +52,9 @@ def test_sources_read_names_counts_and_captions():
     sources = {one.name: one for one in RECIPE.sources}
     picture = np.zeros((8, 8, 3), dtype=np.uint8)
     host, guest = Box("host", 0.9, 0.1, 0.1, 0.3, 0.3), Box("guest", 0.9, 0.6, 0.1, 0.8, 0.3)
-    both = Frame(picture=picture, boxes=(host, guest), caption="well thank you")
-    alone = Frame(picture=picture, boxes=(host,), caption="good evening")
-    doubtful = Frame(picture=picture, boxes=(guest._replace(score=0.2),), caption="")
+    both = DrawnFrame(picture=picture, boxes=(host, guest), caption="well thank you")
+    alone = DrawnFrame(picture=picture, boxes=(host,), caption="good evening")
+    doubtful = DrawnFrame(picture=picture, boxes=(guest._replace(score=0.2),), caption="")
     assert [sources["guest_seen"](frame) for frame in (both, alone, doubtful)] == [1, -1, -1]
     assert [sources["host_seen"](frame) for frame in (both, alone, doubtful)] == [1, 1, -1]
     assert sources["says_thank_you"]([alone, both, alone]) == 1

@@ -9,8 +9,7 @@ import pytest
 
 from dugong.exceptions import LoaderError, MissingExtraError
 from dugong.experiments import Size, find_recipe
-from dugong.experiments.tasks.flow import block_flow
-from dugong.experiments.tasks.shot import decode, find_faces
+from dugong.experiments.tasks.shot import block_flow, decode, find_faces
 from dugong.experiments.tasks.video import read_frames, write_video
 from experiments.task_checks import (
     check_end_model,

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from dugong.exceptions import GraphError
-from dugong.fit.fitting import fit_centred
+from dugong.fit.fitting import fit_moments
+from dugong.fit.moments.equations import Given
 from dugong.fit.tables import project, soften
 from dugong.graph import SourceGraph, temporal
 from dugong.graph.design import make_design
@@ -23,7 +24,7 @@ def fit(world, n_sequences, dependencies=None, **options):
     votes, _ = world.sample(n_sequences, rng=1)
     edges = world.dependencies if dependencies is None else dependencies
     design = make_design(votes.sources, SourceGraph.of(votes.source_names, edges), **options)
-    return votes, fit_centred(design, count(votes, design.plan), world.prior).estimate
+    return votes, fit_moments(Given.under(world.prior, design, count(votes, design.plan))).estimate
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -66,7 +67,7 @@ def test_tables_that_were_valid_are_not_touched():
     world = lopsided(5)
     design = make_design(world.sources, SourceGraph.of(world.source_names))
     moments = world.population(design.plan)
-    estimate = fit_centred(design, moments, world.prior).estimate
+    estimate = fit_moments(Given.under(world.prior, design, moments)).estimate
     for name, table in world.accuracies().items():
         np.testing.assert_allclose(estimate.parameters[name].table, table, rtol=0, atol=1e-9)
 

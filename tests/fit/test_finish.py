@@ -11,13 +11,14 @@ from scipy.stats import truncnorm
 import dugong as dg
 from dugong.fit.em import EM
 from dugong.fit.finish import possible_mean
-from dugong.fit.fitting import fit_centred
+from dugong.fit.fitting import fit_moments
 from dugong.fit.moments.centred import find_slopes, table_errors
+from dugong.fit.moments.equations import Given
 from dugong.fit.passes import InMemory
 from dugong.graph import SourceGraph
 from dugong.graph.design import make_design
 from dugong.infer.engine import posterior
-from dugong.sums import Laws, count
+from dugong.sums import count
 from dugong.worlds import Block, World, accurate, copying_pair, lopsided, multiresolution
 
 ELEMENT = dg.Element()
@@ -58,7 +59,8 @@ def test_few_sequences_with_rare_positives_do_not_make_certain_labels() -> None:
         fresh, labels = world.sample(2_000, rng=seed + 500)
         design = make_design(votes.sources, SourceGraph.of(votes.source_names, ()))
         passes = InMemory(votes=votes)
-        edge = fit_centred(design, count(votes, design.plan), world.prior, passes=passes).estimate.parameters
+        given = Given.under(world.prior, design, count(votes, design.plan))
+        edge = fit_moments(given, passes=passes).estimate.parameters
         model = dg.LabelModel(prior=world.prior, dependencies=()).fit(votes)
         best, with_edge = (
             brier(posterior(fresh, parameters, world.prior, resolutions=[ELEMENT])[ELEMENT], labels["element"])
@@ -97,8 +99,8 @@ def test_the_paper_as_it_is() -> None:
 def test_errors_from_the_equations_are_near_those_of_the_jackknife(world) -> None:
     votes, _ = world.sample(2_000, rng=4)
     model = dg.LabelModel(prior=world.prior, dependencies=world.dependencies).fit(votes)
-    design, laws = model._options().design(votes), Laws(world.prior, model.moments_.shapes)
-    found = table_errors(design, model.moments_, laws, find_slopes(design, model.moments_, laws))
+    given = Given.under(world.prior, model._options().design(votes), model.moments_)
+    found = table_errors(given, find_slopes(given))
     ratios = [np.median(found[name] / error) for name, error in model.standard_errors_.accuracies.items()]
     assert 0.5 < min(ratios) < max(ratios) < 1.5
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+import dugong as dg
 from dugong.fit.errors import RawTables, StandardErrors, jackknife, weighted_error
-from dugong.fit.fitting import fit_centred, fit_paper
+from dugong.fit.fitting import fit_moments
 from dugong.fit.jackknife import group_sizes, moment_errors
 from dugong.fit.moments.assemble import raw_tables
-from dugong.fit.moments.centred import find_slopes
-from dugong.fit.moments.joints import CentredTables
+from dugong.fit.moments.centred import centred_tables, find_slopes
+from dugong.fit.moments.equations import Given
 from dugong.fit.paper import plan_paper
 from dugong.fit.passes import InMemory
 from dugong.graph import SourceGraph
@@ -28,8 +30,7 @@ def fit(world, n_sequences, seed=0, *, balance=False, **options):
     grouping = assign_groups(votes)
     moments = count(votes, design.plan, grouping)
     passes = InMemory(votes=votes, n_threads=1) if balance else None
-    fitted = fit_centred(design, moments, world.prior, passes=passes)
-    return design, moments, fitted
+    return fit_moments(Given.under(world.prior, design, moments), passes=passes)
 
 
 def pair_world(seed=3) -> World:
@@ -91,17 +92,16 @@ def test_error_from_some_of_the_groups_is_that_of_all_data(rng):
 )
 def test_replicates_are_new_solutions(world, options):
     """Three steps from the full solution give the same errors as solving every replicate to the end."""
-    design, moments, fitted = fit(world, 1500, **options)
-    quick = moment_errors(design, moments, fitted)
+    fitted = fit(world, 1500, **options)
+    quick = moment_errors(fitted)
 
     def solve(group: int) -> RawTables:
-        rest = moments.without(group)
-        slopes = find_slopes(design, rest, fitted.laws)
-        return raw_tables(CentredTables(design=design, moments=rest, laws=fitted.laws, slopes=slopes, accuracies={}))
+        rest = replace(fitted.given, moments=fitted.given.moments.without(group))
+        return raw_tables(centred_tables(rest, find_slopes(rest)))
 
     slow = jackknife(
         RawTables(accuracies=fitted.estimate.raw, correlations=fitted.estimate.raw_correlations),
-        group_sizes(design, moments),
+        group_sizes(fitted.given.design, fitted.given.moments),
         lambda groups: RawTables.stack([solve(int(group)) for group in groups]),
     )
     for name, errors in slow.accuracies.items():
@@ -112,7 +112,7 @@ def test_replicates_are_new_solutions(world, options):
 
 
 def test_errors_fall_with_the_root_of_the_sample():
-    small, large = (moment_errors(*fit(lopsided(6), n)) for n in (1000, 16000))
+    small, large = (moment_errors(fit(lopsided(6), n)) for n in (1000, 16000))
     ratios = [np.median(small.accuracies[n] / large.accuracies[n]) for n in small.accuracies]
     assert 3.3 < np.mean(ratios) < 4.8
 
@@ -128,8 +128,7 @@ def test_intervals_cover(balance):
     pair = world.block("a").table
     hits = []
     for seed in range(200):
-        design, moments, fitted = fit(world, 400, seed=seed, balance=balance)
-        errors = moment_errors(design, moments, fitted)
+        errors = moment_errors(fit(world, 400, seed=seed, balance=balance))
         inside = []
         for key, table in [*truth.items(), (("a", "b"), pair)]:
             low, high = errors.interval(key)
@@ -147,7 +146,7 @@ def test_one_group_knows_nothing():
     world = lopsided(4)
     design = make_design(world.sources, SourceGraph.of(world.source_names))
     moments = world.population(design.plan)
-    errors = moment_errors(design, moments, fit_centred(design, moments, world.prior))
+    errors = moment_errors(fit_moments(Given.under(world.prior, design, moments)))
     assert errors.n_groups == 0
     assert np.isinf(errors.accuracies["s0"]).all()
     low, high = errors.intervals["s0"]
@@ -156,9 +155,9 @@ def test_one_group_knows_nothing():
 
 
 def test_empty_groups_are_skipped():
-    design, moments, fitted = fit(lopsided(4), 25)
-    sizes = group_sizes(design, moments)
-    errors = moment_errors(design, moments, fitted)
+    fitted = fit(lopsided(4), 25)
+    sizes = group_sizes(fitted.given.design, fitted.given.moments)
+    errors = moment_errors(fitted)
     assert (sizes[1:] == 0).any()
     assert errors.n_groups == np.count_nonzero(sizes[1:]) < 25
     assert all(np.isfinite(e).all() for e in errors.accuracies.values())
@@ -170,8 +169,7 @@ def test_known_accuracies_have_no_error():
     known = {"s1": world.accuracies()["s1"]}
     design = make_design(votes.sources, SourceGraph.of(votes.source_names), pinned=known)
     moments = count(votes, design.plan)
-    fitted = fit_centred(design, moments, world.prior, accuracies=known)
-    errors = moment_errors(design, moments, fitted, accuracies=known)
+    errors = moment_errors(fit_moments(Given.under(world.prior, design, moments, accuracies=known)))
     np.testing.assert_allclose(errors.accuracies["s1"], 0, atol=1e-12)
     assert (errors.accuracies["s0"] > 0).all()
 
@@ -182,7 +180,7 @@ def test_silent_and_constant_sources_have_finite_errors():
         Block(names=("silent",), table=np.array([[0.0, 0.0, 1.0]] * 2)),
         Block(names=("constant",), table=np.array([[0.0, 1.0, 0.0]] * 2)),
     )
-    errors = moment_errors(*fit(World(prior=Markov(positive=0.4, stay=0.7), blocks=blocks), 400))
+    errors = moment_errors(fit(World(prior=Markov(positive=0.4, stay=0.7), blocks=blocks), 400))
     for name in ("silent", "constant"):
         np.testing.assert_allclose(errors.accuracies[name], 0, atol=1e-12)
 
@@ -192,14 +190,14 @@ def test_the_paper_estimator_has_errors_too():
     votes, _ = world.sample(600)
     design = make_design(votes.sources, SourceGraph.of(votes.source_names, world.dependencies))
     moments = count(votes, plan_paper(design))
-    errors = moment_errors(design, moments, fit_paper(design, moments, world.prior))
+    errors = moment_errors(fit_moments(Given.under(world.prior, design, moments), dg.estimators.Paper()))
     assert errors.n_groups == 32
     assert (errors.accuracies["a"] > 0).all()
     assert (errors.correlations["a", "b"][:, :2, :2] > 0).all()
 
 
 def test_errors_are_plain_data_too():
-    for found in (moment_errors(*fit(pair_world(), 300)), infinite()):
+    for found in (moment_errors(fit(pair_world(), 300)), infinite()):
         again = StandardErrors.from_dict(json.loads(json.dumps(found.to_dict())))
         assert again.n_groups == found.n_groups
         for name, errors in found.accuracies.items():
@@ -214,7 +212,7 @@ def infinite() -> StandardErrors:
     world = lopsided(3)
     design = make_design(world.sources, SourceGraph.of(world.source_names))
     moments = world.population(design.plan)
-    return moment_errors(design, moments, fit_centred(design, moments, world.prior))
+    return moment_errors(fit_moments(Given.under(world.prior, design, moments)))
 
 
 def test_shuffled_sequences_give_the_same_errors(rng):
@@ -225,6 +223,6 @@ def test_shuffled_sequences_give_the_same_errors(rng):
         chosen = votes[order]
         design = make_design(chosen.sources, SourceGraph.of(chosen.source_names))
         moments = count(chosen, design.plan)
-        found.append(moment_errors(design, moments, fit_centred(design, moments, world.prior)))
+        found.append(moment_errors(fit_moments(Given.under(world.prior, design, moments))))
     for name in world.source_names:
         np.testing.assert_allclose(found[0].accuracies[name], found[1].accuracies[name], rtol=1e-9)

@@ -10,13 +10,14 @@ import pytest
 
 from dugong import worlds
 from dugong.exceptions import GraphError, NotIdentifiableError, TaskError
+from dugong.fit.moments.equations import Given
 from dugong.fit.paper import estimate_paper, plan_paper
 from dugong.fit.paper.agreements import find_agreements
 from dugong.fit.tables import joint_from_products
 from dugong.graph import SourceGraph, temporal
 from dugong.graph.design import make_design
 from dugong.priors import Markov, Uniform
-from dugong.sums import Laws, count
+from dugong.sums import count
 from dugong.tasks import Sequence, Window
 from dugong.votes import SourceInfo
 from population import Group, each_task, population, repeating, together, whole
@@ -63,7 +64,7 @@ def fit(groups: list[Group], dependencies=(), *, prior=PRIOR, lengths=None, **op
         **{key: options.pop(key) for key in keys if key in options},
     )
     moments = population(plan_paper(design), prior, groups, lengths or {3: 1.0})
-    return estimate_paper(design, moments, Laws(prior, moments.shapes), **options)
+    return estimate_paper(Given.under(prior, design, moments, **options))
 
 
 def plain_groups(names="abcde", resolution=None):
@@ -292,7 +293,7 @@ def overrated(table: np.ndarray) -> tuple[float, float, float]:
     sources = tuple(group.sources[0] for group in groups)
     design = make_design(sources, SourceGraph.of("abc"))
     moments = population(plan_paper(design), Uniform(), groups, {3: 1.0})
-    found = find_agreements(design, moments, Laws(Uniform(), moments.shapes))
+    found = find_agreements(Given.under(Uniform(), design, moments))
     return truth, np.sqrt((means**2).mean()), found.of("a")[0, 0]
 
 
@@ -378,7 +379,7 @@ def test_more_than_two_classes_are_refused():
     design = make_design((SourceInfo(name="a"),), SourceGraph.of("a"))
     moments = population(plan_paper(design), PRIOR, plain_groups("a"), {3: 1.0})
     with pytest.raises(TaskError, match="needs tasks with two classes; found 3"):
-        estimate_paper(design, replace(moments, n_classes=3), Laws(PRIOR, moments.shapes))
+        estimate_paper(Given.under(PRIOR, design, replace(moments, n_classes=3)))
 
 
 def test_unknown_sign_rules_are_refused():
@@ -401,7 +402,7 @@ def test_an_ising_world_is_recovered_from_its_exact_sums_and_from_samples():
     design = make_design(world.sources, SourceGraph.of(world.source_names, world.dependencies))
     truth = world.accuracies()
     exact = world.population(plan_paper(design))
-    found = estimate_paper(design, exact, Laws(PRIOR, exact.shapes))
+    found = estimate_paper(Given.under(PRIOR, design, exact))
     for name, table in truth.items():
         np.testing.assert_allclose(found.raw[name], table, **EXACT)
     errors = []
@@ -409,7 +410,7 @@ def test_an_ising_world_is_recovered_from_its_exact_sums_and_from_samples():
         runs = []
         for seed in range(10):
             moments = count(world.sample(n_sequences, rng=seed)[0], plan_paper(design))
-            raw = estimate_paper(design, moments, Laws(PRIOR, moments.shapes)).raw
+            raw = estimate_paper(Given.under(PRIOR, design, moments)).raw
             runs.append(np.mean([np.abs(raw[name] - table).mean() for name, table in truth.items()]))
         errors.append(np.mean(runs))
     assert 3.3 < errors[0] / errors[1] < 4.8

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from dugong.exceptions import GraphError, TaskError
-from dugong.fit.fitting import fit_centred
+from dugong.fit.fitting import fit_moments
+from dugong.fit.moments.equations import Given
 from dugong.fit.passes import InMemory
 from dugong.graph import SourceGraph
 from dugong.graph.design import make_design
@@ -33,7 +34,8 @@ def test_the_plan_comes_true():
     for seed in range(60):
         votes, _ = world().sample(found.needed, rng=1000 + seed)
         design = make_design(votes.sources, SourceGraph.of(votes.source_names))
-        raw = fit_centred(design, count(votes, design.plan), world().prior, passes=InMemory(votes=votes)).estimate.raw
+        given = Given.under(world().prior, design, count(votes, design.plan))
+        raw = fit_moments(given, passes=InMemory(votes=votes)).estimate.raw
         widest = max(found.sources, key=lambda source: source.needed).name
         errors = np.abs(raw[widest] - truth[widest])
         inside.append(errors[np.unravel_index(errors.argmax(), errors.shape)] <= 0.06)
@@ -109,5 +111,5 @@ def test_it_is_plain_data_and_a_table():
     assert plain["needed"] == found.needed
     assert plain["sources"][0]["name"] == "s0"
     lines = str(found).splitlines()
-    assert lines[0].startswith("source  votes on    +- at 200")
+    assert lines[0].startswith("source  votes on  +- at 200")
     assert lines[-1].startswith("Theorem 1 of the paper, a worst case, asks for ")

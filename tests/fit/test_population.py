@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from dugong.fit.moments.centred import estimate_centred
+from dugong.fit.moments.equations import Given
 from dugong.graph import SourceGraph
 from dugong.graph.design import make_design
 from dugong.law.parameters import Conditional, Crossed, FullTable, Temporal
 from dugong.priors import Markov, Patterns
-from dugong.sums import Laws
 from dugong.tasks import Element, Sequence, Spans, SpanTable, Window
 from dugong.worlds import (
     Block,
@@ -57,8 +57,7 @@ def recover(world, lengths=5, counts=None, spans=None, **options):
     n_tasks = {info.name: int(lengths[0]) for info in world.sources}
     design = make_design(world.sources, graph, sharing=sharing, pinned=accuracies or (), n_tasks=n_tasks)
     moments = world.population(design.plan, lengths, weights, spans)
-    laws = Laws(world.prior, moments.shapes)
-    return estimate_centred(design, moments, laws, accuracies=accuracies, **options)[0]
+    return estimate_centred(Given.under(world.prior, design, moments, accuracies=accuracies, **options))[0]
 
 
 def check_all(world, estimate, length=5):
@@ -276,7 +275,7 @@ def test_sources_that_share_their_parameters() -> None:
     sources = tuple(replace(info, shares="eyes") if info.name != "other" else info for info in world.sources)
     design = make_design(sources, SourceGraph.of(world.source_names))
     moments = world.population(design.plan, np.array([5]), np.array([100.0]))
-    estimate, _ = estimate_centred(design, replace(moments, sources=sources), Laws(world.prior, moments.shapes))
+    estimate, _ = estimate_centred(Given.under(world.prior, design, replace(moments, sources=sources)))
     for name in ("left", "right"):
         np.testing.assert_allclose(estimate.accuracies[name], TABLES[1], **EXACT)
     np.testing.assert_allclose(estimate.accuracies["other"], TABLES[3], **EXACT)

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import dugong as dg
-from dugong.fit.fitting import fit_centred
+from dugong.fit.fitting import fit_moments
 from dugong.fit.moments.copying import copying, shrink_to_copying
+from dugong.fit.moments.equations import Given
 from dugong.graph import SourceGraph
 from dugong.graph.design import make_design
 from dugong.infer.engine import posterior
@@ -102,7 +103,7 @@ def test_exact_moments_are_not_drawn_anywhere(rng):
     prior = Markov(positive=0.3, stay=0.7)
     world = World(prior=prior, blocks=(*singles, TemporalBlock(name="odd", first=TABLE, step=step)))
     design = make_design(world.sources, SourceGraph.of(world.source_names, world.dependencies))
-    fitted = fit_centred(design, world.population(design.plan, 4), prior)
+    fitted = fit_moments(Given.under(prior, design, world.population(design.plan, 4)))
     factor = fitted.estimate.parameters["odd"]
     assert isinstance(factor, Temporal)
     np.testing.assert_allclose(factor.step, step, rtol=0, atol=1e-9)

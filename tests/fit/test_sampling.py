@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dugong.fit.fitting import fit_centred
+from dugong.fit.fitting import fit_moments
+from dugong.fit.moments.equations import Given
 from dugong.fit.passes import InMemory
 from dugong.graph import SourceGraph
 from dugong.graph.design import make_design
@@ -18,7 +19,8 @@ def errors(world, n_sequences, seed, length=5, dependencies=None, **options):
     votes, _ = world.sample(n_sequences, length, rng=np.random.default_rng(seed))
     declared = world.dependencies if dependencies is None else dependencies
     design = make_design(votes.sources, SourceGraph.of(votes.source_names, declared), **options)
-    fitted = fit_centred(design, count(votes, design.plan), world.prior, passes=InMemory(votes=votes))
+    given = Given.under(world.prior, design, count(votes, design.plan))
+    fitted = fit_moments(given, passes=InMemory(votes=votes))
     truth = world.accuracies(length)
     return np.concatenate([np.abs(fitted.estimate.accuracies[name] - truth[name]).ravel() for name in truth])
 
@@ -67,7 +69,8 @@ def test_error_and_the_length_of_sequences(sharing) -> None:
     for length in (2, 8):
         votes, _ = world.sample(2_000, length, rng=np.random.default_rng(length))
         design = make_design(votes.sources, SourceGraph.of(votes.source_names), sharing=sharing)
-        estimate = fit_centred(design, count(votes, design.plan), world.prior, passes=InMemory(votes=votes)).estimate
+        given = Given.under(world.prior, design, count(votes, design.plan))
+        estimate = fit_moments(given, passes=InMemory(votes=votes)).estimate
         truth = world.accuracies(length)
         tables[length] = np.sqrt(sum(((estimate.accuracies[n] - truth[n]) ** 2).sum() for n in truth))
     assert tables[8] < tables[2] if sharing == "tied" else tables[8] > 1.5 * tables[2]

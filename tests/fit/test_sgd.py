@@ -10,11 +10,12 @@ import pytest
 import dugong as dg
 from dugong.estimators import SGD
 from dugong.fit.moments.centred import estimate_centred
+from dugong.fit.moments.equations import Given
 from dugong.fit.sgd.fit import estimate_sgd
 from dugong.graph import SourceGraph
 from dugong.graph.design import make_design
 from dugong.priors import Markov, Patterns
-from dugong.sums import Laws, count
+from dugong.sums import count
 from dugong.tasks import Sequence, Spans, SpanTable, Window
 from dugong.worlds import (
     Block,
@@ -69,7 +70,7 @@ def exact(world, lengths=5, counts=None, spans=None, sharing="tied", settings=No
     weights = np.full(len(lengths), 1000.0) if counts is None else np.asarray(counts, dtype=float)
     design = design_of(world, sharing=sharing, length=int(lengths[0]), accuracies=options.get("accuracies"))
     moments = world.population(design.plan, lengths, weights, spans)
-    return estimate_sgd(design, moments, Laws(world.prior, moments.shapes), settings or SGD(), **options)
+    return estimate_sgd(Given.under(world.prior, design, moments, **options), settings or SGD())
 
 
 def check_accuracies(world, estimate, length=5) -> None:
@@ -223,7 +224,7 @@ def test_sources_that_share_their_parameters() -> None:
     sources = tuple(replace(info, shares="eyes") if info.name != "x" else info for info in world.sources)
     design = make_design(sources, SourceGraph.of(world.source_names))
     moments = replace(world.population(design.plan, np.array([5]), np.array([100.0])), sources=sources)
-    estimate = estimate_sgd(design, moments, Laws(world.prior, moments.shapes), SGD())
+    estimate = estimate_sgd(Given.under(world.prior, design, moments), SGD())
     check_accuracies(world, estimate)
 
 
@@ -233,9 +234,9 @@ def both(world, n_sequences, settings=None, seed=1):
     votes, _ = world.sample(n_sequences, rng=seed)
     design = design_of(world)
     moments = count(votes, design.plan)
-    laws = Laws(world.prior, moments.shapes)
-    closed, _ = estimate_centred(design, moments, laws)
-    return closed, estimate_sgd(design, moments, laws, settings or SGD(), votes=votes), world.accuracies()
+    given = Given.under(world.prior, design, moments)
+    closed, _ = estimate_centred(given)
+    return closed, estimate_sgd(given, settings or SGD(), votes), world.accuracies()
 
 
 def mean_error(found, truth) -> float:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import strategies
 from dugong.exceptions import GraphError, VoteError
-from dugong.sums import Grouping, Moments, Plan, Row, Slot, assign_groups, count, inside, pair
+from dugong.sums import Grouping, MomentRow, Moments, Plan, Slot, assign_groups, count, inside, pair
 from dugong.sums import count as counting
 from dugong.tasks import Element, Sequence, Window
 from dugong.votes import SourceInfo, Votes, class_indices
@@ -20,7 +20,7 @@ def codes_of(votes: Votes, name: str) -> np.ndarray:
     return class_indices(votes, votes.column(name), votes.n_classes if isinstance(resolution, Element) else 2)
 
 
-def anchors(votes: Votes, row: Row):
+def anchors(votes: Votes, row: MomentRow):
     """Every anchor: its sequence, first element, position, and the flat task of every slot (None: outside)."""
     where = [votes.sources[votes.index(name)].resolution for name in row.sources]
     fine, coarse = where[0], next((other for other in where if other != where[0]), where[0])
@@ -40,7 +40,7 @@ def anchors(votes: Votes, row: Row):
                     yield sequence, int(starts[task]), place, [task if r == fine else whole for r in where]
 
 
-def brute_force(votes: Votes, row: Row, grouping: Grouping, shape: tuple[int, ...]) -> np.ndarray:
+def brute_force(votes: Votes, row: MomentRow, grouping: Grouping, shape: tuple[int, ...]) -> np.ndarray:
     table = np.zeros(shape, dtype=np.int64)
     codes = {name: codes_of(votes, name) for name in row.sources}
     for sequence, start, place, tasks in anchors(votes, row):
@@ -53,7 +53,7 @@ def brute_force(votes: Votes, row: Row, grouping: Grouping, shape: tuple[int, ..
 
 
 @st.composite
-def rows(draw: st.DrawFn, votes: Votes) -> Row:
+def rows(draw: st.DrawFn, votes: Votes) -> MomentRow:
     """Rows on one resolution with any lags, or between two resolutions; of one to four slots."""
     first = draw(st.sampled_from(votes.sources))
     by_position = draw(st.booleans())
@@ -63,10 +63,10 @@ def rows(draw: st.DrawFn, votes: Votes) -> Row:
         known = [info.name for info in votes.sources if info.resolution in (first.resolution, second.resolution)]
         more = draw(st.lists(st.sampled_from(known), max_size=2))
         slots = tuple(Slot(name) for name in (first.name, second.name, *more))
-        return Row(slots=slots, relation="inside", by_position=by_position)
+        return MomentRow(slots=slots, relation="inside", by_position=by_position)
     alike = [info.name for info in votes.sources if info.resolution == first.resolution]
     slot = st.builds(Slot, st.sampled_from(alike), st.integers(-2, 3))
-    return Row(slots=tuple(draw(st.lists(slot, min_size=1, max_size=4))), by_position=by_position)
+    return MomentRow(slots=tuple(draw(st.lists(slot, min_size=1, max_size=4))), by_position=by_position)
 
 
 @st.composite
@@ -137,7 +137,7 @@ def test_shards_add_up_in_any_order(case, random):
 @given(strategies.votes(plain=True, max_sources=3), st.randoms(use_true_random=False))
 def test_shuffled_sequences_count_the_same_in_total(votes, random):
     """Groups are blocks of the order with few sequences, so only totals are compared here."""
-    plan = Plan.of([Row(slots=(Slot(name),)) for name in votes.source_names])
+    plan = Plan.of([MomentRow(slots=(Slot(name),)) for name in votes.source_names])
     order = list(range(votes.n_sequences))
     random.shuffle(order)
     first, second = count(votes, plan).total(), count(votes[np.array(order)], plan).total()
@@ -152,7 +152,9 @@ def many(rng, *, ids=None, n_sequences=80) -> Votes:
     return Votes(sources=sources, columns=columns, lengths=lengths, ids=ids)
 
 
-PAIRS = Plan.of([Row(slots=(Slot("a"),)), pair("a", "b"), pair("b", "c", lag=1), pair("a", "c", by_position=True)])
+PAIRS = Plan.of(
+    [MomentRow(slots=(Slot("a"),)), pair("a", "b"), pair("b", "c", lag=1), pair("a", "c", by_position=True)]
+)
 
 
 @pytest.mark.parametrize("named", [False, True], ids=["by content", "by id"])
@@ -257,5 +259,5 @@ def test_empty_sequences_take_nothing_from_their_neighbours(named, rng):
     columns = tuple(rng.choice([-1, 0, 1], size=lengths.sum()).astype(np.int8) for _ in sources)
     votes = Votes(sources=sources, columns=columns, lengths=lengths)
     groups = assign_groups(votes, rng.integers(0, 150, size=300).tolist() if named else None)
-    counted = count(votes, Plan.of([Row(slots=(Slot("a"),)), pair("a", "b")]), groups)
+    counted = count(votes, Plan.of([MomentRow(slots=(Slot("a"),)), pair("a", "b")]), groups)
     assert [table.sum() for table in counted.counts] == [lengths.sum()] * 2

@@ -8,11 +8,11 @@ from hypothesis import given
 
 import strategies
 from dugong.exceptions import VoteError
-from dugong.sums import Moments, Plan, Row, Shapes, Slot, count, inside, pair
+from dugong.sums import MomentRow, Moments, Plan, Shapes, Slot, count, inside, pair
 from dugong.tasks import Spans, SpanTable, Window
 from dugong.votes import SourceInfo, Votes
 
-PLAN = Plan.of([Row(slots=(Slot("a"),)), pair("a", "b"), pair("a", "b", by_position=True), inside("a", "w")])
+PLAN = Plan.of([MomentRow(slots=(Slot("a"),)), pair("a", "b"), pair("a", "b", by_position=True), inside("a", "w")])
 
 
 def draw_votes(rng, lengths, *, names=("a", "b")) -> Votes:
@@ -88,7 +88,7 @@ def test_save_then_load_is_identity(rng, tmp_path):
 @given(strategies.votes(plain=True))
 def test_save_then_load_is_identity_for_any_votes(tmp_path_factory, votes):
     plan = Plan.of(
-        [Row(slots=(Slot(name),), by_position=place % 2 == 1) for place, name in enumerate(votes.source_names)]
+        [MomentRow(slots=(Slot(name),), by_position=place % 2 == 1) for place, name in enumerate(votes.source_names)]
     )
     moments = count(votes, plan)
     path = tmp_path_factory.mktemp("moments") / "any.npz"
@@ -136,4 +136,4 @@ def test_plans_keep_each_row_once():
     assert pair("b", "c") in plan
     assert pair("c", "b") not in plan
     assert plan == Plan(rows=(pair("a", "b"), pair("b", "c")))
-    assert Row(slots=(Slot("a", -1), Slot("b", 2))).span == 3
+    assert MomentRow(slots=(Slot("a", -1), Slot("b", 2))).span == 3

@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 from dugong.tasks import Element, Sequence, Window
 from dugong.types import MISSING
 from dugong.votes import Votes, find_problems, gold_at, labels_from_classes, positive_class
-from dugong.votes import sayings as sayings_module
+from dugong.votes import overlaps as overlaps_module
 from dugong.votes.overlaps import count_overlaps
 from strategies import votes as any_votes
 
@@ -129,8 +129,8 @@ def counts_by_hand(votes: Votes) -> tuple[list[int], list[int]]:
 @given(any_votes(max_sources=4, plain=True), st.sampled_from([1, 3, 1 << 16]))
 def test_overlaps_and_conflicts_follow_their_definition(votes, piece):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sayings_module, "_PIECE", piece)
-        patch.setattr(sayings_module, "_SMALLEST", 1)
+        patch.setattr(overlaps_module, "_PIECE", piece)
+        patch.setattr(overlaps_module, "_SMALLEST", 1)
         found = count_overlaps(votes)
         covered = votes.covered()
     expected = counts_by_hand(votes)

@@ -13,7 +13,7 @@ from dugong.exceptions import GraphError, PriorError, TaskError
 from dugong.graph import temporal as temporal_edge
 from dugong.law.parameters import Conditional, Crossed, FullTable, Temporal
 from dugong.priors import Joint, Markov, Patterns
-from dugong.sums import Plan, Row, Slot, count, inside, pair
+from dugong.sums import MomentRow, Plan, Slot, count, inside, pair
 from dugong.tasks import Element, Sequence, Spans, SpanTable, Window
 from dugong.worlds import Between, Block, CrossedBlock, FullBlock, Shots, TemporalBlock, World, slot_law
 
@@ -191,7 +191,7 @@ ROWS = [
     inside("a", "w"),
     inside("w", "s"),
     inside("t", "s", by_position=True),
-    Row(slots=(Slot("a"), Slot("b"), Slot("t", -1))),
+    MomentRow(slots=(Slot("a"), Slot("b"), Slot("t", -1))),
 ]
 
 

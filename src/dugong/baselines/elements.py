@@ -20,7 +20,7 @@ from dugong.tasks import Element, Resolution, find_resolution
 from dugong.tasks.layout import ranges
 from dugong.types import ABSTAIN, MISSING, AnyArray, FloatArray, Int8Array
 from dugong.votes import SourceInfo, Votes, class_indices
-from dugong.votes.classes import positive_class
+from dugong.votes.codes import positive_class
 
 __all__ = ["accuracy_on", "element_codes", "labels_from", "on_elements", "parameters_of", "probabilities_at"]
 

@@ -27,12 +27,18 @@ VERBS = {
     "check": "Say what is in votes, and what is wrong with them.",
     "fit": "Estimate a label model from votes.",
     "label": "Turn votes into probabilities of labels.",
+    "export": "Write labels as files of another tool.",
+    "import": "Read what people marked in another tool.",
+    "formats": "List the formats of export and import.",
     "report": "Show a model and its labels as one page.",
     "simulate": "Draw votes and their true labels from a known world.",
     "plan": "Say how many sequences are needed, by simulation.",
     "reproduce": "Make the tables and figures of the paper.",
     "info": "Show versions, and what is in files of votes, models and labels.",
 }
+
+
+_FILES = {"import": "importing"}  # a word of Python cannot be the name of a module
 
 
 class Verbs(click.Group):
@@ -46,7 +52,7 @@ class Verbs(click.Group):
         """Load one verb."""
         if cmd_name not in VERBS:
             return None
-        command = import_module(f"dugong.cli.{cmd_name}").command
+        command = import_module(f"dugong.cli.{_FILES.get(cmd_name, cmd_name)}").command
         assert isinstance(command, click.Command)
         return command
 

@@ -106,6 +106,7 @@ def _into_shards(
 def _into_one_file(
     project: Project, target: Place | None, options: ApplyOptions, watch: Watch
 ) -> tuple[Summary, ApplyReport, int]:
+    from dugong.cli.annotations import add_annotations
     from dugong.votes import Votes
 
     if target is None or options.limit or options.only:
@@ -121,7 +122,8 @@ def _into_one_file(
         votes, report, n_elements = tried.votes, tried.report, tried.report.n_elements
     else:
         applied, _ = apply_in_shards(project, target.with_suffix(".parts"), options, watch)
-        votes, report, n_elements = Votes.concat(applied.shards), applied.report, applied.n_elements
+        votes = add_annotations(project, Votes.concat(applied.shards))
+        report, n_elements = applied.report, applied.n_elements
     if target is not None:
         target.parent.mkdir(parents=True, exist_ok=True)
         votes.write(target)

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 
 from dugong.cli.output import emit, example, json_option, say
 from dugong.cli.places import PLACE
 from dugong.cli.settings import LEARN, model_options, read_dependencies, read_prior
-from dugong.exceptions import DugongError
+from dugong.exceptions import DugongError, VoteError
 from dugong.paths import Place
+from dugong.tasks import Element
+from dugong.types import ABSTAIN, MISSING
+from dugong.votes import Problem, Votes, allowed_classes, code_name, count_codes, implied_background
 
 if TYPE_CHECKING:
     from dugong.model import LabelModel
@@ -20,23 +25,39 @@ if TYPE_CHECKING:
     from dugong.types import Int8Array
     from dugong.votes import Summary, Votes
 
+NEAR_COPY = 0.98
+
 
 @click.command(
     "check",
     epilog=example(
+        "dugong check walking/project.toml",
         "dugong check votes.parquet",
         "dugong check votes.parquet --gold gold.csv --prior markov:positive=0.1,stay=0.9 --dependencies none",
     ),
 )
 @click.argument("votes", type=PLACE)
-@click.option("--gold", type=PLACE, help="Known labels: a .parquet, .csv or .npy file.")
+@click.option("--gold", type=PLACE, help="Known labels: .parquet, .csv, .npy, or a file of another tool.")
+@click.option(
+    "--train-gold", type=PLACE, help="Known labels to fit with: says what they are worth. Needs one file of votes."
+)
 @model_options
 @click.option("--model", "model_file", type=PLACE, help="A fitted model, in place of a new fit.")
 @json_option
 def command(
-    *, votes: Place, gold: Place | None, prior: str, dependencies: str, model_file: Place | None, as_json: bool
+    *,
+    votes: Place,
+    gold: Place | None,
+    train_gold: Place | None,
+    prior: str,
+    dependencies: str,
+    model_file: Place | None,
+    as_json: bool,
 ) -> None:
-    """Say what is in VOTES (.parquet or .npz) and what is wrong with them.
+    """Say what is in VOTES (.parquet or .npz, or a project that was run) and what is wrong with them.
+
+    Of a project, the votes, the known labels and the fitted model are those of its last run: nothing is fitted anew. It
+    is also said which of its sources would send data, and where to.
 
     With a prior or dependencies: whether the votes can determine the model at all. With gold labels: accuracy, F1,
     calibration and events of majority vote and of the model, with confidence intervals by sequence, and a plain
@@ -46,8 +67,11 @@ def command(
     model is fitted as `dugong fit` does it, and compared on the sequences with gold labels. Pairs of sources that vote
     alike are looked for in a sample of about 260,000 elements.
     """
-    from dugong.cli.findings import find_all
-
+    sending = None
+    if is_project(votes):
+        votes, gold, train_gold, model_file, sending = _of_project(votes, gold, train_gold, model_file)
+    if train_gold is not None and votes.is_dir():
+        raise click.UsageError("--train-gold needs all votes in one file, and VOTES is a folder.")
     model = _model(prior, dependencies, model_file)
     checked = (_of_folder if votes.is_dir() else _of_file)(votes, gold, model)
     summary = checked.summary
@@ -64,7 +88,40 @@ def command(
         if section is not None:
             result |= section[0]
             parts.append(section[1])
+    if sending is not None:
+        result["sends"] = sending
+        lines = [f"- {name} sends what it reads to {where}" for name, where in sending.items()]
+        parts.append("\n".join(["These sources send data:", *lines]) if lines else "No source sends data anywhere.")
+    if train_gold is not None:
+        worth = _worth(checked, train_gold, model)
+        result |= worth[0]
+        parts.append(worth[1])
     emit(result, "\n\n".join(parts), as_json=as_json)
+
+
+Asked = tuple[Place, Place | None, Place | None, Place | None, dict[str, str]]
+
+
+def is_project(place: Place) -> bool:
+    """Whether a path is a project.toml, or a folder with one."""
+    return place.suffix == ".toml" or (place.is_dir() and (place / "project.toml").is_file())
+
+
+def _of_project(place: Place, gold: Place | None, train_gold: Place | None, model: Place | None) -> Asked:
+    """What the last run of a project left, where nothing else is named, and who gets its data."""
+    from dugong.cli.loading import load_sources
+    from dugong.cli.project import read_project
+
+    project = read_project(str(place))
+    votes, fitted = project.output / "votes.parquet", project.output / "model.json"
+    folder = project.output / "votes"
+    if not votes.is_file() and folder.is_dir():
+        votes = folder
+    if not (votes.exists() and fitted.is_file()):
+        raise VoteError(f"{place} has not been run yet: there is no {votes}, {fitted}.\n  Run it: dugong run {place}")
+    sources = load_sources(project.sources, project.folder)
+    sending = {one.name: one.function.sends_to for one in sources if hasattr(one.function, "sends_to")}
+    return votes, gold or project.gold, train_gold or project.train_gold, model or fitted, sending
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -172,9 +229,22 @@ def _comparison(checked: _Checked, model: LabelModel) -> tuple[dict[str, Any], s
     return {"model": summary.to_dict(), "comparison": comparison.to_dict()}, "\n\n".join(parts)
 
 
+def _worth(checked: _Checked, train_gold: Place, model: LabelModel) -> tuple[dict[str, Any], str]:
+    """What the labels are worth that the model can be fitted with."""
+    from dugong.cli.gold import read_gold
+    from dugong.cli.worth import worth_of
+
+    train = read_gold(train_gold, checked.votes, missing_ok=True)
+    comparison, where = worth_of(checked.votes, train, checked.gold, model)
+    return {
+        "worth": comparison.to_dict()
+    }, f"Known labels to fit with ({where}):\n{_scores(comparison)}\n\n{comparison}"
+
+
 def _scores(comparison: Any) -> str:
     """Scores of both methods with their intervals."""
-    from dugong.metrics.tables import columns, figure, range_of
+    from dugong.metrics.intervals import figure, range_of
+    from dugong.texts import text_table
 
     names = list(dict.fromkeys(score.name for one in comparison.evaluations for score in one.scores))
     head = ("score", *(word for name in comparison.names for word in (name, "interval")))
@@ -189,12 +259,13 @@ def _scores(comparison: Any) -> str:
         )
         for name in names
     ]
-    return columns(head, rows)
+    return text_table(head, rows)
 
 
 def _by_class(comparison: Any) -> list[str]:
     """F1 of every class under both methods, where there are more than two classes."""
-    from dugong.metrics.tables import columns, figure
+    from dugong.metrics.intervals import figure
+    from dugong.texts import text_table
 
     by_method = [one.classes for one in comparison.evaluations]
     if len(by_method[0]) <= 2:
@@ -204,4 +275,68 @@ def _by_class(comparison: Any) -> list[str]:
         (same[0].name, f"{same[0].n_gold:,}", *(figure(one.f1) for one in same))
         for same in zip(*by_method, strict=True)
     ]
-    return [columns(head, rows)]
+    return [text_table(head, rows)]
+
+
+def find_all(votes: Votes, problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
+    """All remarks about votes; `problems` are those that their summary has already."""
+    copies = {one.source for one in problems if one.kind == "copy"}
+    return (*problems, *_unipolar(votes), *_near_copies(votes, copies), *_unvoted(votes))
+
+
+def _spoken(votes: Votes, name: str) -> list[int]:
+    return [code for code in count_codes(votes.column(name)) if code not in (ABSTAIN, MISSING)]
+
+
+def _unipolar(votes: Votes) -> list[Problem]:
+    found = []
+    for source in votes.sources:
+        codes, abstains = _spoken(votes, source.name), ABSTAIN in count_codes(votes.column(source.name))
+        if len(codes) == 1 and abstains:
+            word = code_name(votes, codes[0], source.resolution)
+            text = f"source {source.name!r} votes {word} or abstains; what it tells lies in when it abstains."
+            found.append(Problem(kind="unipolar", source=source.name, text=text))
+    return found
+
+
+def _near_copies(votes: Votes, copies: set[str | None]) -> list[Problem]:
+    """Pairs of sources on the same tasks that agree almost wherever one of them speaks."""
+    found = []
+    for first, second in combinations([one for one in votes.sources if one.name not in copies], 2):
+        if first.resolution != second.resolution:
+            continue
+        one, other = votes.column(first.name), votes.column(second.name)
+        asked = (one != MISSING) & (other != MISSING)
+        spoken = asked & ((one != ABSTAIN) | (other != ABSTAIN))
+        n_spoken = int(np.count_nonzero(spoken))
+        share = np.count_nonzero(spoken & (one == other)) / max(n_spoken, 1)
+        constant = min(len(_spoken(votes, first.name)), len(_spoken(votes, second.name))) < 2
+        if share >= NEAR_COPY and not constant:
+            text = (
+                f"sources {first.name!r} and {second.name!r} vote alike on {share:.1%} of the tasks where either "
+                "speaks; declare them dependent, or keep one."
+            )
+            found.append(Problem(kind="near-copy", source=second.name, text=text))
+    return found
+
+
+def _unvoted(votes: Votes) -> list[Problem]:
+    """Classes of elements for which no source ever votes, beside the background."""
+    if not any(isinstance(source.resolution, Element) for source in votes.sources):
+        return []
+    voted: set[int] = set()
+    for source in votes.sources:
+        if isinstance(source.resolution, Element):
+            voted = voted.union(*(allowed_classes(votes, code) for code in _spoken(votes, source.name)))
+    background = implied_background(votes)
+    found = []
+    for value in votes.classes:
+        if value not in voted and value != background:
+            word = code_name(votes, value, Element())
+            text = f"no source that votes on elements ever votes {word}; nothing but the prior speaks for this class."
+            found.append(Problem(kind="unvoted-class", source=None, text=text))
+    if background is not None and votes.background is None:
+        word = code_name(votes, background, Element())
+        text = f"{word} is the only class that no source votes for: it is taken as background."
+        found.append(Problem(kind="background", source=None, text=text))
+    return found

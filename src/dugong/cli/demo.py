@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dugong.cli.output import emit, example, json_option, say, table
-from dugong.cli.steps import Clock, compare_with_majority, declared, file_lines, sizes, write_labels
+from dugong.cli.output import emit, example, json_option, say
+from dugong.cli.steps import compare_with_majority, declared, file_lines, sizes, write_labels
+from dugong.cli.watching import Watch
 from dugong.paths import locked
+from dugong.texts import text_table
 
 if TYPE_CHECKING:
     from dugong.metrics import Comparison
@@ -40,14 +42,14 @@ def command(*, folder: Path, broadcasts: int, seed: int, jobs: int, as_json: boo
 
     Files go to FOLDER (./dugong-demo by default; a temporary folder if that cannot be written).
     """
-    clock = Clock()
+    clock = Watch()
     folder = writable(folder)
     with locked(folder):
         result, text = _demo(folder, broadcasts, seed, jobs, clock)
     emit(result, text, as_json=as_json)
 
 
-def _demo(folder: Path, broadcasts: int, seed: int, jobs: int, clock: Clock) -> tuple[dict[str, Any], str]:
+def _demo(folder: Path, broadcasts: int, seed: int, jobs: int, clock: Watch) -> tuple[dict[str, Any], str]:
     """The whole job; what is printed for machines and for people."""
     from dugong.worlds import tv_news
 
@@ -75,7 +77,7 @@ def _demo(folder: Path, broadcasts: int, seed: int, jobs: int, clock: Clock) -> 
     return result, "\n" + "\n\n".join(parts)
 
 
-def watch(n_broadcasts: int, seed: int, jobs: int, clock: Clock) -> tuple[Broadcasts, Votes]:
+def watch(n_broadcasts: int, seed: int, jobs: int, clock: Watch) -> tuple[Broadcasts, Votes]:
     """Make raw broadcasts, and let the sources vote on them."""
     from dugong.sources import apply
     from dugong.worlds.tvnews import broadcasts
@@ -88,7 +90,7 @@ def watch(n_broadcasts: int, seed: int, jobs: int, clock: Clock) -> tuple[Broadc
     return shows, votes
 
 
-def fit(votes: Votes, prior: Prior, clock: Clock) -> LabelModel:
+def fit(votes: Votes, prior: Prior, clock: Watch) -> LabelModel:
     """Estimate how good the sources are, with what a user would say about the labels and the sources."""
     from dugong.model import LabelModel
     from dugong.worlds.tvnews_sources import SOURCES
@@ -99,7 +101,7 @@ def fit(votes: Votes, prior: Prior, clock: Clock) -> LabelModel:
     return model
 
 
-def write_files(folder: Path, model: LabelModel, votes: Votes, gold: Int8Array, clock: Clock) -> dict[str, Path]:
+def write_files(folder: Path, model: LabelModel, votes: Votes, gold: Int8Array, clock: Watch) -> dict[str, Path]:
     """Write everything that was made."""
     from dugong.cli.gold import write_gold
 
@@ -114,7 +116,7 @@ def write_files(folder: Path, model: LabelModel, votes: Votes, gold: Int8Array, 
     model.save(files["label model"])
     write_gold(gold, votes, files["true labels"])
     write_source_code(files["the eight sources"])
-    n_rows = write_labels(model, votes, files["probabilities of labels"])
+    n_rows = len(write_labels(model, votes, files["probabilities of labels"]))
     clock.done("label", f"{n_rows:,} tasks at {len(votes.resolutions)} resolutions")
     return files
 
@@ -172,7 +174,7 @@ def accuracy_table(rows: list[dict[str, Any]]) -> str:
         )
         for row in rows
     ]
-    return table(head, cells, words=(0, 1))
+    return text_table(head, cells, left=(0, 1), rule=True)
 
 
 SCORES = ("f1", "precision", "recall", "accuracy", "brier", "log_loss", "event_f1")
@@ -191,4 +193,4 @@ def score_table(comparison: Comparison) -> str:
         (method, *("-" if value is None else f"{value:.3f}" for value in scores(comparison, method).values()))
         for method in comparison.names
     ]
-    return f"{table(head, rows)}\n\n{comparison.verdict[0].upper()}{comparison.verdict[1:]}"
+    return f"{text_table(head, rows, rule=True)}\n\n{comparison.verdict[0].upper()}{comparison.verdict[1:]}"

@@ -24,10 +24,17 @@ from dugong.paths import Place
 )
 @click.option("--estimator", default="centred", help="centred (the default) or another name of dugong.estimators.")
 @click.option("--signs", type=click.Choice(["group", "positive"]), default="group", help="How signs are chosen.")
+@click.option("--gold", type=PLACE, help="Known labels to fit with: .csv, .parquet, .npy, or a file of another tool.")
+@click.option(
+    "--groups",
+    metavar="FILE|PATTERN",
+    help="Which sequences belong together (patients, videos), for intervals: a table with the columns sequence and "
+    "group, or a pattern that finds the group in an id, such as '(S[0-9]+)'.",
+)
 @folder_options
 @log_option
 @json_option
-def command(
+def command(  # noqa: PLR0913 (one argument per option)
     *,
     votes: Place,
     output: Place,
@@ -36,6 +43,8 @@ def command(
     sharing: str,
     estimator: str,
     signs: str,
+    gold: Place | None,
+    groups: str | None,
     jobs: int | None,
     engine: str,
     memory: str | None,
@@ -50,6 +59,8 @@ def command(
     be learned) is learned on a sample of about two million elements, which a hash of the sequence ids chooses; the
     remarks of the model say so.
     """
+    from dugong.cli.gold import read_gold
+    from dugong.cli.groups import read_groups
     from dugong.cli.steps import sizes
     from dugong.model import LabelModel
     from dugong.votes import Votes
@@ -63,6 +74,8 @@ def command(
         signs=signs,
     )
     if votes.is_dir():
+        if gold is not None or groups is not None:
+            raise click.UsageError("--gold and --groups need all votes in one file, and VOTES is a folder.")
         from dugong.shards import VoteShards, fit_shards
 
         shards = VoteShards.open(votes)
@@ -73,7 +86,8 @@ def command(
         refuse_folder_options(jobs=jobs, engine=engine, memory=memory)
         found = Votes.read(votes)
         watch.done("read", sizes(found))
-        model.fit(found)
+        labels = None if gold is None else read_gold(gold, found, missing_ok=True)
+        model.fit(found, labels, None if groups is None else read_groups(groups, found))
     model.save(output)
     watch.done("fit", f"prior {model.prior_!r}")
     summary = model.summary()

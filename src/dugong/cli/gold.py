@@ -1,13 +1,15 @@
-"""Known labels in files: a table of spans (.parquet, .csv), or one flat array (.npy).
+"""Known labels in files: a table of spans (.parquet, .csv), one flat array (.npy), or a file of another tool.
 
 In: a file and the votes that it belongs to. Out: one label per element in our own coding, 0 where unknown. The table
-has the columns sequence, start, end (half open, in elements) and label; a label is a class value or a class name.
-Elements that no row covers are unknown.
+has the columns sequence, start, end (half open, in elements; or start_seconds and end_seconds) and label; a label is a
+class value or a class name. Elements that no row of a table covers are unknown; in files of other tools, silence where
+somebody looked is the background (see `Segments.to_gold`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -17,14 +19,16 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
-from dugong.exceptions import LabelError
+from dugong.exceptions import FormatError, LabelError, TaskError
 from dugong.paths import Place, place_of, write_atomically
 from dugong.tasks import Element
-from dugong.tasks.layout import ranges
+from dugong.tasks.layout import ranges, stretches
 from dugong.types import AnyArray, Int8Array
 from dugong.votes import gold_at
 
 if TYPE_CHECKING:
+    from dugong.segments import Segments
+    from dugong.segments.container import Unit
     from dugong.shards import VoteShards
     from dugong.votes import Votes
 
@@ -45,15 +49,49 @@ def read_gold(path: str | PathLike[str], votes: Votes, *, missing_ok: bool = Fal
     if place.suffix == ".npy" and place.is_file():
         with place.open("rb") as handle:
             return gold_at(votes, np.load(handle, allow_pickle=False), Element())
+    return _reader(place)(votes, missing_ok=missing_ok)
+
+
+def _reader(place: Place) -> Callable[..., Int8Array]:
+    """A function from votes to their labels; the file is read once."""
+    marked = _marked(place)
+    if marked is not None:
+        return partial(_named, place, marked)
     table = _read_table(place)
-    return _labels(place, _voted(table, votes) if missing_ok else table, votes)
+    return lambda votes, *, missing_ok: _labels(place, _voted(table, votes) if missing_ok else table, votes)
+
+
+def _marked(place: Place) -> Segments | None:
+    """Intervals of another tool, or of a table in seconds; None for a table of elements."""
+    from dugong import formats
+    from dugong.segments import Segments
+
+    if not place.is_dir() and place.suffix in (".parquet", ".csv"):
+        table = _table(place) if place.is_file() else None
+        if table is None or "start_seconds" not in table.column_names or "start" in table.column_names:
+            return None
+        names = ("sequence", "start_seconds", "end_seconds", "label")
+        columns = {one.removesuffix("_seconds"): table.column(one).to_pylist() for one in names}
+        return Segments(**columns, unit="second", asked={})  # silence is unknown in a table
+    try:
+        return formats.read(place)
+    except FormatError as error:
+        raise LabelError(
+            f"gold labels are read from .parquet, .csv or .npy files, or from files of other tools: {error}"
+        ) from None
+
+
+def _named(place: Place, marked: Segments, votes: Votes, *, missing_ok: bool) -> Int8Array:
+    try:
+        return marked.to_gold(votes, missing_ok=missing_ok)
+    except (LabelError, TaskError) as error:
+        raise LabelError(f"{place} cannot be used: {error}") from None
 
 
 def table_labels(place: Place, shards: VoteShards, *, missing_ok: bool) -> Callable[[Votes, int], Int8Array]:
     """A function from one shard of votes to its labels; without `missing_ok` every row must name some sequence."""
-    table = _read_table(place)
+    labels, names = _reader(place), _sequences(place)
     if not missing_ok:
-        names = pc.cast(table.column("sequence"), pa.string())
         for votes in shards:
             names = names.filter(pc.invert(pc.is_in(names, value_set=_ids(votes))))
         if len(names):
@@ -61,7 +99,14 @@ def table_labels(place: Place, shards: VoteShards, *, missing_ok: bool) -> Calla
                 f"{place} cannot be used: a row must name a sequence of the votes; {names[0].as_py()!r} is none, and "
                 f"{len(names)} rows are like this."
             )
-    return lambda votes, _: _labels(place, _voted(table, votes), votes)
+    return lambda votes, _: labels(votes, missing_ok=True)
+
+
+def _sequences(place: Place) -> pa.Array | pa.ChunkedArray:
+    marked = _marked(place)
+    if marked is not None:
+        return pa.array(list(marked.recordings), pa.string())
+    return pc.cast(_read_table(place).column("sequence"), pa.string())
 
 
 def _labels(place: Place, table: pa.Table, votes: Votes) -> Int8Array:
@@ -73,7 +118,25 @@ def _labels(place: Place, table: pa.Table, votes: Votes) -> Int8Array:
 
 def write_gold(gold: AnyArray, votes: Votes, path: str | PathLike[str]) -> None:
     """Write labels of elements as runs: one row per stretch of equal known labels."""
-    table = gold_table(gold, votes)
+    _write(gold_table(gold, votes), path)
+
+
+def write_segments(segments: Segments, path: str | PathLike[str]) -> None:
+    """Write intervals as such a table, in elements or in seconds."""
+    from dugong.formats.texts import placed
+
+    unit: Unit = "second" if segments.unit == "second" else "element"
+    found = placed(segments, unit, "gold labels")
+    names = ("start", "end") if unit == "element" else ("start_seconds", "end_seconds")
+    bounds = [bound.astype(np.int64) if unit == "element" else bound for bound in (found.start, found.end)]
+    words = {name: pa.array(found.column(name), pa.string()) for name in ("sequence", "label")}
+    _write(
+        pa.table({"sequence": words["sequence"], **dict(zip(names, bounds, strict=True)), "label": words["label"]}),
+        path,
+    )
+
+
+def _write(table: pa.Table, path: str | PathLike[str]) -> None:
     if place_of(path).suffix == ".csv":
         write_atomically(path, lambda handle: pyarrow.csv.write_csv(table, handle))
     else:
@@ -84,11 +147,7 @@ def gold_table(gold: AnyArray, votes: Votes) -> pa.Table:
     """Labels of elements as a table of runs."""
     labels = np.asarray(gold)
     offsets = votes.layout("element").offsets
-    begins = np.zeros(len(labels), dtype=np.bool_)
-    begins[offsets[:-1][votes.lengths > 0]] = True
-    begins[1:] |= labels[1:] != labels[:-1]
-    starts = np.flatnonzero(begins)
-    stops = np.append(starts[1:], len(labels))
+    starts, stops = stretches(labels, offsets)
     owners = np.searchsorted(offsets, starts, side="right") - 1
     known = labels[starts] != 0
     columns = {
@@ -117,13 +176,7 @@ def _read_table(place: Place) -> pa.Table:
 
 
 def _checked_table(place: Place) -> pa.Table:
-    if place.suffix not in (".parquet", ".csv"):
-        raise LabelError(f"gold labels are read from .parquet, .csv or .npy files; found {place.name!r}.")
-    try:
-        with place.open("rb") as handle:
-            table = pyarrow.parquet.read_table(handle) if place.suffix == ".parquet" else _read_csv(handle)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise LabelError(f"the file is damaged, or of another kind: {error}") from None
+    table = _table(place)
     absent = [name for name in COLUMNS if name not in table.column_names]
     if absent:
         raise LabelError(
@@ -134,6 +187,14 @@ def _checked_table(place: Place) -> pa.Table:
     if empty:
         raise LabelError(f"the column {empty[0]!r} must not have empty cells; leave out rows that are not known.")
     return table
+
+
+def _table(place: Place) -> pa.Table:
+    try:
+        with place.open("rb") as handle:
+            return pyarrow.parquet.read_table(handle) if place.suffix == ".parquet" else _read_csv(handle)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise LabelError(f"the file is damaged, or of another kind: {error}") from None
 
 
 def _voted(table: pa.Table, votes: Votes) -> pa.Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +12,9 @@ from dugong.cli.places import PLACE
 from dugong.cli.sharded import folder_engine, folder_options, refuse_folder_options, shard_sizes
 from dugong.cli.watching import Watch, log_option
 from dugong.paths import Place, place_of
+
+if TYPE_CHECKING:
+    from dugong.model import LabelModel
 
 
 @click.command("label", epilog=example("dugong label model.json votes.parquet -o labels.csv --resolution element"))
@@ -29,6 +33,11 @@ from dugong.paths import Place, place_of
     multiple=True,
     help="element, sequence, or the name of a window or span; may be given several times. Default: all.",
 )
+@click.option(
+    "--intervals",
+    is_flag=True,
+    help="Write intervals of the best path in place of single tasks: .csv, .jsonl, or any ending of `dugong formats`.",
+)
 @click.option("--restart", is_flag=True, help="Label all shards of a folder anew, also those that are done already.")
 @folder_options
 @log_option
@@ -39,6 +48,7 @@ def command(
     votes: Place,
     output: Place | None,
     resolutions: tuple[str, ...],
+    intervals: bool,
     jobs: int | None,
     restart: bool,
     engine: str,
@@ -58,6 +68,10 @@ def command(
 
     watch = Watch(log_json=log_json)
     fitted = LabelModel.load(model)
+    if intervals:
+        refuse_folder_options(jobs=jobs, engine=engine, memory=memory, restart=restart)
+        _write_intervals(fitted, votes, output or place_of("labels.csv"), resolutions, watch, as_json=as_json)
+        return
     if votes.is_dir():
         from dugong.shards import VoteShards, label_shards
 
@@ -78,8 +92,25 @@ def command(
         refuse_folder_options(jobs=jobs, engine=engine, memory=memory, restart=restart)
         found, place = Votes.read(votes), output or place_of("labels.parquet")
         watch.done("read", sizes(found))
-        n_rows, known = write_labels(fitted, found, place, resolutions), found.resolutions
+        n_rows, known = len(write_labels(fitted, found, place, resolutions)), found.resolutions
     watch.done("label", f"{n_rows:,} tasks")
     names = list(resolutions) or [resolution.name for resolution in known]
     result = {"labels": place, "rows": n_rows, "resolutions": names, "seconds": watch.steps}
     emit(result, f"{n_rows:,} rows at {', '.join(names)} are in {place}.", as_json=as_json)
+
+
+def _write_intervals(
+    model: LabelModel, votes: Place, output: Place, resolutions: tuple[str, ...], watch: Watch, *, as_json: bool
+) -> None:
+    """Intervals of one resolution, in a format that the ending says."""
+    from dugong import formats
+    from dugong.votes import Votes
+
+    if votes.is_dir() or len(resolutions) > 1:
+        raise click.UsageError("--intervals works on one file of votes and one --resolution at a time.")
+    name = next(iter(resolutions), "element")
+    found = model.labels(Votes.read(votes), [name]).segments(name)
+    files = formats.write(found, output)
+    watch.done("label", f"{len(found):,} intervals")
+    result = {"labels": list(files), "intervals": len(found), "resolution": name, "seconds": watch.steps}
+    emit(result, f"{len(found):,} intervals at {name} are in {output}.", as_json=as_json)

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 ResultT = TypeVar("ResultT")
 
 
-def load_sequences(data: str, folder: Path) -> Any:
-    """Sequences by id: what ``module:function`` returns, or the files of a folder."""
+def load_sequences(data: str, folder: Path, *, rate: float | None = None, every: str | None = None) -> Any:
+    """Sequences by id: what ``module:function`` returns, or the files of a folder, cut into elements of `every`."""
     if ":" in data and not (folder / data).exists():
         return call(load_function(data, folder), data)
     from dugong.sources import loaders
@@ -35,7 +35,8 @@ def load_sequences(data: str, folder: Path) -> Any:
             f"data must name a folder or a function; {data!r} is no folder in {folder}.\n"
             '  Write data = "loader:sequences" for the function `sequences` in loader.py.'
         )
-    return loaders.folder(place)
+    given = {"rate": rate if every else None, "every": every}
+    return loaders.folder(place, **{name: value for name, value in given.items() if value is not None})
 
 
 def load_sources(name: str, folder: Path) -> tuple[Source, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import click
@@ -44,25 +44,6 @@ def user_code() -> Iterator[None]:
     """Send what the user's functions print to the standard error, so that our own output stays readable."""
     with contextlib.redirect_stdout(sys.stderr):
         yield
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, words: Sequence[int] = (0,)) -> str:
-    """Align rows under their heads: numbers to the right; `words` are the columns that go to the left."""
-    widths = [max(len(row[place]) for row in [head, *rows]) for place in range(len(head))]
-    lines = []
-    for row in [head, *rows]:
-        cells = [
-            cell.ljust(width) if place in words else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append("  ".join(cells).rstrip())
-    rule = "  ".join("-" * width for width in widths)
-    return "\n".join([lines[0], rule, *lines[1:]])
-
-
-def count(number: int, noun: str) -> str:
-    """A number with its noun: ``1 source``, ``2,000 sources``."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def seconds(duration: float) -> str:

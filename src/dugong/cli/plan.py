@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import Any, cast
 
 import click
+import numpy as np
 
-from dugong.cli.output import emit, example, json_option, say, seconds, table
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from dugong.model import LabelModel
-    from dugong.worlds import World
-    from dugong.worlds.planner import SamplePlan
+from dugong.cli.output import emit, example, json_option, say, seconds
+from dugong.exceptions import TaskError
+from dugong.graph import Dependency, TemporalDependency
+from dugong.law.parameters import Temporal
+from dugong.model import LabelModel
+from dugong.tasks import Spans
+from dugong.types import FloatArray, IntArray
+from dugong.votes import Votes
+from dugong.worlds import STANDARD, World
+from dugong.worlds.factors import blocks_of
+from dugong.worlds.planner import SamplePlan, plan
 
 
 @click.command(
@@ -45,23 +51,16 @@ def command(
     """
     from time import perf_counter
 
-    from dugong.cli.planning import make_plan
-
     world, model = _configuration(what, votes)
     begin = perf_counter()
     plan = make_plan(world, model, n_sequences=sequences, width=width, repeats=repeats, seed=seed)
     sizes = ", ".join(f"{step.n_sequences:,}" for step in plan.steps)
     say(f"simulated {sizes} sequences {plan.repeats} times in {seconds(perf_counter() - begin)}")
-    emit(plan.to_dict(), _text(plan), as_json=as_json)
+    emit(plan.to_dict(), str(plan), as_json=as_json)
 
 
 def _configuration(what: str, votes: Path | None) -> tuple[World, LabelModel]:
     """What is simulated, and how it is estimated."""
-    from dugong.cli.planning import settings_of, world_of
-    from dugong.model import LabelModel
-    from dugong.votes import Votes
-    from dugong.worlds import STANDARD
-
     if what in STANDARD:
         world = cast("Callable[[], World]", STANDARD[what])()
         return world, LabelModel(prior=world.prior, dependencies=world.dependencies)
@@ -74,13 +73,43 @@ def _configuration(what: str, votes: Path | None) -> tuple[World, LabelModel]:
     return world_of(fitted, lengths), settings_of(fitted)
 
 
-def _text(plan: SamplePlan) -> str:
-    rows = [(one.name, one.resolution, f"{one.half_width:.3f}", f"{one.needed:,}") for one in plan.sources]
-    head = ("source", "votes on", f"+- at {plan.n_sequences:,}", f"sequences for +-{plan.width:g}")
-    bound = "does not apply here" if plan.bound is None else f"asks for {plan.bound:,}"
-    return (
-        f"{table(head, rows, words=(0, 1))}\n\n"
-        f"{plan.needed:,} sequences for all of them (by {plan.repeats} simulations of up to {plan.n_sequences:,} "
-        f"sequences with {plan.n_elements:,} elements{', extrapolated' if plan.extrapolated else ''}).\n"
-        f"Theorem 1 of the paper, a worst case, {bound}."
-    )
+def make_plan(
+    world: World, model: LabelModel, *, n_sequences: int | None, width: float, repeats: int, seed: int
+) -> SamplePlan:
+    """Simulate a world and estimate it anew with the settings of a model, which is not changed."""
+
+    def fit(votes: Votes) -> Mapping[str, FloatArray]:
+        return LabelModel(**model.get_params()).fit(votes).standard_errors_.raw
+
+    return plan(world, width=width, n_sequences=n_sequences, repeats=repeats, fit=fit, seed=seed)
+
+
+# --- from a fitted model to a world --------------------------------------------------------------------------------
+def world_of(model: LabelModel, lengths: IntArray | int) -> World:
+    """The world in which a fitted model is true; sequences are as long as the given ones, drawn at random."""
+    if any(isinstance(info.resolution, Spans) for info in model.sources_):
+        raise TaskError(
+            "spans cannot be simulated: where they lie is not in the model.\n"
+            "  Fit a model of the sources that vote on elements, windows and sequences, and plan with that one."
+        )
+    law: Any = lengths if isinstance(lengths, int) else _Resampled(lengths)
+    blocks = blocks_of(model.law_.parameters)
+    return World(prior=model.prior_, blocks=blocks, lengths=law, class_names=model.class_names_, name="fitted")
+
+
+def settings_of(model: LabelModel) -> LabelModel:
+    """A model with the settings under which the given one can be estimated again."""
+    repeating = [TemporalDependency(f.source, f.lag) for f in model.law_.parameters.factors if isinstance(f, Temporal)]
+    dependencies: list[Dependency] = [*model.correlations_, *repeating]
+    settings = model.get_params() | {"prior": model.prior_, "dependencies": dependencies}
+    return LabelModel(**settings)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Resampled:
+    """Lengths drawn from given ones."""
+
+    lengths: IntArray
+
+    def __call__(self, n_sequences: int, rng: np.random.Generator) -> IntArray:
+        return rng.choice(self.lengths, size=n_sequences)

@@ -38,9 +38,13 @@ class Project:
     data: str
     sources: str
     output: Place
+    annotations: tuple[Place, ...] = ()
     prior: Any = LEARN
     dependencies: tuple[Dependency, ...] | str | None = None
     gold: Place | None = None
+    train_gold: Place | None = None
+    export: tuple[str, ...] = ()
+    media: str | None = None
     spans: dict[str, str] = field(default_factory=dict)
     classes: tuple[str, ...] | None = None
     background: str | None = None
@@ -50,6 +54,10 @@ class Project:
     signs: str = "group"
     jobs: int = 1
     on_fault: str = "raise"
+    groups: str | None = None
+    rate: float | None = None
+    every: str | None = None
+    timeout: float | None = None
 
     def read_prior(self) -> Prior | str:
         """The prior that the project names."""
@@ -58,11 +66,14 @@ class Project:
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "data": (str,),
-    "sources": (str,),
+    "sources": (str, list),
     "output": (str,),
     "prior": (str, dict),
     "dependencies": (str, list),
     "gold": (str,),
+    "train_gold": (str,),
+    "export": (str, list),
+    "media": (str,),
     "spans": (dict,),
     "classes": (list,),
     "background": (str,),
@@ -72,6 +83,10 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "signs": (str,),
     "jobs": (int,),
     "on_fault": (str,),
+    "groups": (str,),
+    "rate": (int, float),
+    "every": (str, int, float),
+    "timeout": (int, float),
 }
 _NEEDED = ("data", "sources")
 
@@ -92,15 +107,45 @@ def read_project(path: str | Path) -> Project:
 def _project(plain: dict[str, Any], place: Path) -> Project:
     folder = place.parent
     words: dict[str, Any] = {key: tuple(map(str, plain[key])) for key in ("classes", "resolutions") if key in plain}
-    same = ("data", "sources", "prior", "background", "sharing", "estimator", "signs", "jobs", "on_fault", "spans")
+    same = ["data", "prior", "background", "sharing", "estimator", "signs", "jobs", "on_fault", "spans"]
+    same += ["groups", "rate", "every", "timeout"]
+    code, annotations = _voters(plain["sources"], folder, place)
+    media = plain.get("media")
     return Project(
         folder=folder,
+        sources=code,
+        annotations=annotations,
+        train_gold=_inside(folder, plain["train_gold"]) if "train_gold" in plain else None,
+        export=(plain["export"],) if isinstance(plain.get("export"), str) else tuple(plain.get("export", ())),
+        media=media if media is None or "://" in media or "{}" in media else str(folder / media),
         output=_inside(folder, plain.get("output", "output")),
         dependencies=dependencies_of(plain["dependencies"]) if "dependencies" in plain else None,
         gold=_inside(folder, plain["gold"]) if "gold" in plain else None,
         **words,
         **{key: plain[key] for key in same if key in plain},
     )
+
+
+def _voters(plain: str | list[Any], folder: Path, place: Path) -> tuple[str, tuple[Place, ...]]:
+    """The file or module of the functions, and the files of annotations that vote beside them."""
+    if isinstance(plain, str):
+        return plain, ()
+    names = list(map(str, plain))
+    code = [name for name in names if not _is_annotation(name, folder)]
+    if len(code) != 1:
+        raise ProjectError(
+            f"sources in {place} must name one file or module of functions, and may name files of annotations beside "
+            f"it; found {names!r}."
+        )
+    return code[0], tuple(_inside(folder, name) for name in names if name != code[0])
+
+
+def _is_annotation(name: str, folder: Path) -> bool:
+    """Whether a name is a file of another tool, by its ending, or a folder of such files."""
+    from dugong import formats
+
+    endings = {ending.lower() for one in formats.names() for ending in formats.of_name(one).suffixes}
+    return name.lower().endswith(tuple(endings)) or "://" in name or (folder / name).is_dir()
 
 
 def _inside(folder: Path, name: str) -> Place:
@@ -122,4 +167,4 @@ def _check_keys(plain: dict[str, Any], place: Path) -> None:
         raise ProjectError(f"{place} must have the keys {' and '.join(_NEEDED)}; {absent[0]!r} is missing.")
 
 
-_KINDS = {str: "a string", int: "a whole number", list: "a list", dict: "a table"}
+_KINDS = {str: "a string", int: "a whole number", float: "a number", list: "a list", dict: "a table"}

@@ -47,14 +47,15 @@ def command(
     explanation of each, the comparison with majority vote, diagnostics, and what a methods section needs.
     """
     from dugong.cli.gold import read_gold
-    from dugong.cli.steps import Clock, sizes
+    from dugong.cli.steps import sizes
+    from dugong.cli.watching import Watch
     from dugong.model import LabelModel
     from dugong.report import summarize, write_report
     from dugong.report.writing import check_kind
     from dugong.votes import Votes
 
     check_kind(output)
-    clock = Clock()
+    clock = Watch()
     fitted, found = LabelModel.load(model), Votes.read(votes)
     labels = None if gold is None else read_gold(gold, found)
     clock.done("read", sizes(found))

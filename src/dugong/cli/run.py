@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,11 +36,17 @@ if TYPE_CHECKING:
 KEYS = """\b
 Keys of a project.toml (paths count from its folder):
   data          "module:function" that gives sequences by id, or a folder of .csv, .parquet or .npy files
-  sources       a file or module with functions decorated by @source
+  sources       a file or module with functions decorated by @source; or a list of it and of files of annotations
   prior         "learn", or a table such as {kind = "markov", positive = 0.1, stay = 0.9}
   dependencies  "learn", or a list such as [["faces", "captions"], "captions@1"]; default: what the sources declare
   output        folder for the results; default "output"
-  gold          known labels (.csv, .parquet, .npy), to compare with
+  gold          known labels (.csv, .parquet, .npy, or a file of another tool), to compare with
+  train_gold    known labels to fit with; their sequences are left out of every score
+  export        formats to write labels in, such as ["label-studio", "elan"]; see `dugong formats`
+  media         for export: a folder of files named by sequence, or a pattern with {} for the id
+  groups        which sequences belong together: a table (sequence, group), or a pattern such as "(S[0-9]+)"
+  rate, every   elements per second; or the length of an element, such as "1s", into which a folder of data is cut
+  timeout       seconds that a source may take on one sequence
   also          classes, background, spans, resolutions, sharing, estimator, signs, jobs, on_fault
 
 """
@@ -53,6 +60,8 @@ Keys of a project.toml (paths count from its folder):
 )
 @shard_options
 @memory_option
+@click.option("--watch", "again", is_flag=True, help="Run again whenever a file of the project is saved; Ctrl-C ends.")
+@click.option("--open", "show", is_flag=True, help="Open the report in a browser.")
 @log_option
 @json_option
 def command(
@@ -64,6 +73,8 @@ def command(
     restart: bool,
     engine: str,
     memory: str | None,
+    again: bool,
+    show: bool,
     log_json: bool,
     as_json: bool,
 ) -> None:
@@ -72,13 +83,30 @@ def command(
     Writes votes.parquet, model.json, labels.parquet and report.html into the output folder of the project, each when it
     is complete; with --shard-size, folders `votes` and `labels` in place of the files, and a report on a sample of the
     sequences. After a crash or Ctrl-C the same command continues where it stopped; sources whose code has changed run
-    again, the others do not.
+    again, the others do not. Ends with what is worth a look, and with what changed since the last run.
+
+    A project is code: its loader and its sources are executed, with all that you may do. Run only projects that you
+    trust.
     """
-    found, watch = read_project(project), Watch(log_json=log_json)
-    prior = found.read_prior()  # before the sources run for hours
     options = ApplyOptions(
         shard_size=shard_size, restart=restart, engine=engine, jobs=jobs, on_fault=on_fault, memory=memory
     )
+    if again:
+        from dugong.cli.watching import repeat
+
+        repeat(project, lambda: _run(project, options, log_json=log_json, as_json=as_json, show=False))
+        return
+    _run(project, options, log_json=log_json, as_json=as_json, show=show)
+
+
+def _run(project: Path, options: ApplyOptions, *, log_json: bool, as_json: bool, show: bool) -> None:
+    """The whole job once."""
+    found, watch = read_project(project), Watch(log_json=log_json)
+    prior, shard_size = found.read_prior(), options.shard_size  # read before the sources run for hours
+    if shard_size is not None and (found.annotations or found.train_gold or found.export):
+        raise click.UsageError(
+            "annotation files as sources, train_gold and export need all votes in one file; leave --shard-size out."
+        )
     job = _run_in_files if shard_size is None else _run_in_shards
     with locked(found.output):
         files, applied, (result, text) = job(found, prior, options, watch)
@@ -86,11 +114,18 @@ def command(
     result |= {"files": files, "seconds": watch.steps, "report": report.to_dict()}
     parts = [text, f"{time_table(report)}\n{throughput(report, applied.n_elements)}", f"Files:\n{file_lines(files)}"]
     emit(result, "\n\n".join(parts), as_json=as_json)
+    if show:
+        import webbrowser
+
+        webbrowser.open(Path(str(files["report"])).resolve().as_uri())
 
 
 def _run_in_files(project: Project, prior: Any, options: ApplyOptions, watch: Watch) -> Ran:
     """All votes in memory and in one file; the shards beside it are what a later run continues from."""
+    from dugong.cli.annotations import add_annotations, export_labels, held_out, train_labels
+    from dugong.cli.ending import LastRun, changes
     from dugong.cli.gold import read_gold
+    from dugong.cli.groups import read_groups
     from dugong.votes import Votes
 
     files: dict[str, Place] = {
@@ -101,18 +136,24 @@ def _run_in_files(project: Project, prior: Any, options: ApplyOptions, watch: Wa
     }
     applied, sources = apply_in_shards(project, project.output / "votes.parts", options, watch)
     check_room(applied.shards, options.memory)
-    votes = Votes.concat(applied.shards)
+    votes = add_annotations(project, Votes.concat(applied.shards))
     votes.write(files["votes"])
     watch.done("apply", sizes(votes))
-    model = project_model(project, prior, sources).fit(votes)
+    train, last = train_labels(project, votes), LastRun.read(files["model"], files["labels"])
+    groups = None if project.groups is None else read_groups(project.groups, votes, project.folder)
+    model = project_model(project, prior, sources).fit(votes, train, groups)
     model.save(files["model"])
     watch.done("fit", f"prior {model.prior_!r}")
-    n_rows = write_labels(model, votes, files["labels"], project.resolutions)
-    watch.done("label", f"{n_rows:,} tasks")
-    gold = None if project.gold is None else read_gold(project.gold, votes)
+    labels = write_labels(model, votes, files["labels"], project.resolutions)
+    watch.done("label", f"{len(labels):,} tasks")
+    if project.export:
+        files |= export_labels(project, labels)
+        watch.done("export", ", ".join(project.export))
+    gold = None if project.gold is None else held_out(read_gold(project.gold, votes), train, votes)
     model.report(votes, files["report"], gold)
     watch.done("report", "to be opened in a browser")
-    return files, applied, _outcome(votes, gold, model)
+    news = [] if last is None else changes(last, model, labels, votes, gold)
+    return files, applied, _outcome(votes, gold, model, groups, news)
 
 
 def _run_in_shards(project: Project, prior: Any, options: ApplyOptions, watch: Watch) -> Ran:
@@ -170,12 +211,35 @@ def _report_on_sample(
     return outcome
 
 
-def _outcome(votes: Votes | None, gold: Int8Array | None, model: LabelModel) -> tuple[dict[str, Any], str]:
-    """The model at a glance and, with gold, the comparison with majority vote."""
-    if votes is None or gold is None:
-        summary = model.summary(votes)
-        return {"model": summary.to_dict()}, str(summary)
+def _outcome(
+    votes: Votes | None,
+    gold: Int8Array | None,
+    model: LabelModel,
+    groups: list[str] | None = None,
+    news: Iterable[str] = (),
+) -> tuple[dict[str, Any], str]:
+    """What is worth a look, the model at a glance, the comparison with majority vote, and what changed."""
+    from dugong.cli.ending import findings
     from dugong.cli.steps import compare_with_majority
 
-    summary, comparison = model.summary(votes, gold), compare_with_majority(votes, gold, model)
-    return {"model": summary.to_dict(), "comparison": comparison.to_dict()}, f"{summary}\n\n{comparison}"
+    known = votes is not None and gold is not None
+    comparison = compare_with_majority(votes, gold, model, groups) if known else None  # type: ignore[arg-type]
+    summary = model.summary(votes, gold) if known else model.summary(votes)
+    said = [] if votes is None else findings(model, votes, comparison)
+    result: dict[str, Any] = {"model": summary.to_dict(), "findings": said, "changes": list(news)}
+    parts = [_listing("Worth a look:", said), str(summary)]
+    if comparison is not None:
+        result["comparison"] = comparison.to_dict()
+        parts.append(str(comparison))
+    parts.append(_listing("Since the last run:", news))
+    return result, "\n\n".join(filter(None, parts))
+
+
+def _listing(head: str, said: Iterable[str]) -> str:
+    """Sentences below a heading, none of them wider than the terminal."""
+    from shutil import get_terminal_size
+    from textwrap import fill
+
+    width = max(40, get_terminal_size((100, 24)).columns)
+    lines = [fill(one, width, initial_indent="- ", subsequent_indent="  ") for one in said]
+    return "\n".join([head, *lines]) if lines else ""

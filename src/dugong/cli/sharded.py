@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dugong.cli.output import count, user_code
+from dugong.cli.output import user_code
 from dugong.cli.steps import project_material
 from dugong.paths import Place
+from dugong.texts import counted
 
 if TYPE_CHECKING:
     from dugong.cli.project import Project
@@ -136,7 +137,7 @@ def check_room(shards: VoteShards, memory: str | None) -> None:
     wanted = need(shards.n_elements, shards)
     if memory is not None and wanted > read_size(memory):
         raise click.UsageError(
-            f"all votes at once ({count(shards.n_elements, 'element')}) need about {words(wanted)}, and --memory is "
+            f"all votes at once ({counted(shards.n_elements, 'element')}) need about {words(wanted)}, and --memory is "
             f"{memory}; with --shard-size, one file of votes is held at a time."
         )
 
@@ -145,12 +146,12 @@ def _say_what_was_kept(applied: AppliedShards, watch: Watch) -> None:
     if applied.n_kept or any(ran < applied.shards.n_sequences for ran in applied.ran.values()):
         names = ", ".join(name for name, ran in applied.ran.items() if ran) or "no source"
         watch.remark(
-            f"continued: {count(applied.n_kept, 'shard')} of {len(applied.shards):,} were done already; {names} ran now"
+            f"continued: {counted(applied.n_kept, 'shard')} of {len(applied.shards):,} were done already; "
+            f"{names} ran now"
         )
 
 
 def shard_sizes(shards: VoteShards) -> str:
     """How much there is."""
-    return (
-        f"{count(len(shards), 'shard')}, {count(shards.n_sequences, 'sequence')}, {count(shards.n_elements, 'element')}"
-    )
+    sizes = {"shard": len(shards), "sequence": shards.n_sequences, "element": shards.n_elements}
+    return ", ".join(counted(number, noun) for noun, number in sizes.items())

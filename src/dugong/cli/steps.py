@@ -6,38 +6,24 @@ Each takes plain values and returns plain values; what is said on the way goes t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from dugong.cli.loading import load_function, load_sequences, load_sources
-from dugong.cli.output import count, say, seconds, table, user_code
+from dugong.cli.output import say, seconds, user_code
 from dugong.paths import Place
+from dugong.texts import counted, text_table
 
 if TYPE_CHECKING:
     from dugong.cli.project import Project
     from dugong.engines import Engine
     from dugong.graph import Dependency
+    from dugong.labels import Labels
     from dugong.metrics import Comparison
     from dugong.model import LabelModel
     from dugong.priors import Prior
     from dugong.sources import Applied, ApplyReport, Source
     from dugong.types import Int8Array
     from dugong.votes import Votes
-
-
-class Clock:
-    """Seconds by step, and a line on the standard error when each is done."""
-
-    def __init__(self) -> None:
-        self.steps: dict[str, float] = {}
-        self._begin = perf_counter()
-
-    def done(self, step: str, what: str) -> None:
-        """Note that a step has ended."""
-        now = perf_counter()
-        self.steps[step] = now - self._begin
-        self._begin = now
-        say(f"{step:<9} {seconds(self.steps[step]):>8}  {what}")
 
 
 # --- apply ---------------------------------------------------------------------------------------------------------
@@ -66,7 +52,9 @@ def project_material(
     sources = load_sources(project.sources, project.folder)
     spans = {name: load_function(function, project.folder) for name, function in project.spans.items()}
     return sources, {
-        "sequences": load_sequences(project.data, project.folder),
+        "sequences": load_sequences(project.data, project.folder, rate=project.rate, every=project.every),
+        "rate": None if project.every else project.rate,
+        "timeout": project.timeout,
         "n_jobs": project.jobs if jobs is None else jobs,
         "on_fault": project.on_fault if on_fault is None else on_fault,
         "classes": project.classes,
@@ -82,9 +70,9 @@ def time_table(report: ApplyReport) -> str:
         for one in report.sources
     ]
     rows += [(f"({name})", "preprocessing", "", "", "", seconds(spent)) for name, spent in report.pre_seconds.items()]
-    text = table(("source", "resolution", "tasks", "votes", "faults", "time"), rows, words=(0, 1))
+    text = text_table(("source", "resolution", "tasks", "votes", "faults", "time"), rows, left=(0, 1), rule=True)
     asked = [
-        f"{one.name} asked {count(one.usage.get('calls', 0), 'time')}, knew {one.usage.get('cached', 0):,} answers "
+        f"{one.name} asked {counted(one.usage.get('calls', 0), 'time')}, knew {one.usage.get('cached', 0):,} answers "
         f"already, and used {one.usage.get('tokens', 0):,} tokens."
         for one in report.sources
         if one.usage
@@ -95,7 +83,7 @@ def time_table(report: ApplyReport) -> str:
 def throughput(report: ApplyReport, n_elements: int | None = None) -> str:
     """How quick a run was, and how many faults it had; `n_elements` are those that were voted on now."""
     rate = (report.n_elements if n_elements is None else n_elements) / max(report.seconds, 1e-9)
-    return f"{seconds(report.seconds)} in all, {rate:,.0f} elements/s, {count(report.n_faults, 'fault')}."
+    return f"{seconds(report.seconds)} in all, {rate:,.0f} elements/s, {counted(report.n_faults, 'fault')}."
 
 
 # --- fit -----------------------------------------------------------------------------------------------------------
@@ -161,13 +149,11 @@ def _groups(groups: Iterable[object] | None) -> Any:
 
 
 # --- files ---------------------------------------------------------------------------------------------------------
-def write_labels(model: LabelModel, votes: Votes, path: Place, resolutions: Iterable[str] | None = None) -> int:
-    """Write the probabilities of labels; returns the number of rows."""
-    from dugong.infer import labels
-
+def write_labels(model: LabelModel, votes: Votes, path: Place, resolutions: Iterable[str] | None = None) -> Labels:
+    """Write the probabilities of labels; returns them."""
     found = model.labels(votes, list(resolutions) if resolutions else None)
-    labels.write_labels(found, path)
-    return int(found.num_rows)
+    found.write(path)
+    return found
 
 
 def file_lines(files: Mapping[str, Place]) -> str:
@@ -179,6 +165,6 @@ def file_lines(files: Mapping[str, Place]) -> str:
 def sizes(votes: Votes) -> str:
     """How much there is: sources, sequences, elements."""
     return (
-        f"{count(votes.n_sources, 'source')}, {count(votes.n_sequences, 'sequence')}, "
-        f"{count(votes.n_elements, 'element')}"
+        f"{counted(votes.n_sources, 'source')}, {counted(votes.n_sequences, 'sequence')}, "
+        f"{counted(votes.n_elements, 'element')}"
     )

@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable
+from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dugong.cli.output import count, say, seconds
+from dugong.cli.output import say, seconds
 from dugong.codec import to_plain
+from dugong.exceptions import DugongError
+from dugong.texts import counted
 
 if TYPE_CHECKING:
     from dugong.sources import Progress
@@ -33,7 +37,7 @@ def log_option(function: FunctionT) -> FunctionT:
 class Watch:
     """Tells how a run goes; gets `Progress` values while sources are applied."""
 
-    def __init__(self, *, log_json: bool) -> None:
+    def __init__(self, *, log_json: bool = False) -> None:
         self.log_json = log_json
         self.steps: dict[str, float] = {}
         self._begin = self._said = perf_counter()
@@ -61,7 +65,7 @@ class Watch:
             return
         of = "" if now.total is None else f" of {now.total:,}"
         rest = "" if left is None else f", {seconds(left)} left"
-        say(f"apply     {now.done:,}{of} sequences, {rate:,.0f} elements/s, {count(now.faults, 'fault')}{rest}")
+        say(f"apply     {now.done:,}{of} sequences, {rate:,.0f} elements/s, {counted(now.faults, 'fault')}{rest}")
 
     def shards(self, step: str, done: int, total: int) -> None:
         """Say how many shards are done, from time to time."""
@@ -74,7 +78,7 @@ class Watch:
         if self.log_json:
             self.event("progress", step=step, done=done, total=total, seconds_left=left)
         else:
-            say(f"{step:<9} {done:,} of {count(total, 'shard')}, {seconds(left)} left")
+            say(f"{step:<9} {done:,} of {counted(total, 'shard')}, {seconds(left)} left")
 
     def _due(self) -> bool:
         clock = perf_counter()
@@ -111,3 +115,36 @@ def time_left(now: Progress) -> float | None:
     if now.total is None or not ran:
         return None
     return now.seconds * (now.total - now.done) / ran
+
+
+def repeat(project: Path, job: Callable[[], None], *, pause: float = 0.3) -> None:
+    """Run a job, and again whenever a file of the project is saved, until Ctrl-C."""
+    folder = (project if project.is_dir() else project.parent).resolve()
+    while True:
+        seen = _saved(folder)
+        _forget_modules(folder)
+        try:
+            job()
+        except DugongError as error:
+            say(f"error: {error}")
+        say("waiting for a change (Ctrl-C ends) ...")
+        try:
+            while _saved(folder) == seen:
+                time.sleep(pause)
+        except KeyboardInterrupt:
+            return
+
+
+def _forget_modules(folder: Path) -> None:
+    """Let the code of a project be read again."""
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if file is not None and Path(file).resolve().parent == folder:
+            del sys.modules[name]
+
+
+def _saved(folder: Path) -> dict[str, float]:
+    """When the code, the settings and the known labels of a project were saved."""
+    kinds = (".py", ".toml", ".csv", ".json")
+    files = [file for file in folder.iterdir() if file.suffix in kinds and file.is_file()]
+    return {file.name: file.stat().st_mtime for file in files}

@@ -10,12 +10,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from dugong.exceptions import MissingExtraError
+from dugong.exceptions import EndModelError, MissingExtraError
 
 if TYPE_CHECKING:
     from dugong.endmodels import networks
     from dugong.endmodels.classifiers import train_sklearn
-    from dugong.endmodels.errors import EndModelError
     from dugong.endmodels.networks import (
         FrameSequenceNet,
         WindowLSTM,
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "classifiers": ("train_sklearn",),
-    "errors": ("EndModelError",),
     "networks": (
         "FrameSequenceNet",
         "WindowLSTM",

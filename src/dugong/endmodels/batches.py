@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dugong.endmodels.errors import EndModelError
 from dugong.endmodels.windows import Padded
+from dugong.exceptions import EndModelError
 from dugong.types import AnyArray, IntArray
 
 __all__ = ["Batch", "Examples", "as_examples", "batch_rows"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import pickle
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from os import PathLike
@@ -21,14 +22,15 @@ from torch import Tensor
 
 from dugong.endmodels.batches import Examples
 from dugong.endmodels.costs import Costs
-from dugong.endmodels.errors import EndModelError
-from dugong.endmodels.files import read_file
 from dugong.endmodels.result import Epoch
 from dugong.endmodels.settings import Settings
+from dugong.exceptions import EndModelError
 
-__all__ = ["CHECKPOINT", "Checkpoint", "read_checkpoint", "run_identity", "write_checkpoint"]
+__all__ = ["CHECKPOINT", "Checkpoint", "read_checkpoint", "read_file", "run_identity", "write_checkpoint"]
 
 CHECKPOINT = "dugong-checkpoint"
+
+
 """The marker of our files, under the key "format"."""
 
 VERSION = 1
@@ -123,3 +125,19 @@ def read_checkpoint(
 
 def _digest(costs: Costs) -> str:
     return hashlib.sha256(f"{costs.table.shape}".encode() + costs.table.tobytes()).hexdigest()
+
+
+def read_file(path: str | PathLike[str], device: torch.device | str = "cpu") -> Any:
+    """Return the tensors and plain data of a file that ``torch.save`` wrote; refuse all else."""
+    place = Path(path)
+    if not place.is_file():
+        raise EndModelError(f"there is no file {place}.")
+    try:
+        return torch.load(place, map_location=device, weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise EndModelError(
+            f"{place} holds more than tensors and plain data, or is no file of weights, and is not loaded.\n"
+            "  If you trust it, save its state_dict() alone with torch.save and load that."
+        ) from error
+    except (RuntimeError, EOFError, OSError, ValueError, KeyError) as error:
+        raise EndModelError(f"{place} is damaged or no file of weights: {error}") from error

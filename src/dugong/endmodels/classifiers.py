@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dugong.endmodels.costs import ClassWeights, Loss, make_costs
-from dugong.endmodels.errors import EndModelError
 from dugong.endmodels.labels import house_classes, read_labels
-from dugong.exceptions import LabelError
+from dugong.exceptions import EndModelError, LabelError
 from dugong.types import IntArray
 
 __all__ = ["train_sklearn"]

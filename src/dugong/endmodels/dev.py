@@ -16,10 +16,10 @@ from torch import nn
 
 from dugong.endmodels.batches import Examples, as_examples
 from dugong.endmodels.costs import Costs, make_costs
-from dugong.endmodels.errors import EndModelError
 from dugong.endmodels.labels import KnownLabels, read_labels
 from dugong.endmodels.predicting import log_table
 from dugong.endmodels.result import Epoch
+from dugong.exceptions import EndModelError
 from dugong.metrics.elements import f_scores
 from dugong.types import FloatArray, IntArray
 

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dugong.endmodels.batches import Batch, Examples, as_examples
-from dugong.endmodels.errors import EndModelError
+from dugong.exceptions import EndModelError
 from dugong.types import FloatArray
 
 __all__ = ["device_of", "evaluating", "log_table", "logits_of", "predict"]

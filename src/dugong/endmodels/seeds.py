@@ -16,13 +16,13 @@ import numpy as np
 import torch
 from torch import nn
 
-from dugong.endmodels.errors import EndModelError
 from dugong.endmodels.labels import read_labels
 from dugong.endmodels.predicting import predict
 from dugong.endmodels.progress import ProgressCallback
 from dugong.endmodels.result import Training
 from dugong.endmodels.settings import TrainOptions
 from dugong.endmodels.trainer import train
+from dugong.exceptions import EndModelError
 from dugong.metrics import Evaluation, evaluate
 
 __all__ = ["SeedScore", "SeedSummary", "train_seeds"]

@@ -13,7 +13,7 @@ from torch import device as Device  # noqa: N812
 
 from dugong.endmodels.costs import ClassWeights, Loss
 from dugong.endmodels.dev import Metric, check_metric
-from dugong.endmodels.errors import EndModelError
+from dugong.exceptions import EndModelError
 
 __all__ = ["Settings", "TrainOptions"]
 

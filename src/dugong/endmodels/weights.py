@@ -15,9 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dugong.endmodels.checkpoints import CHECKPOINT
-from dugong.endmodels.errors import EndModelError
-from dugong.endmodels.files import read_file
+from dugong.endmodels.checkpoints import CHECKPOINT, read_file
+from dugong.exceptions import EndModelError
 
 __all__ = ["LoadedWeights", "load_weights", "save_weights"]
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dugong.endmodels.errors import EndModelError
+from dugong.exceptions import EndModelError
 from dugong.types import AnyArray, BoolArray, IntArray, read_only
 
 __all__ = ["Padded", "context_windows", "pad_sequences"]

@@ -1,11 +1,16 @@
-"""Where it runs: one promise (map items, in order), one short file per engine."""
+"""Where it runs: one promise (map items, in order), one short file per engine.
 
-from dugong.engines.choose import EngineError, named_engine
+Engines by name, as ``engine=`` and ``--engine`` take them: ``"local"`` runs processes on this machine. ``"dask"``,
+``"ray"`` and ``"spark"`` start a small cluster here, or use the one whose address follows a colon:
+``"dask:tcp://head:8786"``, ``"ray:auto"``, ``"spark:spark://head:7077"``.
+"""
+
 from dugong.engines.local import Processes, Serial, local_engine, usable_cores
 from dugong.engines.marks import in_worker, mark
 from dugong.engines.protocol import Engine, ShippingError, WorkerLostError
 from dugong.engines.reduce import reduce_sums
 from dugong.engines.shipping import importable, ship
+from dugong.exceptions import DugongError
 
 __all__ = [
     "Engine",
@@ -23,3 +28,30 @@ __all__ = [
     "ship",
     "usable_cores",
 ]
+
+NAMES = ("local", "dask", "ray", "spark")
+
+
+class EngineError(DugongError, ValueError):
+    """An engine that is not known."""
+
+
+def named_engine(name: str = "local", *, n_jobs: int = 1) -> Engine:
+    """The engine of that name with so many workers, where they are ours to start."""
+    kind, _, address = name.partition(":")
+    if kind == "local" and not address:
+        return local_engine(n_jobs)
+    if kind == "dask":
+        from dugong.engines.dask import Dask
+
+        return Dask(address=address or None, n_jobs=n_jobs)
+    if kind == "ray":
+        from dugong.engines.ray import Ray
+
+        return Ray(address=address or None, n_jobs=n_jobs)
+    if kind == "spark":
+        from dugong.engines.spark import Spark
+
+        return Spark(master=address or None, n_jobs=n_jobs)
+    known = ", ".join(NAMES)
+    raise EngineError(f"the engine must be one of {known}, with an address after a colon if need be; found {name!r}.")

@@ -10,12 +10,12 @@ from typing import Any
 from dugong.engines.marks import last_word
 from dugong.engines.protocol import ItemT, ResultT
 from dugong.engines.remote import Ticket, call, lost, windowed
-from dugong.engines.shipping import ship, strangers_by_value
+from dugong.engines.shipping import ShippedEngine, ship
 from dugong.exceptions import MissingExtraError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dask:
+class Dask(ShippedEngine):
     """Workers of a Dask cluster.
 
     Parameters
@@ -35,21 +35,16 @@ class Dask:
     ahead: int = 3
     retries: int = 1
 
-    def map(
-        self,
-        function: Callable[[ItemT], ResultT],
-        items: Iterable[ItemT],
-        *,
-        describe: Callable[[ItemT], str] = repr,
+    def _map(
+        self, function: Callable[[ItemT], ResultT], items: Iterable[ItemT], describe: Callable[[ItemT], str]
     ) -> Iterator[ResultT]:
-        """Yield ``function(item)`` for all items, in order."""
         try:
             import dask
             import distributed
         except ImportError:
             raise MissingExtraError("distributed", "dask", "the engine Dask") from None
         settings = {"distributed.scheduler.allowed-failures": self.retries}
-        with dask.config.set(settings), strangers_by_value(), self._client(distributed) as client:
+        with dask.config.set(settings), self._client(distributed) as client:
             # Not scattered: what a dead worker held is then made again, not lost with all that needs it.
             remote = client.submit(bytes, ship(function), pure=False)
 

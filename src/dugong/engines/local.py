@@ -6,15 +6,29 @@ in order, and leaves no worker behind, whatever ends it.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from dugong.engines.pool import Pool
-from dugong.engines.protocol import Engine, ItemT, ResultT
-from dugong.engines.shipping import ship, strangers_by_value
+from dugong.engines.marks import create_slot, read_slot
+from dugong.engines.protocol import Engine, ItemT, ResultT, ShippingError, WorkerLostError
+from dugong.engines.shipping import ShippedEngine, ship
+from dugong.engines.worker import read_frame, write_frame
+
+_START = "import sys; sys.path[:] = {path!r}; from dugong.engines.worker import serve; serve({slot!r})"
+# Libraries that would otherwise start one thread per core in every worker.
+_THREAD_LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +47,7 @@ class Serial:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Processes:
+class Processes(ShippedEngine):
     """Several worker processes on this machine.
 
     Parameters
@@ -46,17 +60,6 @@ class Processes:
 
     n_jobs: int = 2
     ahead: int = 2
-
-    def map(
-        self,
-        function: Callable[[ItemT], ResultT],
-        items: Iterable[ItemT],
-        *,
-        describe: Callable[[ItemT], str] = repr,
-    ) -> Iterator[ResultT]:
-        """Yield ``function(item)`` for all items, in order."""
-        with strangers_by_value():
-            yield from self._map(function, items, describe)
 
     def _map(
         self, function: Callable[[ItemT], ResultT], items: Iterable[ItemT], describe: Callable[[ItemT], str]
@@ -91,3 +94,119 @@ def usable_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+class Pool:
+    """At most `n_jobs` workers that all run one function; `stop` and `close` it in the end."""
+
+    def __init__(self, function: bytes, *, n_jobs: int) -> None:
+        self._function = function
+        self._environment = _environment(n_jobs)
+        self._folder = tempfile.TemporaryDirectory(prefix="dugong-")
+        self._lock = threading.Lock()
+        self._workers: list[_Worker] = []
+        self._idle: list[_Worker] = []
+        self._closed = False
+
+    def stop(self) -> None:
+        """Kill every worker that is busy and start no others; their callers get a `WorkerLostError`."""
+        with self._lock:
+            self._closed = True
+            for worker in self._workers:
+                if worker not in self._idle:
+                    worker.kill()
+
+    def close(self) -> None:
+        """Let all workers end and remove what the pool left on disk; no call may be under way."""
+        for worker in self._workers:
+            worker.end()
+        self._folder.cleanup()
+
+    def call(self, item: Any, name: str) -> Any:
+        """Run the function on one item in some worker and wait for it; called from several threads."""
+        payload = _ship_item(item, name)
+        worker = self._borrow(name)
+        answer = worker.ask(payload, name)
+        with self._lock:
+            self._idle.append(worker)
+        good, result = pickle.loads(answer)
+        if not good:
+            raise result
+        return result
+
+    def _borrow(self, name: str) -> _Worker:
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+            if self._closed:
+                raise WorkerLostError(item=name, step="", ending="the end of its pool")
+            slot = Path(self._folder.name) / f"worker{len(self._workers)}"
+            worker = _Worker(slot, self._environment)
+            self._workers.append(worker)
+        worker.prepare(self._function, name)
+        return worker
+
+
+class _Worker:
+    """One process with its pipes."""
+
+    def __init__(self, slot: Path, environment: dict[str, str]) -> None:
+        create_slot(slot)
+        self._slot = slot
+        command = [sys.executable, *(f"-W{option}" for option in sys.warnoptions), "-c"]
+        command.append(_START.format(path=sys.path, slot=str(slot)))
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+
+    def prepare(self, function: bytes, name: str) -> None:
+        """Send the function, and raise what went wrong with loading it."""
+        good, problem = pickle.loads(self.ask(function, name))
+        if not good:
+            raise problem
+
+    def ask(self, payload: bytes, name: str) -> bytes:
+        """Send one message and wait for its answer."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        answer = None
+        with contextlib.suppress(OSError, ValueError):
+            write_frame(self._process.stdin, payload)  # type: ignore[arg-type]
+            answer = read_frame(self._process.stdout)  # type: ignore[arg-type]
+        if answer is None:
+            raise WorkerLostError(item=name, step=read_slot(self._slot), ending=_ending(self._process.wait()))
+        return answer
+
+    def kill(self) -> None:
+        """End the process now."""
+        self._process.kill()
+
+    def end(self) -> None:
+        """Close the pipes, which lets an idle process end, and wait for it."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process.stdout.close()
+
+
+def _ship_item(item: Any, name: str) -> bytes:
+    try:
+        return ship(item)
+    except ShippingError as error:
+        raise ShippingError(f"{name} cannot be sent to another process: {error}") from error
+
+
+def _environment(n_jobs: int) -> dict[str, str]:
+    share = str(max(1, (os.cpu_count() or 1) // n_jobs))
+    return dict.fromkeys(_THREAD_LIMITS, share) | os.environ
+
+
+def _ending(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"signal {signal.Signals(-code).name}"
+    except ValueError:
+        return f"signal {-code}"

@@ -10,12 +10,12 @@ from typing import Any
 from dugong.engines.marks import last_word
 from dugong.engines.protocol import ItemT, ResultT
 from dugong.engines.remote import Ticket, call, lost, windowed
-from dugong.engines.shipping import ship, strangers_by_value
+from dugong.engines.shipping import ShippedEngine, ship
 from dugong.exceptions import MissingExtraError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ray:
+class Ray(ShippedEngine):
     """Workers of a Ray cluster.
 
     Parameters
@@ -35,14 +35,9 @@ class Ray:
     ahead: int = 3
     retries: int = 1
 
-    def map(
-        self,
-        function: Callable[[ItemT], ResultT],
-        items: Iterable[ItemT],
-        *,
-        describe: Callable[[ItemT], str] = repr,
+    def _map(
+        self, function: Callable[[ItemT], ResultT], items: Iterable[ItemT], describe: Callable[[ItemT], str]
     ) -> Iterator[ResultT]:
-        """Yield ``function(item)`` for all items, in order."""
         try:
             import ray
         except ImportError:
@@ -51,8 +46,7 @@ class Ray:
         if ours:
             ray.init(address=self.address, log_to_driver=False, logging_level=logging.ERROR, **self._local())
         try:
-            with strangers_by_value():
-                yield from self._map(ray, function, items, describe)
+            yield from windowed(*self._calls(ray, function), items, describe, self._window(ray))
         finally:
             if ours:
                 ray.shutdown()
@@ -63,13 +57,11 @@ class Ray:
         cores = {} if self.n_jobs == -1 else {"num_cpus": self.n_jobs}
         return {**cores, "include_dashboard": False}
 
-    def _map(
-        self,
-        ray: Any,
-        function: Callable[[ItemT], ResultT],
-        items: Iterable[ItemT],
-        describe: Callable[[ItemT], str],
-    ) -> Iterator[ResultT]:
+    def _window(self, ray: Any) -> int:
+        return self.ahead * max(1, int(ray.cluster_resources().get("CPU", 1)))
+
+    def _calls(self, ray: Any, function: Callable[[ItemT], ResultT]) -> tuple[Any, Callable[[Ticket], bytes], Any]:
+        """How a call is submitted, waited for and cancelled."""
         remote = ray.remote(max_retries=self.retries)(call)
         shipped, word = ray.put(ship(function)), ray.remote(last_word)
 
@@ -81,8 +73,8 @@ class Ray:
                 raise lost(ticket.item, "Ray", type(error).__name__, step) from error
             return answer
 
-        def cancel(reference: Any) -> None:
-            ray.cancel(reference, force=True)
-
-        size = self.ahead * max(1, int(ray.cluster_resources().get("CPU", 1)))
-        yield from windowed(lambda item, name: remote.remote(shipped, item, name), wait, cancel, items, describe, size)
+        return (
+            lambda item, name: remote.remote(shipped, item, name),
+            wait,
+            lambda reference: ray.cancel(reference, force=True),
+        )

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from dugong.engines.protocol import ShippingError
+from dugong.engines.protocol import ItemT, ResultT, ShippingError
 
 
 def importable(name: str | None) -> bool:
@@ -88,3 +89,26 @@ def _strangers() -> list[ModuleType]:
         for name, module in written
         if name.partition(".")[0] in lost or ("." not in name and not importable(name))
     ]
+
+
+class ShippedEngine(ABC):
+    """An engine that sends functions and items to other processes."""
+
+    __slots__ = ()
+
+    def map(
+        self,
+        function: Callable[[ItemT], ResultT],
+        items: Iterable[ItemT],
+        *,
+        describe: Callable[[ItemT], str] = repr,
+    ) -> Iterator[ResultT]:
+        """Yield ``function(item)`` for all items, in order."""
+        with strangers_by_value():
+            yield from self._map(function, items, describe)
+
+    @abstractmethod
+    def _map(
+        self, function: Callable[[ItemT], ResultT], items: Iterable[ItemT], describe: Callable[[ItemT], str]
+    ) -> Iterator[ResultT]:
+        """The same, while code that workers cannot import travels by value."""

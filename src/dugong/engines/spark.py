@@ -16,12 +16,12 @@ from typing import Any
 from dugong.engines.marks import last_word
 from dugong.engines.protocol import ItemT, ResultT
 from dugong.engines.remote import call, call_names, lost, open_outcome, ship_item
-from dugong.engines.shipping import ship, strangers_by_value
+from dugong.engines.shipping import ShippedEngine, ship
 from dugong.exceptions import MissingExtraError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spark:
+class Spark(ShippedEngine):
     """Executors of a Spark cluster.
 
     Parameters
@@ -38,14 +38,9 @@ class Spark:
     n_jobs: int = 1
     ahead: int = 4
 
-    def map(
-        self,
-        function: Callable[[ItemT], ResultT],
-        items: Iterable[ItemT],
-        *,
-        describe: Callable[[ItemT], str] = repr,
+    def _map(
+        self, function: Callable[[ItemT], ResultT], items: Iterable[ItemT], describe: Callable[[ItemT], str]
     ) -> Iterator[ResultT]:
-        """Yield ``function(item)`` for all items, in order."""
         try:
             from pyspark.sql import SparkSession
         except ImportError:
@@ -53,8 +48,7 @@ class Spark:
         active = SparkSession.getActiveSession()
         session = active or self._start(SparkSession.builder)
         try:
-            with strangers_by_value():
-                yield from self._map(session.sparkContext, function, items, describe)
+            yield from self._jobs(session.sparkContext, ship(function), items, describe)
         finally:
             if active is None:
                 session.stop()
@@ -69,14 +63,10 @@ class Spark:
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         return builder.getOrCreate()
 
-    def _map(
-        self,
-        context: Any,
-        function: Callable[[ItemT], ResultT],
-        items: Iterable[ItemT],
-        describe: Callable[[ItemT], str],
-    ) -> Iterator[ResultT]:
-        shipped, stream, names = context.broadcast(ship(function)), iter(items), call_names()
+    def _jobs(
+        self, context: Any, function: bytes, items: Iterable[ItemT], describe: Callable[[ItemT], str]
+    ) -> Iterator[Any]:
+        shipped, stream, names = context.broadcast(function), iter(items), call_names()
         size = self.ahead * max(1, context.defaultParallelism)
         while job := list(islice(stream, size)):
             calls = [(ship_item(item, describe(item)), name) for item, name in zip(job, names, strict=False)]

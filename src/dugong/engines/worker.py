@@ -11,6 +11,7 @@ import faulthandler
 import os
 import pickle
 import signal
+import struct
 import sys
 import threading
 import traceback
@@ -19,9 +20,10 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, BinaryIO
 
-from dugong.engines.frames import read_frame, write_frame
 from dugong.engines.marks import mark, open_slot
 from dugong.exceptions import DugongError
+
+_LENGTH = struct.Struct("<Q")
 
 
 def serve(slot: str) -> None:
@@ -98,3 +100,20 @@ def portable(error: BaseException) -> Exception:
     plain = RuntimeError(f"{type(error).__name__}: {error}")
     plain.add_note(f"It was raised in a worker process:\n{text}")
     return plain
+
+
+def write_frame(stream: BinaryIO, payload: bytes) -> None:
+    """Send one message."""
+    stream.write(_LENGTH.pack(len(payload)))
+    stream.write(payload)
+    stream.flush()
+
+
+def read_frame(stream: BinaryIO) -> bytes | None:
+    """Receive one message; None if the other side is gone, also in the middle of a message."""
+    header = stream.read(_LENGTH.size)
+    if len(header) < _LENGTH.size:
+        return None
+    (length,) = _LENGTH.unpack(header)
+    payload = stream.read(length)
+    return payload if len(payload) == length else None

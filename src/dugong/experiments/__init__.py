@@ -4,7 +4,7 @@ The last user of everything below: sources vote on raw data, label models and ba
 models learn from them.
 """
 
-from dugong.experiments.recipe import EndModel, Facts, Material, Recipe, Size
+from dugong.experiments.recipe import EndModel, Facts, Recipe, Size, TaskMaterial
 from dugong.experiments.reproducing import reproduce
 from dugong.experiments.tables import Drawing, Reproduction, Table
 from dugong.experiments.tasks import TASKS, find_recipe
@@ -14,11 +14,11 @@ __all__ = [
     "Drawing",
     "EndModel",
     "Facts",
-    "Material",
     "Recipe",
     "Reproduction",
     "Size",
     "Table",
+    "TaskMaterial",
     "find_recipe",
     "reproduce",
 ]

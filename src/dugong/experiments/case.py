@@ -1,7 +1,7 @@
 """One task, ready to be measured: raw data, votes of all its sources, gold labels, by part.
 
-In: a recipe, and either a size and a seed (simulated) or a folder (real data). Out: a `Case`. The sources vote once on
-all parts; label models see the votes of one part at a time.
+In: a recipe, and either a size and a seed (simulated) or a folder (real data). Out: a `TaskCase`. The sources vote
+once on all parts; label models see the votes of one part at a time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from dugong.exceptions import LoaderError
-from dugong.experiments.recipe import Material, Part, Recipe, Size
+from dugong.experiments.recipe import Part, Recipe, Size, TaskMaterial
 from dugong.sources import apply
 from dugong.tasks import Element, Resolution, Sequence
 from dugong.types import Int8Array
@@ -29,13 +29,13 @@ FIRST_SEED = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Case:
+class TaskCase:
     """Raw data with votes and gold labels.
 
     Attributes
     ----------
     recipe : Recipe
-    material : Material
+    material : TaskMaterial
     all_votes : Votes
         Of all parts, in the order of ``material.sequences``.
     small : bool
@@ -43,7 +43,7 @@ class Case:
     """
 
     recipe: Recipe
-    material: Material
+    material: TaskMaterial
     all_votes: Votes
     small: bool
 
@@ -70,7 +70,7 @@ class Case:
         """The raw sequences of one part."""
         return [self.material.sequences[name] for name in self.material.ids(part)]
 
-    def with_train_share(self, share: float) -> Case:
+    def with_train_share(self, share: float) -> TaskCase:
         """The same case with the first part of the train sequences alone."""
         train = self.material.ids("train")
         dropped = set(train[max(1, round(share * len(train))) :])
@@ -88,14 +88,14 @@ def size_of(recipe: Recipe, *, quick: bool) -> Size:
 
 
 @contextmanager
-def simulated(recipe: Recipe, *, quick: bool, seed: int) -> Iterator[Case]:
+def simulated(recipe: Recipe, *, quick: bool, seed: int) -> Iterator[TaskCase]:
     """Generated data of a task, with seeds from `FIRST_SEED` on; its files are removed in the end."""
     size = size_of(recipe, quick=quick)
     with tempfile.TemporaryDirectory(prefix=f"dugong-{recipe.name}-") as folder:
         yield prepare(recipe, recipe.generate(size, FIRST_SEED + seed, Path(folder)), small=size.small)
 
 
-def real(recipe: Recipe, data: Path | None, *, quick: bool) -> Case:
+def real(recipe: Recipe, data: Path | None, *, quick: bool) -> TaskCase:
     """The real data of a task, in a folder of its name or beside others; `LoaderError` where it is not there."""
     if recipe.load is None:
         raise LoaderError("there is no adapter to real data")
@@ -105,7 +105,7 @@ def real(recipe: Recipe, data: Path | None, *, quick: bool) -> Case:
     return prepare(recipe, recipe.load(own if own.is_dir() else data), small=quick)
 
 
-def prepare(recipe: Recipe, material: Material, *, small: bool) -> Case:
+def prepare(recipe: Recipe, material: TaskMaterial, *, small: bool) -> TaskCase:
     """Let the sources vote."""
     votes = apply(recipe.sources, material.sequences, progress=False)
-    return Case(recipe=recipe, material=material, all_votes=votes, small=small)
+    return TaskCase(recipe=recipe, material=material, all_votes=votes, small=small)

@@ -1,7 +1,7 @@
 """Measure methods on one task: fit the label model, train the end model, score both on the test part.
 
-In: a `Job`, one task with one seed and all methods that are asked for. Out: one `Cell` per method. Cells that are in
-the store are not computed again, and the raw data is only made when some cell is missing.
+In: a `MeasureJob`, one task with one seed and all methods that are asked for. Out: one `Cell` per method. Cells that
+are in the store are not computed again, and the raw data is only made when some cell is missing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from dugong.exceptions import DugongError, LoaderError, MissingExtraError
-from dugong.experiments.case import Case, real, simulated, size_of
+from dugong.experiments.case import TaskCase, real, simulated, size_of
 from dugong.experiments.methods import Method, fit_labels
 from dugong.experiments.recipe import Recipe
 from dugong.experiments.store import Store, digest, library_digest, recipe_digest
@@ -31,7 +31,7 @@ Scores = Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class MeasureJob:
     """One task with one seed.
 
     Attributes
@@ -111,7 +111,7 @@ class Cell:
     seconds: float = 0.0
 
 
-def measure(job: Job) -> list[Cell]:
+def measure(job: MeasureJob) -> list[Cell]:
     """All cells of a job; a cell that cannot be computed says why."""
     recipe = job.recipe
     with ExitStack() as stack:
@@ -124,7 +124,7 @@ def measure(job: Job) -> list[Cell]:
         return list(_cells(job, recipe, cases))
 
 
-def _cells(job: Job, recipe: Recipe, cases: _Cases) -> Iterator[Cell]:
+def _cells(job: MeasureJob, recipe: Recipe, cases: _Cases) -> Iterator[Cell]:
     for share in job.shares:
         for method in job.methods:
             settings = {**cases.settings, "seed": job.seed, "share": share, "method": _plain(method)}
@@ -149,7 +149,7 @@ def _plain(method: Method) -> dict[str, Any]:
 class _Cases:
     """The case of a job, made when it is first needed; its settings are known before."""
 
-    def __init__(self, job: Job, recipe: Recipe, stack: ExitStack) -> None:
+    def __init__(self, job: MeasureJob, recipe: Recipe, stack: ExitStack) -> None:
         self._job, self._recipe, self._stack = job, recipe, stack
         self._case = real(recipe, job.data, quick=job.quick) if job.real else None
         size = asdict(size_of(recipe, quick=job.quick))
@@ -158,10 +158,10 @@ class _Cases:
             "data": size if self._case is None else content_digest(self._case),
             "small": size["small"] if self._case is None else job.quick,
             "recipe": recipe_digest(recipe),
-            "library": library_digest("case", "measure", "methods", "recipe", "tokens", "training"),
+            "library": library_digest("case", "measure", "methods", "recipe", "training"),
         }
 
-    def find(self) -> Case:
+    def find(self) -> TaskCase:
         """The case."""
         if self._case is None:
             job = self._job
@@ -169,7 +169,7 @@ class _Cases:
         return self._case
 
 
-def content_digest(case: Case) -> str:
+def content_digest(case: TaskCase) -> str:
     """Hash of votes, gold labels and parts."""
     votes, material = case.all_votes, case.material
     arrays = [votes.lengths, *votes.columns, *(material.gold[name] for name in material.sequences)]
@@ -177,7 +177,7 @@ def content_digest(case: Case) -> str:
     return digest([content, [material.parts[name] for name in material.sequences], material.origin])
 
 
-def _measured(case: Case, method: Method, job: Job, checkpoint: Path | None) -> dict[str, Any]:
+def _measured(case: TaskCase, method: Method, job: MeasureJob, checkpoint: Path | None) -> dict[str, Any]:
     """One cell as plain data."""
     if job.store.fresh and checkpoint is not None:
         checkpoint.unlink(missing_ok=True)
@@ -195,7 +195,7 @@ def _measured(case: Case, method: Method, job: Job, checkpoint: Path | None) -> 
     return result
 
 
-def _scored(case: Case, method: Method, job: Job, checkpoint: Path | None) -> dict[str, Any]:
+def _scored(case: TaskCase, method: Method, job: MeasureJob, checkpoint: Path | None) -> dict[str, Any]:
     model, train, test = fit_labels(method, case, job.seed), None, None
     if model is not None:
         train = model.predict_proba(case.votes("train"), case.resolution)

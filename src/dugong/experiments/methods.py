@@ -1,6 +1,6 @@
 """How training labels are made: the paper's baselines, its method, and the method with one part changed.
 
-In: a `Case` (votes of the train part, gold labels of the dev part). Out: a fitted model with ``predict_proba``. A
+In: a `TaskCase` (votes of the train part, gold labels of the dev part). Out: a fitted model with ``predict_proba``. A
 method is a plain value, so that it can be printed, hashed and compared.
 """
 
@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 
 from dugong.baselines import DataProgramming, MajorityVote
 from dugong.exceptions import TaskError
-from dugong.experiments.case import Case
+from dugong.experiments.case import TaskCase
 from dugong.graph import Dependency
 from dugong.graph.design import Sharing
 from dugong.model import LabelModel
@@ -27,7 +27,7 @@ Estimator = Literal["centred", "sgd"]
 _LONGEST_PATTERN = 6
 
 
-class Labels(Protocol):
+class MethodLabels(Protocol):
     """What all label models have in common."""
 
     def predict_proba(self, votes: Votes, resolution: str | Resolution = "element") -> FloatArray:
@@ -87,7 +87,7 @@ def with_estimator(methods: tuple[Method, ...], estimator: Estimator) -> tuple[M
     return tuple(replace(one, estimator=estimator) if one.kind == "dugong" else one for one in methods)
 
 
-def fit_labels(method: Method, case: Case, seed: int) -> Labels | None:
+def fit_labels(method: Method, case: TaskCase, seed: int) -> MethodLabels | None:
     """Fit the label model of a method on the votes of the train part; None where there is none."""
     if method.kind == "supervised":
         return None
@@ -105,7 +105,7 @@ def fit_labels(method: Method, case: Case, seed: int) -> Labels | None:
     return model.fit(case.votes("train"))
 
 
-def _dependencies(method: Method, case: Case) -> tuple[Dependency, ...]:
+def _dependencies(method: Method, case: TaskCase) -> tuple[Dependency, ...]:
     """What is modelled: how a source repeats itself is measured with tables that positions share, or not at all."""
     if not method.dependencies:
         return ()
@@ -121,7 +121,7 @@ def _by_position(votes: Votes) -> dict[str, Sharing]:
     return {info.name: "task" if isinstance(info.resolution, Element) else "tied" for info in votes.sources}
 
 
-def _prior(method: Method, case: Case) -> Prior:
+def _prior(method: Method, case: TaskCase) -> Prior:
     gold = case.gold_sequences("dev")
     if method.prior == "uniform":
         return Uniform()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dugong.engines import local_engine
-from dugong.experiments.measure import Cell, Job, measure
+from dugong.experiments.measure import Cell, MeasureJob, measure
 from dugong.experiments.methods import Estimator, Method
 from dugong.experiments.recipe import Recipe
 from dugong.experiments.store import Store
@@ -15,7 +15,7 @@ from dugong.experiments.tasks import find_recipe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class ExperimentPlan:
     """Settings of a run.
 
     Attributes
@@ -47,15 +47,15 @@ class Plan:
 
 
 def make_jobs(
-    plan: Plan, tasks: Sequence[str | Recipe], methods: tuple[Method, ...], shares: tuple[float, ...] = (1.0,)
-) -> list[Job]:
+    plan: ExperimentPlan, tasks: Sequence[str | Recipe], methods: tuple[Method, ...], shares: tuple[float, ...] = (1.0,)
+) -> list[MeasureJob]:
     """One job per task, kind of data and seed."""
     found = []
     for task in tasks:
         recipe = find_recipe(task) if isinstance(task, str) else task
         for real in (False, True) if recipe.load is not None else (False,):
             found += [
-                Job(
+                MeasureJob(
                     task=task,
                     methods=methods,
                     seed=seed,
@@ -72,7 +72,7 @@ def make_jobs(
     return found
 
 
-def run_jobs(plan: Plan, jobs: Sequence[Job]) -> list[Cell]:
+def run_jobs(plan: ExperimentPlan, jobs: Sequence[MeasureJob]) -> list[Cell]:
     """Do all jobs and collect their cells, in order."""
     cells: list[Cell] = []
     found = local_engine(plan.jobs).map(measure, jobs, describe=lambda job: job.title)

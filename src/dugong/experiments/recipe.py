@@ -1,7 +1,7 @@
 """What a task of the paper consists of: raw data, sources, what is believed about labels, an end model.
 
 A recipe is one file in `dugong.experiments.tasks` that ends in ``RECIPE = Recipe(...)``. In: a size and a seed, or a
-folder with real data. Out: `Material`, raw sequences that the sources and the end model read, with gold labels that
+folder with real data. Out: `TaskMaterial`, raw sequences that the sources and the end model read, with gold labels that
 they do not. Everything that is measured on a task (`reproduce`) goes through this contract.
 """
 
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from dugong.exceptions import LoaderError
 from dugong.graph import Dependency
 from dugong.priors import Prior
 from dugong.sources import Source
@@ -67,7 +68,7 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Material:
+class TaskMaterial:
     """Raw sequences of one task, and who may see what.
 
     Attributes
@@ -155,7 +156,16 @@ class Recipe:
     sources: tuple[Source, ...]
     dependencies: tuple[Dependency, ...]
     user_prior: Callable[[Sequence[Int8Array]], Prior]
-    generate: Callable[[Size, int, Path], Material]
+    generate: Callable[[Size, int, Path], TaskMaterial]
     end_model: EndModel | None
-    load: Callable[[Path], Material] | None
+    load: Callable[[Path], TaskMaterial] | None
     real_data: str
+
+
+def find_folder(folder: Path, name: str, files: tuple[str, ...]) -> Path:
+    """The folder that holds `files`: the given one, or the one called `name` in it."""
+    for place in (folder / name, folder):
+        if all((place / one).is_file() for one in files):
+            return place
+    wanted = " and ".join(files)
+    raise LoaderError(f"the real data must be in {folder / name} or {folder}: {wanted}; found no such files there.")

@@ -10,19 +10,24 @@ import os
 from collections.abc import Callable, Iterable
 from os import PathLike
 from pathlib import Path
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
 
 from dugong.exceptions import DugongError
 from dugong.experiments import comparisons, methods
-from dugong.experiments.methods import Estimator
-from dugong.experiments.plan import Plan, make_jobs, run_jobs
+from dugong.experiments.case import simulated, size_of
+from dugong.experiments.methods import TABLE1, Estimator, fit_labels, with_estimator
+from dugong.experiments.plan import ExperimentPlan, make_jobs, run_jobs
 from dugong.experiments.recipe import Recipe
 from dugong.experiments.scaling import scale
 from dugong.experiments.simulations import simulate
-from dugong.experiments.store import Store
-from dugong.experiments.tables import Reproduction
+from dugong.experiments.store import Store, library_digest, recipe_digest
+from dugong.experiments.tables import Drawing, Reproduction, Table, new_figure
 from dugong.experiments.tasks import TASKS, find_recipe
-from dugong.experiments.timeline import draw_timeline
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 What = Literal["table1", "ablations", "priors", "simulations", "scaling", "timeline"]
 WHAT: tuple[What, ...] = get_args(What)
@@ -43,6 +48,7 @@ _PAIRS = {
     ),
     "priors": (("user prior", "uniform prior"), ("user prior", "dev prior")),
 }
+STRETCH = 60  # sequences in the picture
 
 
 def reproduce(
@@ -97,7 +103,7 @@ def reproduce(
     if what not in WHAT:
         raise DugongError(f"{what!r} cannot be reproduced; there are {', '.join(WHAT)}.")
     place = os.environ.get("DUGONG_DATA") if data is None else data
-    plan = Plan(
+    plan = ExperimentPlan(
         tasks=_read_tasks(tasks),
         quick=quick,
         estimator=estimator,
@@ -130,7 +136,7 @@ def _read_seeds(seeds: int | None, *, quick: bool) -> int:
     return found
 
 
-def _make(what: What, plan: Plan) -> Reproduction:
+def _make(what: What, plan: ExperimentPlan) -> Reproduction:
     others = {"simulations": simulate, "scaling": scale, "timeline": draw_timeline}
     return others[what](plan) if what in others else compare(what, plan)
 
@@ -143,7 +149,7 @@ _NOTES = {
 }
 
 
-def compare(what: str, plan: Plan) -> Reproduction:
+def compare(what: str, plan: ExperimentPlan) -> Reproduction:
     """Methods on tasks."""
     chosen = methods.with_estimator(_METHODS[what], plan.estimator)
     cells = run_jobs(plan, make_jobs(plan, plan.tasks or TASKS, chosen))
@@ -152,3 +158,93 @@ def compare(what: str, plan: Plan) -> Reproduction:
     table = comparisons.comparison(what, title, chosen, cells, notes)
     order = comparisons.orders(table, _PAIRS[what], name=f"{what}-differences", title="Differences in F1 points")
     return Reproduction(name=what, tables=(table, order))
+
+
+def draw_timeline(plan: ExperimentPlan) -> Reproduction:
+    """False positives of data programming and of Dugong."""
+    task = plan.tasks[0] if plan.tasks else "car"
+    recipe = find_recipe(task) if isinstance(task, str) else task
+    cells = [_cell(plan, recipe, seed) for seed in range(plan.seeds)]
+    table = _table(recipe, cells)
+    drawing = Drawing(name="timeline", draw=lambda: _draw(recipe, cells[0]["stretch"]))
+    return Reproduction(name="timeline", tables=(table,), drawings=(drawing,))
+
+
+def _cell(plan: ExperimentPlan, recipe: Recipe, seed: int) -> dict[str, Any]:
+    size = size_of(recipe, quick=plan.quick)
+    settings = {
+        "task": recipe.name,
+        "size": [size.train, size.dev, size.test, size.small],
+        "seed": seed,
+        "estimator": plan.estimator,
+        "recipe": recipe_digest(recipe),
+        "library": library_digest("case", "methods", "recipe", "reproducing"),
+    }
+    found = plan.store.get(f"timeline-{recipe.name}", settings)
+    if found is None:
+        found = _measured(plan, recipe, seed)
+        plan.store.put(f"timeline-{recipe.name}", settings, found)
+    plan.tell(f"timeline of {recipe.name}, seed {seed}")
+    return found
+
+
+def _measured(plan: ExperimentPlan, recipe: Recipe, seed: int) -> dict[str, Any]:
+    with simulated(recipe, quick=plan.quick, seed=seed) as case:
+        gold = np.concatenate(case.gold_sequences("test"))
+        ends = np.cumsum([len(one) for one in case.gold_sequences("test")])
+        result: dict[str, Any] = {"n_elements": len(gold), "positive": int((gold == 1).sum())}
+        labels = {}
+        for method in with_estimator(TABLE1[2:], plan.estimator):
+            model = fit_labels(method, case, seed)
+            assert model is not None
+            said = np.where(model.predict_proba(case.votes("test"))[:, 1] > 0.5, 1, -1)
+            result[f"{method.name} false positives"] = int(((said == 1) & (gold == -1)).sum())
+            result[f"{method.name} misses"] = int(((said == -1) & (gold == 1)).sum())
+            labels[method.name] = said
+    rows = _stretch(gold, ends)
+    tracks = {"truth": gold, "data programming": labels["DP"], "Dugong": labels["Dugong"]}
+    return result | {"stretch": {name: track[rows].tolist() for name, track in tracks.items()}}
+
+
+def _stretch(gold: Any, ends: Any) -> slice:
+    """The first stretch of sequences that has cyclists in a tenth of its elements, else the first of all."""
+    starts = np.concatenate([[0], ends[:-1]])
+    for first in range(0, max(len(ends) - STRETCH, 0) + 1, STRETCH // 4):
+        rows = slice(int(starts[first]), int(ends[min(first + STRETCH, len(ends)) - 1]))
+        if (gold[rows] == 1).mean() > 0.1:
+            return rows
+    return slice(0, int(ends[min(STRETCH, len(ends)) - 1]))
+
+
+def _table(recipe: Recipe, cells: list[dict[str, Any]]) -> Table:
+    names = [f"{method} {what}" for method in ("DP", "Dugong") for what in ("false positives", "misses")]
+    records = [
+        {"seed": seed, **{key: cell[key] for key in ("n_elements", "positive", *names)}}
+        for seed, cell in enumerate(cells)
+    ]
+    columns = ("seed", "elements", "positive", *names)
+    rows = [
+        {**{key: f"{value:,}" for key, value in one.items()}, "elements": f"{one['n_elements']:,}"} for one in records
+    ]
+    return Table(
+        name="timeline",
+        title=f"False positives and misses on the test part of {recipe.name} (simulated)",
+        columns=columns,
+        rows=tuple(rows),
+        records=tuple(records),
+    )
+
+
+def _draw(recipe: Recipe, stretch: dict[str, list[int]]) -> Figure:
+    figure, (ax,) = new_figure(1, width=9, height=2.2)
+    truth = np.array(stretch["truth"])
+    for place, track in enumerate(stretch.values()):
+        said = np.array(track) == 1
+        marks = {"tab:green": said & (truth == 1), "tab:red": said & (truth == -1), "0.85": ~said & (truth == 1)}
+        for colour, where in marks.items():
+            at = np.flatnonzero(where)
+            ax.bar(at, np.full(len(at), 0.8), width=1.0, bottom=-place - 0.4, color=colour)
+    ax.set_yticks([-place for place in range(len(stretch))], list(stretch))
+    ax.set(xlabel=f"elements of successive test sequences of {recipe.name} (red: false, grey: missed)")
+    ax.set_xlim(0, len(truth))
+    return figure

@@ -1,7 +1,7 @@
 """The paper's simulation figure: estimation error by n and tying, value of dependencies, run time against Gibbs.
 
-In: a `Plan`. Out: three tables and one figure with three panels. Worlds with known truth give the votes: errors are
-against the true tables, scores against the true labels.
+In: an `ExperimentPlan`. Out: three tables and one figure with three panels. Worlds with known truth give the votes:
+errors are against the true tables, scores against the true labels.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ import numpy as np
 
 from dugong.baselines import DataProgramming
 from dugong.experiments.measure import scores_of
-from dugong.experiments.plan import Plan
+from dugong.experiments.plan import ExperimentPlan
 from dugong.experiments.store import library_digest
 from dugong.experiments.tables import Drawing, Reproduction, Table, new_figure, percent, spread
 from dugong.fit.moments.centred import estimate_centred
+from dugong.fit.moments.equations import Given
 from dugong.graph import SourceGraph
 from dugong.graph.design import make_design
 from dugong.model import LabelModel
-from dugong.sums import Laws, count
+from dugong.sums import count
 from dugong.types import FloatArray
 from dugong.votes import Votes
 from dugong.worlds import World, lopsided, self_dependent
@@ -37,7 +38,7 @@ N_FOR_SCORES = 2_000
 TIMED = 10
 
 
-def simulate(plan: Plan) -> Reproduction:
+def simulate(plan: ExperimentPlan) -> Reproduction:
     """All three panels."""
     sizes = QUICK_SIZES if plan.quick else SIZES
     errors = [seed_cells(plan, "error", estimation_errors, n_sequences=n) for n in sizes]
@@ -48,12 +49,12 @@ def simulate(plan: Plan) -> Reproduction:
     return Reproduction(name="simulations", tables=tables, drawings=(drawing,))
 
 
-def seed_cells(plan: Plan, name: str, measure: Callable[..., Result], **settings: Any) -> list[Result]:
+def seed_cells(plan: ExperimentPlan, name: str, measure: Callable[..., Result], **settings: Any) -> list[Result]:
     """One cell per seed, from the store where it is there."""
     found: list[Result] = []
     for seed in range(plan.seeds):
         key = {**settings, "what": name, "seed": seed, "estimator": plan.estimator}
-        key["library"] = library_digest("simulations", "growth", "measure")
+        key["library"] = library_digest("simulations", "scaling", "measure")
         result = plan.store.get(f"simulation-{name}", key)
         if result is None:
             result = dict(measure(seed=seed, estimator=plan.estimator, **settings))
@@ -121,7 +122,7 @@ def run_times(*, n_sequences: int, seed: int, estimator: str) -> Result:
 def _solve(world: World, votes: Votes) -> object:
     design = make_design(world.sources, SourceGraph.of(world.source_names, ()))
     moments = count(votes, design.plan, n_threads=1)
-    return estimate_centred(design, moments, Laws(world.prior, moments.shapes))
+    return estimate_centred(Given.under(world.prior, design, moments))
 
 
 def _seconds(work: Callable[[], object]) -> float:

@@ -23,8 +23,8 @@ from dugong.paths import write_atomically
 
 # What decides a number: the stages below the experiments; the files of the experiments are named by their users.
 _STAGES = (
-    *("baselines", "endmodels", "estimate", "graph", "infer", "metrics"),
-    *("moments", "priors", "sources", "tasks", "votes", "worlds"),
+    *("baselines", "endmodels", "fit", "graph", "infer", "law", "metrics"),
+    *("priors", "sources", "sums", "tasks", "votes", "worlds"),
 )
 _PACKAGES = ("numpy", "scikit-learn", "scipy", "torch")
 

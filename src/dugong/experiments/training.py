@@ -1,12 +1,12 @@
 """End models of a case: examples of a part, training under one method, predictions for the test part.
 
-In: a `Case` and labels of its train part (or none: then the gold labels of the dev part are all there is). Out:
+In: a `TaskCase` and labels of its train part (or none: then the gold labels of the dev part are all there is). Out:
 probabilities for every example of the test part. The dev part chooses the epoch, as in the paper.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -14,16 +14,19 @@ from typing import Any
 
 import numpy as np
 
-from dugong.experiments.case import Case
+from dugong.baselines import Supervised
+from dugong.endmodels.classifiers import train_sklearn
+from dugong.exceptions import MissingExtraError
+from dugong.experiments.case import TaskCase
 from dugong.experiments.recipe import EndModel, Part
-from dugong.experiments.tokens import classify_tokens, words_of
 from dugong.types import AnyArray, FloatArray
 
 # Larger inputs are computed when they are needed, sequence by sequence.
 _IN_MEMORY = 1 << 30
+N_FEATURES = 2**18
 
 
-def has_end_model(case: Case) -> bool:
+def has_end_model(case: TaskCase) -> bool:
     """Whether there is one: the recipe's, or the classifier of tokens on real text."""
     if case.recipe.end_model is not None:
         return True
@@ -33,7 +36,7 @@ def has_end_model(case: Case) -> bool:
 
 
 def end_model_probabilities(
-    case: Case, labels: FloatArray | None, seed: int, *, device: str | None = None, checkpoint: Path | None = None
+    case: TaskCase, labels: FloatArray | None, seed: int, *, device: str | None = None, checkpoint: Path | None = None
 ) -> FloatArray:
     """Train on labels of the train part (None: on gold of the dev part); P(class) on the test part, (n, 2)."""
     model = case.recipe.end_model
@@ -57,7 +60,13 @@ def _few_threads(*, small: bool) -> Iterator[None]:
 
 
 def _trained(
-    case: Case, model: EndModel, labels: FloatArray | None, seed: int, *, device: str | None, checkpoint: Path | None
+    case: TaskCase,
+    model: EndModel,
+    labels: FloatArray | None,
+    seed: int,
+    *,
+    device: str | None,
+    checkpoint: Path | None,
 ) -> FloatArray:
     import torch
 
@@ -85,25 +94,25 @@ def decided(labels: FloatArray) -> FloatArray:
     return np.where(even, [1.0, 0.0], labels)
 
 
-def _as_many_steps(case: Case, options: dict[str, Any]) -> int:
+def _as_many_steps(case: TaskCase, options: dict[str, Any]) -> int:
     """Epochs on the few dev examples with as many steps as the given ones on the train part."""
     ratio = len(case.gold("train")) / max(len(case.gold("dev")), 1)
     return max(1, round(int(options.get("epochs", 20)) * max(ratio, 1.0)))
 
 
 @lru_cache(maxsize=3)
-def examples(case: Case, part: Part) -> Any:
+def examples(case: TaskCase, part: Part) -> Any:
     """Inputs of the end model, one row per example, in the order of the labels; kept for the methods that follow."""
     assert case.recipe.end_model is not None
-    rows = Rows(case, case.recipe.end_model, part)
+    rows = TrainingRows(case, case.recipe.end_model, part)
     first = rows[0]
     return rows.stacked() if first.nbytes * len(rows) <= _IN_MEMORY else rows
 
 
-class Rows:
+class TrainingRows:
     """Examples by number; each is computed from its raw sequence when it is asked for."""
 
-    def __init__(self, case: Case, model: EndModel, part: Part) -> None:
+    def __init__(self, case: TaskCase, model: EndModel, part: Part) -> None:
         self._raw = case.raw(part)
         self._model, self._small = model, case.small
         self._whole = model.unit == "sequence"
@@ -125,3 +134,54 @@ class Rows:
         """All of them as one array."""
         parts = [self._inputs(raw) for raw in self._raw]
         return np.stack(parts) if self._whole else np.concatenate(parts)
+
+
+def classify_tokens(case: TaskCase, labels: FloatArray | None, seed: int) -> FloatArray:
+    """Train on labels of the train part (None: on gold of the dev part); P(class) of the test tokens, (n, 2)."""
+    try:
+        from sklearn.linear_model import SGDClassifier
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("scikit-learn", "sklearn", "an end model for tokens") from error
+    classifier = SGDClassifier(loss="log_loss", alpha=1e-6, max_iter=20, tol=None, average=True, random_state=seed)
+    trained: Any
+    if labels is None:
+        trained = Supervised(classifier=classifier).fit(token_features(case.raw("dev")), case.gold("dev"))
+    else:
+        trained = train_sklearn(classifier, token_features(case.raw("train")), labels)
+    return np.asarray(trained.predict_proba(token_features(case.raw("test"))), dtype=np.float64)
+
+
+def words_of(raw: Any) -> list[str] | None:
+    """The words of a raw sequence: its attribute `words`, or its elements if they are words; None for other data."""
+    words = list(getattr(raw, "words", raw))
+    return words if all(isinstance(word, str) for word in words) else None
+
+
+def token_features(sequences: Sequence[Any]) -> Any:
+    """Sparse (n_tokens, N_FEATURES): the word, its ends and its shape, and two words on either side."""
+    from sklearn.feature_extraction import FeatureHasher
+
+    hasher = FeatureHasher(N_FEATURES, input_type="string")
+    return hasher.transform(features for raw in sequences for features in _of_sequence(words_of(raw) or []))
+
+
+def _of_sequence(words: list[str]) -> Iterator[list[str]]:
+    low = ["", "", *(word.lower() for word in words), "", ""]
+    for place, word in enumerate(words):
+        here = low[place + 2]
+        around = [f"{step}={low[place + 2 + step]}" for step in (-2, -1, 1, 2)]
+        pairs = [f"before={low[place + 1]}|{here}", f"after={here}|{low[place + 3]}"]
+        yield [
+            f"word={here}",
+            f"end3={here[-3:]}",
+            f"end4={here[-4:]}",
+            f"start={here[:3]}",
+            _shape(word),
+            *around,
+            *pairs,
+        ]
+
+
+def _shape(word: str) -> str:
+    kinds = ["A" if c.isupper() else "a" if c.islower() else "0" if c.isdigit() else "-" for c in word]
+    return "shape=" + "".join(kind for i, kind in enumerate(kinds) if i == 0 or kind != kinds[i - 1])

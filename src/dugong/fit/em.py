@@ -19,10 +19,10 @@ from dugong.fit.passes import Passes
 from dugong.law.law import Law
 from dugong.law.parameters import Conditional, Crossed, Factor, FullTable, Parameters, Temporal
 from dugong.law.results import ExpectedCounts
-from dugong.priors import Markov, Prior
+from dugong.priors import Markov
 from dugong.types import FloatArray
 
-_TABLES = ("table", "first", "step", "marginal")
+_TABLES = ("table", "first", "step")
 _FLOOR = 1e-12  # of a probability in a logarithm: an empty cell then costs much, but not everything
 
 
@@ -76,6 +76,7 @@ class Ties:
         sums: dict[object, FloatArray] = {}
         for source, tables in counts.factors.items():
             for name, table in tables.items():
+                # Sources may share a name and still differ in columns; only tables of one shape are one table.
                 key = (self.keys.get(source, source), name, table.shape)
                 sums[key] = sums[key] + table if key in sums else table
         factors = {
@@ -110,12 +111,14 @@ def expectation_maximisation(
     if any(factor.weight != 1 for factor in start.parameters.factors):
         raise GraphError("EM maximises a likelihood; discounted factors (weight other than 1) have none.")
     law, objective = start, []
+    # Per vote, because the likelihood of a large set moves by whole units when its tables move in the last digits.
     enough = settings.tolerance * max(data.contents().n_votes, 1)
     for step in range(settings.max_iter + 1):
         counts = data.counts(law)
         objective.append(float(counts.log_likelihood) + _log_penalty(law, start, settings))
         if progress is not None:
             progress(step, objective[-1])
+        # The last E-step is under the law that is returned, so its counts serve for the tables that people read.
         converged = step > 0 and objective[-1] - objective[-2] < enough
         if converged or step == settings.max_iter:
             break
@@ -126,44 +129,36 @@ def expectation_maximisation(
 # --- the M-step ----------------------------------------------------------------------------------------------------
 def maximise(counts: ExpectedCounts, law: Law, start: Law, settings: EM, ties: Ties = FREE) -> Law:
     """The law whose tables explain the expected counts best, pulled towards those of `start`."""
+    # Towards the start and not the step before: the pull would otherwise fade, and rare votes drift to certainties.
     anchors, pooled = {factor.source: factor for factor in start.parameters.factors}, ties.pool(counts).factors
     factors = tuple(
-        factor if factor.source in ties.known else _update(factor, anchors[factor.source], pooled, settings)
+        factor
+        if factor.source in ties.known
+        else _updated(factor, anchors[factor.source], pooled[factor.source], settings)
         for factor in law.parameters.factors
     )
-    return replace(
-        law,
-        parameters=replace(law.parameters, factors=factors),
-        prior=_maximise_prior(counts, law.prior, start.prior, settings),
-    )
+    found = replace(law, parameters=replace(law.parameters, factors=factors))
+    if not (settings.learn_prior and isinstance(law.prior, Markov)):
+        return found
+    seen = {"initial": counts.initial, "transition": counts.transitions}
+    return replace(found, prior=_updated(law.prior, start.prior, seen, settings))
 
 
-def _maximise_prior(counts: ExpectedCounts, prior: Prior, start: Prior, settings: EM) -> Prior:
-    if not (settings.learn_prior and isinstance(prior, Markov) and isinstance(start, Markov)):
-        return prior
-    weight, damping = settings.pseudo_votes, settings.damping
-    return Markov(
-        initial=_blend(np.array(prior.initial), counts.initial, np.array(start.initial), weight, damping),
-        transition=_blend(np.array(prior.transition), counts.transitions, np.array(start.transition), weight, damping),
-    )
-
-
-def _update(factor: Factor, anchor: Factor, counts: Mapping[str, Mapping[str, FloatArray]], settings: EM) -> Factor:
+def _updated(old: Any, anchor: Any, counts: Mapping[str, FloatArray], settings: EM) -> Any:
+    """A factor or a Markov chain with tables that maximise counts and pseudo-votes; a share of the old ones stays."""
     changes: dict[str, Any] = {}
-    for name, seen in counts[factor.source].items():
-        table = getattr(factor, name, None)
-        if table is not None and name in _TABLES:
-            changes[name] = _blend(table, seen, getattr(anchor, name), settings.pseudo_votes, settings.damping)
-    return replace(factor, **changes)
-
-
-def _blend(old: FloatArray, counts: FloatArray, anchor: FloatArray, weight: float, damping: float) -> FloatArray:
-    """Maximise counts + pseudo-votes along the last axis, then keep a share of the old table."""
-    return (1 - damping) * normalised(counts + weight * anchor, old) + damping * old
+    for name, seen in counts.items():
+        # A factor without a marginal leaves a vote out where a parent was not asked: these counts have no table.
+        if getattr(old, name, None) is not None:
+            table = np.asarray(getattr(old, name))
+            best = normalised(seen + settings.pseudo_votes * np.asarray(getattr(anchor, name)), table)
+            changes[name] = (1 - settings.damping) * best + settings.damping * table
+    return Markov(**changes) if isinstance(old, Markov) else replace(old, **changes)
 
 
 def normalised(counts: FloatArray, fallback: FloatArray) -> FloatArray:
     """Counts as a law over the last axis; `fallback` where nothing was counted."""
+    # A row of zeros is a label or a vote of a parent that never occurs: the counts say nothing about it.
     total = counts.sum(axis=-1, keepdims=True)
     return np.where(total > 0, counts / np.where(total > 0, total, 1.0), fallback)
 
@@ -175,7 +170,7 @@ def _log_penalty(law: Law, start: Law, settings: EM) -> float:
         for name in _TABLES:
             table = getattr(factor, name, None)
             # A marginal only stands in for its table where a parent was not asked: the table alone is penalised.
-            if table is not None and name != "marginal":
+            if table is not None:
                 penalty += _cross_entropy(getattr(anchor, name), table)
     if settings.learn_prior and isinstance(law.prior, Markov) and isinstance(start.prior, Markov):
         penalty += _cross_entropy(np.asarray(start.prior.initial), np.asarray(law.prior.initial))
@@ -213,6 +208,7 @@ def _accuracy(factor: Factor, counts: ExpectedCounts) -> FloatArray:
     if isinstance(factor, FullTable):
         return normalised(seen["table"], factor.table)
     if isinstance(factor, Temporal):
+        # Votes with one before them are in the steps, first votes are not; people ask about all of them.
         return normalised(seen["step"].sum(axis=(0, 2)) + seen["first"], factor.first)
     if isinstance(factor, Crossed):
         between: tuple[int, ...] = (1, 2)

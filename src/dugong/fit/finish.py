@@ -48,44 +48,36 @@ def possible_mean(value: FloatArray, error: FloatArray) -> FloatArray:
 
 def within_errors(estimate: Estimate, errors: Mapping[str, FloatArray]) -> Estimate:
     """Tables of sources without parents as the mean of what their standard errors, if any, leave possible."""
-    found = {
-        factor.source: _possible_table(
-            estimate.accuracies[factor.source], estimate.raw[factor.source], errors[factor.source]
-        )
-        for factor in estimate.parameters.factors
-        if isinstance(factor, Conditional) and not factor.parents and factor.source in errors
-    }
-    moved = {name: float(np.abs(table - estimate.accuracies[name]).max()) for name, table in found.items()}
+    factors: list[Factor] = []
+    found, moved = {}, {}
+    for factor in estimate.parameters.factors:
+        name = factor.source
+        if isinstance(factor, Conditional) and not factor.parents and name in errors:
+            # What is known exactly (a given table, a vote that never occurs) has no spread, and stays as it is.
+            unsure, valid = errors[name] > _KNOWN, estimate.accuracies[name]
+            table = np.where(unsure, possible_mean(estimate.raw[name], np.where(unsure, errors[name], 1.0)), valid)
+            found[name] = np.asarray(table / table.sum(axis=-1, keepdims=True))
+            moved[name] = float(np.abs(found[name] - valid).max())
+            factors.append(replace(factor, table=found[name].reshape(factor.table.shape)))
+        else:
+            factors.append(factor)
     told = {name: size for name, size in moved.items() if size > _REPORTED}
     listed = ", ".join(f"{name!r} {size:.3g}" for name, size in told.items())
     text = f"tables are the means of what their standard errors leave possible; how far that moved them: {listed}"
     notes = (Note(kind="possible", text=text, size=max(told.values())),) if told else ()
-    factors = tuple(_with_table(factor, found) for factor in estimate.parameters.factors)
     return replace(
         estimate,
-        parameters=replace(estimate.parameters, factors=factors),
+        parameters=replace(estimate.parameters, factors=tuple(factors)),
         accuracies={**estimate.accuracies, **found},
         diagnostics=estimate.diagnostics.noted(*notes),
     )
-
-
-def _possible_table(valid: FloatArray, raw: FloatArray, error: FloatArray) -> FloatArray:
-    """P(vote | label) from the unprojected table; entries that are known exactly stay as they are."""
-    unsure = error > _KNOWN
-    table = np.where(unsure, possible_mean(raw, np.where(unsure, error, 1.0)), valid)
-    return np.asarray(table / table.sum(axis=-1, keepdims=True))
-
-
-def _with_table(factor: Factor, tables: Mapping[str, FloatArray]) -> Factor:
-    if not isinstance(factor, Conditional) or factor.source not in tables:
-        return factor
-    return replace(factor, table=tables[factor.source].reshape(factor.table.shape))
 
 
 def finish(estimate: Estimate, data: Passes, prior: Prior, graph: SourceGraph, ties: Ties) -> Estimate:
     """One exact E/M step; two where sources repeat themselves, whose closed form says least about a change of label."""
     law = start = Law(parameters=estimate.parameters, prior=prior)
     temporal, kept = graph.temporal, dict[str, float]()
+    # No more steps, because real sources share errors that nobody declared, and EM drifts towards explaining these.
     for _ in range(2 if temporal else 1):
         counts, kept = _sum_groups(data.counts(law, apart=True), temporal)
         law = maximise(counts, law, start, _STEP, ties)
@@ -106,6 +98,7 @@ def finish(estimate: Estimate, data: Passes, prior: Prior, graph: SourceGraph, t
 
 def _sum_groups(counts: ExpectedCounts, temporal: Iterable[str]) -> tuple[ExpectedCounts, dict[str, float]]:
     """Counts of all groups together, transition tables shrunk towards copying; and what was kept of these."""
+    # By group, because the spread between groups says which deviations from copying are more than noise.
     shrunken = {name: shrink_counts(counts.factors[name]["step"]) for name in temporal}
     factors = {
         source: {name: table.sum(axis=0) for name, table in tables.items()}

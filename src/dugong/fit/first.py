@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 
 from dugong.exceptions import GraphError, NotIdentifiableError
-from dugong.fit.learned.bio import Possible, bio_steps
 from dugong.fit.learned.factors import graph_factors
 from dugong.fit.passes import Contents, Passes
 from dugong.fit.settings import FitOptions
@@ -18,19 +17,23 @@ from dugong.law.law import Law
 from dugong.law.parameters import Parameters
 from dugong.priors import Markov
 from dugong.tasks import Element
+from dugong.tasks.bio import Possible, bio_steps
 from dugong.types import ABSTAIN, FloatArray
 from dugong.votes import SourceInfo, Votes, allowed_classes, class_indices, implied_background
 
+# Better than chance with any number of classes, and far from certain, because the first E-step should weigh votes and
+# not believe them. Where EM ends hardly depends on it: the start is a pull of a few pseudo-votes.
 _RIGHT = 0.7  # P(the vote is right | somebody votes), before anything is known
 _FEWEST_GROUPS = 3  # independent groups of sources on elements from which a prior can be learned
 
 
 def first_law(data: Passes, contents: Contents, options: FitOptions) -> Law:
     """The law before the first E-step, with everything that was given at its place."""
-    votes = data.specimen
+    votes = data.votes
     design = options.design(votes)
-    if options.prior is None and not data.has_evidence:
+    if options.prior is None and data.evidence is None:
         _check_learnable(votes, design.graph.components())
+    # A class that nobody votes for must be what silence is about; there is no other evidence for it.
     background = implied_background(votes, contents.codes)
     tables = {info.name: _guess(votes, info, contents, background) for info in votes.sources}
     for name, known in options.accuracies.items():
@@ -70,6 +73,7 @@ def _first_prior(votes: Votes, data: Passes) -> Markov:
     n_classes, possible = votes.n_classes, _possible(votes, data)
     initial = np.ones(n_classes) if possible is None else possible.first.astype(np.float64)
     steps = np.ones((n_classes, n_classes)) if possible is None else possible.steps.astype(np.float64)
+    # Half-way between staying and redrawing, because sequences without any persistence would need no chain.
     redrawn = steps / steps.sum(axis=1, keepdims=True)
     return Markov(initial=initial / initial.sum(), transition=(np.eye(n_classes) + redrawn) / 2)
 
@@ -77,7 +81,7 @@ def _first_prior(votes: Votes, data: Passes) -> Markov:
 def _possible(votes: Votes, data: Passes) -> Possible | None:
     """BIO constraints, unless known labels contradict them."""
     possible = bio_steps(votes.class_names)
-    if possible is None or not data.has_evidence:
+    if possible is None or data.evidence is None:
         return possible
     known = data.sample()
     assert known.evidence is not None

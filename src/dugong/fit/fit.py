@@ -9,28 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from dugong.fit.em import EM, EMResult, Ties, expectation_maximisation, read_accuracies, read_correlations
 from dugong.fit.errors import StandardErrors
 from dugong.fit.finish import finish, within_errors
 from dugong.fit.first import first_law
-from dugong.fit.fitting import Fitted, balance_matters, fit_centred, fit_paper, plan_for
+from dugong.fit.fitting import balance_matters, fit_moments, plan_for
 from dugong.fit.jackknife import count_errors, moment_errors
 from dugong.fit.learned import choose_part, learn
-from dugong.fit.moments.centred import find_slopes, table_errors
+from dugong.fit.moments.centred import table_errors
+from dugong.fit.moments.equations import Given
 from dugong.fit.passes import Contents, Passes
 from dugong.fit.result import Diagnostics, Estimate, Note
 from dugong.fit.settings import FitOptions, Paper
-from dugong.fit.sgd.fit import fit_sgd, sgd_errors
-from dugong.fit.sgd.settings import SGD
 from dugong.graph import SourceGraph
-from dugong.graph.design import Design
-from dugong.graph.identify import identify
+from dugong.graph.identify import check_identifiable
 from dugong.infer.answers import audit_answers
-from dugong.law.law import Law
+from dugong.law.law import Law, allow_unseen
 from dugong.law.parameters import Conditional, Parameters
-from dugong.law.unseen import allow_unseen
 from dugong.sums import Moments
 from dugong.types import FloatArray
 from dugong.votes import SourceInfo
@@ -66,7 +62,7 @@ class Fit:
 
 def fit(data: Passes, options: FitOptions) -> Fit:
     """Fit a label model to votes, wherever they are."""
-    if options.by_moments(data.specimen):
+    if options.by_moments(data.votes):
         found = _from_moments(data, options)
     else:
         options.check_learning()
@@ -89,55 +85,41 @@ def _audited(found: Fit, data: Passes) -> Fit:
 # --- closed forms --------------------------------------------------------------------------------------------------
 def _from_moments(data: Passes, options: FitOptions) -> Fit:
     """Closed forms, then EM where it is asked for or labels are known; one or two exact steps on little data."""
-    votes, prior, pure = data.specimen, options.prior, isinstance(options.estimator, Paper)
+    votes, prior, pure = data.votes, options.prior, isinstance(options.estimator, Paper)
     assert prior is not None
     design = options.design(votes)
     moments = data.moments(plan_for(design, options.estimator))
-    identify(design, prior, moments.shapes, moments=moments, class_names=votes.class_names).check()
-    fitted = _solve(design, moments, data, options)
-    spread = sgd_errors if isinstance(options.estimator, SGD) else moment_errors
-    errors = spread(design, moments, fitted, signs=options.signs, accuracies=options.accuracies)
-    estimate = fitted.estimate
-    if not pure:
-        slopes = fitted.slopes or find_slopes(design, moments, fitted.laws, accuracies=options.accuracies)
-        estimate = within_errors(estimate, table_errors(design, moments, fitted.laws, slopes))
+    # Before anything is solved: a message about sources helps, one about a singular matrix does not.
+    check_identifiable(design, prior, moments, votes.class_names)
+    given = Given.under(prior, design, moments, votes.class_names, options.signs, options.accuracies)
+    fitted = fit_moments(given, options.estimator, data)
+    errors, estimate = moment_errors(fitted), fitted.estimate
+    # The paper's estimator has no slopes: it is kept to the letter, so that its tables can be compared with its own.
+    if fitted.slopes is not None:
+        estimate = within_errors(estimate, table_errors(fitted.given, fitted.slopes))
     law = Law(parameters=estimate.parameters, prior=prior, inference=options.inference)
     ties = _ties(votes.sources, estimate.parameters, options)
-    if isinstance(options.estimator, EM) or data.has_evidence:
+    if isinstance(options.estimator, EM) or data.evidence is not None:
         settings = options.estimator if isinstance(options.estimator, EM) else _STEPS_WITH_GOLD
         ended = expectation_maximisation(data, law, settings, ties=ties)
         law, estimate = ended.law, _raised(estimate, ended, ties, design.graph)
     elif not pure and data.rereadable and balance_matters(prior, moments):
         estimate = finish(estimate, data, prior, design.graph, ties)
         law = replace(law, parameters=estimate.parameters)
-    contents = Contents.of_moments(moments)
+    contents = Contents.of_moments(moments)  # moments have counted every vote already
     return Fit(law=law, estimate=estimate, errors=errors, graph=design.graph, contents=contents, moments=moments)
-
-
-def _solve(design: Design, moments: Moments, data: Passes, options: FitOptions) -> Fitted:
-    """The estimate from moments."""
-    assert options.prior is not None
-    common: dict[str, Any] = {
-        "signs": options.signs,
-        "accuracies": options.accuracies,
-        "class_names": data.specimen.class_names,
-    }
-    if isinstance(options.estimator, Paper):
-        return fit_paper(design, moments, options.prior, **common)
-    if isinstance(options.estimator, SGD):
-        return fit_sgd(design, moments, options.prior, options.estimator, passes=data, **common)
-    return fit_centred(design, moments, options.prior, passes=data, **common)
 
 
 # --- likelihood ----------------------------------------------------------------------------------------------------
 def _from_guess(data: Passes, options: FitOptions) -> Fit:
     """EM with a given graph, taken at its word; the prior is learned with the tables unless it was given."""
-    contents, graph = data.contents(), options.design(data.specimen).graph
+    contents, graph = data.contents(), options.design(data.votes).graph
     start = first_law(data, contents, options)
     settings = options.estimator if isinstance(options.estimator, EM) else _STEPS_FROM_A_GUESS
-    ties = _ties(data.specimen.sources, start.parameters, options)
+    ties = _ties(data.votes.sources, start.parameters, options)
     learning = replace(settings, learn_prior=settings.learn_prior or options.prior is None)
     ended = expectation_maximisation(data, start, learning, ties=ties)
+    # One pass more, apart by group: keeping groups apart in every step of EM would cost more than this.
     errors = count_errors(ended.law.parameters, data.counts(ended.law, apart=True), graph.edges)
     nothing = Estimate(
         parameters=start.parameters,
@@ -175,6 +157,7 @@ def _from_search(data: Passes, options: FitOptions) -> Fit:
         diagnostics=learned.diagnostics.noted(*part.notes),
     )
     law = learned.law
+    # A model that is not trusted at all has discounted factors, and no likelihood that could be raised.
     if isinstance(options.estimator, EM) and learned.trust > 0:
         ties = _ties(part.votes.sources, law.parameters, options)
         ended = expectation_maximisation(data, law, options.estimator, ties=ties)

@@ -6,17 +6,20 @@ The default ``"learn"`` settings are resolved before this stage.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from dugong.fit.moments.centred import estimate_centred
+from dugong.fit.moments.centred import estimate_centred, find_slopes
+from dugong.fit.moments.equations import Given
 from dugong.fit.moments.stages import Solution
 from dugong.fit.paper import estimate_paper, plan_paper
-from dugong.fit.passes import Passes
+from dugong.fit.passes import InMemory, Passes
 from dugong.fit.result import Estimate, Note
-from dugong.fit.settings import Estimator, Paper
+from dugong.fit.settings import Centred, Estimator, Paper
+from dugong.fit.sgd.fit import estimate_sgd
+from dugong.fit.sgd.settings import SGD
 from dugong.graph.design import Design
 from dugong.law.law import Law
 from dugong.priors import Prior
@@ -29,6 +32,7 @@ from dugong.types import FloatArray
 NEGLIGIBLE_BALANCE = 0.001
 # Share of positives by which sample and prior must differ, and in standard deviations, before something must be wrong.
 CONTRADICTION, IMPOSSIBLE = 0.1, 5.0
+_CENTRED = Centred()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -37,12 +41,13 @@ class Fitted:
 
     Attributes
     ----------
-    slopes : of the centred estimate, else None
+    given : what it was made from, at the class balance that it was made with
+    slopes : the solution of the centred equations, of which the standard errors are; None for the paper's estimator
     balances : mean of y without each group, by resolution, where the sample's own class balance was used
     """
 
     estimate: Estimate
-    laws: Laws
+    given: Given
     slopes: Solution | None = None
     balances: Mapping[Resolution, FloatArray] = field(default_factory=dict)
 
@@ -52,56 +57,37 @@ def plan_for(design: Design, estimator: Estimator) -> Plan:
     return plan_paper(design) if isinstance(estimator, Paper) else design.plan
 
 
-def fit_paper(
-    design: Design,
-    moments: Moments,
-    prior: Prior,
-    *,
-    signs: str = "group",
-    accuracies: Mapping[str, FloatArray] | None = None,
-    class_names: tuple[str, ...] | None = None,
-) -> Fitted:
-    """The paper's Algorithm 1 with the prior's class balance."""
-    laws = Laws(prior, moments.shapes, class_names)
-    return Fitted(estimate=estimate_paper(design, moments, laws, signs=signs, accuracies=accuracies), laws=laws)
-
-
-def fit_centred(
-    design: Design,
-    moments: Moments,
-    prior: Prior,
-    *,
-    passes: Passes | None = None,
-    signs: str = "group",
-    accuracies: Mapping[str, FloatArray] | None = None,
-    class_names: tuple[str, ...] | None = None,
-) -> Fitted:
+def fit_moments(given: Given, estimator: Estimator = _CENTRED, passes: Passes | None = None) -> Fitted:
     """Estimate with the prior's class balance; then, where that is uncertain, once more with the sample's own.
 
     Parameters
     ----------
     passes : goes over the votes behind the moments again; without it the balance stays the prior's
     """
-
-    def solve(laws: Laws) -> tuple[Estimate, Solution]:
-        return estimate_centred(design, moments, laws, signs=signs, accuracies=accuracies)
-
-    return fit_balanced(solve, Laws(prior, moments.shapes, class_names), moments, passes)
-
-
-def fit_balanced(
-    solve: Callable[[Laws], tuple[Estimate, Solution | None]], laws: Laws, moments: Moments, passes: Passes | None
-) -> Fitted:
-    """What `solve` finds under the prior's class balance, or, where that is uncertain, under the sample's own."""
-    estimate, slopes = solve(laws)
-    if passes is None or not passes.rereadable or not balance_matters(laws.prior, moments):
-        return Fitted(estimate=estimate, laws=laws, slopes=slopes)
-    sums = passes.balance(Law(parameters=estimate.parameters, prior=laws.prior))
-    contradiction = _contradiction(laws, moments, sums.means()[Element()])
-    laws = laws.with_balance(sums.means())
-    estimate, slopes = solve(laws)
+    if isinstance(estimator, Paper):  # to the letter
+        return Fitted(estimate=estimate_paper(given), given=given)
+    estimate, slopes = _solve(given, estimator, passes)
+    prior = given.laws.prior
+    if passes is None or not passes.rereadable or not balance_matters(prior, given.moments):
+        return Fitted(estimate=estimate, given=given, slopes=slopes)
+    sums = passes.balance(Law(parameters=estimate.parameters, prior=prior))
+    contradiction = _contradiction(given.laws, given.moments, sums.means()[Element()])
+    given = replace(given, laws=given.laws.with_balance(sums.means()))
+    estimate, slopes = _solve(given, estimator, passes)
     estimate = replace(estimate, diagnostics=estimate.diagnostics.noted(sums.note(), *contradiction))
-    return Fitted(estimate=estimate, laws=laws, slopes=slopes, balances=sums.without_groups())
+    return Fitted(estimate=estimate, given=given, slopes=slopes, balances=sums.without_groups())
+
+
+def _solve(given: Given, estimator: Estimator, passes: Passes | None) -> tuple[Estimate, Solution]:
+    """The estimate, and the slopes of the closed form from the same moments.
+
+    A descent solves the same equations with the same weights. One for every group would cost minutes, so its standard
+    errors are those of the closed form.
+    """
+    if isinstance(estimator, SGD):
+        votes = passes.votes if isinstance(passes, InMemory) else None
+        return estimate_sgd(given, estimator, votes), find_slopes(given)
+    return estimate_centred(given)
 
 
 def _contradiction(laws: Laws, moments: Moments, found: float) -> tuple[Note, ...]:

@@ -5,7 +5,8 @@ The jackknife itself is `dugong.fit.errors.jackknife`. (METHOD 3.5.)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,52 +14,37 @@ from dugong.fit.em import read_accuracies, read_correlations
 from dugong.fit.errors import RawTables, StandardErrors, jackknife
 from dugong.fit.fitting import Fitted
 from dugong.fit.moments.assemble import raw_tables
-from dugong.fit.moments.centred import replicate_tables
+from dugong.fit.moments.centred import centred_tables, replicate_tables
 from dugong.fit.moments.joints import CentredTables
 from dugong.fit.paper import paper_tables
 from dugong.graph.design import Design
 from dugong.law.parameters import Parameters
 from dugong.law.results import ExpectedCounts
-from dugong.sums import Moments, Row, Slot
+from dugong.sums import Moments
 from dugong.types import FloatArray, IntArray
 
 
-def moment_errors(
-    design: Design,
-    moments: Moments,
-    fitted: Fitted,
-    *,
-    signs: str = "group",
-    accuracies: Mapping[str, FloatArray] | None = None,
-) -> StandardErrors:
-    """Standard errors of all accuracies and correlations of an estimate from moments.
-
-    Parameters
-    ----------
-    fitted : the estimate from all groups, with the laws and slopes that it was made from
-    signs, accuracies : as given to the estimator
-    """
-    known = accuracies or {}
+def moment_errors(fitted: Fitted) -> StandardErrors:
+    """Standard errors of all accuracies and correlations of an estimate from moments."""
+    given, estimate = fitted.given, fitted.estimate
+    whole = paper_tables(given) if fitted.slopes is None else centred_tables(given, fitted.slopes)
 
     def without(groups: IntArray) -> RawTables:
-        if fitted.slopes is None:
-            left_out = (moments.without(int(group)) for group in groups)
-            each = [paper_tables(design, one, fitted.laws, signs=signs, accuracies=known) for one in left_out]
-            return RawTables.stack([raw_tables(tables) for tables in each])
-        whole = CentredTables(design=design, moments=moments, laws=fitted.laws, slopes=fitted.slopes, accuracies=known)
+        if not isinstance(whole, CentredTables):
+            left_out = (given.moments.without(int(group)) for group in groups)
+            return RawTables.stack([raw_tables(paper_tables(replace(given, moments=one))) for one in left_out])
         # Where the sample's own class balance was used, a replicate has one of its own.
         balances = {where: means[groups] for where, means in fitted.balances.items()}
-        laws = fitted.laws.with_balance(balances) if balances else fitted.laws
+        laws = given.laws.with_balance(balances) if balances else given.laws
         return raw_tables(replicate_tables(whole, laws, groups))
 
-    full = RawTables(accuracies=fitted.estimate.raw, correlations=fitted.estimate.raw_correlations)
-    return jackknife(full, group_sizes(design, moments), without)
+    errors = jackknife(raw_tables(whole), group_sizes(given.design, given.moments), without)
+    return errors.around(estimate.raw, estimate.raw_correlations)
 
 
 def group_sizes(design: Design, moments: Moments) -> FloatArray:
     """Votes that were asked for in every group, shape (n_groups,)."""
-    names = [info.name for info in design.sources]
-    return moments.sizes(Row(slots=(Slot(name),), by_position=design.levels[name] == "task") for name in names)
+    return moments.sizes(design.single(info.name) for info in design.sources)
 
 
 def count_errors(

@@ -24,7 +24,7 @@ from dugong.tasks import Resolution
 from dugong.types import ABSTAIN, MISSING, FloatArray, Int8Array, IntArray
 from dugong.votes import Votes, count_codes
 
-_SIGNS = np.array([-1.0, 1.0])
+_SIGNS = np.array([-1.0, 1.0])  # values of y in the order of the classes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -45,6 +45,7 @@ class Contents:
     @classmethod
     def of_moments(cls, moments: Moments) -> Contents:
         """The contents of votes with two classes, of which the moments are left."""
+        # Reversed, so that the first row of a source wins: later ones may be by position.
         singles = {row.sources[0]: row for row in reversed(moments.plan.rows) if len(row.slots) == 1}
         codes = {}
         for info in moments.sources:
@@ -59,19 +60,16 @@ class Contents:
             codes={name: dict(Counter(codes) + Counter(other.codes[name])) for name, codes in self.codes.items()},
         )
 
-    def asked(self, source: str) -> int:
-        """Tasks that a source was asked about."""
-        return sum(self.codes[source].values()) - self.codes[source].get(MISSING, 0)
-
     def coverage(self, source: str) -> float:
         """Share of the tasks that a source was asked about on which it did not abstain."""
-        asked = self.asked(source)
-        return 1 - self.codes[source].get(ABSTAIN, 0) / asked if asked else 0.0
+        codes = self.codes[source]
+        asked = sum(codes.values()) - codes.get(MISSING, 0)
+        return 1 - codes.get(ABSTAIN, 0) / asked if asked else 0.0
 
     @property
     def n_votes(self) -> int:
-        """Votes of all sources, abstains included."""
-        return sum(map(self.asked, self.codes))
+        """Votes of all sources, abstains included; who was not asked gave none."""
+        return sum(n for codes in self.codes.values() for code, n in codes.items() if code != MISSING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -105,6 +103,7 @@ class LabelSums:
         found = {}
         for where in self.means():
             sums, counts = self.sums[where], self.counts[where]
+            # A group that holds everything leaves nothing over; its mean is never asked for.
             found[where] = np.asarray((sums.sum() - sums) / np.maximum(counts.sum() - counts, 1))
         return found
 
@@ -113,19 +112,20 @@ class Passes(Protocol):
     """Votes that need not be in one piece, and passes over them.
 
     Only moments may be left of them: `balance`, `counts` and `sample` then raise.
+
+    Attributes
+    ----------
+    votes : the votes, or some of them, which say what is voted on: sources, classes, lengths
+    evidence : (n_elements,) class values of known labels, 0 = unknown, or None; they take part in `counts`
+    rereadable : whether there is more than moments
     """
 
     @property
-    def specimen(self) -> Votes:
-        """Some of the votes, which say what is voted on: sources, classes, lengths."""
-
+    def votes(self) -> Votes: ...  # noqa: D102
     @property
-    def has_evidence(self) -> bool:
-        """Whether labels are known; they take part in `counts`."""
-
+    def evidence(self) -> Int8Array | None: ...  # noqa: D102
     @property
-    def rereadable(self) -> bool:
-        """Whether there is more than moments."""
+    def rereadable(self) -> bool: ...  # noqa: D102
 
     def contents(self) -> Contents:
         """What the votes are like."""
@@ -161,21 +161,7 @@ class InMemory:
     n_elements: int | None = None
     n_threads: int | None = None
     notes: tuple[Note, ...] = ()
-
-    @property
-    def specimen(self) -> Votes:
-        """All of the votes."""
-        return self.votes
-
-    @property
-    def has_evidence(self) -> bool:
-        """Whether labels are known."""
-        return self.evidence is not None
-
-    @property
-    def rereadable(self) -> bool:
-        """Whether there is more than moments."""
-        return True
+    rereadable: bool = True
 
     @cached_property
     def _grouping(self) -> Grouping:
@@ -201,6 +187,7 @@ class InMemory:
 
     def counts(self, law: Law, *, apart: bool = False) -> ExpectedCounts:
         """The expected counts of the votes."""
+        # Apart costs a copy of the votes in the order of their groups: it is for where the spread matters.
         if not apart:
             return expected_counts(law, self.votes, evidence=self.evidence, n_threads=self.n_threads)
         groups, n_groups = self._grouping.base, self._grouping.n_groups
@@ -215,11 +202,11 @@ class InMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class KeptMoments:
-    """Moments that were counted elsewhere; `specimen` only says what is voted on."""
+    """Moments that were counted elsewhere; `votes` only say what is voted on."""
 
     kept: Moments
-    specimen: Votes
-    has_evidence: bool = False
+    votes: Votes
+    evidence: Int8Array | None = None
     rereadable: bool = False
 
     def contents(self) -> Contents:

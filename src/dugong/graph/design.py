@@ -16,11 +16,13 @@ import numpy as np
 
 from dugong.exceptions import GraphError, TaskError
 from dugong.graph.source_graph import Elimination, Independence, SourceGraph, determined, eliminate
-from dugong.sums import Plan, Row, Slot, inside, pair
+from dugong.sums import MomentRow, Plan, Slot, inside, pair
 from dugong.tasks import Element, Resolution, Sequence, Window, count_tasks, describe
 from dugong.votes import SourceInfo, Votes
 
 Sharing = Literal["tied", "task", "full"]
+StageName = Literal["same task", "across resolutions", "across time"]
+# Of a source with itself: labels farther apart are hardly correlated, so that further rows would add little.
 SELF_LAGS = (1, 2, 3)
 LARGEST_FULL = 4
 
@@ -33,28 +35,37 @@ class Design:
     graph: SourceGraph
     levels: Mapping[str, Sharing]
     pinned: frozenset[str]
-    same: tuple[Row, ...]
-    across: tuple[Row, ...]
-    lagged: tuple[Row, ...]
-    further: tuple[Row, ...]
+    same: tuple[MomentRow, ...]
+    across: tuple[MomentRow, ...]
+    lagged: tuple[MomentRow, ...]
+    further: tuple[MomentRow, ...]
     elimination: Elimination
+    independence: Independence
     n_tasks: Mapping[str, int] = field(default_factory=dict)
-    independence: Independence = field(init=False)
     _infos: Mapping[str, SourceInfo] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "independence", _independence(self.sources, self.graph))
         object.__setattr__(self, "_infos", {info.name: info for info in self.sources})
 
     @property
     def plan(self) -> Plan:
         """All rows that have to be counted."""
-        singles = [Row(slots=(Slot(info.name),), by_position=self.levels[info.name] == "task") for info in self.sources]
-        return Plan.of([*singles, *self.same, *self.across, *self.lagged, *self.further])
+        return Plan.of(
+            [*(self.single(info.name) for info in self.sources), *self.same, *self.across, *self.lagged, *self.further]
+        )
+
+    @property
+    def stages(self) -> dict[StageName, tuple[MomentRow, ...]]:
+        """The rows of pairs by the stage in which they are used."""
+        return {"same task": self.same, "across resolutions": self.across, "across time": self.lagged}
 
     def info(self, name: str) -> SourceInfo:
         """The source of that name."""
         return self._infos[name]
+
+    def single(self, name: str) -> MomentRow:
+        """The row of the votes of one source alone."""
+        return MomentRow(slots=(Slot(name),), by_position=self.levels[name] == "task")
 
     def key(self, name: str) -> str:
         """Name of the parameters of a source: its `shares` group, or itself."""
@@ -91,14 +102,17 @@ def make_design(
     n_tasks : tasks per sequence by source, needed for ``sharing="full"`` (the same for all sequences)
     """
     levels = _levels(sources, sharing)
-    _check_shares(sources)
-    fixed = frozenset(pinned)
-    independence = _independence(sources, graph)
+    fixed, where = frozenset(pinned), {info.name: info.resolution for info in sources}
+    independence = Independence.of(graph, frozenset(fine for fine, _ in crossed_edges(sources, graph)))
+    # Edges between resolutions are factors of their own: no clique on one task holds both ends.
+    inner = replace(graph, edges=tuple(edge for edge in graph.edges if where[edge[0]] == where[edge[1]]))
+    # All pairs on one task are counted, equations or not: the best weights of proxies need all their covariances.
     same = tuple(_same_rows(sources, levels))
+    # Rows across resolutions and time lean on the prior, so that they are added only for what is loose without them.
     loose = _loose(sources, independence, levels, fixed, same)
-    across = tuple(_across_rows(sources, independence, levels, loose))
-    loose = _loose(sources, independence, levels, fixed, (*same, *across))
-    lagged = tuple(_lagged_rows(sources, independence, levels, loose))
+    across = tuple(_across_rows(sources, independence, levels, loose)) if loose else ()
+    loose = _loose(sources, independence, levels, fixed, (*same, *across)) if across else loose
+    lagged = tuple(_lagged_rows(sources, independence, levels, loose)) if loose else ()
     design = Design(
         sources=sources,
         graph=graph,
@@ -108,7 +122,8 @@ def make_design(
         across=across,
         lagged=lagged,
         further=(),
-        elimination=eliminate(_within_resolution(sources, graph)),
+        elimination=eliminate(inner),
+        independence=independence,
         n_tasks=n_tasks or {},
     )
     return replace(design, further=tuple(_further_rows(design)))
@@ -121,7 +136,7 @@ def tasks_per_sequence(votes: Votes) -> dict[str, int]:
     return {info.name: alike[info.resolution] for info in votes.sources if info.resolution in alike}
 
 
-def valid_pair(design_or_independence: Independence, row: Row, levels: Mapping[str, Sharing]) -> bool:
+def valid_pair(design_or_independence: Independence, row: MomentRow, levels: Mapping[str, Sharing]) -> bool:
     """Whether a pair row is an equation: both votes are independent given the labels and read their own task."""
     first, second = row.sources
     if "full" in (levels[first], levels[second]):
@@ -137,10 +152,6 @@ def crossed_edges(sources: tuple[SourceInfo, ...], graph: SourceGraph) -> list[t
     return [(a, b) if _rank(where[a]) < _rank(where[b]) else (b, a) for a, b in graph.edges if where[a] != where[b]]
 
 
-def _independence(sources: tuple[SourceInfo, ...], graph: SourceGraph) -> Independence:
-    return Independence.of(graph, frozenset(fine for fine, _ in crossed_edges(sources, graph)))
-
-
 def _levels(sources: tuple[SourceInfo, ...], sharing: Sharing | Mapping[str, Sharing]) -> dict[str, Sharing]:
     levels: dict[str, Sharing] = {
         info.name: sharing if isinstance(sharing, str) else sharing.get(info.name, "tied") for info in sources
@@ -148,10 +159,6 @@ def _levels(sources: tuple[SourceInfo, ...], sharing: Sharing | Mapping[str, Sha
     for name, level in levels.items():
         if level not in ("tied", "task", "full"):
             raise GraphError(f'sharing must be "tied", "task" or "full"; found {level!r} for source {name!r}.')
-    return levels
-
-
-def _check_shares(sources: tuple[SourceInfo, ...]) -> None:
     where: dict[str, Resolution] = {}
     for info in sources:
         if info.shares is not None and where.setdefault(info.shares, info.resolution) != info.resolution:
@@ -159,6 +166,7 @@ def _check_shares(sources: tuple[SourceInfo, ...]) -> None:
                 f"sources that share parameters must vote at one resolution; the group {info.shares!r} has "
                 f"{describe(where[info.shares])} and {describe(info.resolution)}."
             )
+    return levels
 
 
 def _rank(resolution: Resolution) -> tuple[int, int]:
@@ -170,7 +178,7 @@ def _rank(resolution: Resolution) -> tuple[int, int]:
     return (3, 0) if isinstance(resolution, Sequence) else (2, 0)
 
 
-def _same_rows(sources: tuple[SourceInfo, ...], levels: Mapping[str, Sharing]) -> Iterable[Row]:
+def _same_rows(sources: tuple[SourceInfo, ...], levels: Mapping[str, Sharing]) -> Iterable[MomentRow]:
     for place, first in enumerate(sources):
         for second in sources[place + 1 :]:
             if first.resolution == second.resolution:
@@ -180,7 +188,7 @@ def _same_rows(sources: tuple[SourceInfo, ...], levels: Mapping[str, Sharing]) -
 
 def _across_rows(
     sources: tuple[SourceInfo, ...], independence: Independence, levels: Mapping[str, Sharing], loose: set[str]
-) -> Iterable[Row]:
+) -> Iterable[MomentRow]:
     for place, one in enumerate(sources):
         for other in sources[place + 1 :]:
             if one.resolution == other.resolution or not {one.name, other.name} & loose:
@@ -195,7 +203,7 @@ def _across_rows(
 
 def _lagged_rows(
     sources: tuple[SourceInfo, ...], independence: Independence, levels: Mapping[str, Sharing], loose: set[str]
-) -> Iterable[Row]:
+) -> Iterable[MomentRow]:
     for place, first in enumerate(sources):
         for second in sources[place:]:
             if first.resolution != second.resolution or not {first.name, second.name} & loose:
@@ -213,7 +221,7 @@ def _loose(
     independence: Independence,
     levels: Mapping[str, Sharing],
     pinned: frozenset[str],
-    rows: Iterable[Row],
+    rows: Iterable[MomentRow],
 ) -> set[str]:
     """Sources whose size the rows do not determine: their component has no odd cycle and nothing pinned."""
     place = {key: index for index, key in enumerate(dict.fromkeys(info.shares or info.name for info in sources))}
@@ -224,13 +232,7 @@ def _loose(
     return {info.name for info in sources if not settled[own[info.name]] and levels[info.name] != "full"}
 
 
-def _within_resolution(sources: tuple[SourceInfo, ...], graph: SourceGraph) -> SourceGraph:
-    where = {info.name: info.resolution for info in sources}
-    edges = tuple(edge for edge in graph.edges if where[edge[0]] == where[edge[1]])
-    return SourceGraph(names=graph.names, edges=edges, temporal=graph.temporal)
-
-
-def _further_rows(design: Design) -> Iterable[Row]:
+def _further_rows(design: Design) -> Iterable[MomentRow]:
     """Rows for correlations, self-dependence and full tables: votes together with those of proxies."""
     for name in design.elimination.order:
         parents = design.elimination.parents[name]
@@ -248,7 +250,7 @@ def _further_rows(design: Design) -> Iterable[Row]:
             yield from full_rows(design, info.name)
 
 
-def clique_rows(design: Design, names: tuple[str, ...]) -> list[Row]:
+def clique_rows(design: Design, names: tuple[str, ...]) -> list[MomentRow]:
     """The votes of a clique on one task, in the order of the sources, with those of each proxy."""
     proxies = design.proxies(names, design.info(names[0]).resolution)
     by_position = any(design.levels[name] == "task" for name in names)
@@ -256,24 +258,24 @@ def clique_rows(design: Design, names: tuple[str, ...]) -> list[Row]:
         by_position = not _tied(design, proxies)
         proxies = _tied(design, proxies) or proxies
     slots = tuple(Slot(name) for name in design.graph.names if name in names)
-    return [Row(slots=(*slots, Slot(proxy)), by_position=by_position) for proxy in proxies]
+    return [MomentRow(slots=(*slots, Slot(proxy)), by_position=by_position) for proxy in proxies]
 
 
-def temporal_rows(design: Design, name: str, lag: int) -> list[Row]:
+def temporal_rows(design: Design, name: str, lag: int) -> list[MomentRow]:
     """Two votes of a source `lag` tasks apart, with those of each proxy at both times; and its first votes."""
     rows = []
     for proxy in _tied(design, design.proxies((name,), design.info(name).resolution)):
-        rows.append(Row(slots=(Slot(name), Slot(name, lag), Slot(proxy), Slot(proxy, lag))))
-        rows.append(Row(slots=(Slot(name), Slot(proxy)), by_position=True))
+        rows.append(MomentRow(slots=(Slot(name), Slot(name, lag), Slot(proxy), Slot(proxy, lag))))
+        rows.append(MomentRow(slots=(Slot(name), Slot(proxy)), by_position=True))
     return rows
 
 
-def crossed_rows(design: Design, fine: str, coarse: str) -> list[Row]:
+def crossed_rows(design: Design, fine: str, coarse: str) -> list[MomentRow]:
     """A fine and a coarse vote with those of proxies for both tasks."""
     low = _tied(design, design.proxies((fine, coarse), design.info(fine).resolution))
     high = _tied(design, design.proxies((fine, coarse), design.info(coarse).resolution))
     pairs = [(a, b) for a in low for b in high if design.independence.apart(a, b)]
-    return [Row(slots=(Slot(fine), Slot(coarse), Slot(a), Slot(b)), relation="inside") for a, b in pairs]
+    return [MomentRow(slots=(Slot(fine), Slot(coarse), Slot(a), Slot(b)), relation="inside") for a, b in pairs]
 
 
 def _tied(design: Design, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -281,16 +283,16 @@ def _tied(design: Design, names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for name in names if design.levels[name] == "tied")
 
 
-def full_rows(design: Design, name: str) -> list[Row]:
+def full_rows(design: Design, name: str) -> list[MomentRow]:
     """All votes of a source on a sequence with all those of each proxy."""
     own = _whole(design, name)
     return [
-        Row(slots=(*own, *(Slot(proxy, slot.offset) for slot in own)))
+        MomentRow(slots=(*own, *(Slot(proxy, slot.offset) for slot in own)))
         for proxy in design.proxies((name,), design.info(name).resolution)
     ]
 
 
-def full_pair_rows(design: Design, name: str) -> list[Row]:
+def full_pair_rows(design: Design, name: str) -> list[MomentRow]:
     """All votes of a full source with all those of each independent source of its resolution, full ones included."""
     own, rows = _whole(design, name), []
     for info in design.sources:
@@ -301,7 +303,7 @@ def full_pair_rows(design: Design, name: str) -> list[Row]:
             continue
         both_full = design.levels[other] == "full"
         first, second = sorted((name, other), key=design.graph.names.index) if both_full else (name, other)
-        rows.append(Row(slots=tuple(Slot(source, slot.offset) for source in (first, second) for slot in own)))
+        rows.append(MomentRow(slots=tuple(Slot(source, slot.offset) for source in (first, second) for slot in own)))
     return rows
 
 

@@ -26,6 +26,7 @@ from dugong.graph.theory import (
 from dugong.priors import Prior
 from dugong.sums import Laws, Moments, Shapes
 from dugong.tasks import Window
+from dugong.texts import counted
 from dugong.votes import SourceInfo
 
 _NEW = "(new)"
@@ -50,7 +51,7 @@ class Unknown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class Undetermined:
     """Something that the votes cannot determine, the reason, and the smallest changes that help."""
 
     kind: Literal["accuracy", "dependency", "pattern"]
@@ -83,7 +84,7 @@ class Identifiability:
     rank: int
     condition: float
     components: tuple[tuple[str, ...], ...]
-    problems: tuple[Problem, ...]
+    problems: tuple[Undetermined, ...]
     minimum: GeneralMinimum | None = None
     chain_minimum: ChainMinimum | None = None
 
@@ -121,9 +122,9 @@ class Identifiability:
         lines = [
             "all accuracies and dependencies can be determined"
             if self.identifiable
-            else f"not everything can be determined: {_counted(len(self.problems), 'problem', 'problems')}",
-            f"- {_counted(len(self.unknowns), 'accuracy', 'accuracies')}, "
-            f"{_counted(self.n_equations, 'equation', 'equations')}, rank {self.rank}, condition {self.condition:.3g}",
+            else f"not everything can be determined: {counted(len(self.problems), 'problem', 'problems')}",
+            f"- {counted(len(self.unknowns), 'accuracy', 'accuracies')}, "
+            f"{counted(self.n_equations, 'equation', 'equations')}, rank {self.rank}, condition {self.condition:.3g}",
             *_stages(self.unknowns),
             *_signs(self.components, {u.name for u in self.unknowns if u.stage == "given"}),
             *_minima(self.minimum, self.chain_minimum),
@@ -138,10 +139,6 @@ def listed(names: tuple[str, ...] | list[str], limit: int = 6) -> str:
     if len(names) > limit:
         return ", ".join(shown) + f" and {len(names) - limit} more"
     return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
-
-
-def _counted(number: int, one: str, many: str) -> str:
-    return f"{number} {one if number == 1 else many}"
 
 
 def _stages(unknowns: tuple[Unknown, ...]) -> list[str]:
@@ -201,16 +198,27 @@ def identify(
     length = int(shapes.lengths.max(initial=0))
     windows = [i.resolution.size for i in design.sources if isinstance(i.resolution, Window)]
     window, group = min(windows, default=length), min(windows, default=1)
+    rank, condition = found.spectrum()
     return Identifiability(
         unknowns=_unknowns(found),
         n_equations=len(found.edges),
-        rank=found.rank,
-        condition=found.condition,
+        rank=rank,
+        condition=condition,
         components=found.components(),
         problems=tuple(problems),
         minimum=minimum_sources(length, window, n_classes=n_classes) if window <= length and length else None,
         chain_minimum=minimum_chain_sources(length // group, group, n_classes=n_classes) if group <= length else None,
     )
+
+
+def check_identifiable(
+    design: Design, prior: Prior, moments: Moments, class_names: tuple[str, ...] | None = None
+) -> None:
+    """Raise a `NotIdentifiableError` with advice unless everything can be determined; see `identify`."""
+    found = RowGraph.of(design, Laws(prior, moments.shapes, class_names), moments.shapes, moments)
+    # The whole report costs more than the fit of small data: it is made where there is something to say.
+    if found.lost() or any(unwitnessed(design)) or any(_pattern_problems(found)):
+        identify(design, prior, moments.shapes, moments=moments, class_names=class_names).check()
 
 
 def _unknowns(found: RowGraph) -> tuple[Unknown, ...]:
@@ -222,7 +230,7 @@ def _unknowns(found: RowGraph) -> tuple[Unknown, ...]:
     )
 
 
-def _accuracy_problems(found: RowGraph) -> Iterable[Problem]:
+def _accuracy_problems(found: RowGraph) -> Iterable[Undetermined]:
     lost = found.lost()
     covered = {name for kind, names in unwitnessed(found.design) if kind != "crossed" for name in names}
     for group in found.groups():
@@ -241,7 +249,7 @@ def _accuracy_problems(found: RowGraph) -> Iterable[Problem]:
             reason = (
                 f"cannot tell {listed(names)} apart: no three of them are independent of each other given the labels."
             )
-        yield Problem(kind="accuracy", sources=names, reason=reason, advice=_advice(found, names))
+        yield Undetermined(kind="accuracy", sources=names, reason=reason, advice=_advice(found, names))
 
 
 def _why_lonely(found: RowGraph, name: str) -> str:
@@ -258,7 +266,7 @@ def _why_lonely(found: RowGraph, name: str) -> str:
     return "no other vote is independent of it given the labels"
 
 
-def _dependency_problems(found: RowGraph) -> Iterable[Problem]:
+def _dependency_problems(found: RowGraph) -> Iterable[Undetermined]:
     for kind, names in dict.fromkeys(unwitnessed(found.design)):
         if kind == "clique" and len(names) == 2:
             reason = f"cannot tell {listed(names)} apart: no third vote is independent of both given the labels."
@@ -277,15 +285,15 @@ def _dependency_problems(found: RowGraph) -> Iterable[Problem]:
                 f"cannot measure how {listed(names)} depend on each other: each resolution needs a further source "
                 "that is independent of both."
             )
-        yield Problem(kind="dependency", sources=names, reason=reason, advice=_advice(found, names))
+        yield Undetermined(kind="dependency", sources=names, reason=reason, advice=_advice(found, names))
 
 
-def _pattern_problems(found: RowGraph) -> Iterable[Problem]:
+def _pattern_problems(found: RowGraph) -> Iterable[Undetermined]:
     design = found.design
     for info in design.sources:
         if design.levels[info.name] != "full" or len(full_pair_rows(design, info.name)) >= 2:
             continue
-        yield Problem(
+        yield Undetermined(
             kind="pattern",
             sources=(info.name,),
             reason=f"cannot find the full table of {info.name!r}: fewer than two further sources vote on its tasks "

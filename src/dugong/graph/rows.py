@@ -14,9 +14,9 @@ from typing import Literal
 import numpy as np
 
 from dugong.exceptions import TaskError
-from dugong.graph.design import Design, clique_rows, crossed_edges, crossed_rows, temporal_rows, valid_pair
+from dugong.graph.design import Design, StageName, clique_rows, crossed_edges, crossed_rows, temporal_rows, valid_pair
 from dugong.graph.source_graph import connected, determined
-from dugong.sums import Laws, Moments, Row, Shapes, Slot
+from dugong.sums import Laws, MomentRow, Moments, Shapes
 from dugong.tasks import count_tasks
 from dugong.types import BoolArray, FloatArray, IntArray
 
@@ -26,7 +26,7 @@ _NOTHING = 1e-12
 _ZERO = 1e-9
 
 Node = tuple[str, int]
-Stage = Literal["given", "same task", "across resolutions", "across time"]
+Stage = Literal["given"] | StageName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -37,8 +37,8 @@ class RowGraph:
     ----------
     nodes : name and position of every unknown
     edges : (n_equations, 2) places of the two unknowns among the nodes
+    given : (n_nodes,) unknowns whose accuracy is known
     stage : the kind of rows that determines each node; None if nothing does
-    rank, condition : of M without the columns of what is given
     """
 
     design: Design
@@ -47,9 +47,8 @@ class RowGraph:
     moments: Moments | None
     nodes: tuple[Node, ...]
     edges: IntArray
+    given: BoolArray
     stage: tuple[Stage | None, ...]
-    rank: int
-    condition: float
 
     @classmethod
     def of(cls, design: Design, laws: Laws | None, shapes: Shapes, moments: Moments | None = None) -> RowGraph:
@@ -59,17 +58,11 @@ class RowGraph:
         given = np.array([key in pinned for key, _ in nodes], dtype=np.bool_)
         stage: list[Stage | None] = ["given" if known else None for known in given]
         edges, found = np.zeros((0, 2), dtype=np.int64), _Edges(design, laws, moments, nodes)
-        rows: dict[Stage, tuple[Row, ...]] = {
-            "same task": design.same,
-            "across resolutions": design.across,
-            "across time": design.lagged,
-        }
-        for name, extra in rows.items():
+        for name, extra in design.stages.items():
             edges = np.concatenate([edges, *map(found.of, extra)])
             known = np.array([one is not None for one in stage], dtype=np.bool_)
             for node in np.flatnonzero(determined(edges[:, 0], edges[:, 1], known) & ~known):
                 stage[node] = name
-        rank, condition = _spectrum(edges, given)
         return cls(
             design=design,
             laws=laws,
@@ -77,9 +70,8 @@ class RowGraph:
             moments=moments,
             nodes=nodes,
             edges=edges,
+            given=given,
             stage=tuple(stage),
-            rank=rank,
-            condition=condition,
         )
 
     def partners(self) -> list[tuple[str, ...]]:
@@ -114,32 +106,34 @@ class RowGraph:
 
     def deficiency(self) -> int:
         """How much is missing: the rank that the system lacks, and dependencies without a witness."""
-        free = sum(stage != "given" for stage in self.stage)
-        return free - self.rank + len(list(unwitnessed(self.design)))
+        return int((~self.given).sum()) - self.spectrum()[0] + len(list(unwitnessed(self.design)))
+
+    def spectrum(self) -> tuple[int, float]:
+        """Rank and condition number of M without the columns of what is given."""
+        component = connected(self.edges[:, 0], self.edges[:, 1], len(self.nodes))[self.edges[:, 0]]
+        # Component by component, because columns of different components have no row in common.
+        parts = [_singular_values(self.edges[component == number], self.given) for number in np.unique(component)]
+        singular = np.concatenate([np.zeros(0), *parts])
+        largest, n_free = float(singular.max(initial=0.0)), int((~self.given).sum())
+        kept = singular[singular > _ZERO * largest] if largest > 0 else np.zeros(0)
+        if len(kept) < n_free:
+            return len(kept), np.inf
+        return len(kept), float(largest / kept.min()) if n_free else 1.0
 
 
 def _nodes(design: Design, shapes: Shapes, moments: Moments | None) -> Iterable[Node]:
     seen: set[str] = set()
     for info in design.sources:
         key, level = design.key(info.name), design.levels[info.name]
-        if key in seen or level == "full" or not _varies(design, moments, info.name):
+        row = design.single(info.name)
+        if key in seen or level == "full":
+            continue
+        # A source that always says the same has no slope to be found.
+        if moments is not None and row in moments.plan and (moments.placed(row).sum(axis=0) > 0).sum() < 2:
             continue
         seen.add(key)
         tasks = count_tasks(info.resolution, shapes.lengths, shapes.spans) if level == "task" else np.ones(1)
         yield from ((key, position) for position in range(max(int(tasks.max(initial=0)), 1)))
-
-
-def _varies(design: Design, moments: Moments | None, name: str) -> bool:
-    """Whether a source says different things; one that does not has no slope to be found."""
-    row = Row(slots=(Slot(name),), by_position=design.levels[name] == "task")
-    if moments is None or row not in moments.plan:
-        return True
-    votes = moments.table(row).reshape(-1, moments.table(row).shape[-1]).sum(axis=0)
-    return int((votes > 0).sum()) > 1
-
-
-def _counted(row: Row, moments: Moments | None) -> bool:
-    return moments is None or row not in moments.plan or bool(moments.table(row).any())
 
 
 class _Edges:
@@ -152,11 +146,12 @@ class _Edges:
             self.places.setdefault(key, []).append(place)
         self.sizes: dict[tuple[object, ...], FloatArray] = {}
 
-    def of(self, row: Row) -> IntArray:
+    def of(self, row: MomentRow) -> IntArray:
         """Places of both unknowns of every equation of a row, (n, 2)."""
         first, second = (self.places.get(self.design.key(name), []) for name in row.sources)
-        valid = valid_pair(self.design.independence, row, self.design.levels) and _counted(row, self.moments)
-        if not (first and second and valid):
+        valid = valid_pair(self.design.independence, row, self.design.levels)
+        silent = self.moments is not None and row in self.moments.plan and not self.moments.table(row).any()
+        if not first or not second or not valid or silent:
             return np.zeros((0, 2), dtype=np.int64)
         where = tuple(self.design.info(name).resolution for name in row.sources)
         longest = max(len(first), len(second))
@@ -168,7 +163,7 @@ class _Edges:
         return np.stack(ends, axis=1)
 
 
-def _covariance_sizes(design: Design, laws: Laws | None, row: Row, n_positions: int) -> FloatArray:
+def _covariance_sizes(design: Design, laws: Laws | None, row: MomentRow, n_positions: int) -> FloatArray:
     """Largest covariance between the classes of the two tasks of a row, by position."""
     if laws is None:
         return np.ones(n_positions if row.by_position else 1)
@@ -181,18 +176,6 @@ def _covariance_sizes(design: Design, laws: Laws | None, row: Row, n_positions: 
     law = law if row.by_position else law[np.newaxis]
     independent = law.sum(axis=2)[:, :, np.newaxis] * law.sum(axis=1)[:, np.newaxis, :]
     return np.asarray(np.abs(law - independent).max(axis=(1, 2)))
-
-
-def _spectrum(edges: IntArray, given: BoolArray) -> tuple[int, float]:
-    """Rank and condition number of M without the columns of what is given, component by component."""
-    component = connected(edges[:, 0], edges[:, 1], len(given))[edges[:, 0]] if len(edges) else np.zeros(0)
-    parts = [_singular_values(edges[component == number], given) for number in np.unique(component)]
-    singular = np.concatenate(parts) if parts else np.zeros(0)
-    largest, n_free = float(singular.max(initial=0.0)), int((~given).sum())
-    kept = singular[singular > _ZERO * largest] if largest > 0 else np.zeros(0)
-    if len(kept) < n_free:
-        return len(kept), np.inf
-    return len(kept), float(largest / kept.min()) if n_free else 1.0
 
 
 def _singular_values(edges: IntArray, given: BoolArray) -> FloatArray:

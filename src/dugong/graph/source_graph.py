@@ -188,7 +188,7 @@ def eliminate(graph: SourceGraph, names: tuple[str, ...] | None = None) -> Elimi
     left, removed, fill = list(chosen), [], []
     families: dict[str, set[str]] = {}
     while left:
-        name = min(left, key=lambda one: (_missing(near, one), one))
+        name = min(left, key=lambda one: (len(_missing_pairs(near, one)), one))
         families[name] = set(near[name])
         for a, b in _missing_pairs(near, name):
             fill.append((a, b))
@@ -212,7 +212,3 @@ def eliminate(graph: SourceGraph, names: tuple[str, ...] | None = None) -> Elimi
 def _missing_pairs(near: dict[str, set[str]], name: str) -> list[tuple[str, str]]:
     around = sorted(near[name])
     return [(a, b) for i, a in enumerate(around) for b in around[i + 1 :] if b not in near[a]]
-
-
-def _missing(near: dict[str, set[str]], name: str) -> int:
-    return len(_missing_pairs(near, name))

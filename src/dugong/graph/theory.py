@@ -11,8 +11,8 @@ table has one vote and one label (docs/differences.md).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import exp, isfinite, lgamma, log, log2, sqrt
-from typing import Literal
+from math import exp, isfinite, lgamma, log, log2, prod, sqrt
+from typing import Literal, Required, TypedDict, Unpack
 
 from dugong.exceptions import GraphError
 
@@ -175,68 +175,50 @@ def incidence_norm(n_sources: int) -> float:
     return 1 / sqrt(n_sources - 2)
 
 
-def tied_error_bound(
-    n_sequences: int,
-    n_sources: int,
-    n_elements: int,
-    *,
-    smallest_prior: float,
-    smallest_agreement: float,
-    of: Target = "accuracies",
-    independent: int = 3,
-) -> float:
-    """Theorem 1: bound on the expected norm of the error with one table per source for all positions.
+class Margins(TypedDict, total=False):
+    """What the bounds ask of a configuration beside its size.
 
-    Parameters
+    Attributes
     ----------
     smallest_prior : float
         p_min, the smallest entry of the prior.
     smallest_agreement : float
         b_min, the smallest size of an expected agreement E[a_j(U, V)].
     of : {"accuracies", "correlations"}
-        mu: grows with sqrt(m T) and ||B_2^-1||; phi: with m T and ||B_4^-1||.
+        mu (the default): grows with sqrt(m T) and ||B_2^-1||; phi: with m T and ||B_4^-1||.
     independent : int
         c, mutually independent sources behind every system; three by default, where ||M^+|| = 1.
     """
-    scale, slack = _tied(n_sources, n_elements, smallest_prior, smallest_agreement, of, independent)
+
+    smallest_prior: Required[float]
+    smallest_agreement: Required[float]
+    of: Target
+    independent: int
+
+
+def tied_error_bound(n_sequences: int, n_sources: int, n_elements: int, **margins: Unpack[Margins]) -> float:
+    """Theorem 1: bound on the expected norm of the error with one table per source for all positions."""
+    scale, slack = _tied(n_sources, n_elements, margins)
     return scale * _concentration(slack, n_sequences)
 
 
-def untied_error_bound(
-    n_sequences: int,
-    n_sources: int,
-    n_elements: int,
-    *,
-    smallest_prior: float,
-    smallest_agreement: float,
-    of: Target = "accuracies",
-    independent: int = 3,
-) -> float:
+def untied_error_bound(n_sequences: int, n_sources: int, n_elements: int, **margins: Unpack[Margins]) -> float:
     """Theorem 2: as `tied_error_bound`, with full tables over all label patterns; exponential in T."""
-    _check_margins(smallest_prior, smallest_agreement)
-    power = n_elements if of == "accuracies" else 2 * n_elements
-    growth = sqrt(n_sources) if of == "accuracies" else float(n_sources)
+    single = margins.get("of", "accuracies") == "accuracies"
+    power = n_elements if single else 2 * n_elements
+    growth = sqrt(n_sources) if single else float(n_sources)
     slack = log(6) + power * log(2)
-    rest = growth * 6 / (smallest_prior * smallest_agreement) * incidence_norm(independent)
+    rest = growth * 6 * _conditioning(margins)
     rest *= products_to_joints_norm(2 * power) * _concentration(slack, n_sequences)
     exponent = 2 * power + log2(rest)
     return exp(exponent * log(2)) if exponent < 1000 else float("inf")
 
 
-def tied_sequences_needed(
-    error: float,
-    n_sources: int,
-    n_elements: int,
-    *,
-    smallest_prior: float,
-    smallest_agreement: float,
-    of: Target = "accuracies",
-    independent: int = 3,
-) -> int:
+def tied_sequences_needed(error: float, n_sources: int, n_elements: int, **margins: Unpack[Margins]) -> int:
     """Sequences from which on the bound of Theorem 1 is at most `error`."""
     if not error > 0:
         raise GraphError(f"the error must be positive; found {error}.")
-    scale, slack = _tied(n_sources, n_elements, smallest_prior, smallest_agreement, of, independent)
+    scale, slack = _tied(n_sources, n_elements, margins)
     # scale * (sqrt(18 s) x + 2 s x^2) = error with x = 1 / sqrt(n)
     linear, square = sqrt(18 * slack), 2 * slack
     x = 2 * (error / scale) / (linear + sqrt(linear**2 + 4 * square * error / scale))
@@ -252,20 +234,20 @@ def end_model_bound(accuracy_error: float, correlation_error: float = 0.0, *, op
     return optimisation + 8 * (accuracy_error + correlation_error)
 
 
-def _tied(
-    n_sources: int,
-    n_elements: int,
-    smallest_prior: float,
-    smallest_agreement: float,
-    of: Target,
-    independent: int,
-) -> tuple[float, float]:
-    _check_margins(smallest_prior, smallest_agreement)
-    tables = n_sources * n_elements
-    growth = sqrt(tables) if of == "accuracies" else float(tables)
-    norm = products_to_joints_norm(2 if of == "accuracies" else 4)
-    scale = growth * 24 / (smallest_prior * smallest_agreement) * norm * incidence_norm(independent)
-    return scale, log(12)
+def _tied(n_sources: int, n_elements: int, margins: Margins) -> tuple[float, float]:
+    """What multiplies the concentration in Theorem 1, and the logarithm in that."""
+    tables, single = n_sources * n_elements, margins.get("of", "accuracies") == "accuracies"
+    growth = sqrt(tables) if single else float(tables)
+    return growth * 24 * _conditioning(margins) * products_to_joints_norm(2 if single else 4), log(12)
+
+
+def _conditioning(margins: Margins) -> float:
+    """How much errors of moments grow on the way through M l = q and Bayes' law."""
+    smallest = {name: margins[name] for name in ("smallest_prior", "smallest_agreement")}
+    for what, value in smallest.items():
+        if not isfinite(value) or not 0 < value <= 1:
+            raise GraphError(f"{what} must lie in (0, 1]; found {value}.")
+    return incidence_norm(margins.get("independent", 3)) / prod(smallest.values())
 
 
 def _concentration(slack: float, n_sequences: int) -> float:
@@ -273,9 +255,3 @@ def _concentration(slack: float, n_sequences: int) -> float:
     if n_sequences < 1:
         raise GraphError(f"a bound needs at least one sequence; found {n_sequences}.")
     return sqrt(18 * slack / n_sequences) + 2 * slack / n_sequences
-
-
-def _check_margins(smallest_prior: float, smallest_agreement: float) -> None:
-    for what, value in (("smallest_prior", smallest_prior), ("smallest_agreement", smallest_agreement)):
-        if not isfinite(value) or not 0 < value <= 1:
-            raise GraphError(f"{what} must lie in (0, 1]; found {value}.")

@@ -63,6 +63,7 @@ def block_bounds(offsets: IntArray, size: int = BLOCK) -> list[tuple[int, int]]:
 
     `offsets` are those of the elements, (n_sequences + 1,); a sequence without elements counts as one.
     """
+    # A million empty sequences are work too: without this they would all be one block.
     ends, empty = offsets[1:], offsets[1:] == offsets[:-1]
     if empty.any():
         ends = ends + np.cumsum(empty)
@@ -81,6 +82,7 @@ def on_threads(
     """Run the work on all blocks and yield the results in order."""
     workers = min(len(bounds), numba.get_num_threads() if n_threads is None else n_threads)
     done = 0
+    # No pool for one worker, because starting threads takes longer than a small fit.
     if workers <= 1:
         results: Iterator[ResultT] = map(work, bounds)
         pool = None
@@ -95,6 +97,7 @@ def on_threads(
             yield result
     finally:
         if pool is not None:
+            # An error in one block must not wait for all the others.
             pool.shutdown(cancel_futures=True)
 
 

@@ -81,12 +81,14 @@ class ScaledTable:
     def of(cls, numbers: FloatArray) -> ScaledTable:
         """Split numbers into values and powers."""
         fractions, bits = np.frexp(numbers)
+        # Values within 2 ** 256 of one can be multiplied twice before they have to be scaled again.
         powers = np.floor(bits / 512 + 0.5).astype(np.int64)
         return cls(values=np.ldexp(fractions, bits - 512 * powers), powers=powers if powers.any() else None)
 
     @classmethod
     def exponential(cls, logs: FloatArray) -> ScaledTable:
         """Split the exponentials of some logarithms, which may be far out of the range of numbers."""
+        # Minus infinity is a label that is ruled out: its exponential is zero at any scale.
         powers = np.rint(np.where(np.isfinite(logs), logs, 0.0) / UNIT).astype(np.int64)
         return cls(values=np.exp(logs - powers * UNIT), powers=powers if powers.any() else None)
 
@@ -119,6 +121,7 @@ def _multiply(table: ScaledTable, rows: AnyArray | slice, values: FloatArray, po
     values *= table.values[rows]
     if table.powers is not None:
         powers += table.powers[rows]
+    # Checked as a whole first: numbers that small are rare, and looking for them takes as long as multiplying.
     if values.min(initial=1.0) < _LOW:
         small = values < _LOW
         values[small] *= 2.0**512
@@ -151,6 +154,7 @@ def _moves(pin: Pin, layout: Layout, layouts: dict[Resolution, Layout], packed: 
         return np.asarray(moves[_containers(layout, layouts[pin.container])])
     if pin.lag:
         tasks = np.arange(layout.n_tasks) - pin.lag
+        # The first votes of a sequence must not look back into the sequence before.
         return np.asarray(moves[np.where(layout.positions() < pin.lag, -1, tasks)])
     return moves[:-1]
 

@@ -64,6 +64,7 @@ def shapes(
     layouts = {resolution: votes.layout(resolution) for resolution in needed}
     for sequences in _same_shape(votes, layouts):
         patterns = list_patterns(votes, prior, layouts, int(sequences[0]))
+        # Fewer vote rows at a time where there are many patterns: the table of both must stay small.
         step = max(1, _BLOCK // len(patterns.log_prior))
         for begin in range(0, len(sequences), step):
             yield _solve(votes, factors, layouts, sequences[begin : begin + step], patterns, potentials)
@@ -103,6 +104,7 @@ def _solve(
         for task in _tasks(votes, flat, layouts, int(sequences[0])):
             sites.append((place, _codes(flat, patterns, layouts, int(sequences[0]), task)))
             rows.append(_rows(votes, flat, layouts, sequences, task))
+    # Short sequences repeat themselves: equal rows of votes have equal posteriors.
     unique, inverse = np.unique(np.stack(rows, axis=1), axis=0, return_inverse=True)
     log_joint = np.tile(patterns.log_prior, (len(unique), 1))
     with np.errstate(divide="ignore"):
@@ -121,7 +123,9 @@ def _solve(
         for task, labels in enumerate(patterns.labels[Element()].T):
             log_joint += own[:, task][:, labels]
     top = log_joint.max(axis=1)
+    # A row of minus infinities is an impossible sequence; it is reported later, by name.
     safe = np.where(np.isfinite(top), top, 0.0)
+    # In place, because this is the largest array there is.
     weights = np.exp(log_joint - safe[:, None], out=log_joint)
     totals = weights.sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -142,6 +146,7 @@ def _tasks(votes: Votes, flat: FlatFactor, layouts: dict[Resolution, Layout], se
     n_tasks = rows.stop - rows.start
     if not isinstance(flat.factor, FullTable):
         return range(n_tasks)
+    # A table over patterns of four tasks says nothing about five.
     if n_tasks != flat.factor.n_tasks:
         raise TaskError(
             f"the full table of {flat.factor.source!r} is for sequences with {flat.factor.n_tasks} tasks; found "
@@ -182,6 +187,7 @@ def _rows(
             index = _container(layouts, where, reading.container, int(sequences[0]), task)
             where = reading.container
         rows *= reading.size
+        # The last place of every axis is that of votes that were not asked.
         if index < 0 or reading.column < 0:
             rows += reading.size - 1
         else:
@@ -276,6 +282,7 @@ def draw(
     places = np.zeros((n_draws, votes.n_elements), dtype=np.int8)
     for shape in shapes(votes, factors, law, (), potentials):
         _checked(votes, shape)
+        # Labels of coarse tasks may differ where those of the elements do not: their chances add up.
         elements, which = np.unique(shape.patterns.labels[Element()], axis=0, return_inverse=True)
         merged = shape.posterior @ one_hot(which.reshape(-1), len(elements))
         rows = offsets[shape.sequences][:, None] + np.arange(elements.shape[1])
@@ -285,6 +292,7 @@ def draw(
             else:
                 levels = np.cumsum(merged, axis=1)[shape.inverse]
                 drawn = (rng.random(len(levels)) * levels[:, -1])[:, None]
+                # Rounding can leave the last level below one, and a draw above it.
                 chosen = np.minimum((levels <= drawn).sum(axis=1), len(elements) - 1)
             places[k, rows] = elements[chosen]
     return places

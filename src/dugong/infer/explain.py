@@ -126,6 +126,7 @@ def explain(
     _check_task(alone, wanted, sequence, task)
     own = _own_votes(alone, law.parameters, wanted, task)
     others = _other_votes(alone, wanted, task, n_candidates)
+    # All variants as sequences of one call: the engine prepares its tables once for all of them.
     copies = _variants(alone, own, others)
     if potentials is not None:
         potentials = np.tile(potentials[votes.layout("element").rows(sequence)], (copies.n_sequences, 1))
@@ -141,6 +142,7 @@ def explain(
         _contribution(alone, vote, _difference(final, without))
         for vote, without in zip(others, odds[n_own + 2 :], strict=True)
     ]
+    # By size, whichever way a vote points.
     influences.sort(key=lambda one: -abs(one.log_odds))
     explanation = Explanation(
         resolution=wanted,
@@ -213,6 +215,7 @@ def _other_votes(votes: Votes, resolution: Resolution, task: int, n_candidates: 
         rows = np.flatnonzero(asked)
         nearest = rows[np.argsort(gaps[rows], kind="stable")[:n_candidates]]
         found += [_Vote(column=column, row=int(row), distance=int(gaps[row])) for row in nearest]
+    # The nearest votes first, because influence fades with distance, and each costs an inference.
     found.sort(key=lambda vote: vote.distance)
     return found[:n_candidates]
 

@@ -84,6 +84,7 @@ def flatten(votes: Votes, parameters: Parameters) -> tuple[FlatFactor, ...]:
                 f"every source needs parameters; found none for {info.name!r}, only for {known}.\n"
                 "  Leave it out with votes.select(sources=...), or fit again with it."
             )
+    # A source that is absent was not asked, and its factor sums to one: it can be left out.
     present = [factor for factor in parameters.factors if factor.source in votes.source_names]
     for factor in present:
         _check_source(votes, factor)
@@ -97,6 +98,7 @@ def _check_source(votes: Votes, factor: Factor) -> None:
             f"source {factor.source!r} has parameters for {describe(factor.resolution)}; "
             f"found votes on {describe(info.resolution)}."
         )
+    # Only underspecified codes can exceed a table, because classes and abstain are in every one.
     if isinstance(factor.resolution, Element) and votes.partial:
         places = class_indices(votes, votes.column(factor.source), votes.n_classes)
         if places.size and int(places.max()) >= factor.n_columns:
@@ -114,6 +116,7 @@ def _flatten_one(votes: Votes, factor: Factor) -> FlatFactor:
         readings: tuple[Reading, ...] = (earlier, own)
         channel = Channel(resolution=factor.resolution, lag=factor.lag)
         table = _temporal_table(factor)
+    # Without the votes of its parent the label of the containing task tells nothing, and needs no channel.
     elif isinstance(factor, Crossed) and factor.parent not in votes.source_names:
         readings, table = (own,), _alone_table(factor)
     elif isinstance(factor, Crossed):
@@ -145,6 +148,7 @@ def _reading(
 ) -> Reading:
     column = votes.index(name) if name in votes.source_names else -1
     places = code_places(votes, resolution)
+    # Whatever has no column of its own was not asked, as far as this table can say.
     places[(places < 0) | (places >= n_columns)] = n_columns
     return Reading(column=column, places=places, size=n_columns + 1, lag=lag, container=container)
 
@@ -159,6 +163,7 @@ def code_places(votes: Votes, resolution: Resolution) -> IntArray:
 def _conditional_table(factor: Conditional) -> FloatArray:
     law = factor.table if factor.by_position else factor.table[None]
     law = np.moveaxis(law, 1, -1)
+    # Ones, because a factor that is left out multiplies by one.
     table = np.ones([law.shape[0], *(size + 1 for size in law.shape[1:-1]), law.shape[-1]])
     if factor.marginal is not None:
         marginal = factor.marginal if factor.by_position else factor.marginal[None]
@@ -171,6 +176,7 @@ def _conditional_table(factor: Conditional) -> FloatArray:
 def _temporal_table(factor: Temporal) -> FloatArray:
     classes, columns = factor.first.shape
     table = np.ones((1, columns + 1, columns + 1, classes, classes))
+    # Without an earlier vote the earlier label says nothing, so all earlier labels have the same law.
     table[0, -1, :-1] = factor.first.T[:, None, :]
     table[0, :-1, :-1] = factor.step.transpose(2, 3, 0, 1)
     return table.reshape(1, columns + 1, columns + 1, classes * classes)
@@ -197,6 +203,7 @@ def _full_table(factor: FullTable) -> FloatArray:
     """Missing votes are summed out, which is exact."""
     table = factor.table.T.reshape(*(factor.n_columns,) * factor.n_tasks, -1)
     for axis in range(factor.n_tasks):
+        # After the votes, because a missing one may be any of them.
         table = np.concatenate([table, table.sum(axis=axis, keepdims=True)], axis=axis)
     return table[None]
 
@@ -248,6 +255,7 @@ def _missing_parents(counts: FloatArray) -> FloatArray:
     """Counts by own vote where at least one parent's vote is missing, shape (G, positions, C, K)."""
     n_parents = counts.ndim - 4
     total = np.zeros((*counts.shape[:2], counts.shape[-2] - 1, counts.shape[-1]))
+    # One parent that was not asked is enough for the marginal to take the place of the table.
     for missing in product((False, True), repeat=n_parents):
         if any(missing):
             gaps = (-1 if gone else slice(0, -1) for gone in missing)

@@ -48,6 +48,7 @@ def fits_table(flat: FlatFactor) -> bool:
 
 def make_groups(factors: tuple[FlatFactor, ...]) -> tuple[Group, ...]:
     """Groups of factors that fit a table each, filled one after the other."""
+    # First fit: sources have few values each, so that the bins fill up whatever the order.
     limits = [MOST_CELLS // max(1, flat.n_codes) for flat in factors]
     bins: list[tuple[dict[int, int], list[int]]] = []
     for place, flat in enumerate(factors):
@@ -67,6 +68,7 @@ def _balanced(
     factors: tuple[FlatFactor, ...], bins: list[tuple[dict[int, int], list[int]]]
 ) -> list[tuple[dict[int, int], list[int]]]:
     """The same number of groups with factors spread evenly, where every factor reads its own vote only."""
+    # Correlated sources must stay in the bin of their parents.
     if not bins or any(len(flat.readings) > 1 for flat in factors):
         return bins
     parts = [members.tolist() for members in np.array_split(np.arange(len(factors)), len(bins))]
@@ -90,6 +92,7 @@ def _group(factors: tuple[FlatFactor, ...], sizes: dict[int, int], members: list
             wide[axis] = shape[axis]
         table *= flat.table[0].transpose(*order, len(own)).reshape(*wide, n_codes)
         for axis, reading in zip(own, flat.readings, strict=True):
+            # With the stride in it, packing is one look-up and one addition per vote.
             places[axis] = reading.places * int(np.prod(shape[axis + 1 :]))
     return Group(
         columns=columns,

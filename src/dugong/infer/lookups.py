@@ -66,6 +66,7 @@ def make_lookups(
     slots: list[PackedVotes] = []
     for resolution in resolutions:
         own = [place for place, flat in enumerate(factors) if flat.channel.resolution == resolution]
+        # These read nothing but votes on the same task, so that one number can stand for all of them.
         plain = [place for place in own if _is_plain(factors[place])]
         for group in make_groups(tuple(factors[place] for place in plain)):
             pin = Pin(slot=len(slots), cells=1, absent=0)
@@ -85,6 +86,7 @@ def make_lookups(
 
 def _is_plain(flat: FlatFactor) -> bool:
     channel = flat.channel
+    # A parent without votes has no column that could be packed.
     present = all(reading.column >= 0 for reading in flat.readings)
     return channel.lag == 0 and channel.parent is None and present and len(flat.table) == 1 and fits_table(flat)
 

@@ -88,6 +88,7 @@ class _Known:
                 self.kinds[crossing] = self.kinds.max() + 1
         self._grow()
         kinds, found, e = self.kinds[bits], np.empty(len(bits), dtype=np.int64), 0
+        # The kernel follows known steps to the first unknown one, which is learned here; regular windows have few.
         while (e := kernels.follow(kinds, starts, self.steps, self.following, e, found)) < len(kinds):
             self._learn(0 if starts[e] else int(self.following[found[e - 1]]), int(bits[e]))
 
@@ -101,6 +102,7 @@ class _Known:
     def _grow(self) -> None:
         n_layers, n_kinds = self.steps.shape
         if len(self.product.layers) > n_layers or self.kinds.max() >= n_kinds:
+            # Doubled, so that growing costs no more than the steps themselves.
             shape = 2 * max(n_layers, len(self.product.layers)), 2 * max(n_kinds, int(self.kinds.max()) + 1)
             wider = np.full(shape, -1, dtype=np.int64)
             wider[:n_layers, :n_kinds] = self.steps
@@ -132,6 +134,7 @@ class _Known:
 
     def _pairs(self) -> list[IntArray]:
         chain, found = self.product.chain, []
+        # A step leaves one layer only: its key in the product names it.
         origins = {step: layer for (layer, _, _), step in self.product.edges.items()}
         for place, step in enumerate(self.product.steps):
             before = chain.labels[self.product.layers[origins[place]].rows[:, 0]]

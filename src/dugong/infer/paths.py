@@ -41,6 +41,7 @@ class Paths:
 
 def find_paths(layouts: tuple[Layout, ...], machine: Machine, codes: Codes) -> Paths:
     """The paths of all sequences of a block."""
+    # Sequences of one length share a path, so that tables are by path and not by sequence.
     ways, begins = different_paths(layouts)
     steps = machine.steps_along(ways)
     layers = machine.following[steps]
@@ -61,6 +62,7 @@ def find_paths(layouts: tuple[Layout, ...], machine: Machine, codes: Codes) -> P
 
 def _weighings(ways: tuple[Layout, ...], layers: IntArray, machine: Machine, codes: Codes) -> tuple[IntArray, IntArray]:
     """How many tasks are weighed at every element, and the weighings, by element and channel."""
+    # A task is weighed at its last element, because its label is known then.
     last = [layout.flat_bounds()[1] - 1 for layout in ways]
     counts = np.zeros(len(layers), dtype=np.int64)
     for place in codes.places:

@@ -52,6 +52,7 @@ def list_patterns(
             f"{n_patterns:.3g} for the {length} elements of sequence {votes.sequence_ids[sequence]!r}.\n"
             '  Cut the sequences, or use a Markov or Patterns prior with sharing="tied".'
         )
+    # All at once: patterns are few, because their number was checked.
     grid = np.indices(shape).reshape(len(shape), -1)
     if isinstance(prior, Joint):
         law = prior.table().reshape(-1)
@@ -62,6 +63,7 @@ def list_patterns(
     for resolution, layout in layouts.items():
         if not isinstance(resolution, Element):
             labels[resolution] = _coarse_labels(votes, prior, layout, sequence, elements, grid)
+    # Constraints often leave few patterns, and every later table has one column for each.
     possible = law > 0
     return Patterns(
         labels={resolution: own[possible] for resolution, own in labels.items()}, log_prior=np.log(law[possible])
@@ -79,6 +81,7 @@ def _chain_law(chain: LabelChain, elements: IntArray) -> FloatArray:
     law = np.tile(chain.initial[:, None], (1, elements.shape[1]))
     for place, labels in enumerate(elements):
         law = chain.transition.T @ law if place else law
+        # Several states may have one label, so the chain is followed by states and summed at the end.
         law = np.where(chain.labels[:, None] == labels[None], law, 0.0)
     return np.asarray(law.sum(axis=0))
 

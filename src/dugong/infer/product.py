@@ -99,6 +99,7 @@ class Product:
         key = (layer, closing, opening)
         if key not in self.edges:
             origin = self.layers[layer]
+            # Layer 0 is before the first element, whose label has the initial law.
             law = self.chain.transition[origin.rows[:, 0]] if layer else self.chain.initial[None]
             self.steps.append(self._advance(origin, closing, opening, law))
             self.edges[key] = len(self.steps) - 1
@@ -107,6 +108,7 @@ class Product:
     def _advance(self, origin: Layer, closing: int, opening: int, law: FloatArray) -> Step:
         kept = self._close(origin, closing)
         rows, sources, slots = self._open(kept, opening)
+        # Steps of probability zero lead nowhere; leaving them out keeps the product small.
         branch, states = np.nonzero(law[sources])
         rows, weights = rows[branch], law[sources][branch, states]
         rows[:, 0] = states
@@ -127,8 +129,10 @@ class Product:
         rows = layer.rows.copy()
         if coarse.memory:
             first = self._memory_column(place)
+            # The oldest label is forgotten, because no source looks further back than its lag.
             rows[:, first + 1 : first + coarse.memory] = layer.rows[:, first : first + coarse.memory - 1]
             rows[:, first] = _accepts(coarse, layer.rows[:, column])
+        # Windows of one resolution close in the order in which they opened.
         oldest = layer.slots.index(place)
         slots = layer.slots[:oldest] + layer.slots[oldest + 1 :]
         return Layer(slots=slots, rows=np.delete(rows, np.s_[column : column + coarse.width], axis=1))
@@ -141,6 +145,8 @@ class Product:
                 new = np.full((len(rows), coarse.width), -1, dtype=np.int64)
                 new[:, 0] = automata.start(coarse.link)
                 rows, slots = np.hstack([rows, new]), (*slots, place)
+                # A crossed source needs the label of a task before the task is over: both labels are tried, and the
+                # wrong one becomes impossible when the task closes.
                 if coarse.guess:
                     rows, sources = np.repeat(rows, 2, axis=0), np.repeat(sources, 2)
                     rows[:, -coarse.width + 1] = np.tile([0, 1], len(rows) // 2)
@@ -167,6 +173,7 @@ class Product:
     def _remember(self, layer: Layer) -> int:
         if len(layer.rows) > self.most_states:
             self._report_size(layer)
+        # By content, because layers with equal states have equal steps, however they were reached.
         key = (layer.slots, layer.rows.shape[1], layer.rows.tobytes())
         if key not in self._known:
             self._known[key] = len(self.layers)
@@ -186,10 +193,12 @@ class Product:
         labels = _accepts(coarse, layer.rows[:, column]).astype(np.int64)
         if channel.lag:
             earlier = layer.rows[:, self._memory_column(place) + channel.lag - 1]
+            # Before the first tasks there is no earlier label; the factor has the same law for all of them there.
             return np.maximum(earlier, 0) * 2 + labels
         if channel.parent is not None:
             shift = 1 + coarse.guess + coarse.carries.index(places[channel.parent])
             return labels * 2 + np.maximum(layer.rows[:, column + shift], 0)
+        # A state whose guess is not what its automaton found is impossible.
         if coarse.guess:
             labels[layer.rows[:, column + 1] != labels] = INVALID
         return labels
@@ -268,6 +277,7 @@ def _letters(link: Link, states: IntArray, positive: BoolArray) -> IntArray:
 
 def _bound(states: IntArray) -> int:
     """A power of two that no automaton state exceeds, so that few tables are ever made."""
+    # Tables by power of two are made a few times in a program, those of every size in every call.
     return 1 << int(np.abs(states).max(initial=1)).bit_length()
 
 
@@ -291,6 +301,7 @@ def _unique_rows(rows: IntArray) -> tuple[IntArray, IntArray]:
         span = high - low + 1
         if span == 1:
             continue
+        # Numbering the keys anew keeps them exact where the columns have too many values for one number.
         if size * span > 2**62:
             values, keys = np.unique(keys, return_inverse=True)
             size = len(values)

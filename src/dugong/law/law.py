@@ -13,12 +13,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from dugong.codec import encode
-from dugong.law.parameters import Parameters
+from dugong.law.parameters import Conditional, Crossed, Parameters
 from dugong.priors import Prior
 from dugong.tasks import Resolution
 from dugong.types import FloatArray, Inference, Int8Array
 from dugong.votes import Votes
+
+_UNSEEN = 1e-12  # small enough that tables which miss a sum of one by it are still laws
 
 
 class Tempering(ABC):
@@ -71,3 +75,29 @@ class Law:
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, numbers and strings."""
         return dict(encode(self))
+
+
+# --- votes that nobody has seen ------------------------------------------------------------------------------------
+def allow_unseen(parameters: Parameters) -> Parameters:
+    """The same parameters, with room for votes that no label had explained.
+
+    A table estimated from votes gives a vote that never occurred the probability zero under every label. New votes may
+    hold it all the same; a tiny equal probability under all labels makes such a vote say nothing.
+    """
+    factors = []
+    for factor in parameters.factors:
+        lead = int(isinstance(factor, Conditional) and factor.by_position)
+        # A step and a crossed table have the labels of two tasks in front, all others that of one.
+        pair = (0, 1) if isinstance(factor, Crossed) else (lead,)
+        labels = {"table": pair, "marginal": (lead,), "first": (0,), "step": (0, 1)}
+        tables = {name: getattr(factor, name, None) for name in labels}
+        lifted: dict[str, Any] = {
+            name: _lift(table, labels[name]) for name, table in tables.items() if table is not None
+        }
+        factors.append(replace(factor, **lifted))
+    return replace(parameters, factors=tuple(factors))
+
+
+def _lift(table: FloatArray, labels: tuple[int, ...]) -> FloatArray:
+    never = table.max(axis=labels, keepdims=True) == 0
+    return np.where(never, _UNSEEN, table)

@@ -1,6 +1,6 @@
 """Are the probabilities honest? The reliability curve and the expected calibration error (ECE).
 
-In: a `Case` with probabilities. Out: a `Calibration`. Bins have equal width, [a, b), the last one [a, 1].
+In: a `Scored` with probabilities. Out: a `Calibration`. Bins have equal width, [a, b), the last one [a, 1].
 With a positive class (always, when there are two classes) the curve is about P(positive) and how often the
 class is positive; otherwise it is about the probability of the chosen class and how often that class is
 right. In both, ECE = sum over bins of (share of elements) * |mean probability - frequency|: between 0 and
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dugong.metrics.elements import Sums, ratio, sum_by
-from dugong.metrics.inputs import Case
+from dugong.metrics.inputs import Scored
 from dugong.types import FloatArray, IntArray, read_only
 
 __all__ = ["Calibration", "calibration_curve", "calibration_scores", "calibration_sums"]
@@ -59,7 +59,7 @@ class Calibration:
         }  # fmt: skip
 
 
-def calibration_curve(case: Case, n_bins: int) -> Calibration:
+def calibration_curve(case: Scored, n_bins: int) -> Calibration:
     """Return the reliability curve over all known elements."""
     edges = np.linspace(0.0, 1.0, n_bins + 1)
     probability, happened = _promised_and_happened(case)
@@ -80,7 +80,7 @@ def calibration_curve(case: Case, n_bins: int) -> Calibration:
     )
 
 
-def calibration_sums(case: Case, n_bins: int) -> Sums:
+def calibration_sums(case: Scored, n_bins: int) -> Sums:
     """Sum, per group and bin, probability minus what happened."""
     edges = np.linspace(0.0, 1.0, n_bins + 1)
     probability, happened = _promised_and_happened(case)
@@ -94,7 +94,7 @@ def calibration_scores(sums: Sums) -> Sums:
     return {"ece": ratio(np.abs(sums["gaps"]).sum(axis=-1), sums["known"])}
 
 
-def _promised_and_happened(case: Case) -> tuple[FloatArray, FloatArray]:
+def _promised_and_happened(case: Scored) -> tuple[FloatArray, FloatArray]:
     assert case.probabilities is not None, "callers check that there are probabilities"
     known, positive = case.probabilities[case.known], case.coding.positive
     gold = case.gold[case.known]

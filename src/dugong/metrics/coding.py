@@ -1,7 +1,7 @@
 """What the classes are called and which of them matter: the first step of every score.
 
 In: arrays of labels and gold in our own coding (-1/+1 when there are two classes, 1..K when there are more,
-0 for abstain or unknown), and what the caller says about the classes. Out: a `Coding`, which turns class
+0 for abstain or unknown), and what the caller says about the classes. Out: a `LabelCoding`, which turns class
 values into column numbers and says which columns are in the foreground (the positive class, or all but the
 background). Two codings of other tools look like ours (0/1, and 0..K-1 with -1 for unknown): where they
 cannot be told apart from ours, this raises instead of guessing.
@@ -16,16 +16,16 @@ from numbers import Integral
 import numpy as np
 
 from dugong.exceptions import LabelError
-from dugong.metrics.bio import BioScheme, bio_scheme
+from dugong.tasks.bio import BioScheme, bio_scheme
 from dugong.types import AnyArray, BoolArray, IntArray, read_only
 
-__all__ = ["Classes", "Coding", "make_coding"]
+__all__ = ["Classes", "LabelCoding", "make_coding"]
 
 Classes = Sequence[str] | Sequence[int] | Mapping[int, str] | AnyArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Coding:
+class LabelCoding:
     """The classes in column order, and the part each of them plays.
 
     Attributes
@@ -66,7 +66,7 @@ def make_coding(
     classes: Classes | None,
     positive: int | str | None,
     background: int | str | None,
-) -> Coding:
+) -> LabelCoding:
     """Find out the classes from what was said, else from the number of columns, else from the values."""
     said, stated = _said(classes)
     notes: list[str] = []
@@ -77,7 +77,7 @@ def make_coding(
         _refuse_zero_one([gold, *(array for array in labels if array.ndim == 1)])
     bio = bio_scheme(names)
     positive_column, background_column = _parts(names, values, positive, background, bio, notes)
-    return Coding(
+    return LabelCoding(
         names=names,
         values=read_only(values),
         positive=positive_column,

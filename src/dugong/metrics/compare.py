@@ -17,11 +17,11 @@ from dugong.exceptions import LabelError
 from dugong.metrics.coding import Classes, make_coding
 from dugong.metrics.elements import Sums
 from dugong.metrics.evaluate import check_options, evaluate_case
-from dugong.metrics.inputs import Case, make_case, make_layout, read_gold, read_labels
-from dugong.metrics.intervals import Interval, jackknife, why_no_interval
+from dugong.metrics.inputs import Scored, make_case, make_layout, read_gold, read_labels
+from dugong.metrics.intervals import Interval, figure, jackknife, range_of, signed, why_no_interval
 from dugong.metrics.result import Evaluation
 from dugong.metrics.scores import LOSSES, number, scores_of, sums_of, total, without_each
-from dugong.metrics.tables import columns, figure, range_of, signed
+from dugong.texts import text_table
 
 __all__ = ["Comparison", "Difference", "compare"]
 
@@ -145,7 +145,7 @@ class Comparison:
         )
         notes = dict.fromkeys(note for one in self.evaluations for note in one.notes)
         return "\n".join([
-            columns(("method", *shown), rows), "", columns(head, paired), "", self.verdict,
+            text_table(("method", *shown), rows), "", text_table(head, paired), "", self.verdict,
             *(f"note: {note}" for note in notes),
         ])  # fmt: skip
 
@@ -205,7 +205,7 @@ def compare(
     )
 
 
-def _differences(case: Case, first: Sums, last: Sums, confidence: float) -> tuple[Difference, ...]:
+def _differences(case: Scored, first: Sums, last: Sums, confidence: float) -> tuple[Difference, ...]:
     coding, grouped = case.coding, case.layout.group is not None
     one, other = scores_of(total(first), coding), scores_of(total(last), coding)
     one_without, other_without = scores_of(without_each(first), coding), scores_of(without_each(last), coding)

@@ -1,6 +1,6 @@
 """Scores of single elements: accuracy, precision, recall, F1, Brier score and log loss.
 
-In: a `Case`. Out, in two steps: sums by group, which add, and scores, which are functions of sums. The same
+In: a `Scored`. Out, in two steps: sums by group, which add, and scores, which are functions of sums. The same
 function scores the total and every total without one group, so intervals (see `intervals`) need no second
 pass over the data.
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dugong.metrics.inputs import Case
+from dugong.metrics.inputs import Scored
 from dugong.types import AnyArray, BoolArray, FloatArray, IntArray
 
 __all__ = ["LOG_LOSS_CLIP", "Sums", "element_scores", "element_sums", "f_scores", "ratio", "sum_by"]
@@ -25,7 +25,7 @@ Sums = dict[str, FloatArray]
 """Named sums with the groups as their first axis; they add over groups."""
 
 
-def element_sums(case: Case) -> Sums:
+def element_sums(case: Scored) -> Sums:
     """Count, per group: known elements, hits, gold and labels by class, squared errors and log losses."""
     where = np.flatnonzero(case.known)
     group = case.layout.by_group(where)

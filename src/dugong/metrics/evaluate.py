@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 
 from dugong.exceptions import LabelError
 from dugong.metrics.calibration import calibration_curve
-from dugong.metrics.coding import Classes, Coding, make_coding
+from dugong.metrics.coding import Classes, LabelCoding, make_coding
 from dugong.metrics.elements import Sums, f_scores
-from dugong.metrics.inputs import Case, make_case, make_layout, read_gold, read_labels
+from dugong.metrics.inputs import Scored, make_case, make_layout, read_gold, read_labels
 from dugong.metrics.intervals import jackknife, why_no_interval
 from dugong.metrics.result import ClassScores, Evaluation
 from dugong.metrics.scores import Score, scale_of, scores_of, sums_of, total, without_each
@@ -96,7 +96,7 @@ def check_options(*, iou: float, n_bins: int, confidence: float) -> None:
         raise LabelError(f"confidence must lie between 0 and 1, such as 0.95; found {confidence}.")
 
 
-def evaluate_case(case: Case, sums: Sums, *, iou: float, n_bins: int, confidence: float) -> Evaluation:
+def evaluate_case(case: Scored, sums: Sums, *, iou: float, n_bins: int, confidence: float) -> Evaluation:
     """Score checked input whose sums are known."""
     layout, totals = case.layout, total(sums)
     scores, notes = _with_intervals(case, sums, confidence)
@@ -116,7 +116,7 @@ def evaluate_case(case: Case, sums: Sums, *, iou: float, n_bins: int, confidence
     )
 
 
-def _with_intervals(case: Case, sums: Sums, confidence: float) -> tuple[tuple[Score, ...], list[str]]:
+def _with_intervals(case: Scored, sums: Sums, confidence: float) -> tuple[tuple[Score, ...], list[str]]:
     """Return all scores, and per reason the names of those that have no interval."""
     values = scores_of(total(sums), case.coding)
     without = {} if case.layout.group is None else scores_of(without_each(sums), case.coding)
@@ -138,7 +138,7 @@ def _with_intervals(case: Case, sums: Sums, confidence: float) -> tuple[tuple[Sc
     ]
 
 
-def _by_class(totals: Sums, coding: Coding) -> tuple[ClassScores, ...]:
+def _by_class(totals: Sums, coding: LabelCoding) -> tuple[ClassScores, ...]:
     precision, recall, f1 = f_scores(totals["hits"], totals["labelled"], totals["gold"])
     return tuple(
         ClassScores(
@@ -153,7 +153,7 @@ def _by_class(totals: Sums, coding: Coding) -> tuple[ClassScores, ...]:
     )
 
 
-def _average(coding: Coding) -> str:
+def _average(coding: LabelCoding) -> str:
     if coding.positive is not None:
         return f"class {coding.names[coding.positive]}"
     if coding.background is not None:
@@ -161,7 +161,7 @@ def _average(coding: Coding) -> str:
     return "all classes, pooled (micro average)"
 
 
-def _about_labels(case: Case, totals: Sums) -> list[str]:
+def _about_labels(case: Scored, totals: Sums) -> list[str]:
     notes = []
     n_abstained = int(totals["known"] - totals["labelled"].sum())
     if n_abstained:

@@ -1,6 +1,6 @@
 """Scores of whole events: were they found, and where do they start and end.
 
-In: a `Case` with lengths. Out: sums by group (matched, gold and labelled events, onset and offset errors),
+In: a `Scored` with lengths. Out: sums by group (matched, gold and labelled events, onset and offset errors),
 and scores. An event is a longest run of one foreground class inside a sequence, or a span when the classes
 are BIO tags. Elements of unknown gold end an event, in gold and in labels alike; a label that abstains is
 in no event. An event counts for the group of its first element, a matched pair for the group of the gold
@@ -16,13 +16,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dugong.exceptions import LabelError
-from dugong.metrics.bio import BioScheme, bio_scheme
 from dugong.metrics.elements import Sums, f_scores, ratio, sum_by
-from dugong.metrics.inputs import Case, make_layout
-from dugong.metrics.matching import match, overlaps
+from dugong.metrics.inputs import Scored, make_layout
+from dugong.tasks.bio import BioScheme, bio_scheme
 from dugong.types import BoolArray, FloatArray, IntArray, read_only
 
-__all__ = ["Events", "event_scores", "event_sums", "runs", "spans_from_bio"]
+__all__ = ["Events", "event_scores", "event_sums", "match", "overlaps", "runs", "spans_from_bio"]
+
+Pairs = tuple[IntArray, IntArray, FloatArray]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -96,7 +97,7 @@ def spans_from_bio(tags: ArrayLike, classes: Sequence[str], lengths: ArrayLike) 
     return _spans(columns, scheme, np.arange(len(scheme.types)), offsets)
 
 
-def event_sums(case: Case, iou: float) -> Sums:
+def event_sums(case: Scored, iou: float) -> Sums:
     """Count events in gold and labels, those matched at `iou` and exactly, and how far off they are."""
     gold, labelled = _events(case, case.gold), _events(case, case.chosen)
     pairs = overlaps(gold.start, gold.end, gold.kind, labelled.start, labelled.end, labelled.kind)
@@ -129,7 +130,7 @@ def event_scores(sums: Sums) -> Sums:
     return scores
 
 
-def _events(case: Case, columns: IntArray) -> Events:
+def _events(case: Scored, columns: IntArray) -> Events:
     offsets, coding = case.layout.offsets, case.coding
     assert offsets is not None, "callers check that there are lengths"
     visible = np.where(case.known, columns, -1)
@@ -142,3 +143,50 @@ def _spans(columns: IntArray, scheme: BioScheme, types: IntArray, offsets: IntAr
     """Find spans of the given types; column -1 is outside every span."""
     type_of = np.append(np.where(np.isin(scheme.type_of, types), scheme.type_of, -1), -1)
     return runs(type_of[columns], offsets, np.append(scheme.begins, False)[columns])
+
+
+def overlaps(
+    start: IntArray, end: IntArray, kind: IntArray,
+    other_start: IntArray, other_end: IntArray, other_kind: IntArray,
+) -> Pairs:  # fmt: skip
+    """Return all overlapping pairs of the same kind: indices on both sides, and their IoU."""
+    first = np.searchsorted(other_end, start, side="right")
+    n_candidates = np.searchsorted(other_start, end, side="left") - first
+    left = np.repeat(np.arange(len(start)), n_candidates)
+    rank = np.arange(len(left)) - np.repeat(np.cumsum(n_candidates) - n_candidates, n_candidates)
+    right = first[left] + rank
+    same = kind[left] == other_kind[right]
+    left, right = left[same], right[same]
+    shared = np.minimum(end[left], other_end[right]) - np.maximum(start[left], other_start[right])
+    union = (end - start)[left] + (other_end - other_start)[right] - shared
+    return left, right, shared / union
+
+
+def match(left: IntArray, right: IntArray, iou: FloatArray, threshold: float) -> tuple[IntArray, IntArray]:
+    """Choose pairs with at least the given IoU, no event in two of them; sorted by the left index."""
+    enough = iou >= threshold
+    left, right, iou = left[enough], right[enough], iou[enough]
+    single = _occurs_once(left) & _occurs_once(right)
+    chosen = single.copy()
+    contested = np.flatnonzero(~single)
+    best_first = contested[np.lexsort((right[contested], left[contested], -iou[contested]))]
+    chosen[_greedy(left, right, best_first)] = True
+    return left[chosen], right[chosen]
+
+
+def _occurs_once(indices: IntArray) -> BoolArray:
+    return np.asarray(np.bincount(indices, minlength=1)[indices] == 1)
+
+
+def _greedy(left: IntArray, right: IntArray, best_first: IntArray) -> IntArray:
+    """Go through contested pairs in order and keep those both of whose events are still free."""
+    used_left: set[int] = set()
+    used_right: set[int] = set()
+    kept: list[int] = []
+    triples = zip(best_first.tolist(), left[best_first].tolist(), right[best_first].tolist(), strict=True)
+    for pair, one, other in triples:
+        if one not in used_left and other not in used_right:
+            used_left.add(one)
+            used_right.add(other)
+            kept.append(pair)
+    return np.array(kept, dtype=np.int64)

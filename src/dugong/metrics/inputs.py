@@ -1,6 +1,6 @@
 """Check what was given once, and bring it into one form.
 
-In: labels or probabilities, gold, lengths and groups as the caller has them. Out: a `Case`, columns instead
+In: labels or probabilities, gold, lengths and groups as the caller has them. Out: a `Scored`, columns instead
 of class values, with the group of every element. Everything after this file takes correct arrays for
 granted.
 """
@@ -14,16 +14,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dugong.exceptions import LabelError
-from dugong.metrics.coding import Coding
+from dugong.metrics.coding import LabelCoding
 from dugong.types import AnyArray, BoolArray, FloatArray, IntArray
 
-__all__ = ["Case", "Layout", "make_case", "make_layout", "read_gold", "read_labels"]
+__all__ = ["Extent", "Scored", "make_case", "make_layout", "read_gold", "read_labels"]
 
 SUM_TOLERANCE = 1e-5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Layout:
+class Extent:
     """How the elements lie in sequences and groups.
 
     Attributes
@@ -52,14 +52,14 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Case:
+class Scored:
     """One method's labels beside the gold.
 
     Attributes
     ----------
-    coding : Coding
+    coding : LabelCoding
         What the columns mean.
-    layout : Layout
+    layout : Extent
         How the elements lie in sequences and groups.
     gold, chosen : IntArray, shape (n_elements,)
         Column numbers; -1 for unknown gold and for a label that abstains.
@@ -71,8 +71,8 @@ class Case:
         Known elements at which two classes share the largest probability.
     """
 
-    coding: Coding
-    layout: Layout
+    coding: LabelCoding
+    layout: Extent
     gold: IntArray
     chosen: IntArray
     known: BoolArray
@@ -111,7 +111,7 @@ def read_labels(labels: ArrayLike, name: str = "labels") -> AnyArray:
     return array.astype(np.int64)
 
 
-def make_layout(n_elements: int, lengths: ArrayLike | None, groups: ArrayLike | None) -> Layout:
+def make_layout(n_elements: int, lengths: ArrayLike | None, groups: ArrayLike | None) -> Extent:
     """Return where the sequences start and which group each element belongs to."""
     offsets = None if lengths is None else _offsets(lengths, n_elements)
     per_element, word = None, "groups"
@@ -119,13 +119,13 @@ def make_layout(n_elements: int, lengths: ArrayLike | None, groups: ArrayLike | 
         per_element = _element_groups(np.asarray(groups), offsets, n_elements)
     elif offsets is not None:
         per_element, word = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)), "sequences"
-    return Layout(
+    return Extent(
         n_elements=n_elements, offsets=offsets, group=per_element,
         n_groups=1 if per_element is None else int(per_element.max(initial=-1)) + 1, group_word=word,
     )  # fmt: skip
 
 
-def make_case(labels: AnyArray, gold: IntArray, coding: Coding, layout: Layout, name: str = "labels") -> Case:
+def make_case(labels: AnyArray, gold: IntArray, coding: LabelCoding, layout: Extent, name: str = "labels") -> Scored:
     """Put checked labels and checked gold side by side."""
     if len(labels) != len(gold):
         raise LabelError(f"{name} and gold must have one entry per element each; found {len(labels)} and {len(gold)}.")
@@ -140,7 +140,7 @@ def make_case(labels: AnyArray, gold: IntArray, coding: Coding, layout: Layout, 
     if hard:
         _in_classes(labels, coding, name)
     chosen = coding.columns(labels) if hard else labels.argmax(axis=1)
-    return Case(
+    return Scored(
         coding=coding,
         layout=layout,
         gold=coding.columns(gold),
@@ -222,7 +222,7 @@ def _element_groups(groups: AnyArray, offsets: IntArray | None, n_elements: int)
     return np.asarray(np.unique(numbers, return_inverse=True)[1], dtype=np.int64)
 
 
-def _in_classes(values: IntArray, coding: Coding, name: str) -> None:
+def _in_classes(values: IntArray, coding: LabelCoding, name: str) -> None:
     wrong = ~np.isin(values, np.append(coding.values, 0))
     if wrong.any():
         first = int(np.argmax(wrong))

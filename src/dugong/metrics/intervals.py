@@ -23,12 +23,14 @@ from scipy.special import expit, logit, stdtrit
 
 from dugong.types import FloatArray
 
-__all__ = ["Interval", "Scale", "jackknife", "why_no_interval"]
+__all__ = ["Interval", "Scale", "figure", "jackknife", "range_of", "signed", "why_no_interval"]
 
 Interval = tuple[float, float]
 Scale = Literal["unit", "loss", "plain"]
 
 ROUNDING = 1e-12
+
+
 """Spread between groups that is taken for rounding."""
 
 _TO: dict[Scale, Callable[[FloatArray], FloatArray]] = {"unit": logit, "loss": np.log}
@@ -77,3 +79,21 @@ def _radius(without: FloatArray, confidence: float) -> float:
     n_groups = len(without)
     error = np.sqrt((n_groups - 1) / n_groups * np.sum((without - without.mean()) ** 2))
     return float(stdtrit(n_groups - 1, 0.5 + confidence / 2) * error)
+
+
+def figure(value: float | None) -> str:
+    """Write a score with four decimals, a dash when it is undefined or absent."""
+    return "-" if value is None or np.isnan(value) else f"{value:.4f}"
+
+
+def signed(value: float | None) -> str:
+    """Write a difference with its sign."""
+    return "-" if value is None or np.isnan(value) else f"{value:+.4f}"
+
+
+def range_of(interval: Interval | None, *, with_sign: bool = False) -> str:
+    """Write an interval as "low to high", a dash when there is none."""
+    if interval is None:
+        return "-"
+    write = signed if with_sign else figure
+    return f"{write(interval[0])} to {write(interval[1])}"

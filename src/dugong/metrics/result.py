@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from dugong.metrics.calibration import Calibration
-from dugong.metrics.intervals import Interval
+from dugong.metrics.intervals import Interval, figure, range_of
 from dugong.metrics.scores import Score, number
-from dugong.metrics.tables import columns, figure, range_of
+from dugong.texts import text_table
 
 __all__ = ["ClassScores", "Evaluation"]
 
@@ -200,9 +200,9 @@ class Evaluation:
             head,
             f"precision, recall, F1 and events: {self.average}",
             "",
-            columns(("score", "value", f"{self.confidence:.0%} interval"), rows),
+            text_table(("score", "value", f"{self.confidence:.0%} interval"), rows),
             "",
-            columns(("class", "gold", "labelled", "precision", "recall", "f1"), by_class),
+            text_table(("class", "gold", "labelled", "precision", "recall", "f1"), by_class),
             *(f"note: {note}" for note in self.notes),
         ])  # fmt: skip
 

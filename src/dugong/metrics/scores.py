@@ -1,6 +1,6 @@
 """From a case to sums by group, and from sums to all scores: the one list of what is measured.
 
-In: a `Case`. Out: named sums with the groups on the first axis, and the scores of any sums (the total, or
+In: a `Scored`. Out: named sums with the groups on the first axis, and the scores of any sums (the total, or
 every total without one group). `Score` is one score with its interval.
 """
 
@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from dugong.metrics.calibration import calibration_scores, calibration_sums
-from dugong.metrics.coding import Coding
+from dugong.metrics.coding import LabelCoding
 from dugong.metrics.elements import Sums, element_scores, element_sums
 from dugong.metrics.events import event_scores, event_sums
-from dugong.metrics.inputs import Case
+from dugong.metrics.inputs import Scored
 from dugong.metrics.intervals import Interval, Scale
 
 __all__ = ["LOSSES", "Score", "scale_of", "scores_of", "sums_of", "total", "without_each"]
@@ -48,7 +48,7 @@ def scale_of(name: str) -> Scale:
     return "loss" if name in LOSSES else "unit"
 
 
-def sums_of(case: Case, *, iou: float, n_bins: int) -> Sums:
+def sums_of(case: Scored, *, iou: float, n_bins: int) -> Sums:
     """Sum all that the scores need, per group; groups without known gold are left out."""
     sums = element_sums(case)
     if case.probabilities is not None:
@@ -59,7 +59,7 @@ def sums_of(case: Case, *, iou: float, n_bins: int) -> Sums:
     return {name: values[informed] for name, values in sums.items()}
 
 
-def scores_of(sums: Sums, coding: Coding) -> Sums:
+def scores_of(sums: Sums, coding: LabelCoding) -> Sums:
     """Return every score that the sums allow; any leading axes are kept."""
     macro = len(coding.names) > 2 and coding.positive is None
     scores = element_scores(sums, coding.foreground, macro=macro)

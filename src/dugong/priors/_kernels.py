@@ -17,22 +17,28 @@ from dugong.priors._tiers import interpreted_first
 from dugong.types import FloatArray, IntArray
 
 
+@register_jitable
+def draw(law: FloatArray, uniform: float) -> int:
+    """Place of one draw from a cumulative law; `uniform` in [0, 1)."""
+    # Rounding may leave the last sum below one; scaling by it keeps impossible places impossible.
+    level = uniform * law[len(law) - 1]
+    place = 0
+    while law[place] <= level:
+        place += 1
+    return place
+
+
 @njit(cache=True)
 def sample_states(
     initial: FloatArray, transition: FloatArray, labels: IntArray, offsets: IntArray, uniforms: FloatArray
 ) -> IntArray:
     """Class index of every element, from cumulative laws and one uniform number per element."""
-    n_states = len(initial)
     places = np.empty(len(uniforms), np.int64)
     for sequence in range(len(offsets) - 1):
         state = 0
         for place in range(offsets[sequence], offsets[sequence + 1]):
             law = initial if place == offsets[sequence] else transition[state]
-            # Rounding may leave the last sum below one; scaling by it keeps impossible states impossible.
-            level = uniforms[place] * law[n_states - 1]
-            state = 0
-            while law[state] <= level:
-                state += 1
+            state = draw(law, uniforms[place])
             places[place] = labels[state]
     return places
 
@@ -75,6 +81,7 @@ def state_marginals(
                 for state in range(len(initial)):
                     larger[place, state] = laws[place, state]
             laws = larger
+        # Once the law stands still all later positions have it too: long sequences cost no more than mixing takes.
         spread(laws[used - 1], heads, targets, weights, laws[used])
         used += 1
         moved = 0.0
@@ -126,6 +133,7 @@ def class_count_moments(
                         later[targets[edge], column] += weights[edge] * now[state, column]
             now, later = later, now
         for state in range(n_states):
+            # Products of counts grow by the counts before this element, because these grow by one only after them.
             c = labels[state]
             row = now[state]
             for d in range(K):
@@ -208,6 +216,7 @@ def pair_laws(
                             for j in range(high_b + 1):
                                 later[target, i, j] += weight * now[state, i, j]
                 now, later = later, now
+            # Automata move only inside their piece; outside they keep what they have read.
             in_a, in_b = a0 <= t < a1, b0 <= t < b1
             if in_a or in_b:
                 next_a = _reach(following_a, high_a) if in_a else high_a
@@ -222,6 +231,7 @@ def pair_laws(
                             later[state, to_a, to_b] += now[state, i, j]
                 now, later = later, now
                 high_a, high_b = next_a, next_b
+            # A finished piece needs its label only: fewer states for the rest of the way.
             if t + 1 == a1 and in_a:
                 _clear(later, n_a, high_b + 1)
                 for state in range(n_states):
@@ -310,6 +320,7 @@ def part_sums(
                             later[to_layer, target, following_b[j, c]] += weight * now[layer, state, j]
         now, later = later, now
         high = reach
+        # A part that begins here takes over the law as it is, with its own automaton at the start.
         while part < len(begins) and begins[part] == t:
             slot = _free_slot(owner)
             owner[slot] = part
@@ -326,6 +337,7 @@ def part_sums(
                     for state in range(n_states):
                         for j in range(high + 1):
                             now[1 + outputs_a[q], state, j] += now[1 + n_a + slot * Q_a + q, state, j]
+                # Its slot is free for the next part: memory grows with the overlap of parts, not with their number.
                 owner[slot] = -1
         while place < len(lengths) and lengths[place] == t + 1:
             _add_parts(now, high, n_a, outputs_a, outputs_b, births, owner, t + 1, sums[place])

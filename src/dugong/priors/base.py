@@ -18,8 +18,9 @@ from dugong.exceptions import PriorError
 from dugong.priors import moments
 from dugong.priors._kernels import class_count_moments, sample_states
 from dugong.priors.chain import Edges, LabelChain, chain_law
-from dugong.priors.labels import class_index, class_values, plural
+from dugong.priors.labels import class_index, class_values
 from dugong.priors.pieces import GivenSpans, Task, piece_of
+from dugong.texts import counted
 from dugong.types import FloatArray, Int8Array, IntArray
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class Prior(ABC):
         if length < 1 or self.n_classes**length > 2**SHORT:
             raise PriorError(
                 f"a table of patterns needs a length from 1 with at most {2**SHORT} patterns; "
-                f"found {plural(length, 'element')} of {self.n_classes} classes."
+                f"found {counted(length, 'element')} of {self.n_classes} classes."
             )
         return Patterns(self.joint_law([("element", place) for place in range(length)], length))
 
@@ -121,6 +122,7 @@ class Prior(ABC):
         """Class values of many sequences, flat, sequence after sequence."""
         chain = self.chain()
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        # One uniform number per element, so that a sample does not depend on how sequences are grouped.
         places = sample_states(
             np.cumsum(chain.initial),
             np.cumsum(chain.transition, axis=1),

@@ -48,6 +48,7 @@ class LabelChain:
         for field, dtype in (("initial", np.float64), ("transition", np.float64), ("labels", np.int64)):
             object.__setattr__(self, field, read_only(np.ascontiguousarray(getattr(self, field), dtype=dtype)))
         check_distribution(self.initial, "the initial law")
+        # Checked here, once for all kinds of priors, because inference multiplies thousands of these rows.
         for row in self.transition:
             check_distribution(row, "every row of the transition matrix")
 
@@ -103,6 +104,7 @@ def remembered(chain: LabelChain, order: int) -> IntArray:
 def normalised(values: FloatArray) -> FloatArray:
     """Divide by the sum, unless rounding is all that is wrong with it."""
     total = values.sum()
+    # Dividing by a sum that is one up to rounding would change the last digit of what the user gave.
     return values if abs(total - 1) < 1e-12 else np.asarray(values / total)
 
 

@@ -42,6 +42,7 @@ class Grid:
     @classmethod
     def of(cls, resolution: Resolution, lengths: IntArray, counts: FloatArray) -> Grid:
         """The grid of a regular resolution; a whole sequence is a window that is always too large."""
+        # A whole sequence is a window that every sequence cuts short.
         size = stride = int(lengths.max(initial=0)) + 1
         if isinstance(resolution, Element):
             size = stride = 1
@@ -87,6 +88,7 @@ def same_pairs(
     lower = np.arange(max(grid.n_full() - abs(lag), 0), dtype=np.int64)
     upper = lower + abs(lag)
     yield _ordered(grid, lag, lower, upper, grid.stops(upper), grid.reaching(grid.stops(upper)))
+    # Only the last task of a sequence can be cut short, once per length.
     last = grid.last()
     short = (last >= abs(lag)) & (grid.stops(last) > lengths)
     yield _ordered(grid, lag, last[short] - abs(lag), last[short], lengths[short], counts[short])
@@ -121,6 +123,7 @@ def inside_pairs(
 
 def _full_inside(small: Grid, large: Grid) -> Iterator[Pairs]:
     """Pairs in which both tasks have all their elements."""
+    # So many coarse tasks at once that their pairs fill about one block of memory.
     step = max(_BLOCK * small.stride // (large.size + small.stride), 1)
     for begin in range(0, large.n_full(), step):
         outer = np.arange(begin, min(begin + step, large.n_full()), dtype=np.int64)

@@ -36,8 +36,3 @@ def positive_class(resolution: Resolution, n_classes: int, class_names: tuple[st
             f"{'' if class_names is None else f' or one of {class_names}'}."
         )
     return class_values(n_classes).index(int(resolution.of))
-
-
-def plural(count: int, noun: str) -> str:
-    """``1 element``, ``2 elements``."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

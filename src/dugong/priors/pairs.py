@@ -31,6 +31,7 @@ from dugong.types import FloatArray, IntArray
 
 Kind = Literal["same", "inside"]
 SpanTables = Mapping[str, SpanTable]
+# A majority needs a counter with one state per element, so that its cost grows with the square.
 LONGEST_MAJORITY = 20_000
 
 
@@ -210,6 +211,7 @@ def pooled(question: Question) -> PairSums:
     table, n_pairs = np.zeros(question.shape), 0.0
     for block in question.pairs():
         if len(block.weights):
+            # Only distances matter once the law of the state at the first element is known.
             origin = np.minimum(block.bounds[:, 0], block.bounds[:, 2])
             shapes, inverse = _distinct(block.bounds - origin[:, None])
             starts = _pool(chain, edges, inverse, origin, block.weights)
@@ -286,6 +288,7 @@ def _pool(chain: LabelChain, edges: Edges, groups: IntArray, origins: IntArray, 
     """Weighted sum, by group, of the state laws at some origins."""
     reach, place = np.unique(origins, return_inverse=True)
     n_groups = int(groups.max(initial=-1)) + 1
+    # A sparse product, because most origins belong to few geometries.
     pooling = coo_matrix((weights, (groups, place)), shape=(n_groups, len(reach))).tocsr()
     return np.asarray(pooling @ marginal_laws(chain, edges, reach))
 
@@ -324,6 +327,7 @@ def _largest(places: tuple[IntArray, IntArray, IntArray]) -> int:
 def _distinct(rows: IntArray) -> tuple[IntArray, IntArray]:
     """Distinct rows and the place of every row among them."""
     base = int(rows.max(initial=0)) + 1
+    # Four numbers below this fit one 64-bit number, and sorting one is much faster than sorting rows of four.
     if base < 50_000:
         codes = ((rows[:, 0] * base + rows[:, 1]) * base + rows[:, 2]) * base + rows[:, 3]
         _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)

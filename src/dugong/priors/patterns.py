@@ -19,7 +19,8 @@ import numpy as np
 from dugong.exceptions import PriorError
 from dugong.priors.base import Prior
 from dugong.priors.chain import LabelChain, check_distribution, normalised
-from dugong.priors.labels import class_index, class_values, plural
+from dugong.priors.labels import class_index, class_values
+from dugong.texts import counted
 from dugong.types import FloatArray
 
 Pattern = tuple[int, ...]
@@ -133,6 +134,7 @@ def _chain(prior: Patterns) -> LabelChain:
     values = class_values(prior.n_classes)
     rows = [tuple(values.index(label) for label in pattern) for pattern in prior.patterns]
     continued = _Continuation(rows, prior.probabilities, prior.n_classes)
+    # The next label depends on the last L - 1, so that these are the state.
     order = max(prior.length - 1, 1)
     first = continued.following(())
     states: dict[Pattern, int] = {}
@@ -150,7 +152,7 @@ def _chain(prior: Patterns) -> LabelChain:
             edges.append((states[context], states[target], float(law[label])))
         if len(states) > MOST_STATES:
             raise PriorError(
-                f"patterns of {plural(prior.length, 'element')} need more than {MOST_STATES} states.\n"
+                f"patterns of {counted(prior.length, 'element')} need more than {MOST_STATES} states.\n"
                 "  Use prior.shorter(length) or a Markov prior."
             )
     transition = np.zeros((len(states), len(states)))
@@ -185,6 +187,7 @@ class _Continuation:
             context = context[len(context) - self.length + 1 :]
         if context in self.beginning:
             return np.asarray(self.beginning[context] / self.beginning[context].sum())
+        # Forgetting the oldest label first keeps what is most alike.
         while context not in self.anywhere:
             context = context[1:]
         return np.asarray(self.anywhere[context] / self.anywhere[context].sum())

@@ -1,7 +1,7 @@
 """A task as a piece of its sequence and an automaton over element classes.
 
 In: a resolution and an index. Out: where the piece lies (`Piece`) and how its label follows from its
-elements (`Automaton`: the links of `dugong.tasks.automata` as tables that the kernels can read). An
+elements (`Automaton`: the links of `dugong.tasks.links` as tables that the kernels can read). An
 element is the automaton that keeps the class it has read.
 """
 

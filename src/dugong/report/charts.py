@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dugong.exceptions import MissingExtraError
-from dugong.report.html.colours import class_colours
+from dugong.report.html.svg import class_colours
 from dugong.report.material import label_names, places_of
 from dugong.tasks import Element
 from dugong.types import FloatArray

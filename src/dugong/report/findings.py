@@ -11,7 +11,7 @@ import numpy as np
 from dugong.fit.result import Note
 from dugong.report.material import Material
 from dugong.report.values import Agreement, Dependencies, Finding, Scores, SourceRow, Versus
-from dugong.votes.problems import Problem
+from dugong.votes.summary import Problem
 
 WIDE = 0.3
 EXCESS = 0.05

@@ -1,13 +1,27 @@
-"""The sources: what they cover, whom they meet, how good the model thinks they are, and how good gold says they are."""
+"""The sources: one by one, which depend on which, and how often any two of them agree.
+
+One by one: what they cover, whom they meet, how good the model thinks they are, and how good gold says they are.
+"""
 
 from __future__ import annotations
 
 from math import isfinite
 
+import numpy as np
+
+from dugong.law.parameters import Crossed, Temporal
 from dugong.report.material import Material
-from dugong.report.values import ClassRow, SourceRow
+from dugong.report.values import Agreement, ClassRow, Dependencies, EdgeRow, SourceRow
 from dugong.summary import ClassAccuracy, ModelSummary, SourceAccuracy
+from dugong.tasks import Element
+from dugong.types import BoolArray, FloatArray, IntArray, read_only
+from dugong.votes import Votes, class_indices
 from dugong.votes.summary import SourceSummary, Summary
+
+REPEATS = "repeats itself"
+ERRORS = "correlation of the errors of two sources (or of a source with its own earlier errors), from 0 upwards"
+PAIRS = "share of vote pairs that independence given the label would misplace, from 0 upwards"
+_N_BITS = np.array([bin(byte).count("1") for byte in range(256)], dtype=np.uint8)
 
 
 def make_sources(material: Material, seen: Summary, learned: ModelSummary) -> tuple[SourceRow, ...]:
@@ -47,3 +61,165 @@ def _class(part: ClassAccuracy, *, grouped: bool) -> ClassRow:
 
 def _known(interval: tuple[float, float] | None) -> tuple[float, float] | None:
     return interval if interval is not None and all(map(isfinite, interval)) else None
+
+
+def make_dependencies(material: Material) -> Dependencies:
+    """Dependent pairs, sources that repeat themselves, and sources that follow a coarser one; strongest first."""
+    model, present = material.model, set(material.votes.source_names)
+    strengths = model.diagnostics_.strengths
+    if strengths:
+        found = [_edge(first, second, value) for (first, second), value in strengths.items()]
+    else:
+        found = [*_pairs(material), *_others(material)]
+    shown = [one for one in found if one.first in present and one.second in present]
+    return Dependencies(
+        edges=tuple(sorted(shown, key=lambda one: -abs(one.strength))),
+        measure=ERRORS if strengths else PAIRS,
+        learned=isinstance(model.dependencies, str),
+    )
+
+
+def _edge(first: str, second: str, strength: float, kind: str | None = None) -> EdgeRow:
+    kind = kind or (REPEATS if first == second else "pair")
+    words = {
+        "pair": f"{first} and {second} are dependent given the label",
+        REPEATS: f"{first} depends on its own earlier votes",
+        "follows": f"{first} follows {second} on the task that contains its own",
+    }[kind]
+    return EdgeRow(first=first, second=second, kind=kind, strength=strength, words=f"{words} (strength {strength:.2f})")
+
+
+def _pairs(material: Material) -> list[EdgeRow]:
+    model = material.model
+    crossed = {frozenset((one.source, one.parent)) for one in model.law_.parameters.factors if isinstance(one, Crossed)}
+    return [
+        _edge(first, second, _pair_strength(table, model.seen_.balance[first]))
+        for (first, second), table in model.correlations_.items()
+        if frozenset((first, second)) not in crossed and _is_joint(table, model.seen_.balance[first])
+    ]
+
+
+def _others(material: Material) -> list[EdgeRow]:
+    model, found = material.model, []
+    for factor in model.law_.parameters.factors:
+        if isinstance(factor, Temporal):
+            found.append(_edge(factor.source, factor.source, _repeats(factor, model.seen_.balance[factor.source])))
+        elif isinstance(factor, Crossed):
+            strength = _follows(factor, model.accuracies_[factor.parent])
+            found.append(_edge(factor.source, factor.parent, strength, "follows"))
+    return found
+
+
+def _is_joint(table: FloatArray, balance: FloatArray) -> bool:
+    return table.ndim >= 3 and table.shape[-3] == len(balance)
+
+
+def _pair_strength(table: FloatArray, balance: FloatArray) -> float:
+    joint = table.reshape(-1, *table.shape[-3:]).mean(axis=0)
+    alone = joint.sum(axis=2)[:, :, None] * joint.sum(axis=1)[:, None, :]
+    return float(balance @ (0.5 * np.abs(joint - alone).sum(axis=(1, 2))))
+
+
+def _repeats(factor: Temporal, balance: FloatArray) -> float:
+    same = np.einsum("kkuv->kuv", factor.step)
+    mixed = np.einsum("ku,kuv->kv", factor.first, same)
+    moved = 0.5 * np.einsum("ku,kuv->k", factor.first, np.abs(same - mixed[:, None, :]))
+    return float(balance @ moved)
+
+
+def _follows(factor: Crossed, parent: FloatArray) -> float:
+    law = np.asarray(parent).reshape(-1, *parent.shape[-2:]).mean(axis=0)
+    mixed = np.einsum("cu,kcuv->kcv", law, factor.table)
+    moved = 0.5 * np.einsum("cu,kcuv->kc", law, np.abs(factor.table - mixed[:, :, None, :]))
+    return float(moved.mean())
+
+
+def make_agreement(material: Material) -> Agreement:
+    """Observed agreement, excess over the model, and standardised residuals."""
+    votes = material.votes
+    n_sources = votes.n_sources
+    equal, both = np.zeros((n_sources, n_sources)), np.zeros((n_sources, n_sources))
+    for resolution in dict.fromkeys(source.resolution for source in votes.sources):
+        members = [place for place, source in enumerate(votes.sources) if source.resolution == resolution]
+        n_classes = votes.n_classes if isinstance(resolution, Element) else 2
+        cells = np.ix_(members, members)
+        equal[cells], both[cells] = count_equal(votes, np.array(members), n_classes)
+    observed = np.divide(equal, both, out=np.full_like(equal, np.nan), where=both > 0)
+    excess = observed - _expected(material)
+    np.fill_diagonal(excess, np.nan)
+    return Agreement(
+        names=votes.source_names,
+        resolutions=tuple(source.resolution.name for source in votes.sources),
+        observed=read_only(observed),
+        excess=read_only(excess),
+        standardised=read_only(_standardised(material)),
+        n_pairs=read_only(both),
+    )
+
+
+def count_equal(votes: Votes, members: IntArray, n_classes: int) -> tuple[FloatArray, FloatArray]:
+    """Tasks with equal votes, and tasks on which both vote, for all pairs of sources at one resolution."""
+    places = [class_indices(votes, votes.columns[place], n_classes) for place in members]
+    equal = np.zeros((len(members),) * 2)
+    for label in range(n_classes):
+        equal += _common([one == label for one in places])
+    return equal, _common([(one >= 0) & (one < n_classes) for one in places])
+
+
+def _common(rows: list[BoolArray]) -> FloatArray:
+    """Places at which two rows are both true, for all pairs: bits, counted by looking up bytes."""
+    bits = np.stack([np.packbits(row) for row in rows])
+    counts = np.zeros((len(rows), len(rows)))
+    for place, row in enumerate(bits):
+        counts[place, place:] = counts[place:, place] = _N_BITS[bits[place:] & row].sum(axis=1, dtype=np.int64)
+    return counts
+
+
+def _expected(material: Material) -> FloatArray:
+    votes, model = material.votes, material.model
+    expected = np.full((votes.n_sources, votes.n_sources), np.nan)
+    for i, first in enumerate(votes.sources):
+        balance = model.seen_.balance[first.name]
+        for j, second in enumerate(votes.sources[:i]):
+            if first.resolution == second.resolution:
+                joint = _joint(material, first.name, second.name, len(balance))
+                expected[i, j] = expected[j, i] = np.nan if joint is None else _equal_share(joint, balance)
+    return expected
+
+
+def _joint(material: Material, first: str, second: str, n_classes: int) -> FloatArray | None:
+    """P(both votes | label), (K, C, C); None if a table is over whole patterns."""
+    model = material.model
+    try:
+        table = model.correlations_[first, second]
+    except KeyError:
+        table = None
+    if table is not None and table.ndim >= 3 and table.shape[-3] == n_classes:
+        return np.asarray(table.reshape(-1, *table.shape[-3:]).mean(axis=0))
+    tables = [_mean_table(model.accuracies_[name], n_classes) for name in (first, second)]
+    if tables[0] is None or tables[1] is None:
+        return None
+    return np.asarray(tables[0][:, :, None] * tables[1][:, None, :])
+
+
+def _mean_table(table: FloatArray, n_classes: int) -> FloatArray | None:
+    mean = table.mean(axis=0) if table.ndim == 3 else table
+    return mean if mean.shape[0] == n_classes else None
+
+
+def _equal_share(joint: FloatArray, balance: FloatArray) -> float:
+    classes = slice(0, len(balance))
+    votes = joint[:, classes, classes]
+    both = float(balance @ votes.sum(axis=(1, 2)))
+    return float(balance @ np.einsum("kcc->k", votes)) / both if both > 0 else np.nan
+
+
+def _standardised(material: Material) -> FloatArray:
+    votes = material.votes
+    found = np.full((votes.n_sources, votes.n_sources), np.nan)
+    places = {name: place for place, name in enumerate(votes.source_names)}
+    for (first, second), value in material.model.diagnostics_.residuals.items():
+        if first in places and second in places:
+            i, j = places[first], places[second]
+            found[i, j] = found[j, i] = value
+    return found

@@ -10,16 +10,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from dugong.exceptions import VoteError
-from dugong.report.agreement import make_agreement
-from dugong.report.beliefs import make_prior
-from dugong.report.dependencies import make_dependencies
 from dugong.report.findings import make_findings
-from dugong.report.happenings import make_events
 from dugong.report.material import gather
-from dugong.report.overview import make_overview
+from dugong.report.overview import make_overview, make_prior
 from dugong.report.provenance import make_provenance
-from dugong.report.scoring import compare_on_gold, make_scores, make_versus
-from dugong.report.sources import make_sources
+from dugong.report.scoring import compare_on_gold, make_events, make_scores, make_versus
+from dugong.report.sources import make_agreement, make_dependencies, make_sources
 from dugong.report.tracks import BUDGET, make_sequences
 from dugong.report.values import Report
 from dugong.votes import Votes

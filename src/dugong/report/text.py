@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from dugong.report.values import Report
+from dugong.texts import on_one_line, text_table
 
 _MOST = 20
 
@@ -26,7 +25,7 @@ def render_text(report: Report) -> str:
         _findings(report),
         _provenance(report),
     ]
-    title = _line(report.title)
+    title = on_one_line(report.title)
     return "\n\n".join([f"{title}\n{'=' * len(title)}", *parts]) + "\n"
 
 
@@ -45,7 +44,7 @@ def _overview(report: Report) -> str:
          ", ".join(f"{label} {part:.1%}" for label, part in zip(one.labels, one.shares, strict=True)))
         for one in seen.resolutions
     ]  # fmt: skip
-    grid = _table(("resolution", "labels", "sources", "expected shares"), rows, words=(0, 3))
+    grid = text_table(("resolution", "labels", "sources", "expected shares"), rows, left=(0, 3))
     return _section("What was labelled", *lines, "", grid)
 
 
@@ -56,7 +55,7 @@ def _sequences(report: Report) -> str:
         for one in found.tracks[:_MOST]
     ]
     head = ("sequence", "elements", "uncertainty", "disagreement", "difference")
-    return _section("Sequences worth a look", found.how, "", _table(head, rows))
+    return _section("Sequences worth a look", found.how, "", text_table(head, rows))
 
 
 def _sources(report: Report) -> str:
@@ -71,7 +70,7 @@ def _sources(report: Report) -> str:
             measured = [_number(part.empirical)] if gold else []
             classes.append([row.name, part.label, _number(part.right), interval, _share(part.abstains), *measured])
     by_class = ["source", "label", "P(vote | label)", "95 % interval", "abstains", *(["measured"] if gold else [])]
-    return _section("Sources", _table(head, rows, words=(0, 1)), "", _table(by_class, classes, words=(0, 1)))
+    return _section("Sources", text_table(head, rows, left=(0, 1)), "", text_table(by_class, classes, left=(0, 1)))
 
 
 def _dependencies(report: Report) -> str:
@@ -90,7 +89,7 @@ def _prior(report: Report) -> str:
             (label, _share(row.share[i]), _number(row.bouts[i], 1), *(_number(float(p)) for p in row.transition[i]))
             for i, label in enumerate(row.classes)
         ]
-        lines += ["", _table(head, rows)]
+        lines += ["", text_table(head, rows)]
     return _section("Prior", *lines)
 
 
@@ -104,7 +103,9 @@ def _agreement(report: Report) -> str:
     ]
     if not rows:
         return _section("Agreement", "No two sources vote on the same tasks.")
-    return _section("Agreement", _table(("source", "other", "agree", "above expectation, points"), rows, words=(0, 1)))
+    return _section(
+        "Agreement", text_table(("source", "other", "agree", "above expectation, points"), rows, left=(0, 1))
+    )
 
 
 def _scores(report: Report) -> str:
@@ -126,7 +127,7 @@ def _events(report: Report) -> str:
         for row in found.rows
     ]  # fmt: skip
     head = ("class", "events", "share", "mean length", "median", "in gold", "mean in gold")
-    return _section("Events", f"Runs of {found.how}.", "", _table(head, rows))
+    return _section("Events", f"Runs of {found.how}.", "", text_table(head, rows))
 
 
 def _versus(report: Report) -> str:
@@ -135,15 +136,17 @@ def _versus(report: Report) -> str:
         (one.name, _number(one.majority), _number(one.model), _number(one.difference), one.finding)
         for one in found.scores
     ]
-    grid = ["", _table(("score", "majority vote", "label model", "difference", "the model is"), rows)] if rows else []
+    grid = (
+        ["", text_table(("score", "majority vote", "label model", "difference", "the model is"), rows)] if rows else []
+    )
     return _section("Comparison with majority vote", found.sentence, *grid)
 
 
 def _findings(report: Report) -> str:
     lines = []
     for one in report.findings:
-        lines.append(f"- {one.level}: {_line(one.text)}")
-        lines += [f"  {_line(one.todo)}"] if one.todo else []
+        lines.append(f"- {one.level}: {on_one_line(one.text)}")
+        lines += [f"  {on_one_line(one.todo)}"] if one.todo else []
     return _section("Diagnostics", *lines)
 
 
@@ -162,23 +165,6 @@ def _provenance(report: Report) -> str:
 
 def _section(title: str, *lines: str) -> str:
     return "\n".join([title, "-" * len(title), *lines])
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[int] = (0,)) -> str:
-    cells = [[_line(cell) for cell in row] for row in [head, *rows]]
-    widths = [max(len(row[place]) for row in cells) for place in range(len(head))]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if place in words else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in cells
-    )
-
-
-def _line(text: str) -> str:
-    """Text on one line, without signs that a terminal would obey."""
-    return "".join(sign if sign.isprintable() else " " for sign in text)
 
 
 def _share(value: float | None) -> str:

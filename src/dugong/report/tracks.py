@@ -16,8 +16,7 @@ from dugong.infer.answers import posterior
 from dugong.report.choose import Interest, element_entropy, find_sequences, measure, take_in_turn
 from dugong.report.evidence import code_places, make_voters, order_of_credit
 from dugong.report.material import WHOLE, Material, is_averaged, label_names, places_of
-from dugong.report.pack import LOG_CHARS, chars_per_code
-from dugong.report.track import Lane, LaneInfo, Sequences, Track, VoterInfo
+from dugong.report.track import LOG_CHARS, Lane, LaneInfo, Sequences, Track, VoterInfo, chars_per_code
 from dugong.tasks import Element, Resolution, describe
 from dugong.types import MISSING, FloatArray, Int8Array, IntArray, read_only
 from dugong.votes import Votes
@@ -27,7 +26,7 @@ BUDGET = 3_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class TrackPart:
     """A sequence, or a part of it, that will be shown."""
 
     place: int
@@ -69,15 +68,17 @@ def make_sequences(
 
 
 # --- choosing ------------------------------------------------------------------------------------------------------
-def choose_parts(material: Material, order: IntArray, voters: tuple[VoterInfo, ...], budget: int | None) -> list[Part]:
+def choose_parts(
+    material: Material, order: IntArray, voters: tuple[VoterInfo, ...], budget: int | None
+) -> list[TrackPart]:
     """As many of the sequences as the budget allows; a part of the first if even that is too long."""
     costs = _costs(material, voters)
     left = np.inf if budget is None else float(budget)
-    parts: list[Part] = []
+    parts: list[TrackPart] = []
     for place in order.tolist():
         length = int(material.votes.lengths[place])
         if costs[place] <= left:
-            parts.append(Part(place=place, begin=0, end=length))
+            parts.append(TrackPart(place=place, begin=0, end=length))
             left -= costs[place]
         elif not parts:
             share = left / costs[place]
@@ -99,15 +100,15 @@ def _costs(material: Material, voters: tuple[VoterInfo, ...]) -> FloatArray:
     return costs
 
 
-def _doubtful_part(material: Material, place: int, size: int) -> Part:
+def _doubtful_part(material: Material, place: int, size: int) -> TrackPart:
     """The stretch of `size` elements with the largest uncertainty."""
     rows = material.votes.layout("element").rows(place)
     total = np.concatenate([[0.0], np.cumsum(element_entropy(material.elements[rows]))])
     begin = int(np.argmax(total[size:] - total[:-size]))
-    return Part(place=place, begin=begin, end=begin + size)
+    return TrackPart(place=place, begin=begin, end=begin + size)
 
 
-def _how(votes: Votes, parts: list[Part]) -> str:
+def _how(votes: Votes, parts: list[TrackPart]) -> str:
     n_shown, n_all = len(parts), votes.n_sequences
     excerpt = any(part.end - part.begin < votes.lengths[part.place] for part in parts)
     if excerpt:
@@ -132,7 +133,9 @@ def _lane_info(votes: Votes, resolution: Resolution) -> LaneInfo:
     return LaneInfo(name=resolution.name, kind=resolution.kind, words=words, labels=label_names(votes, resolution))
 
 
-def _cut(material: Material, parts: list[Part], voters: tuple[VoterInfo, ...], interest: Interest) -> tuple[Track, ...]:
+def _cut(
+    material: Material, parts: list[TrackPart], voters: tuple[VoterInfo, ...], interest: Interest
+) -> tuple[Track, ...]:
     votes = material.votes
     places = [part.place for part in parts]
     priors = _inferred(material, places, silent=True)
@@ -164,7 +167,7 @@ def _cut(material: Material, parts: list[Part], voters: tuple[VoterInfo, ...], i
     return tuple(tracks)
 
 
-def _inside(rows: slice, bounds: tuple[IntArray, IntArray], part: Part) -> slice:
+def _inside(rows: slice, bounds: tuple[IntArray, IntArray], part: TrackPart) -> slice:
     """Tasks of a sequence that share an element with the part that is shown."""
     starts, stops = (one[rows] for one in bounds)
     first = int(np.searchsorted(stops, part.begin, side="right"))
@@ -174,7 +177,7 @@ def _inside(rows: slice, bounds: tuple[IntArray, IntArray], part: Part) -> slice
 
 def _track(
     material: Material,
-    part: Part,
+    part: TrackPart,
     lanes: tuple[Lane, ...],
     own: tuple[Int8Array, ...],
     rows: slice,

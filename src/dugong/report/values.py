@@ -241,7 +241,7 @@ class EventRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Events:
+class EventSummary:
     """Events by class, how they were decoded, and how well they match gold.
 
     Attributes
@@ -335,7 +335,7 @@ class Report:
     prior: PriorRow
     agreement: Agreement
     scores: Scores
-    events: Events
+    events: EventSummary
     versus: Versus
     findings: tuple[Finding, ...]
     provenance: Provenance

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from os import PathLike
 from typing import Any, Unpack
@@ -20,12 +20,11 @@ from dugong.exceptions import SourceError
 from dugong.paths import Place, place_of
 from dugong.shards.code import digest_code, digest_source
 from dugong.shards.folder import VoteShards, file_name, refuse_votes
-from dugong.shards.reports import add_reports
 from dugong.shards.stamps import State, digest_of, drop_others, settle, unfinished, write_stamped
 from dugong.shards.stored import StoredShard, merge
 from dugong.sources.applying import vote
 from dugong.sources.checking import check_run
-from dugong.sources.collecting import ApplyReport, Collector
+from dugong.sources.collecting import ApplyReport, Collector, SourceReport
 from dugong.sources.decorator import Source
 from dugong.sources.items import Item
 from dugong.sources.progress import Progress, ProgressCallback, progress_callback
@@ -194,7 +193,7 @@ class _Writer:
         self.n_written += self.work.finish(number, self._collector, self._todos)
         self.files.append(file_name(number))
         done = self._collector.report(0.0)
-        self.report = done if self.report is None else add_reports(self.report, done)
+        self.report = done if self.report is None else _add_reports(self.report, done)
         self._collector, self._todos = None, []
 
 
@@ -250,9 +249,37 @@ def apply_shards(
         drop_others(work.folder, set(writer.files))
     return AppliedShards(
         shards=VoteShards.open(work.folder),
-        report=add_reports(writer.report, None, seconds=run.seconds),
+        report=_add_reports(writer.report, None, seconds=run.seconds),
         ran={source.name: writer.ran[source.name] for source in run.every},
         n_elements=writer.n_elements,
         n_written=writer.n_written,
         n_kept=len(writer.files) - writer.n_written,
+    )
+
+
+# --- reports of shards as one report -------------------------------------------------------------------------------
+def _add_reports(first: ApplyReport, second: ApplyReport | None, *, seconds: float | None = None) -> ApplyReport:
+    """The report of both together; `seconds` replaces the time on the clock."""
+    if second is not None:
+        pairs = zip(first.sources, second.sources, strict=True)
+        first = replace(
+            first,
+            sources=tuple(_add(one, two) for one, two in pairs),
+            pre_seconds=dict(Counter(first.pre_seconds) + Counter(second.pre_seconds)),
+            n_sequences=first.n_sequences + second.n_sequences,
+            n_elements=first.n_elements + second.n_elements,
+            n_faults=first.n_faults + second.n_faults,
+            seconds=first.seconds + second.seconds,
+        )
+    return first if seconds is None else replace(first, seconds=seconds)
+
+
+def _add(one: SourceReport, two: SourceReport) -> SourceReport:
+    return replace(
+        one,
+        tasks=one.tasks + two.tasks,
+        votes=one.votes + two.votes,
+        faults=one.faults + two.faults,
+        seconds=one.seconds + two.seconds,
+        usage=dict(Counter(one.usage) + Counter(two.usage)),
     )

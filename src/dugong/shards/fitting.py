@@ -30,6 +30,7 @@ from dugong.shards.kept import BALANCE, CONTENTS, MOMENTS, Form, SumT, counts_fo
 from dugong.shards.memory import check_memory, sample_within
 from dugong.shards.sampling import SAMPLE, read_sample
 from dugong.sums import Moments, Plan, groups
+from dugong.types import Int8Array
 from dugong.votes import Votes
 
 ShardProgress = Callable[[str, int, int], None]
@@ -63,12 +64,12 @@ class OverShards:
     n_threads: int | None = None
     folder: Place | None = None
     progress: ShardProgress | None = None
-    has_evidence: bool = False
+    evidence: Int8Array | None = None
     rereadable: bool = True
     _steps: count[int] = field(default_factory=count)
 
     @cached_property
-    def specimen(self) -> Votes:
+    def votes(self) -> Votes:
         """The shortest and the longest sequence."""
         return self.shards.specimen()
 

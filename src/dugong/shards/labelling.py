@@ -74,7 +74,7 @@ class _Label:
         if state is not None and {name: state.get(name) for name in wanted} == wanted:
             settle(path, state)
             return LabelledShard(path=path, n_rows=state["rows"], kept=True)
-        table = self.model.labels(shard.read(), self.resolutions)
+        table = self.model.labels(shard.read(), self.resolutions).table
         write_stamped(path, _writer(table, self.suffix), {**wanted, "rows": table.num_rows})
         return LabelledShard(path=path, n_rows=table.num_rows, kept=False)
 

@@ -3,8 +3,7 @@
 from dugong.sources.applying import apply, apply_with_report
 from dugong.sources.checking import sources_in
 from dugong.sources.collecting import Applied, ApplyReport, SourceReport
-from dugong.sources.decorator import Source, source
-from dugong.sources.dependencies import declared_dependencies
+from dugong.sources.decorator import Source, declared_dependencies, source
 from dugong.sources.inputs import Deferred
 from dugong.sources.judge import judge
 from dugong.sources.progress import Progress, ProgressCallback

@@ -16,7 +16,7 @@ from typing import Any, get_args
 import numpy as np
 
 from dugong.exceptions import SourceError
-from dugong.sources.coding import Coding
+from dugong.sources.coding import VoteCoding
 from dugong.sources.decorator import Source
 from dugong.sources.voting import OnFault
 from dugong.tasks import Element, Spans, SpanTable, describe, in_elements
@@ -31,10 +31,10 @@ class Meaning:
     class_names: tuple[str, ...] | None = None
     background: int | None = None
 
-    def codings(self, sources: Iterable[Source]) -> tuple[Coding, ...]:
+    def codings(self, sources: Iterable[Source]) -> tuple[VoteCoding, ...]:
         """What each source may return."""
         made = {
-            resolution: Coding.of(resolution, self.n_classes, self.class_names)
+            resolution: VoteCoding.of(resolution, self.n_classes, self.class_names)
             for resolution in dict.fromkeys(source.resolution for source in sources)
         }
         return tuple(made[source.resolution] for source in sources)
@@ -75,7 +75,7 @@ def read_meaning(n_classes: int | None, classes: Iterable[str] | None, backgroun
     if names and len(set(names)) < len(names):
         raise SourceError(f"classes= must be different names; found {', '.join(map(repr, names))}.")
     count = n_classes if n_classes is not None else len(names) if names else 2
-    codes: Mapping[Any, int] = Coding.of(Element(), count, names).codes
+    codes: Mapping[Any, int] = VoteCoding.of(Element(), count, names).codes
     if background is not None and codes.get(background, 0) == 0:
         raise SourceError(f"background= must be one of the classes; found {background!r}.")
     code = None if background is None else codes[background]

@@ -32,7 +32,7 @@ class WrongVote(Exception):  # noqa: N818 (a signal inside this folder; users se
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Coding:
+class VoteCoding:
     """What the sources at one resolution may return.
 
     Attributes
@@ -46,7 +46,7 @@ class Coding:
     allowed: str
 
     @classmethod
-    def of(cls, resolution: Resolution, n_classes: int, class_names: tuple[str, ...] | None) -> Coding:
+    def of(cls, resolution: Resolution, n_classes: int, class_names: tuple[str, ...] | None) -> VoteCoding:
         """The coding of one resolution: classes for elements, yes and no for all that has a link."""
         common: dict[Hashable, int] = {None: 0, 0: 0, MISSING: MISSING}
         if n_classes > 2 and not isinstance(resolution, Element):

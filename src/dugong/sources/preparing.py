@@ -21,7 +21,7 @@ class _Made:
     value: Any
 
 
-class Prepared:
+class Preprocessed:
     """The results of preprocessing one sequence, made when first asked for.
 
     Attributes

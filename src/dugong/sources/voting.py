@@ -7,29 +7,34 @@ source is called once.
 
 from __future__ import annotations
 
+import textwrap
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from time import perf_counter
+from types import TracebackType
 from typing import Any, Literal
 
 import numpy as np
 
 from dugong.engines import mark
 from dugong.exceptions import DugongError, SourceError
-from dugong.sources.coding import Coding, WrongVote
+from dugong.sources.coding import VoteCoding, WrongVote, hint_for, short
 from dugong.sources.decorator import Source
-from dugong.sources.faulting import fault_of, place, raised, wrong_number, wrong_vote
 from dugong.sources.guarding import guarded, raised_by_source
 from dugong.sources.inputs import SpanPairs, clock_of, length_of, loaded, sequence_spans
 from dugong.sources.items import Item, SequenceId
 from dugong.sources.loaders.rows import Rows
-from dugong.sources.preparing import Prepared, step_name
+from dugong.sources.preparing import Preprocessed, step_name
 from dugong.sources.views import TaskBounds, WindowView, by_position, padded
 from dugong.tasks import Element, Layout, Resolution, Sequence, SpanTable, Window
 from dugong.types import MISSING, Int8Array
 from dugong.votes import Fault
 
 OnFault = Literal["raise", "abstain"]
+_HOME = Path(__file__).parent
+_OWN_FILES = {str(path) for path in _HOME.glob("*.py")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +44,7 @@ class Job:
     Attributes
     ----------
     sources : tuple of Source
-    codings : tuple of Coding, one per source
+    codings : tuple of VoteCoding, one per source
     on_fault : "raise" or "abstain"
     span_makers : mapping of name to function
         Functions that find the spans of a sequence.
@@ -50,7 +55,7 @@ class Job:
     """
 
     sources: tuple[Source, ...]
-    codings: tuple[Coding, ...]
+    codings: tuple[VoteCoding, ...]
     on_fault: OnFault = "raise"
     span_makers: Mapping[str, Callable[[Any], SpanPairs]] = field(default_factory=dict)
     rate: float | None = None
@@ -95,7 +100,7 @@ def vote_on_sequence(job: Job, item: Item) -> SequenceVotes:
     length = length_of(sequence, item.id)
     mark("finding spans")
     spans = sequence_spans(job.span_makers, item.spans, sequence, length, item.id)
-    desk = _Desk(item.id, length, spans, Prepared(sequence), job.on_fault)
+    desk = _Desk(item.id, length, spans, Preprocessed(sequence), job.on_fault)
     faulty = raised_by_source()
     votes, seconds = [], []
     for source, coding in zip(job.sources, job.codings, strict=True):
@@ -144,7 +149,7 @@ class _Desk:
         sequence_id: SequenceId,
         length: int,
         spans: Mapping[str, SpanTable],
-        prepared: Prepared,
+        prepared: Preprocessed,
         on_fault: OnFault,
     ) -> None:
         self.id = sequence_id
@@ -155,7 +160,7 @@ class _Desk:
         self.faults: list[Fault] = []
         self._bounds: dict[Resolution, TaskBounds] = {}
 
-    def vote(self, source: Source, coding: Coding) -> Int8Array:
+    def vote(self, source: Source, coding: VoteCoding) -> Int8Array:
         bounds = self.bounds(source.resolution)
         if len(bounds) == 0:
             return np.zeros(0, dtype=np.int8)
@@ -230,7 +235,7 @@ class _Desk:
                 values.append(0)
         return values
 
-    def _vote_at_once(self, source: Source, coding: Coding, sequence: Any, bounds: TaskBounds) -> Int8Array:
+    def _vote_at_once(self, source: Source, coding: VoteCoding, sequence: Any, bounds: TaskBounds) -> Int8Array:
         try:
             returned = source.function(sequence, tasks=bounds) if source.wants_tasks else source.function(sequence)
         except (Exception, SystemExit) as error:  # becomes a fault or a SourceError
@@ -258,3 +263,59 @@ class _Desk:
         if self.on_fault == "raise":
             raise raised(source, fault, place(source, self.id, task, bounds)) from error
         self.faults.append(fault)
+
+
+def place(source: Source, sequence: SequenceId, task: int | None, bounds: TaskBounds) -> str:
+    """Where something happened, in words: ``element 17 of sequence 'v3'``."""
+    if task is None or isinstance(source.resolution, Sequence):
+        return f"sequence {sequence!r}"
+    if isinstance(source.resolution, Element):
+        return f"element {task} of sequence {sequence!r}"
+    start, stop = int(bounds.starts[task]), int(bounds.stops[task])
+    return f"{source.resolution.name} {task} (elements {start} to {stop - 1}) of sequence {sequence!r}"
+
+
+def fault_of(source: Source, sequence: SequenceId, task: int | None, error: BaseException) -> Fault:
+    """The plain value that a result keeps of an exception."""
+    text = "".join(traceback.format_exception(type(error), error, _user_frames(error.__traceback__)))
+    last = "".join(traceback.format_exception_only(error)).strip()
+    return Fault(source=source.name, sequence=sequence, task=task, error=last, traceback=text.rstrip())
+
+
+def _user_frames(frames: TracebackType | None) -> TracebackType | None:
+    """The traceback from the first frame on that is not ours."""
+    while frames is not None and frames.tb_frame.f_code.co_filename in _OWN_FILES:
+        frames = frames.tb_next
+    return frames
+
+
+def raised(source: Source, fault: Fault, where: str) -> SourceError:
+    """The error that stops a run because a source raised."""
+    return SourceError(
+        f"source {source.name!r} raised {fault.error} on {where}.\n"
+        '  Correct it, or use on_fault="abstain": it then abstains there, and votes.faults lists it.\n'
+        f"{textwrap.indent(fault.traceback, '  ')}"
+    )
+
+
+def wrong_vote(
+    source: Source, sequence: SequenceId, bounds: TaskBounds, coding: VoteCoding, wrong: WrongVote
+) -> SourceError:
+    """The error for a returned value that is no vote."""
+    where = place(source, sequence, wrong.task, bounds)
+    others = f" and {wrong.count - 1} more such values" if wrong.count > 1 else ""
+    return SourceError(
+        f"source {source.name!r} must return {coding.allowed}; "
+        f"found {short(wrong.value)} on {where}{others}.\n"
+        f"  {hint_for(wrong.value, vectorized=source.vectorized)}"
+    )
+
+
+def wrong_number(source: Source, sequence: SequenceId, bounds: TaskBounds, shape: tuple[int, ...]) -> SourceError:
+    """The error for a vectorised source that did not return one vote per task."""
+    found = f"{shape[0]} votes" if len(shape) == 1 else f"something of shape {shape}"
+    kind = "elements" if isinstance(source.resolution, Element) else f"tasks ({source.resolution.name})"
+    return SourceError(
+        f"source {source.name!r} is vectorised and must return one vote for each of the {len(bounds)} {kind} "
+        f"of sequence {sequence!r}; found {found}."
+    )

@@ -3,7 +3,19 @@
 from dugong.sums.count import count
 from dugong.sums.groups import Grouping, assign_groups
 from dugong.sums.laws import Laws
-from dugong.sums.rows import Plan, Row, Slot, inside, pair
+from dugong.sums.rows import MomentRow, Plan, Slot, inside, pair
 from dugong.sums.sums import Moments, Shapes
 
-__all__ = ["Grouping", "Laws", "Moments", "Plan", "Row", "Shapes", "Slot", "assign_groups", "count", "inside", "pair"]
+__all__ = [
+    "Grouping",
+    "Laws",
+    "MomentRow",
+    "Moments",
+    "Plan",
+    "Shapes",
+    "Slot",
+    "assign_groups",
+    "count",
+    "inside",
+    "pair",
+]

@@ -48,17 +48,20 @@ _set_word: Any = intrinsic(_store_word)
 @njit(cache=True, nogil=True, inline="always")
 def _fold_votes(column: Int8Array, t: int, end: int, value: Any) -> Any:
     """Fold the votes t..end into a running hash, eight at a time."""
+    # The odd number nearest to 2^64 over the golden ratio: multiplying by it moves every bit of a word upwards.
     mixer, eight = np.uint64(0x9E3779B97F4A7C15), np.uint64(8)
     value ^= np.uint64(end - t)
     while t < end:
         if t + 8 <= len(column):
             word = _word_at(column, t)
+            # Bytes beyond the end belong to the next sequence and must not tell equal ones apart.
             if end - t < 8:
                 word &= (np.uint64(1) << (eight * np.uint64(end - t))) - np.uint64(1)
         else:
             word = np.uint64(0)
             for place in range(end - t):
                 word |= np.uint64(column[t + place] & 0xFF) << (eight * np.uint64(place))
+        # The upper half goes back to the lower one, because a product alone never carries bits downwards.
         value = (value ^ word) * mixer
         value ^= value >> np.uint64(32)
         t += 8
@@ -76,6 +79,7 @@ def hash_sequences(column: Int8Array, offsets: IntArray, hashes: AnyArray) -> No
 def add_hashes(column: Int8Array, borders: IntArray, salt: Any, hashes: AnyArray) -> None:
     """Add a hash of what one source voted on every piece to that of the piece: the same in any order of sources."""
     for p in range(len(hashes)):
+        # Added, not folded, because a sum is the same in any order of the sources; the salt tells sources apart.
         value = _fold_votes(column, borders[p], borders[p + 1], salt) * np.uint64(0xFF51AFD7ED558CCD)
         hashes[p] += value ^ (value >> np.uint64(33))
 
@@ -86,6 +90,7 @@ _MIX: Any = np.uint64(0xD6E8FEB86659FD93)
 @njit(cache=True, nogil=True)
 def tally_parts(hashes: AnyArray, part_bits: int, tally: IntArray) -> None:
     """Count how many hashes fall into each part: their upper bits, once they are mixed."""
+    # A shift by 64 is undefined, so that it is done in two steps where there is one part only.
     shift = np.uint64(63 - part_bits)
     for i in range(len(hashes)):
         tally[(hashes[i] * _MIX) >> np.uint64(1) >> shift] += 1
@@ -120,6 +125,7 @@ def spread_duplicates(
     """
     low = np.uint64(index_bits)
     mask = (np.uint64(1) << low) - np.uint64(1)
+    # One table for the largest part is enough, because parts are done one after the other.
     room = 16
     for part in range(len(begins) - 1):
         while room < 2 * (begins[part + 1] - begins[part]):
@@ -134,12 +140,14 @@ def spread_duplicates(
             copies[place] = 0
         for k in range(begin, end):
             content = entries[k] >> low
+            # Open addressing: at most half of the table is used, so that runs of taken places stay short.
             spot = ((content * _MIX) >> np.uint64(32)) & np.uint64(size - 1)
             while copies[spot] != 0 and contents[spot] != content:
                 spot = (spot + np.uint64(1)) & np.uint64(size - 1)
             contents[spot] = content
             drawn = ((content << low) ^ (np.uint64(copies[spot]) * np.uint64(0x9E3779B97F4A7C15))) * _MIX
             copies[spot] += np.uint32(1)
+            # The upper half of a product is an even draw without the division that a remainder takes.
             group = int(((drawn >> np.uint64(32)) * np.uint64(n_places)) >> np.uint64(32))
             if group < n_groups:
                 groups[entries[k] & mask] = group + 1
@@ -182,6 +190,7 @@ def count_cells(codes: Int8Array, strides: IntArray, cells: IntArray, counts: In
     """Add one to ``counts[cells[i] + sum of codes * strides]`` for every anchor i where all codes are known."""
     for i in range(codes.shape[1]):
         cell = cells[i]
+        # A vote that was not asked takes the whole anchor out: all means run over the same anchors.
         for slot in range(codes.shape[0]):
             if codes[slot, i] < 0:
                 cell = -1
@@ -247,6 +256,8 @@ def count_packed_pairs(
     Words from `begin` to `end` are looked at; `asked` says of each source whether all tasks of the planes were asked.
     """
     size = end - begin
+    # Four products of planes give the cells of two votes; the other five follow from the margins, which are
+    # counted once per source and not once per pair.
     totals = np.zeros((len(planes), 2), dtype=np.int64)
     for source in range(len(planes)):
         for sign in range(2):
@@ -267,6 +278,7 @@ def count_packed_pairs(
             pp += _popcount(a_p & b_p)
         n_left, p_left, n_right, p_right = totals[a, 0], totals[a, 1], totals[b, 0], totals[b, 1]
         both = 64 * size
+        # Margins must be over tasks that both were asked; where all were, those of the source serve.
         if not (asked[a] and asked[b]):
             n_left, p_left, n_right, p_right, both = 0, 0, 0, 0, 0
             left_k, right_k = planes[a, 2, begin:end], planes[b, 2, begin:end]

@@ -16,13 +16,14 @@ from dugong.exceptions import VoteError
 from dugong.sums._kernels import count_cells, find_groups, find_owners
 from dugong.sums.groups import Grouping, assign_groups
 from dugong.sums.pairs import PairCounter, Runs
-from dugong.sums.rows import Plan, Row, Slot
+from dugong.sums.rows import MomentRow, Plan, Slot
 from dugong.sums.sums import Moments, Shapes
 from dugong.tasks import Element, Layout, Resolution, describe
 from dugong.tasks.layout import ranges
 from dugong.types import AnyArray, Int8Array, IntArray
 from dugong.votes import Votes, class_indices
 
+# Tasks that are looked up at once, so that memory does not grow with the data.
 _BLOCK = 1 << 16
 
 
@@ -35,7 +36,7 @@ class _Resolved:
     n_columns: int
 
 
-class _Reader:
+class _CodeReader:
     """Gives codes, groups and positions of any tasks of the votes."""
 
     def __init__(self, votes: Votes, grouping: Grouping) -> None:
@@ -44,6 +45,7 @@ class _Reader:
             info.name: (info.resolution, column) for info, column in zip(votes.sources, votes.columns, strict=True)
         }
         self.blocked = bool((grouping.blocks > 1).any())
+        # Without a rest the total need not be counted: it is the sum of the groups.
         self.has_rest = bool((grouping.base == 0).any())
         self.element_offsets = votes.layout("element").offsets
         self.resolved = {resolution: self._resolve(resolution) for resolution in votes.resolutions}
@@ -89,6 +91,7 @@ class _Reader:
     def runs(self, resolution: Resolution) -> Runs:
         """Runs of tasks of every group but the rest: whole sequences, or blocks inside them."""
         layout = self.resolved[resolution].layout
+        # Whole sequences are runs as they stand; blocks inside sequences must be looked for.
         if not self.blocked:
             chosen = np.flatnonzero(self.grouping.base != 0)
             return Runs(
@@ -105,37 +108,35 @@ class _Reader:
 
 def count(votes: Votes, plan: Plan, groups: Grouping | None = None, *, n_threads: int | None = None) -> Moments:
     """Count all rows of a plan over the votes, on as many threads as numba would use by default."""
-    reader = _Reader(votes, assign_groups(votes) if groups is None else groups)
-    tables = {row: _empty(reader, row) for row in plan.rows}
+    reader = _CodeReader(votes, assign_groups(votes) if groups is None else groups)
+    tables: dict[MomentRow, IntArray] = {}
+    # All sources are looked up first, because one that is not there must be named before anything is counted.
+    where = {source: reader.resolution(source) for row in plan.rows for source in row.sources}
     for resolution in votes.resolutions:
-        rows = [r for r in plan.rows if r.relation == "same" and reader.resolution(r.sources[0]) == resolution]
+        rows = [row for row in plan.rows if row.relation == "same" and where[row.sources[0]] == resolution]
         _count_same(reader, resolution, rows, tables, n_threads)
-    inside: dict[tuple[Resolution, Resolution], list[Row]] = {}
+    inside: dict[tuple[Resolution, Resolution], list[MomentRow]] = {}
     for row in plan.rows:
         if row.relation == "inside":
             inside.setdefault(_fine_and_coarse(reader, row), []).append(row)
+            tables[row] = _empty(reader, row)
     for (fine, coarse), rows in inside.items():
         _count_inside(reader, fine, coarse, rows, tables)
-    named = {source for row in plan.rows for source in row.sources}
     return Moments(
         plan=plan,
-        sources=tuple(info for info in votes.sources if info.name in named),
+        sources=tuple(info for info in votes.sources if info.name in where),
         n_classes=votes.n_classes,
         counts=tuple(tables[row] for row in plan.rows),
         shapes=Shapes.of(votes.lengths, votes.spans),
     )
 
 
-def _empty(reader: _Reader, row: Row) -> IntArray:
+def _empty(reader: _CodeReader, row: MomentRow) -> IntArray:
     shape = [reader.grouping.n_groups]
     if row.by_position:
-        layout = reader.resolved[_finest(reader, row)].layout
+        layout = reader.resolved[reader.resolution(row.sources[0])].layout
         shape.append(int(np.diff(layout.offsets).max(initial=0)))
     return np.zeros((*shape, *(reader.columns(source) for source in row.sources)), dtype=np.int64)
-
-
-def _finest(reader: _Reader, row: Row) -> Resolution:
-    return reader.resolution(row.sources[0])
 
 
 def _blocks(n_tasks: int) -> Iterator[IntArray]:
@@ -144,20 +145,26 @@ def _blocks(n_tasks: int) -> Iterator[IntArray]:
 
 
 def _count_same(
-    reader: _Reader, resolution: Resolution, rows: list[Row], tables: dict[Row, IntArray], n_threads: int | None
+    reader: _CodeReader,
+    resolution: Resolution,
+    rows: list[MomentRow],
+    tables: dict[MomentRow, IntArray],
+    n_threads: int | None,
 ) -> None:
     plain = [r for r in rows if len(r.slots) <= 2 and not r.by_position and not any(slot.offset for slot in r.slots)]
     chosen = set(plain)
     general = [r for r in rows if r not in chosen]
     resolved = reader.resolved[resolution]
     pairs = PairCounter(plain, resolved.n_columns, reader.grouping.n_groups)
+    # Two classes and abstain fit bit planes, of which one instruction counts 64 votes; more go through a table.
     packed = resolved.n_columns == 3
     if plain and packed:
         columns = [reader.places[name][1] for name in pairs.names]
         counts = pairs.packed(columns, reader.runs(resolution), rest=reader.has_rest, n_threads=n_threads)
     else:
         counts = np.zeros((pairs.n_groups, len(plain), *(resolved.n_columns,) * 2), dtype=np.int64)
-    for tasks in _blocks(resolved.layout.n_tasks if general or (plain and not packed) else 0):
+    tables |= {row: _empty(reader, row) for row in general}
+    for tasks in _blocks(resolved.layout.n_tasks) if general or (plain and not packed) else ():
         owners = reader.owners(resolution, tasks)
         groups = reader.groups(resolution, tasks, owners)
         if plain and not packed:
@@ -165,17 +172,16 @@ def _count_same(
             pairs.by_cells([reader.codes(name, block) for name in pairs.names], groups, counts)
         if general:
             _count_general(reader, general, tasks, owners, groups, tables)
-    for row, table in pairs.tables(counts).items():
-        tables[row] += table
+    tables |= pairs.tables(counts)
 
 
 def _count_general(
-    reader: _Reader,
-    rows: list[Row],
+    reader: _CodeReader,
+    rows: list[MomentRow],
     tasks: IntArray,
     owners: IntArray,
     groups: IntArray,
-    tables: dict[Row, IntArray],
+    tables: dict[MomentRow, IntArray],
 ) -> None:
     """Count rows of any form over one block of tasks; what several rows read is looked up once."""
     resolution = reader.resolution(rows[0].sources[0])
@@ -187,7 +193,7 @@ def _count_general(
         _add_cells(row, np.stack([codes[slot] for slot in row.slots]), groups, positions, tables[row])
 
 
-def _shifted(reader: _Reader, slot: Slot, tasks: IntArray, positions: IntArray, left: IntArray) -> Int8Array:
+def _shifted(reader: _CodeReader, slot: Slot, tasks: IntArray, positions: IntArray, left: IntArray) -> Int8Array:
     """Codes of a run of tasks, moved by the slot's offset; -1 where that is outside the sequence of the anchor."""
     first, last, offset = int(tasks[0]), int(tasks[-1]) + 1, slot.offset
     if offset == 0:
@@ -196,11 +202,12 @@ def _shifted(reader: _Reader, slot: Slot, tasks: IntArray, positions: IntArray, 
     low, high = min(max(first + offset, 0), n_tasks), min(max(last + offset, 0), n_tasks)
     codes: Int8Array = np.full(len(tasks), -1, dtype=np.int8)
     codes[low - first - offset : high - first - offset] = reader.codes(slot.source, slice(low, high))
+    # Neighbours in memory may belong to the next sequence: those places are outside.
     codes[left <= offset if offset > 0 else positions < -offset] = -1
     return codes
 
 
-def _add_cells(row: Row, codes: Int8Array, groups: IntArray, positions: IntArray, table: IntArray) -> None:
+def _add_cells(row: MomentRow, codes: Int8Array, groups: IntArray, positions: IntArray, table: IntArray) -> None:
     flat = table.reshape(-1)
     sizes = table.shape[-len(row.slots) :]
     strides = np.array([int(np.prod(sizes[place + 1 :])) for place in range(len(sizes))], dtype=np.int64)
@@ -209,7 +216,7 @@ def _add_cells(row: Row, codes: Int8Array, groups: IntArray, positions: IntArray
 
 
 def _count_inside(
-    reader: _Reader, fine: Resolution, coarse: Resolution, rows: list[Row], tables: dict[Row, IntArray]
+    reader: _CodeReader, fine: Resolution, coarse: Resolution, rows: list[MomentRow], tables: dict[MomentRow, IntArray]
 ) -> None:
     """Count all rows between two resolutions; what they read is looked up once."""
     fine_keys, layout = reader.resolved[fine].keys, reader.resolved[coarse].layout
@@ -219,6 +226,7 @@ def _count_inside(
         owners = reader.owners(coarse, tasks)
         shift, block = reader.element_offsets[owners], slice(int(tasks[0]), int(tasks[-1]) + 1)
         starts, stops = all_starts[block] + shift, all_stops[block] + shift
+        # Fine tasks are sorted by where they start, so that those inside a coarse one are a run of them.
         low, high = (starts, stops) if fine_keys is None else np.searchsorted(fine_keys, (starts, stops))
         inner = ranges(low, high - low)
         outer, outer_owners = np.repeat(tasks, high - low), np.repeat(owners, high - low)
@@ -229,11 +237,11 @@ def _count_inside(
             _add_cells(row, np.stack([codes[source] for source in row.sources]), groups, positions, tables[row])
 
 
-def _pair_codes(reader: _Reader, source: str, fine: Resolution, inner: IntArray, outer: IntArray) -> AnyArray:
+def _pair_codes(reader: _CodeReader, source: str, fine: Resolution, inner: IntArray, outer: IntArray) -> AnyArray:
     return reader.codes(source, inner if reader.resolution(source) == fine else outer)
 
 
-def _fine_and_coarse(reader: _Reader, row: Row) -> tuple[Resolution, Resolution]:
+def _fine_and_coarse(reader: _CodeReader, row: MomentRow) -> tuple[Resolution, Resolution]:
     resolutions = list(dict.fromkeys(reader.resolution(source) for source in row.sources))
     if len(resolutions) != 2 or any(slot.offset for slot in row.slots):
         listing = ", ".join(describe(resolution) for resolution in resolutions)

@@ -9,18 +9,22 @@ are divided into groups, which is plenty for standard errors; the others are gro
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numba
 import numpy as np
 
 from dugong.exceptions import VoteError
 from dugong.sums._kernels import hash_sequences, sort_parts, spread_duplicates, tally_parts
-from dugong.sums.threads import on_threads
 from dugong.tasks import Layout
 from dugong.types import AnyArray, IntArray
 from dugong.votes import Votes
+
+WorkT = TypeVar("WorkT")
+ResultT = TypeVar("ResultT")
 
 N_GROUPS = 32
 N_NAMED_GROUPS = 256
@@ -63,6 +67,7 @@ def assign_groups(
     if groups is not None:
         if len(groups) != n_sequences:
             raise VoteError(f"groups must name one group per sequence ({n_sequences}); found {len(groups)}.")
+        # Named groups may be any number; hashing them bounds what is kept, and shards agree without talking.
         return _whole(1 + _hash_labels(groups, N_NAMED_GROUPS), N_NAMED_GROUPS)
     if n_sequences < FEW and n_elements is None:
         return _blocks(votes)
@@ -80,6 +85,7 @@ def _whole(base: IntArray, n_groups: int) -> Grouping:
 
 def _hash_labels(labels: Iterable[object], places: int) -> IntArray:
     if isinstance(labels, np.ndarray) and labels.dtype.kind in "iu":
+        # Numbers in a row would all fall into neighbouring places: they are mixed first.
         mixed = labels.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         return ((mixed >> np.uint64(40)) % np.uint64(places)).astype(np.int64)
     return np.array([zlib.crc32(str(label).encode()) % places for label in labels], dtype=np.int64)
@@ -88,6 +94,7 @@ def _hash_labels(labels: Iterable[object], places: int) -> IntArray:
 def _hash_content(votes: Votes, places: int, n_threads: int | None) -> IntArray:
     """Hash the sequences, sort them into parts by content, then draw groups part by part: each on threads."""
     n = votes.n_sequences
+    # A few sources tell contents apart well enough, and hashing is what grouping costs.
     chosen = np.argsort(np.array(votes.source_names))[:_HASHED_SOURCES]
     offsets = {where: votes.layout(where).offsets for where in {votes.sources[place].resolution for place in chosen}}
     hashes, entries = np.zeros(n, dtype=np.uint64), np.empty(n, dtype=np.uint64)
@@ -127,3 +134,17 @@ def _blocks(votes: Votes) -> Grouping:
     blocks = np.maximum(1, np.rint(lengths / size)).astype(np.int64)
     ends = np.cumsum(blocks)
     return Grouping(base=1 + ends - blocks, blocks=blocks, n_groups=int(ends[-1]) + 1)
+
+
+def divide(work: range, n_threads: int | None) -> list[range]:
+    """Every thread its share of the work, at least one; as many threads as numba would use by default."""
+    workers = max(1, min(len(work), numba.get_num_threads() if n_threads is None else n_threads))
+    return [work[place::workers] for place in range(workers)]
+
+
+def on_threads(work: Callable[[WorkT], ResultT], shares: list[WorkT]) -> list[ResultT]:
+    """Do one share of the work on each thread; the results are in the order of the shares."""
+    if len(shares) == 1:
+        return [work(shares[0])]
+    with ThreadPoolExecutor(len(shares)) as pool:
+        return list(pool.map(work, shares))

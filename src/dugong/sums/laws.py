@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dugong.priors import Prior, pair_sums
-from dugong.sums.rows import Relation, Row
+from dugong.sums.rows import MomentRow, Relation
 from dugong.sums.sums import Shapes
 from dugong.tasks import Element, Resolution
 from dugong.types import FloatArray
@@ -31,15 +31,11 @@ class PairMoments:
 
     def law(self) -> FloatArray:
         """P(y_i, y_i'), (..., positions or 1, 2, 2)."""
-        left, right = (_chances(mean) for mean in (self.first, self.second))
+        left, right = ((1 + mean[..., np.newaxis] * _SIGNS) / 2 for mean in (self.first, self.second))
         shift = self.covariance[..., np.newaxis, np.newaxis] * np.outer(_SIGNS, _SIGNS) / 4
         # Means of a sample with correlations of a prior need not make a law: the nearest one has no negative cells.
         law = np.maximum(left[..., :, np.newaxis] * right[..., np.newaxis, :] + shift, 0.0)
         return np.asarray(law / law.sum(axis=(-2, -1), keepdims=True))
-
-
-def _chances(mean: FloatArray) -> FloatArray:
-    return np.stack([(1 - mean) / 2, (1 + mean) / 2], axis=-1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,7 +83,7 @@ class Laws:
         sums = np.bincount(places, self.shapes.counts, len(lengths)) @ expected
         return np.diag(sums / max(float(sums.sum()), 1e-300))
 
-    def pair(self, row: Row, first: Resolution, second: Resolution) -> PairMoments:
+    def pair(self, row: MomentRow, first: Resolution, second: Resolution) -> PairMoments:
         """Moments of the two tasks of a pair row, binary labels -1 and +1."""
         lag = row.slots[1].offset - row.slots[0].offset
         key = (row.relation, first, second, lag, row.by_position)
@@ -95,13 +91,19 @@ class Laws:
             self._pairs[key] = self._pair(row, first, second, lag)
         return self._pairs[key]
 
-    def _pair(self, row: Row, first: Resolution, second: Resolution, lag: int) -> PairMoments:
+    def _pair(self, row: MomentRow, first: Resolution, second: Resolution, lag: int) -> PairMoments:
         law = self.joint(row.relation, first, second, lag=lag, by_position=row.by_position)
         law = law if row.by_position else law[np.newaxis]
         mean_first, mean_second = law.sum(axis=2) @ _SIGNS, law.sum(axis=1) @ _SIGNS
-        product = np.einsum("pab,a,b->p", law, _SIGNS, _SIGNS)
-        covariance = product - mean_first * mean_second
-        return self._rebalanced(mean_first, mean_second, covariance, first, second)
+        covariance = np.einsum("pab,a,b->p", law, _SIGNS, _SIGNS) - mean_first * mean_second
+        # The means are moved to the sample's own; correlations between tasks stay those of the prior.
+        moved_first = np.clip(mean_first + self._shift(first), -1, 1)
+        moved_second = np.clip(mean_second + self._shift(second), -1, 1)
+        before = (1 - mean_first**2) * (1 - mean_second**2)
+        after = (1 - moved_first**2) * (1 - moved_second**2)
+        # A covariance is a correlation times both standard deviations, and these move with the means.
+        scale = np.sqrt(np.divide(after, before, out=np.ones_like(after), where=before > 0))
+        return PairMoments(first=moved_first, second=moved_second, covariance=covariance * scale)
 
     def mean(self, resolution: Resolution, *, by_position: bool = False) -> FloatArray:
         """E[y] of the tasks of a resolution, (..., positions or 1)."""
@@ -112,7 +114,7 @@ class Laws:
 
     def chances(self, resolution: Resolution, *, by_position: bool = False) -> FloatArray:
         """P(label) of the tasks of a resolution, (..., positions or 1, 2)."""
-        return _chances(self.mean(resolution, by_position=by_position))
+        return np.asarray((1 + self.mean(resolution, by_position=by_position)[..., np.newaxis] * _SIGNS) / 2)
 
     def _shift(self, resolution: Resolution) -> FloatArray:
         """How far the sample's own mean of y lies from the prior's, (..., 1)."""
@@ -120,20 +122,3 @@ class Laws:
             return np.zeros(1)
         overall = float(self.joint("same", resolution, resolution).sum(axis=1) @ _SIGNS)
         return np.asarray(self.balance[resolution], dtype=np.float64)[..., np.newaxis] - overall
-
-    def _rebalanced(
-        self,
-        first: FloatArray,
-        second: FloatArray,
-        covariance: FloatArray,
-        resolution_a: Resolution,
-        resolution_b: Resolution,
-    ) -> PairMoments:
-        """Shift the means to the sample's own; correlations between tasks stay those of the prior."""
-        moved_a = np.clip(first + self._shift(resolution_a), -1, 1)
-        moved_b = np.clip(second + self._shift(resolution_b), -1, 1)
-        before = (1 - first**2) * (1 - second**2)
-        after = (1 - moved_a**2) * (1 - moved_b**2)
-        # A covariance is a correlation times both standard deviations, and these move with the means.
-        scale = np.sqrt(np.divide(after, before, out=np.ones_like(after), where=before > 0))
-        return PairMoments(first=moved_a, second=moved_b, covariance=covariance * scale)

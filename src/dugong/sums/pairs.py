@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dugong.sums._kernels import count_packed_pairs, count_pairs, gather_runs, pack_votes
-from dugong.sums.rows import Row
-from dugong.sums.threads import divide, on_threads
+from dugong.sums.groups import divide, on_threads
+from dugong.sums.rows import MomentRow
 from dugong.types import MISSING, Int8Array, IntArray
 
 # The planes of ten sources on one tile take 240 kB, which stay in the second-level cache.
@@ -40,6 +40,7 @@ class Runs:
         sizes = self.stops - self.starts
         tasks = np.bincount(self.groups, sizes, n_groups).astype(np.int64)
         words = np.concatenate([[0], np.cumsum(np.where(tasks > 0, -(-(tasks + _ROOM) // _WORD), 0))])
+        # Sorting 16-bit numbers is a radix sort, several times as fast as comparing them.
         order = np.argsort(self.groups.astype(np.uint16) if n_groups < 1 << 16 else self.groups, kind="stable")
         placed = np.empty(len(sizes), dtype=np.int64)
         placed[order] = np.cumsum(sizes[order]) - sizes[order]
@@ -49,16 +50,17 @@ class Runs:
 class PairCounter:
     """Counts singles and pairs of sources that vote on the same tasks."""
 
-    def __init__(self, rows: list[Row], n_columns: int, n_groups: int) -> None:
+    def __init__(self, rows: list[MomentRow], n_columns: int, n_groups: int) -> None:
         self.rows, self.n_columns, self.n_groups = rows, n_columns, n_groups
         self.names = tuple(dict.fromkeys(name for row in rows for name in row.sources))
         self.first = np.array([self.names.index(row.sources[0]) for row in rows], dtype=np.int64)
         self.second = np.array([self.names.index(row.sources[-1]) for row in rows], dtype=np.int64)
 
-    def tables(self, counts: IntArray) -> dict[Row, IntArray]:
+    def tables(self, counts: IntArray) -> dict[MomentRow, IntArray]:
         """Table of every row; a single vote is counted as a pair with itself."""
         found = {}
         for place, row in enumerate(self.rows):
+            # A source paired with itself has its counts on the diagonal.
             own = counts[:, place]
             found[row] = own if len(row.slots) == 2 else np.diagonal(own, axis1=1, axis2=2)
         return found
@@ -91,6 +93,7 @@ class PairCounter:
 
     def _grouped(self, columns: list[Int8Array], runs: Runs, n_threads: int | None) -> IntArray:
         counts = np.zeros((self.n_groups, len(self.rows), 3, 3), dtype=np.int64)
+        # Every group begins at a word of its own, because a word holds the votes of one group only.
         targets, words = runs.targets(self.n_groups)
         planes = np.zeros((len(columns), 3, int(words[-1])), dtype=np.uint64)
 

@@ -1,7 +1,7 @@
 """Which sums are wanted: names only, no numbers.
 
-A `Row` names a few votes that are looked at together; counting it gives the contingency table of those votes over all
-places where they were all asked. Pairs of sources carry the agreements of the paper (section 3.1.1); rows with more
+A `MomentRow` names a few votes that are looked at together; counting it gives the contingency table of those votes over
+all places where they were all asked. Pairs of sources carry the agreements of the paper (section 3.1.1); rows with more
 slots carry what correlations and self-dependence need. A `Plan` is a set of rows.
 """
 
@@ -25,7 +25,7 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MomentRow:
     """Votes that are counted together.
 
     Attributes
@@ -46,6 +46,7 @@ class Row:
     sources: tuple[str, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        # Kept, because rows are asked for their sources in every loop over a plan.
         object.__setattr__(self, "sources", tuple(slot.source for slot in self.slots))
 
     @property
@@ -55,31 +56,31 @@ class Row:
         return max(offsets) - min(offsets)
 
 
-def pair(first: str, second: str, *, lag: int = 0, by_position: bool = False) -> Row:
+def pair(first: str, second: str, *, lag: int = 0, by_position: bool = False) -> MomentRow:
     """Two votes at the same resolution; the second one `lag` tasks later."""
-    return Row(slots=(Slot(first), Slot(second, lag)), by_position=by_position)
+    return MomentRow(slots=(Slot(first), Slot(second, lag)), by_position=by_position)
 
 
-def inside(fine: str, coarse: str, *, by_position: bool = False) -> Row:
+def inside(fine: str, coarse: str, *, by_position: bool = False) -> MomentRow:
     """A vote on a fine task and a vote on a coarser task that contains it."""
-    return Row(slots=(Slot(fine), Slot(coarse)), relation="inside", by_position=by_position)
+    return MomentRow(slots=(Slot(fine), Slot(coarse)), relation="inside", by_position=by_position)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """A set of rows in a fixed order; equal plans can be added up."""
 
-    rows: tuple[Row, ...] = field(default=())
-    _places: dict[Row, int] = field(init=False, repr=False, compare=False)
+    rows: tuple[MomentRow, ...] = field(default=())
+    _places: dict[MomentRow, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_places", {row: place for place, row in enumerate(self.rows)})
 
-    def __contains__(self, row: Row) -> bool:
+    def __contains__(self, row: MomentRow) -> bool:
         """Whether a row is counted."""
         return row in self._places
 
-    def place(self, row: Row) -> int:
+    def place(self, row: MomentRow) -> int:
         """Place of a row among the rows."""
         if row not in self._places:
             names = ", ".join(f"{slot.source}[{slot.offset:+d}]" for slot in row.slots)
@@ -87,6 +88,6 @@ class Plan:
         return self._places[row]
 
     @classmethod
-    def of(cls, rows: Iterable[Row]) -> Plan:
+    def of(cls, rows: Iterable[MomentRow]) -> Plan:
         """Keep each row once, in order of first appearance."""
         return cls(rows=tuple(dict.fromkeys(rows)))

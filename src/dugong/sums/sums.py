@@ -18,13 +18,14 @@ from dugong.archives import Archive, open_archive, write_archive
 from dugong.codec import Numbers, check_version, decode, reading
 from dugong.exceptions import FileError, VoteError
 from dugong.paths import place_of, write_atomically
-from dugong.sums.rows import Plan, Row
+from dugong.sums.rows import MomentRow, Plan
 from dugong.tasks import Resolution, SpanTable
 from dugong.types import AnyArray, FloatArray, IntArray, read_only
 from dugong.votes import SourceInfo
 
 _VERSION = 2  # version 1 had slots without names, which the codec reads as well
 _SPAN_PARTS = ("offsets", "starts", "stops")
+# A tally needs a place for every length up to the longest, a sort does not.
 _SHORT = 1 << 20  # lengths below this are tallied without sorting
 
 
@@ -39,6 +40,7 @@ class Shapes:
     @classmethod
     def of(cls, lengths: IntArray, spans: Mapping[str, SpanTable]) -> Shapes:
         """Summarise sequences; with spans every sequence is a shape of its own."""
+        # Spans differ from sequence to sequence, so that no two shapes are alike.
         if spans:
             return cls(lengths=lengths, counts=np.ones(len(lengths), dtype=np.int64), spans=spans)
         if int(lengths.max(initial=0)) < _SHORT:
@@ -52,20 +54,12 @@ class Shapes:
         lengths = np.concatenate([self.lengths, other.lengths])
         counts = np.concatenate([self.counts, other.counts])
         if self.spans:
-            spans = {name: _join(table, other.spans[name]) for name, table in self.spans.items()}
+            spans = {name: SpanTable.concat([table, other.spans[name]]) for name, table in self.spans.items()}
             return Shapes(lengths=lengths, counts=counts, spans=spans)
         distinct, inverse = np.unique(lengths, return_inverse=True)
         merged = np.zeros(len(distinct), dtype=np.int64)
         np.add.at(merged, inverse, counts)
         return Shapes(lengths=distinct, counts=merged)
-
-
-def _join(first: SpanTable, second: SpanTable) -> SpanTable:
-    return SpanTable(
-        offsets=np.concatenate([first.offsets, second.offsets[1:] + first.offsets[-1]]),
-        starts=np.concatenate([first.starts, second.starts]),
-        stops=np.concatenate([first.stops, second.stops]),
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -101,14 +95,15 @@ class Moments:
         """Where a source votes."""
         return next(info.resolution for info in self.sources if info.name == source)
 
-    def table(self, row: Row) -> FloatArray:
+    def table(self, row: MomentRow) -> FloatArray:
         """Total counts of one row over all groups."""
         place = self.plan.place(row)
         if place not in self._totals:
+            # Estimators ask for the same totals again and again, and for 256 named groups each is a long sum.
             self._totals[place] = read_only(np.asarray(self.counts[place].sum(axis=0), dtype=np.float64))
         return self._totals[place]
 
-    def placed(self, row: Row) -> FloatArray:
+    def placed(self, row: MomentRow) -> FloatArray:
         """As `table`, with an axis over positions before those of the slots in any case; of length one if pooled."""
         table = self.table(row)
         return table if row.by_position else np.expand_dims(table, table.ndim - len(row.slots))
@@ -123,7 +118,7 @@ class Moments:
         parts = {name: getattr(self, name) for name in ("plan", "sources", "n_classes", "counts", "shapes")}
         return LeftOut(**parts, groups=groups)
 
-    def sizes(self, rows: Iterable[Row]) -> FloatArray:
+    def sizes(self, rows: Iterable[MomentRow]) -> FloatArray:
         """How many anchors of some rows every group has, (n_groups,)."""
         each = [np.asarray(self.counts[self.plan.place(row)], dtype=np.float64) for row in rows]
         return np.asarray(sum(counts.reshape(len(counts), -1).sum(axis=1) for counts in each))
@@ -184,7 +179,7 @@ class LeftOut(Moments):
 
     groups: IntArray
 
-    def table(self, row: Row) -> FloatArray:
+    def table(self, row: MomentRow) -> FloatArray:
         """Counts of one row without each group, (n_left_out, ...)."""
         place = self.plan.place(row)
         if place not in self._totals:
@@ -199,12 +194,12 @@ class _Header:
 
     version: int = _VERSION
     n_classes: Annotated[int, Numbers(low=2, high=126)]
-    rows: tuple[Row, ...]
+    rows: tuple[MomentRow, ...]
     sources: tuple[SourceInfo, ...]
     spans: tuple[str, ...]
 
 
-def _read_counts(stored: Archive, place: int, row: Row, header: _Header) -> AnyArray:
+def _read_counts(stored: Archive, place: int, row: MomentRow, header: _Header) -> AnyArray:
     """Counts of one row; one axis for groups, one for positions if they are kept apart, one per vote."""
     unknown = set(row.sources) - {source.name for source in header.sources}
     if unknown:

@@ -14,7 +14,7 @@ import numpy as np
 
 from dugong.exceptions import TaskError
 from dugong.tasks.resolutions import Element, Resolution, Sequence, Spans, Window, describe, in_elements
-from dugong.types import IntArray, read_only
+from dugong.types import AnyArray, IntArray, read_only
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -36,6 +36,20 @@ class SpanTable:
         bounds = np.array(flat, dtype=np.int64).reshape(len(flat), 2)
         offsets = np.concatenate([[0], np.cumsum([len(pairs) for pairs in spans], dtype=np.int64)])
         return cls(offsets=offsets, starts=bounds[:, 0], stops=bounds[:, 1])
+
+    @classmethod
+    def concat(cls, tables: list[SpanTable]) -> SpanTable:
+        """The pieces of all sequences, one table after the other."""
+        counts = np.concatenate([np.diff(table.offsets) for table in tables])
+        return cls(
+            offsets=np.concatenate([[0], np.cumsum(counts)]),
+            starts=np.concatenate([table.starts for table in tables]),
+            stops=np.concatenate([table.stops for table in tables]),
+        )
+
+    def equals(self, other: SpanTable) -> bool:
+        """Whether all pieces are the same."""
+        return all(np.array_equal(getattr(self, part), getattr(other, part)) for part in self.__slots__)
 
     def check(self, lengths: IntArray, name: str) -> None:
         """Raise a `TaskError` unless spans are sorted, not empty, apart, and inside their sequence."""
@@ -77,6 +91,21 @@ def ranges(starts: IntArray, counts: IntArray) -> IntArray:
     ends = np.cumsum(counts)
     shift = np.repeat(starts - (ends - counts), counts)
     return np.asarray(np.arange(total, dtype=np.int64) + shift)
+
+
+def stretches(values: AnyArray, offsets: IntArray) -> tuple[IntArray, IntArray]:
+    """First and one-past-last places of the longest runs of equal values; no run crosses a sequence border.
+
+    Parameters
+    ----------
+    values : (n_elements,)
+    offsets : (n_sequences + 1,) where each sequence begins
+    """
+    opens = np.zeros(len(values), dtype=np.bool_)
+    opens[1:] = values[1:] != values[:-1]
+    opens[offsets[offsets < len(values)]] = True
+    starts = np.flatnonzero(opens)
+    return starts, np.append(starts[1:], len(values))[: len(starts)]
 
 
 def count_tasks(resolution: Resolution, lengths: IntArray, spans: Mapping[str, SpanTable] | None = None) -> IntArray:

@@ -22,6 +22,7 @@ from dugong.types import AnyArray, FloatArray, IntArray, read_only
 
 _ARRAYS = ("start", "rate", "stamps", "offsets")
 _REGULAR = 0.01  # by how much of a step the steps of one rate may differ
+_SAME = 1e-9  # seconds: closer than this, a bound is the time stamp of an element
 _SNAP = 6  # decimals of an element: closer than this, a bound lies on the border of an element
 
 
@@ -202,6 +203,16 @@ class TimeAxis:
             raise TaskError("elements must exist to have a timestamp; found some outside of their sequence.")
         return np.asarray(self.start[owner] + self.stamps[self.offsets[owner] + places])
 
+    def borders(self, sequences: ArrayLike, places: ArrayLike) -> FloatArray:
+        """The seconds of borders between elements; with timestamps the last element lasts as long as the one before."""
+        owner, wanted = np.asarray(sequences, dtype=np.int64), np.asarray(places, dtype=np.int64)
+        if self.offsets is None or not len(owner):
+            return self.seconds(owner, wanted)
+        last = np.maximum(np.diff(self.offsets)[owner] - 1, 0)
+        found = self.seconds(owner, np.minimum(wanted, last))
+        step = found - self.seconds(owner, np.maximum(last - 1, 0))
+        return np.asarray(np.where(wanted > last, found + step, found))
+
     def _by_rate(self, owner: IntArray, seconds: FloatArray) -> tuple[IntArray, FloatArray]:
         assert self.rate is not None
         exact = np.round((seconds - self.start[owner]) * self.rate[owner], _SNAP)
@@ -217,7 +228,7 @@ class TimeAxis:
         present, first = np.unique(owner[by_owner], return_index=True)
         for sequence, rows in zip(present.tolist(), np.split(by_owner, first[1:]), strict=True):
             stamps = self.stamps[self.offsets[sequence] : self.offsets[sequence + 1]]
-            elements[rows] = np.searchsorted(stamps, seconds[rows] - self.start[sequence], side="left")
+            elements[rows] = np.searchsorted(stamps, seconds[rows] - self.start[sequence] - _SAME, side="left")
             inside = rows[elements[rows] < len(stamps)]
             gaps[inside] = stamps[elements[inside]] - (seconds[inside] - self.start[sequence])
         return elements, np.round(gaps, 2 * _SNAP)
@@ -228,7 +239,11 @@ class TimeAxis:
         assert self.offsets is not None
         low, high = self.offsets[:-1][owner], self.offsets[1:][owner] - 1
         padded = np.append(self.stamps, 0.0)
-        bad = (high < low) | (stops - self.start[owner] <= padded[low]) | (starts - self.start[owner] > padded[high])
+        bad = (
+            (high < low)
+            | (stops - self.start[owner] <= padded[low])
+            | (starts - self.start[owner] - _SAME > padded[high])
+        )
         if bad.any():
             row = int(np.argmax(bad))
             raise TaskError(

@@ -1,21 +1,34 @@
-"""Codes of votes as numbers that tables and counts can be indexed with.
+"""What the codes of votes mean: as numbers for tables and counts, as classes, and in words.
 
-In: a flat int8 column. Out: class indices, or how often each code occurs. Both read a byte at a time, so
-that fifty million votes take a fraction of a second and no memory to speak of.
+In: votes, a column, a code or a resolution. Out: class indices and how often each code occurs (a byte at a time, so
+that fifty million votes take a fraction of a second and no memory to speak of); the class that counts as positive on
+a window, span or sequence; the classes that a code allows; and the background, the one class that no source ever
+votes for (O in tagging, "normal" in anomaly detection).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dugong.tasks import Element, Resolution
 from dugong.types import ABSTAIN, MISSING, Int8Array, IntArray
 
 if TYPE_CHECKING:
     from dugong.votes.container import Votes
 
-__all__ = ["MAX_CODE", "class_indices", "count_codes", "n_spoken"]
+__all__ = [
+    "MAX_CODE",
+    "allowed_classes",
+    "class_indices",
+    "code_name",
+    "count_codes",
+    "implied_background",
+    "n_spoken",
+    "positive_class",
+]
 
 MAX_CODE = 120
 _BLOCK = 1 << 18
@@ -46,3 +59,54 @@ def count_codes(column: Int8Array) -> dict[int, int]:
 def n_spoken(counts: dict[int, int]) -> int:
     """Votes that say something: neither abstain nor missing."""
     return sum(count for code, count in counts.items() if code not in (ABSTAIN, MISSING))
+
+
+def positive_class(votes: Votes, resolution: Resolution) -> int:
+    """The class that makes an element count as positive: +1, or with K > 2 the class that ``of=`` names."""
+    if votes.n_classes == 2 or isinstance(resolution, Element):
+        return 1
+    names = votes.class_names or tuple(map(str, votes.classes))
+    of = resolution.of
+    return names.index(of) + 1 if isinstance(of, str) else int(of or 0)
+
+
+def allowed_classes(votes: Votes, code: int) -> frozenset[int]:
+    """The classes that a vote on an element leaves possible; all of them if it says nothing."""
+    if code in (ABSTAIN, MISSING):
+        return frozenset(votes.classes)
+    return frozenset(votes.partial.get(code, (code,)))
+
+
+def code_name(votes: Votes, code: int, resolution: Resolution) -> str:
+    """A vote in words: a class name if there are names, else its number."""
+    if code in (ABSTAIN, MISSING):
+        return "abstain" if code == ABSTAIN else "missing"
+    if code in votes.partial:
+        return "|".join(code_name(votes, member, resolution) for member in votes.partial[code])
+    if votes.n_classes > 2 and not isinstance(resolution, Element):
+        return f"{code:+d}"
+    if votes.class_names is not None:
+        return votes.class_names[votes.classes.index(code)]
+    return f"{code:+d}" if votes.n_classes == 2 else str(code)
+
+
+def implied_background(votes: Votes, counts: Mapping[str, Mapping[int, int]] | None = None) -> int | None:
+    """The background class: the given one, or the only class that is never voted for, or None.
+
+    A vote on a window, span or sequence counts for the class that it is about; a negative one counts for the other
+    class if there are two, and for none if there are more. An underspecified vote counts for all its classes. `counts`
+    (codes by source) stand for votes that are not all here.
+    """
+    if votes.background is not None:
+        return votes.background
+    voted: set[int] = set()
+    for source, column in zip(votes.sources, votes.columns, strict=True):
+        codes = {*(count_codes(column) if counts is None else counts[source.name])} - {ABSTAIN, MISSING}
+        if isinstance(source.resolution, Element):
+            voted = voted.union(*(allowed_classes(votes, code) for code in codes))
+        else:
+            positive = positive_class(votes, source.resolution)
+            voted |= {positive for code in codes if code == 1}
+            voted |= {-positive for code in codes if code == -1 and votes.n_classes == 2}
+    silent = [value for value in votes.classes if value not in voted]
+    return silent[0] if len(silent) == 1 else None

@@ -1,29 +1,43 @@
-"""Several votes, one after the other.
+"""Votes brought together: several one after the other, or in the order of the sources that a model was fitted with.
 
-In: votes with the same classes. Out: votes on all their sequences. Sources are matched by name; where one
-is absent, it was not asked.
+Sources are matched by name; where one is absent, it was not asked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dugong.exceptions import VoteError
 from dugong.tasks import Layout, SpanTable, TimeAxis, describe
 from dugong.types import MISSING, AnyArray, Int8Array
-from dugong.votes.container import SourceInfo, Votes
-from dugong.votes.faults import Fault
+from dugong.votes.records import Fault, SourceInfo
 
-__all__ = ["concat"]
+if TYPE_CHECKING:
+    from dugong.votes.container import Votes
+
+__all__ = ["align", "concat"]
 
 _SAME = ("n_classes", "class_names", "background", "partial")
 
 
 def concat(parts: Iterable[Votes], keys: Iterable[str] | None = None) -> Votes:
-    """See `Votes.concat`."""
+    """The sequences of several votes, one after the other.
+
+    Sources are matched by name; a source that is absent from a part was not asked there.
+
+    Parameters
+    ----------
+    parts : iterable of Votes
+        With the same classes, and the same resolution for each source.
+    keys : iterable of str, optional
+        One per part, put before the ids (``"train/0"``) when ids would otherwise repeat.
+    """
+    from dugong.votes.container import Votes
+
     pieces = list(parts)
     if not pieces:
         raise VoteError("there must be votes to put together; found none.")
@@ -43,6 +57,7 @@ def concat(parts: Iterable[Votes], keys: Iterable[str] | None = None) -> Votes:
         class_names=first.class_names,
         background=first.background,
         partial=first.partial,
+        given=first.given if all(piece.given == first.given for piece in pieces) else None,
         spans=_join_spans(pieces),
         time=_join_time(pieces),
         faults=_join_faults(pieces, ids),
@@ -105,13 +120,7 @@ def _join_spans(pieces: list[Votes]) -> dict[str, SpanTable]:
         absent = [place for place, piece in enumerate(pieces) if name not in piece.spans]
         if absent:
             raise VoteError(f"spans {name!r} must be given for all votes; part {absent[0]} has none.")
-        tables = [piece.spans[name] for piece in pieces]
-        counts = np.concatenate([np.diff(table.offsets) for table in tables])
-        joined[name] = SpanTable(
-            offsets=np.concatenate([[0], np.cumsum(counts)]),
-            starts=np.concatenate([table.starts for table in tables]),
-            stops=np.concatenate([table.stops for table in tables]),
-        )
+        joined[name] = SpanTable.concat([piece.spans[name] for piece in pieces])
     return joined
 
 
@@ -122,3 +131,20 @@ def _join_time(pieces: list[Votes]) -> TimeAxis | None:
     if len(axes) < len(pieces):
         raise VoteError("either all votes that are put together have a time axis, or none; some have one.")
     return TimeAxis.concat(axes)
+
+
+def align(votes: Votes, sources: Sequence[SourceInfo]) -> Votes:
+    """The votes of these sources, in their order."""
+    known = {info.name: info for info in sources}
+    for info in votes.sources:
+        if info.name not in known:
+            raise VoteError(
+                f"source {info.name!r} was not there when the model was fitted; known are "
+                f"{', '.join(map(repr, known))}.\n  Fit again with it, or leave it out."
+            )
+        if info.resolution != known[info.name].resolution:
+            raise VoteError(f"source {info.name!r} was fitted at another resolution than it has now.")
+    if votes.source_names == tuple(known):
+        return votes
+    columns = [_column(votes, info) for info in sources]
+    return replace(votes, sources=tuple(sources), columns=tuple(columns))

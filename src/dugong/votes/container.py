@@ -19,28 +19,26 @@ from dugong.exceptions import VoteError
 from dugong.tasks import Element, Layout, Resolution, SpanTable, Window, find_resolution, in_elements
 from dugong.tasks.layout import ranges
 from dugong.types import AnyArray, BoolArray, Int8Array, IntArray, read_only
-from dugong.votes.constructors import NamedConstructors
+from dugong.votes.concat import concat
+from dugong.votes.dense import from_classes, from_dense, from_flyingsquid, from_metal
+from dugong.votes.flat import from_tasks
+from dugong.votes.long import from_long
+from dugong.votes.records import Fault, SourceInfo
+from dugong.votes.segments import from_segments, to_segments, with_segments
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.axes import Axes
 
     from dugong.tasks import TimeAxis
-    from dugong.votes.faults import Fault
     from dugong.votes.summary import Summary
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceInfo:
-    """Who votes, on what, and with whom it shares its parameters."""
-
-    name: str
-    resolution: Resolution = field(default_factory=Element)
-    shares: str | None = None
+_PLAIN = ("sources", "n_classes", "class_names", "background", "faults", "partial")  # compared by ==
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Votes(NamedConstructors):
+class Votes:
     """Votes of several sources on sequences of any lengths.
 
     Use a named constructor (`from_dense`, `from_classes`, `from_tasks`, `from_long`, ...): the coding is never
@@ -62,6 +60,8 @@ class Votes(NamedConstructors):
         Votes that mean "one of these classes".
     spans : mapping of name to SpanTable
     time : TimeAxis or None
+    given : tuple of int or str, or None
+        How the classes were written where the votes came from, in the order of `classes`; None for our own coding.
     faults : tuple of Fault
         Sources that raised while they were applied with ``on_fault="abstain"``.
     """
@@ -76,6 +76,7 @@ class Votes(NamedConstructors):
     partial: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     spans: Mapping[str, SpanTable] = field(default_factory=dict)
     time: TimeAxis | None = None
+    given: tuple[int | str, ...] | None = None
     faults: tuple[Fault, ...] = ()
     _layouts: dict[Resolution, Layout] = field(init=False, default_factory=dict)
 
@@ -102,6 +103,16 @@ class Votes(NamedConstructors):
     def __reduce__(self) -> tuple[Any, ...]:
         # Through the constructor: layouts are not worth sending, and unpickled arrays would not be read-only.
         return partial(Votes, **{one.name: getattr(self, one.name) for one in fields(self) if one.init}), ()
+
+    # --- named constructors: one per coding, so that what a 0 means is never guessed ------------------------
+    from_dense = staticmethod(from_dense)
+    from_classes = staticmethod(from_classes)
+    from_tasks = staticmethod(from_tasks)
+    from_long = staticmethod(from_long)
+    from_flyingsquid = staticmethod(from_flyingsquid)
+    from_metal = staticmethod(from_metal)
+    from_segments = staticmethod(from_segments)
+    concat = staticmethod(concat)
 
     # --- sizes and names -----------------------------------------------------------------------------
     @property
@@ -232,15 +243,19 @@ class Votes(NamedConstructors):
         columns = [column[tasks[info.resolution]] for info, column in zip(self.sources, self.columns, strict=True)]
         ids = self.sequence_ids[chosen]
         kept = set(ids.tolist()) if self.faults else set()
-        return replace(
+        # Sequences of valid votes are valid, unless one is taken twice: its id would be there twice.
+        taken = replace if len(np.unique(chosen)) < len(chosen) else _replace_unchecked
+        return taken(
             self,
-            columns=tuple(columns),
-            lengths=self.lengths[chosen],
-            ids=ids,
+            columns=tuple(map(read_only, columns)),
+            lengths=read_only(self.lengths[chosen]),
+            ids=read_only(ids),
             spans={name: table.select(chosen) for name, table in self.spans.items()},
             time=None if self.time is None else self.time.select(chosen),
             faults=tuple(fault for fault in self.faults if fault.sequence in kept),
         )
+
+    with_segments = with_segments
 
     # --- out -----------------------------------------------------------------------------------------
     def to_long(self) -> pa.Table:
@@ -249,9 +264,11 @@ class Votes(NamedConstructors):
         Spans are half-open and count elements inside their sequence; votes are in our own coding (-128 was not
         asked). `from_long` reads it back.
         """
-        from dugong.votes.unfold import to_long
+        from dugong.votes.table import to_long
 
         return to_long(self)
+
+    to_segments = to_segments
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write to a ``.parquet`` or ``.npz`` file: versioned, self-describing, never code.
@@ -271,9 +288,15 @@ class Votes(NamedConstructors):
 
     def equals(self, other: Votes) -> bool:
         """Whether two votes are the same: sources, codes, sequences, classes, spans, time and faults."""
-        from dugong.votes.same import same_votes
-
-        return same_votes(self, other)
+        return (
+            all(getattr(self, name) == getattr(other, name) for name in _PLAIN)
+            and all(np.array_equal(a, b) for a, b in zip(self.columns, other.columns, strict=True))
+            and np.array_equal(self.lengths, other.lengths)
+            and np.array_equal(self.sequence_ids, other.sequence_ids)
+            and self.spans.keys() == other.spans.keys()
+            and all(table.equals(other.spans[name]) for name, table in self.spans.items())
+            and (other.time is None if self.time is None else self.time.equals(other.time))
+        )
 
     def plot(self, sequence: int = 0, *, gold: Any = None, ax: Axes | None = None) -> Axes:
         """Draw the votes on one sequence, one ribbon per source at its own resolution (needs the extra ``plot``).
@@ -294,6 +317,15 @@ class Votes(NamedConstructors):
         return votes_html(self)
 
     def __repr__(self) -> str:
-        from dugong.votes.describe import describe_votes
+        from dugong.votes.summary import describe_votes
 
         return describe_votes(self)
+
+
+def _replace_unchecked(votes: Votes, **changes: Any) -> Votes:
+    """The same with other parts that are known to be valid; checking them again would cost more than taking them."""
+    found = object.__new__(Votes)
+    for name in Votes.__dataclass_fields__:
+        object.__setattr__(found, name, changes.get(name, getattr(votes, name)))
+    object.__setattr__(found, "_layouts", {})
+    return found

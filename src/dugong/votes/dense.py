@@ -9,7 +9,7 @@ which.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,9 +18,12 @@ from dugong.exceptions import VoteError
 from dugong.tasks import TimeAxis
 from dugong.types import MISSING, AnyArray, Int8Array
 from dugong.votes.codes import MAX_CODE, count_codes
-from dugong.votes.container import SourceInfo, Votes
 from dugong.votes.encode import Codebook, add_missing, encode_pieces
-from dugong.votes.pieces import as_pieces
+from dugong.votes.pieces import as_pieces, by_row, column_names
+from dugong.votes.records import SourceInfo
+
+if TYPE_CHECKING:
+    from dugong.votes.container import Votes
 
 __all__ = ["class_book", "from_classes", "from_dense", "from_flyingsquid", "from_metal"]
 
@@ -30,9 +33,9 @@ _PAPER_HINT = "If 0 means a class here, use Votes.from_classes(..., abstain=-1).
 
 def from_dense(
     votes: Any,
-    *,
     lengths: ArrayLike | None = None,
     sources: Iterable[str] | None = None,
+    *,
     ids: ArrayLike | None = None,
     classes: Iterable[str] | None = None,
     missing: float | None = None,
@@ -40,13 +43,49 @@ def from_dense(
     time: TimeAxis | None = None,
     coding: str | None = None,
 ) -> Votes:
-    """See `Votes.from_dense`."""
+    """Votes on elements in the coding of the paper: -1, +1, and 0 for abstain.
+
+    Parameters
+    ----------
+    votes : (n, T, m), a list of (T_i, m), or (N, m) with lengths
+        Sequences by elements by sources. With lengths, elements of an (n, T, m) array beyond them are
+        padding.
+    lengths : (n_sequences,) int, optional
+        Elements of each sequence; needed for an (N, m) array, because borders are never guessed.
+    sources : iterable of str, optional
+        Names; those of the columns of a data frame, else ``s0, s1, ...``.
+    ids : (n_sequences,) or, for (N, m) without lengths, (N,); optional
+        Ids of the sequences, strings or integers; 0, 1, 2, ... by default. One id per row says where sequences end.
+    classes : two str, optional
+        What -1 and +1 are called.
+    missing : number, optional
+        The code, or NaN, of a vote that was never asked for.
+    background : {-1, 1}, optional
+        The class of elements about which no source speaks.
+    time : TimeAxis, optional
+    coding : "paper", optional
+        Confirms the coding. Needed only for an array of nothing but 0 and 1, which may as well be Snorkel's
+        two classes: such an array is an error until the caller says what it means.
+
+    Returns
+    -------
+    Votes
+
+    Raises
+    ------
+    VoteError
+        For a value outside the coding, NaN, rows without lengths, lengths that do not add up, repeated names
+        or ids, and an ambiguous coding.
+    """
+    from dugong.votes.container import Votes
+
     if coding not in (None, "paper"):
         raise VoteError(f"coding must be 'paper' or left out; found {coding!r}.\n  {_PAPER_HINT}")
     codes, nan = add_missing({-1: -1, 0: 0, 1: 1}, missing)
     book = Codebook(codes=codes, says=_PAPER, hint=_PAPER_HINT, nan=nan)
+    lengths, ids = by_row(votes, lengths, ids)
     pieces, found = as_pieces(votes, lengths)
-    infos = _element_sources(pieces, sources)
+    infos = _element_sources(pieces, column_names(votes) if sources is None else sources)
     columns = encode_pieces(pieces, book, tuple(info.name for info in infos))
     if coding is None:
         _check_ambiguous(pieces, columns)
@@ -63,8 +102,8 @@ def from_dense(
 
 def from_classes(
     votes: Any,
-    *,
     n_classes: int | None = None,
+    *,
     abstain: int | None = -1,
     missing: float | None = None,
     background: int | None = None,
@@ -75,17 +114,43 @@ def from_classes(
     ids: ArrayLike | None = None,
     time: TimeAxis | None = None,
 ) -> Votes:
-    """See `Votes.from_classes`."""
+    """Votes on elements as class indices 0..K-1, the coding of Snorkel and WRENCH.
+
+    Class c becomes column c of `predict_proba`: with two classes, 0 becomes -1 and 1 becomes +1; with more,
+    c becomes c + 1.
+
+    Parameters
+    ----------
+    votes : (n, T, m), a list of (T_i, m), or (N, m) with lengths
+    n_classes : int
+        K; may be left out if `classes` are given.
+    abstain : int or None
+        The code for "no opinion", -1 by default; None if sources always vote.
+    missing : number, optional
+        The code, or NaN, for "was not asked", which is no evidence.
+    background : int, optional
+        Index of the class of elements about which no source speaks.
+    lengths, sources, ids, time
+        As in `from_dense`.
+    classes : K str, optional
+        Names of the classes.
+    partial : mapping of int to class indices, optional
+        Underspecified votes, such as ``{6: (1, 2)}``: the code 6 says "class 1 or class 2".
+    """
+    from dugong.votes.container import Votes
+
     names = None if classes is None else tuple(classes)
     count = _count_classes(n_classes, names)
     book, codebook = class_book(count, abstain=abstain, missing=missing, partial=partial)
+    lengths, ids = by_row(votes, lengths, ids)
     pieces, found = as_pieces(votes, lengths)
-    infos = _element_sources(pieces, sources)
+    infos = _element_sources(pieces, column_names(votes) if sources is None else sources)
     columns = encode_pieces(pieces, book, tuple(info.name for info in infos))
     return Votes(
         sources=infos,
         columns=tuple(columns),
         lengths=found,
+        given=tuple(range(count)),
         ids=None if ids is None else np.asarray(ids),
         n_classes=count,
         class_names=names,
@@ -97,13 +162,25 @@ def from_classes(
 
 def from_flyingsquid(
     votes: ArrayLike,
-    *,
     n_tasks: int,
+    *,
     sources: Iterable[str] | None = None,
     ids: ArrayLike | None = None,
     classes: Iterable[str] | None = None,
 ) -> Votes:
-    """See `Votes.from_flyingsquid`."""
+    """Votes as FlyingSquid wants them: one row per sequence, (n, m * n_tasks), coded -1, 0, +1.
+
+    The columns run task by task: first all m sources on the first element, then all on the second, and so on
+    (column i belongs to element ``i // m``), as in FlyingSquid's example for video.
+
+    Parameters
+    ----------
+    votes : (n, m * n_tasks) array
+    n_tasks : int
+        Elements of each sequence, FlyingSquid's v.
+    sources, ids, classes
+        As in `from_dense`.
+    """
     array = np.asarray(votes)
     if array.ndim != 2 or n_tasks < 1 or array.shape[1] % n_tasks:
         raise VoteError(
@@ -116,14 +193,27 @@ def from_flyingsquid(
 
 def from_metal(
     votes: Any,
-    *,
     lengths: ArrayLike | None = None,
+    *,
     n_classes: int = 2,
     sources: Iterable[str] | None = None,
     ids: ArrayLike | None = None,
     classes: Iterable[str] | None = None,
 ) -> Votes:
-    """See `Votes.from_metal`."""
+    """Votes in the coding of MeTaL: 0 for abstain, classes 1..K; with two classes 1 is +1 and 2 is -1.
+
+    Parameters
+    ----------
+    votes : (n, T, m), a list of (T_i, m), or (N, m) with lengths; scipy's sparse matrices too
+    lengths, sources, ids
+        As in `from_dense`.
+    n_classes : int
+        K, 2 by default as in MeTaL.
+    classes : K str, optional
+        Names of our classes in order: with two classes, of -1 (MeTaL's 2) and of +1 (MeTaL's 1).
+    """
+    from dugong.votes.container import Votes
+
     codes = {0: 0, 1: 1, 2: -1} if n_classes == 2 else {code: code for code in range(n_classes + 1)}
     book = Codebook(
         codes=codes,

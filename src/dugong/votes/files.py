@@ -20,8 +20,8 @@ from dugong.exceptions import FileError, VoteError
 from dugong.paths import Place, place_of, write_atomically
 from dugong.tasks import Rounding, SpanTable, TimeAxis, count_tasks
 from dugong.types import AnyArray
-from dugong.votes.container import SourceInfo, Votes
-from dugong.votes.faults import Fault
+from dugong.votes.container import Votes
+from dugong.votes.records import Fault, SourceInfo
 
 __all__ = ["Header", "Stored", "decode_header", "pack", "read_arrays", "read_votes", "unpack", "write_votes"]
 
@@ -63,6 +63,7 @@ class Header:
     spans: tuple[str, ...]
     time: StoredTime | None
     faults: tuple[Fault, ...]
+    given: tuple[int | str, ...] | None = None
     arrays: Mapping[str, StoredArray]
 
 
@@ -97,6 +98,7 @@ def pack(votes: Votes) -> Stored:
         spans=tuple(votes.spans),
         time=None if votes.time is None else StoredTime(rounding=votes.time.rounding),
         faults=votes.faults,
+        given=votes.given,
         arrays={name: StoredArray(length=len(array), dtype=_kind(array)) for name, array in arrays.items()},
     )
     return Stored(header=header, arrays=arrays)
@@ -118,6 +120,7 @@ def unpack(stored: Stored) -> Votes:
         spans=spans,
         time=None if header.time is None else _time(header.time, arrays),
         faults=header.faults,
+        given=header.given,
     )
 
 

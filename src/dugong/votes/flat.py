@@ -7,7 +7,7 @@ In: a mapping of source name to votes on all tasks of its resolution, and the le
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,9 +16,12 @@ from dugong.exceptions import VoteError
 from dugong.tasks import Element, Resolution, SpanTable, TimeAxis
 from dugong.types import MISSING, Int8Array
 from dugong.votes.codes import MAX_CODE
-from dugong.votes.container import SourceInfo, Votes
 from dugong.votes.encode import Codebook, encode_values
 from dugong.votes.pieces import as_lengths
+from dugong.votes.records import SourceInfo
+
+if TYPE_CHECKING:
+    from dugong.votes.container import Votes
 
 __all__ = ["as_spans", "from_tasks", "read_resolutions"]
 
@@ -27,8 +30,8 @@ SpanLists = SpanTable | Iterable[Iterable[tuple[int, int]]]
 
 def from_tasks(
     votes: Mapping[str, ArrayLike],
-    *,
     lengths: ArrayLike | None = None,
+    *,
     resolutions: Mapping[str, Resolution] | None = None,
     n_classes: int | None = None,
     classes: Iterable[str] | None = None,
@@ -39,7 +42,33 @@ def from_tasks(
     ids: ArrayLike | None = None,
     time: TimeAxis | None = None,
 ) -> Votes:
-    """See `Votes.from_tasks`."""
+    """Votes at any resolutions: one flat array per source, in our own coding.
+
+    Parameters
+    ----------
+    votes : mapping of source name to (n_tasks,) array
+        -1, 0, +1 with two classes and for windows, spans and sequences; 0..K on elements with K > 2.
+        `dugong.types.MISSING` (-128) stands for "was not asked".
+    lengths : (n_sequences,) int
+        Elements of each sequence.
+    resolutions : mapping of source name to resolution, optional
+        Elements unless given.
+    n_classes : int, optional
+        2, or the number of `classes`.
+    classes : iterable of str, optional
+    spans : mapping of name to lists of (start, stop) per sequence, optional
+        For sources on `Spans`.
+    background : int, optional
+        A class, in our own coding.
+    partial : mapping of code to classes, optional
+        Underspecified votes; codes from K + 1 to 120.
+    shares : mapping of source name to name, optional
+        Sources with the same value share their parameters.
+    ids, time
+        As in `from_dense`.
+    """
+    from dugong.votes.container import Votes
+
     if not votes:
         raise VoteError("votes need at least one source; found none.")
     if lengths is None:

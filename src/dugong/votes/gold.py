@@ -7,7 +7,7 @@ labels of the tasks of one resolution, given or derived by the link; and where a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,10 +15,10 @@ from numpy.typing import ArrayLike
 from dugong.exceptions import LabelError
 from dugong.tasks import Element, Resolution, describe, find_resolution, link_labels
 from dugong.types import ABSTAIN, MISSING, AnyArray, Int8Array, IntArray
-from dugong.votes.classes import positive_class
+from dugong.votes.codes import positive_class
 from dugong.votes.container import Votes
 
-__all__ = ["find_buckets", "gold_at", "labels_from_classes"]
+__all__ = ["Coding", "as_given", "find_buckets", "from_given", "gold_at", "labels_from_classes"]
 
 
 def labels_from_classes(labels: ArrayLike, n_classes: int, unknown: int | None = -1) -> Int8Array:
@@ -33,6 +33,28 @@ def labels_from_classes(labels: ArrayLike, n_classes: int, unknown: int | None =
         )
     ours = 2 * array - 1 if n_classes == 2 else array + 1
     return np.where(known, ours, 0).astype(np.int8)
+
+
+Coding = Literal["own", "given"]
+
+
+def as_given(votes: Votes, labels: Int8Array, coding: Coding) -> AnyArray:
+    """Labels of our own coding, or written as the votes were given."""
+    if coding not in get_args(Coding):
+        raise LabelError(f'coding= must be "own" or "given"; found {coding!r}.')
+    if coding == "own" or votes.given is None:
+        return labels
+    if votes.n_classes > 2 and np.isin(labels, (-1,)).any():
+        return labels  # windows of many classes: whether they hold one of them, which is +1 or -1 everywhere
+    places = (labels > 0).astype(np.int64) if votes.n_classes == 2 else labels.astype(np.int64) - 1
+    return np.asarray(votes.given)[places]
+
+
+def from_given(votes: Votes, gold: Any, coding: Coding) -> Any:
+    """Known labels in our own coding, from that or from the coding in which the votes came."""
+    if coding not in get_args(Coding):
+        raise LabelError(f'coding= must be "own" or "given"; found {coding!r}.')
+    return gold if coding == "own" or votes.given is None else labels_from_classes(gold, votes.n_classes)
 
 
 def gold_at(votes: Votes, gold: Any, resolution: Resolution) -> Int8Array:
@@ -79,7 +101,8 @@ def _read(votes: Votes, labels: Any, resolution: Resolution) -> Int8Array:
         raise LabelError(
             "the coding of these labels is ambiguous: they hold only 0 and 1, and 0 may mean unknown or a "
             "class.\n"
-            "  If 0 and 1 are two classes, use dugong.votes.labels_from_classes(labels, n_classes=2)."
+            '  If 0 and 1 are two classes, pass coding="given" where there is that option, or use\n'
+            "  dugong.votes.labels_from_classes(labels, n_classes=2)."
         )
     return flat.astype(np.int8)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,20 +17,23 @@ from numpy.typing import ArrayLike
 from dugong.exceptions import TaskError, VoteError
 from dugong.tasks import Resolution, SpanTable, TimeAxis
 from dugong.types import AnyArray, Int8Array, IntArray
-from dugong.votes.container import SourceInfo, Votes
 from dugong.votes.flat import SpanLists, as_spans, read_resolutions
-from dugong.votes.meaning import Meaning, make_meaning
 from dugong.votes.pieces import as_lengths
-from dugong.votes.spread import Rows, fill_column
+from dugong.votes.records import SourceInfo
+from dugong.votes.spread import LongRows, fill_column
 from dugong.votes.table import Factor, factorise, numbers_of, read_table
+from dugong.votes.value_coding import ValueCoding, read_values
+
+if TYPE_CHECKING:
+    from dugong.votes.container import Votes
 
 __all__ = ["from_long"]
 
 
-def from_long(  # noqa: PLR0913  (a table says little about itself; every argument is a fact that it lacks)
+def from_long(  # noqa: PLR0913  (a table says little about itself; each argument is a fact that it lacks)
     table: Any,
-    *,
     lengths: ArrayLike | Mapping[Any, int] | None = None,
+    *,
     resolutions: Mapping[str, Resolution] | None = None,
     unit: str = "element",
     rate: float | ArrayLike | Mapping[Any, float] | None = None,
@@ -47,13 +50,60 @@ def from_long(  # noqa: PLR0913  (a table says little about itself; every argume
     ids: Iterable[Any] | None = None,
     ignore: Iterable[str] = (),
 ) -> Votes:
-    """See `Votes.from_long`."""
+    """Votes from a long table: columns sequence, source, start, end, vote.
+
+    Parameters
+    ----------
+    table : pandas, polars or arrow table, or a dictionary of columns
+        Spans are half-open and counted inside their sequence. A source on elements is spread over its span;
+        two rows of one source on one element must agree. A source on windows, spans or sequences must name
+        exactly one of its tasks per row. Where no row says anything, a source abstains.
+    lengths : mapping of sequence to int, or (n_sequences,) int, optional
+        Elements of each sequence; by default up to the last vote. A mapping may list sequences without votes.
+    resolutions : mapping of source to resolution, optional
+        Elements unless given.
+    unit : {"element", "second"}
+        What start and end count. Seconds need `rate` or `timestamps`: an element belongs to a span if its
+        centre, or its timestamp, does. What was rounded is in ``votes.time.rounding``.
+    rate : float or mapping of sequence to float, optional
+        Elements per second.
+    start : float or mapping of sequence to float
+        Seconds on the clock at which a sequence begins; 0 by default.
+    timestamps : mapping of sequence to seconds of its elements, optional
+    n_classes : int, optional
+        2, or the number of `classes`.
+    classes : iterable of str or int, optional
+        The classes in order. Strings: votes are these names, or integers in our own coding (-1/+1, or 1..K).
+        Integers: votes are these values, for instance ``range(18)`` for class indices.
+    abstain, missing : optional
+        Values of the vote column for "no opinion" (0 in our own coding) and "was not asked".
+    background : optional
+        The class of elements about which no source speaks, as a value of the vote column.
+    partial : mapping, optional
+        Underspecified votes, such as ``{"B or I": ("B", "I")}``.
+    spans : mapping of name to lists of (start, stop) per sequence, optional
+        For sources on `Spans`.
+    sources, ids : iterable, optional
+        Order of sources and sequences; of first appearance by default.
+    ignore : iterable of str
+        Columns to leave aside; any other unknown column is an error.
+
+    Raises
+    ------
+    VoteError
+        For unknown or absent columns, nulls, votes outside of the classes or of every sequence, rows that
+        contradict each other or are no task.
+    TaskError
+        For seconds without a rate.
+    """
+    from dugong.votes.container import Votes
+
     columns = read_table(table, ignore)
     further = tuple(lengths) if isinstance(lengths, Mapping) else ()
     order = _order(factorise(columns["sequence"], "sequence"), ids, further, "sequence", "ids=")
     voters = _order(factorise(columns["source"], "source"), sources, (), "source", "sources=")
     votes = factorise(columns["vote"], "vote")
-    meaning = make_meaning(
+    coding = read_values(
         votes.values, n_classes=n_classes, classes=classes, abstain=abstain, missing=missing, partial=partial
     )
     names = tuple(map(str, voters.values))
@@ -61,19 +111,19 @@ def from_long(  # noqa: PLR0913  (a table says little about itself; every argume
     time = _make_axis(unit, rate, start, timestamps, order.values)
     starts, stops, time = _to_elements(columns, order, unit, time)
     counts = _make_lengths(lengths, order, stops, time)
-    rows = Rows(sequences=order.codes, starts=starts, stops=stops, ids=order.values, seconds=unit == "second")
+    rows = LongRows(sequences=order.codes, starts=starts, stops=stops, ids=order.values, seconds=unit == "second")
     rows.check_inside(counts)
     tables = {name: as_spans(given) for name, given in (spans or {}).items()}
     infos = tuple(SourceInfo(name=name, resolution=found[name]) for name in names)
     return Votes(
         sources=infos,
-        columns=_fill(infos, rows, voters, votes, meaning=meaning, lengths=counts, spans=tables),
+        columns=_fill(infos, rows, voters, votes, coding=coding, lengths=counts, spans=tables),
         lengths=counts,
         ids=np.array(order.values),
-        n_classes=meaning.n_classes,
-        class_names=meaning.class_names,
-        background=None if background is None else meaning.class_of(background, "the background"),
-        partial=meaning.codebook,
+        n_classes=coding.n_classes,
+        class_names=coding.class_names,
+        background=None if background is None else coding.class_of(background, "the background"),
+        partial=coding.codebook,
         spans=tables,
         time=time,
     )
@@ -163,11 +213,11 @@ def _make_lengths(lengths: Any, order: Factor, stops: IntArray, time: TimeAxis |
 
 def _fill(
     infos: tuple[SourceInfo, ...],
-    rows: Rows,
+    rows: LongRows,
     voters: Factor,
     votes: Factor,
     *,
-    meaning: Meaning,
+    coding: ValueCoding,
     lengths: IntArray,
     spans: Mapping[str, SpanTable],
 ) -> tuple[Int8Array, ...]:
@@ -176,7 +226,7 @@ def _fill(
     columns = []
     for place, info in enumerate(infos):
         mine = by_source[borders[place] : borders[place + 1]]
-        codes = _codes(votes, mine, meaning.codes_for(info.resolution), info)
+        codes = _codes(votes, mine, coding.codes_for(info.resolution), info)
         columns.append(fill_column(info, rows, mine, codes, lengths, spans))
     return tuple(columns)
 

@@ -10,18 +10,27 @@ alone this is Snorkel's definition.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dugong.tasks import CountedTasks, Element, Layout, TaskCounter
+from dugong.tasks import CountedTasks, Element, Layout, Resolution, TaskCounter, TaskFinder
 from dugong.tasks.links import forced
-from dugong.types import BoolArray, Int8Array, IntArray
-from dugong.votes.classes import positive_class
+from dugong.types import ABSTAIN, MISSING, BoolArray, Int8Array, IntArray
+from dugong.votes.codes import allowed_classes, positive_class
 from dugong.votes.container import Votes
-from dugong.votes.sayings import Sayings, Voices, elements_in_pieces
 
-__all__ = ["Overlaps", "count_overlaps", "find_covered"]
+__all__ = ["ClassSets", "ElementVotes", "Overlaps", "count_overlaps", "elements_in_pieces", "find_covered"]
+
+_PIECE = 1 << 16  # elements at a time: small enough for the cache of a core
+_SMALLEST = 1 << 10
+_BITS = 64
+
+Numbers = NDArray[np.uint8]
+Words = NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -35,7 +44,7 @@ class Overlaps:
 
 def count_overlaps(votes: Votes) -> Overlaps:
     """Count overlaps and conflicts in one pass over the elements."""
-    sayings = Sayings(votes)
+    sets = ClassSets(votes)
     counters = {
         place: TaskCounter(votes.layout(source.resolution), 3)
         for place, source in enumerate(votes.sources)
@@ -44,53 +53,53 @@ def count_overlaps(votes: Votes) -> Overlaps:
     overlaps = np.zeros(votes.n_sources, dtype=np.int64)
     conflicts = np.zeros(votes.n_sources, dtype=np.int64)
     n_silent = 0
-    for voices in elements_in_pieces(votes, sayings):
-        n_voices = voices.spoke.sum(axis=0, dtype=np.int32)
-        n_silent += int(np.count_nonzero(n_voices == 0))
-        contested = _contested(sayings, voices)
+    for piece in elements_in_pieces(votes, sets):
+        n_speaking = piece.spoke.sum(axis=0, dtype=np.int32)
+        n_silent += int(np.count_nonzero(n_speaking == 0))
+        contested = _contested(sets, piece)
         for place in range(votes.n_sources):
             if place in counters:
-                others = n_voices > voices.spoke[place]
-                flags = [others, *_called(votes, sayings, voices, place)]
-                met, against = _judge(votes, place, counters[place].feed(voices.begin, flags))
+                others = n_speaking > piece.spoke[place]
+                flags = [others, *_called(votes, sets, piece, place)]
+                met, against = _judge(votes, place, counters[place].feed(piece.begin, flags))
             else:
-                met = int(np.count_nonzero(voices.spoke[place] & (n_voices > 1)))
+                met = int(np.count_nonzero(piece.spoke[place] & (n_speaking > 1)))
                 against = int(np.count_nonzero(contested[place]))
             overlaps[place] += met
             conflicts[place] += against
     return Overlaps(overlaps=overlaps, conflicts=conflicts, n_silent=n_silent)
 
 
-def _contested(sayings: Sayings, voices: Voices) -> BoolArray:
+def _contested(sets: ClassSets, piece: ElementVotes) -> BoolArray:
     """Per source and element, whether somebody says what cannot hold together with it."""
-    contested = np.zeros(voices.said.shape, dtype=np.bool_)
-    for word in range(sayings.n_words):
-        everybody = _said_by(sayings, voices, word, leave_out=None)
-        against = sayings.against(word)
-        for place, said in enumerate(voices.said):
+    contested = np.zeros(piece.said.shape, dtype=np.bool_)
+    for word in range(sets.n_words):
+        everybody = _said_by(sets, piece, word, leave_out=None)
+        against = sets.against(word)
+        for place, said in enumerate(piece.said):
             contested[place] |= (everybody & against[said]) != 0
     return contested
 
 
 def _said_by(
-    sayings: Sayings, voices: Voices, word: int, leave_out: int | None
+    sets: ClassSets, piece: ElementVotes, word: int, leave_out: int | None
 ) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
-    bits = sayings.bits(word)
-    said = np.zeros(voices.said.shape[1], dtype=np.uint64)
-    for place, numbers in enumerate(voices.said):
+    bits = sets.bits(word)
+    said = np.zeros(piece.said.shape[1], dtype=np.uint64)
+    for place, numbers in enumerate(piece.said):
         if place != leave_out and numbers.any():
             said |= bits[numbers]
     return said
 
 
-def _called(votes: Votes, sayings: Sayings, voices: Voices, place: int) -> tuple[BoolArray, BoolArray]:
+def _called(votes: Votes, sets: ClassSets, piece: ElementVotes, place: int) -> tuple[BoolArray, BoolArray]:
     """Elements that count as positive and as negative against a vote of this source."""
     positive = positive_class(votes, votes.sources[place].resolution)
-    yes = np.zeros(voices.said.shape[1], dtype=np.bool_)
-    no = np.zeros(voices.said.shape[1], dtype=np.bool_)
-    for word in range(sayings.n_words):
-        said = _said_by(sayings, voices, word, leave_out=place)
-        bits_yes, bits_no = sayings.calling(word, positive)
+    yes = np.zeros(piece.said.shape[1], dtype=np.bool_)
+    no = np.zeros(piece.said.shape[1], dtype=np.bool_)
+    for word in range(sets.n_words):
+        said = _said_by(sets, piece, word, leave_out=place)
+        bits_yes, bits_no = sets.calling(word, positive)
         yes |= (said & bits_yes) != 0
         no |= (said & bits_no) != 0
     link = votes.sources[place].resolution.link
@@ -124,7 +133,112 @@ def find_covered(votes: Votes, layout: Layout) -> BoolArray:
     """Whether some source voted on a task that shares an element with each task of a layout."""
     covered = np.zeros(layout.n_tasks, dtype=np.bool_)
     counter = TaskCounter(layout, 1)
-    for voices in elements_in_pieces(votes, Sayings(votes)):
-        done = counter.feed(voices.begin, [np.asarray(voices.spoke.any(axis=0))])
+    for piece in elements_in_pieces(votes, ClassSets(votes)):
+        done = counter.feed(piece.begin, [np.asarray(piece.spoke.any(axis=0))])
         covered[done.run.first : done.run.last] = done.counts[0] > 0
     return covered
+
+
+class ClassSets:
+    """A numbering of the sets of classes that votes leave possible; number 0 says nothing."""
+
+    def __init__(self, votes: Votes) -> None:
+        self._everything = frozenset(votes.classes)
+        self._sets: list[frozenset[int]] = [self._everything]
+        self.on_elements = np.zeros(256, dtype=np.uint8)
+        for code in (*votes.classes, *votes.partial):
+            self.on_elements[code % 256] = self._number(allowed_classes(votes, code))
+        self.forced = {resolution: self._forced(votes, resolution) for resolution in votes.resolutions}
+
+    def _number(self, allowed: frozenset[int]) -> int:
+        if allowed not in self._sets:
+            self._sets.append(allowed)
+        return self._sets.index(allowed)
+
+    def _forced(self, votes: Votes, resolution: Resolution) -> tuple[int, int]:
+        """The vote at a resolution that forces every element, and what it forces; (0, 0) if none does."""
+        if isinstance(resolution, Element) or resolution.link not in ("any", "all"):
+            return 0, 0
+        positive = frozenset([positive_class(votes, resolution)])
+        if resolution.link == "all":
+            return 1, self._number(positive)
+        return -1, self._number(self._everything - positive)
+
+    @property
+    def n_words(self) -> int:
+        """How many 64-bit words hold one bit per set."""
+        return -(-len(self._sets) // _BITS)
+
+    def bits(self, word: int) -> Words:
+        """Per set, its own bit in a word (none for the set that says nothing)."""
+        return self._words(word, lambda mine, other: mine == other)
+
+    def against(self, word: int) -> Words:
+        """Per set, the bits of the sets that cannot hold together with it."""
+        return self._words(word, lambda mine, other: not mine & other)
+
+    def calling(self, word: int, positive: int) -> tuple[np.uint64, np.uint64]:
+        """The bits of the sets that call an element positive, and of those that call it something else."""
+        places = range(word * _BITS, min(len(self._sets), (word + 1) * _BITS))
+        yes = sum(1 << (p % _BITS) for p in places if self._sets[p] == {positive})
+        no = sum(1 << (p % _BITS) for p in places if positive not in self._sets[p])
+        return np.uint64(yes), np.uint64(no)
+
+    def _words(self, word: int, related: Any) -> Words:
+        table = np.zeros(256, dtype=np.uint64)
+        for mine, first in enumerate(self._sets[1:], start=1):
+            for other in range(max(1, word * _BITS), min(len(self._sets), (word + 1) * _BITS)):
+                if related(first, self._sets[other]):
+                    table[mine] |= np.uint64(1 << (other % _BITS))
+        return table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ElementVotes:
+    """What the sources say about a piece of the element axis.
+
+    Attributes
+    ----------
+    begin : int
+        The first element.
+    said : (n_sources, n) numbers of sets
+    spoke : (n_sources, n) whether a source voted on a task with this element
+    """
+
+    begin: int
+    said: Numbers
+    spoke: BoolArray
+
+    @property
+    def end(self) -> int:
+        """One past the last element."""
+        return int(self.begin + self.said.shape[1])
+
+
+def elements_in_pieces(votes: Votes, sets: ClassSets) -> Iterator[ElementVotes]:
+    """Walk over all elements of all sequences."""
+    finders = {r: TaskFinder(votes.layout(r)) for r in votes.resolutions if not isinstance(r, Element)}
+    size = max(_SMALLEST, _PIECE // max(1, votes.n_sources // 16))
+    for begin in range(0, votes.n_elements, size):
+        end = min(begin + size, votes.n_elements)
+        said = np.zeros((votes.n_sources, end - begin), dtype=np.uint8)
+        spoke = np.zeros((votes.n_sources, end - begin), dtype=np.bool_)
+        for place, (source, column) in enumerate(zip(votes.sources, votes.columns, strict=True)):
+            if isinstance(source.resolution, Element):
+                said[place] = sets.on_elements[column[begin:end].view(np.uint8)]
+                spoke[place] = said[place] != 0
+                continue
+            run = finders[source.resolution].touching(begin, end)
+            tasks = column[run.first : run.last]
+            first, last = np.maximum(run.starts, begin) - begin, np.minimum(run.stops, end) - begin
+            spoke[place] = _paint((tasks != ABSTAIN) & (tasks != MISSING), first, last, end - begin)
+            vote, number = sets.forced[source.resolution]
+            if vote:
+                said[place] = number * _paint(tasks == vote, first, last, end - begin)
+        yield ElementVotes(begin=begin, said=said, spoke=spoke)
+
+
+def _paint(chosen: BoolArray, first: Any, last: Any, size: int) -> BoolArray:
+    """Whether an element lies in one of the chosen spans."""
+    steps = np.bincount(first[chosen], minlength=size + 1) - np.bincount(last[chosen], minlength=size + 1)
+    return np.asarray(np.cumsum(steps[:size]) > 0)

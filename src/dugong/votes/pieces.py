@@ -15,7 +15,33 @@ from numpy.typing import ArrayLike
 from dugong.exceptions import VoteError
 from dugong.types import AnyArray, IntArray
 
-__all__ = ["as_lengths", "as_pieces"]
+__all__ = ["as_lengths", "as_pieces", "by_row", "column_names", "not_votes"]
+
+
+def column_names(votes: Any) -> list[str] | None:
+    """Names of the sources that a data frame brings along; None for arrays."""
+    columns = getattr(votes, "columns", None)
+    return None if columns is None or not hasattr(votes, "to_numpy") else [str(name) for name in columns]
+
+
+def by_row(votes: Any, lengths: ArrayLike | None, ids: ArrayLike | None) -> tuple[ArrayLike | None, ArrayLike | None]:
+    """Lengths and ids of the sequences, where `ids` names the sequence of every row instead.
+
+    Rows of one sequence must be together: their order is time, and it is not guessed.
+    """
+    if lengths is not None or ids is None or np.ndim(votes) != 2 or len(np.asarray(ids)) != len(votes):
+        return lengths, ids
+    rows = np.asarray(ids)
+    starts = np.flatnonzero(np.append(True, rows[1:] != rows[:-1])) if len(rows) else np.zeros(0, dtype=np.int64)
+    names = rows[starts]
+    again = names[np.sort(np.unique(names, return_index=True)[1])]
+    if len(again) < len(names):
+        twice = next(name for place, name in enumerate(names.tolist()) if name in names[:place].tolist())
+        raise VoteError(
+            f"ids= names the sequence of every row, and rows of one must be together; {twice!r} begins twice.\n"
+            "  Sort the rows by sequence and time first."
+        )
+    return np.diff(np.append(starts, len(rows))), names
 
 
 def as_lengths(lengths: ArrayLike) -> IntArray:
@@ -109,3 +135,17 @@ def _from_block(array: AnyArray, lengths: IntArray | None) -> tuple[list[AnyArra
 def _short(values: IntArray) -> str:
     listing = values.tolist()
     return str(listing) if len(listing) <= 6 else f"[{', '.join(map(str, listing[:5]))}, ... {len(listing)} in all]"
+
+
+def not_votes(found: Any) -> VoteError:
+    """What to say to somebody who gives something else where votes are expected: which constructor to use."""
+    shape: tuple[int, ...] = np.shape(found) if hasattr(found, "__len__") and not isinstance(found, str | dict) else ()
+    kind = f"{type(found).__name__} of shape {shape}" if shape else type(found).__name__
+    remedy = "  Make them with Votes.from_classes, from_dense, from_long or from_tasks, or Votes.read(path)."
+    if len(shape) == 2:
+        remedy = (
+            f"  {shape[0]:,} rows of {shape[1]} sources: Votes.from_classes(votes, n_classes=K, lengths=[...]) if "
+            "classes are 0..K-1 and -1 abstains (Snorkel), Votes.from_dense(votes, lengths=[...]) if -1, 0, +1.\n"
+            f"  lengths= (or ids=, one per row) say where sequences end; single rows: lengths=[1] * {shape[0]}."
+        )
+    return VoteError(f"votes must be a dugong.Votes value, which knows its coding; found {kind}.\n{remedy}")

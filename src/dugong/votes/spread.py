@@ -16,15 +16,15 @@ from dugong.exceptions import VoteError
 from dugong.tasks import Element, Layout, SpanTable, describe
 from dugong.tasks.layout import ranges
 from dugong.types import Int8Array, IntArray
-from dugong.votes.container import SourceInfo
+from dugong.votes.records import SourceInfo
 
-__all__ = ["Rows", "fill_column"]
+__all__ = ["LongRows", "fill_column"]
 
 _BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Rows:
+class LongRows:
     """The rows of a long table: place of the sequence, and half-open element bounds inside it."""
 
     sequences: IntArray
@@ -56,7 +56,7 @@ class Rows:
 
 def fill_column(
     info: SourceInfo,
-    rows: Rows,
+    rows: LongRows,
     mine: IntArray,
     codes: Int8Array,
     lengths: IntArray,
@@ -67,7 +67,7 @@ def fill_column(
     Parameters
     ----------
     info : SourceInfo
-    rows : Rows
+    rows : LongRows
         All rows of the table.
     mine : (n,) the rows of this source
     codes : (n,) our codes of these rows
@@ -87,7 +87,7 @@ def fill_column(
     return column
 
 
-def _match(layout: Layout, info: SourceInfo, rows: Rows, mine: IntArray, begin: IntArray) -> IntArray:
+def _match(layout: Layout, info: SourceInfo, rows: LongRows, mine: IntArray, begin: IntArray) -> IntArray:
     """The task that each row is."""
     starts, stops = layout.flat_bounds()
     first, last = begin + rows.starts[mine], begin + rows.stops[mine]
@@ -109,7 +109,7 @@ def _match(layout: Layout, info: SourceInfo, rows: Rows, mine: IntArray, begin: 
 def _spread(
     column: Int8Array,
     info: SourceInfo,
-    rows: Rows,
+    rows: LongRows,
     mine: IntArray,
     codes: Int8Array,
     *,

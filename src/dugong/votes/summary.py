@@ -1,31 +1,35 @@
-"""Votes at a glance: one line per source, with the column names that users of Snorkel know.
+"""Votes at a glance: a few lines, one line per source, and what deserves a look before anything is learned.
 
-In: votes and, if there are any, gold labels. Out: a `Summary`, which prints as a table. Every number is a
-fraction of the source's own tasks. Differs from Snorkel: sources may have different resolutions (see
-`overlaps`), tasks without a known label are left out of Correct and Incorrect, and an accuracy without a
-single known label is None.
+In: votes and, if there are any, gold labels. Out: the text of ``repr(votes)``; a `Summary`, which prints as a table
+with the column names that users of Snorkel know; and remarks, none of which stops anything (a source that never
+votes, two that are copies of each other, elements about which nobody speaks). Every number of a summary is a fraction
+of the source's own tasks. Differs from Snorkel: sources may have different resolutions (see `overlaps`), tasks
+without a known label are left out of Correct and Incorrect, and an accuracy without a single known label is None.
 """
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dugong.tasks import Element
+from dugong.tasks import Element, describe
+from dugong.texts import counted, text_table
 from dugong.types import ABSTAIN, MISSING
-from dugong.votes.classes import allowed_classes, code_name
-from dugong.votes.codes import count_codes, n_spoken
-from dugong.votes.container import SourceInfo, Votes
+from dugong.votes.codes import allowed_classes, code_name, count_codes, implied_background, n_spoken
+from dugong.votes.container import Votes
 from dugong.votes.gold import gold_at
 from dugong.votes.overlaps import count_overlaps
-from dugong.votes.problems import Problem, find_problems
+from dugong.votes.records import SourceInfo, count_faults
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["SourceSummary", "Summary", "summarize"]
+__all__ = ["Problem", "SourceSummary", "Summary", "describe_votes", "find_problems", "summarize"]
+
+_MANY = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,8 +103,7 @@ class Summary:
     def __str__(self) -> str:
         columns = self.to_dict()
         columns["Polarity"] = [", ".join(row.words) for row in self.sources]
-        lines = _table(columns)
-        return "\n".join([*lines, *(f"- {problem}" for problem in self.problems)])
+        return "\n".join([_table(columns), *(f"- {problem}" for problem in self.problems)])
 
     __repr__ = __str__
 
@@ -148,20 +151,119 @@ def _grade(votes: Votes, place: int, source: SourceInfo, gold: Any) -> tuple[int
     return correct, int(np.count_nonzero(graded)) - correct
 
 
-def _table(columns: dict[str, list[Any]]) -> list[str]:
-    texts = {name: [name if name != "source" else "", *map(_cell, values)] for name, values in columns.items()}
-    lines = []
-    for row in range(len(next(iter(texts.values())))):
-        cells = []
-        for name, column in texts.items():
-            width = max(map(len, column))
-            left = name in ("source", "Resolution", "Polarity")
-            cells.append(column[row].ljust(width) if left else column[row].rjust(width))
-        lines.append("  ".join(cells).rstrip())
-    return lines
+def _table(columns: dict[str, list[Any]]) -> str:
+    head = ["" if name == "source" else name for name in columns]
+    left = [place for place, name in enumerate(columns) if name in ("source", "Resolution", "Polarity")]
+    rows = [[_cell(value) for value in row] for row in zip(*columns.values(), strict=True)]
+    return text_table(head, rows, left=left)
 
 
 def _cell(value: Any) -> str:
     if value is None:
         return "-"
     return f"{value:.3f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One remark: its kind (a fixed word), the source that it is about if any, and a sentence."""
+
+    kind: str
+    source: str | None
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def find_problems(votes: Votes, n_silent: int | None = None) -> tuple[Problem, ...]:
+    """All remarks about votes.
+
+    Parameters
+    ----------
+    votes : Votes
+    n_silent : int, optional
+        Elements about which no source speaks, if that is known already.
+    """
+    return (*_about_sources(votes), *_about_copies(votes), *_about_sequences(votes, n_silent))
+
+
+def _about_sources(votes: Votes) -> list[Problem]:
+    found = []
+    faults = count_faults(votes.faults)
+    for source, column in zip(votes.sources, votes.columns, strict=True):
+        counts = count_codes(column)
+        spoken = [code for code in counts if code not in (ABSTAIN, MISSING)]
+        if not spoken:
+            asked = "was never asked" if counts.get(MISSING, 0) == len(column) else "never votes"
+            text = f"source {source.name!r} {asked}; it has no influence and may be left out."
+            found.append(Problem(kind="never-votes", source=source.name, text=text))
+        elif len(spoken) == 1 and n_spoken(counts) == len(column):
+            word = code_name(votes, spoken[0], source.resolution)
+            text = f"source {source.name!r} always votes {word}; it tells no two tasks apart."
+            found.append(Problem(kind="always-same", source=source.name, text=text))
+        if source.name in faults:
+            text = f"source {source.name!r} raised {faults[source.name]:,} times and abstained instead."
+            found.append(Problem(kind="faults", source=source.name, text=text))
+    return found
+
+
+def _about_copies(votes: Votes) -> list[Problem]:
+    found = []
+    first: dict[tuple[object, int], int] = {}
+    for place, (source, column) in enumerate(zip(votes.sources, votes.columns, strict=True)):
+        other = first.setdefault((source.resolution, zlib.crc32(column.data)), place)
+        if other != place and np.array_equal(votes.columns[other], column) and n_spoken(count_codes(column)):
+            text = f"source {source.name!r} votes exactly as {votes.source_names[other]!r}; count it once."
+            found.append(Problem(kind="copy", source=source.name, text=text))
+    return found
+
+
+def _about_sequences(votes: Votes, n_silent: int | None) -> list[Problem]:
+    found = []
+    empty = int(np.count_nonzero(votes.lengths == 0))
+    if empty:
+        found.append(Problem(kind="empty", source=None, text=f"{empty:,} sequences have no elements."))
+    silent = count_overlaps(votes).n_silent if n_silent is None else n_silent
+    if silent:
+        share = silent / votes.n_elements
+        text = f"no source speaks about {silent:,} of {votes.n_elements:,} elements ({share:.1%})"
+        background = implied_background(votes)
+        if background is not None:
+            word = code_name(votes, background, Element())
+            text += f"; they count as background, {word}"
+            text += "" if votes.background is not None else ", the only class that is never voted for"
+        found.append(Problem(kind="silent", source=None, text=f"{text}."))
+    return found
+
+
+def describe_votes(votes: Votes) -> str:
+    """The text of ``repr(votes)``."""
+    lengths = " to ".join(f"{length:,}" for length in sorted({int(votes.lengths.min()), int(votes.lengths.max())}))
+    lines = [
+        f"Votes: {counted(votes.n_sources, 'source')}, {counted(votes.n_sequences, 'sequence')}, "
+        f"{counted(votes.n_elements, 'element')} ({lengths} each)",
+        f"  classes     {_listing([_class(votes, code) for code in votes.classes])}",
+    ]
+    for resolution in dict.fromkeys(source.resolution for source in votes.sources):
+        names = [source.name for source in votes.sources if source.resolution == resolution]
+        lines.append(f"  {counted(len(names), 'source')} on {describe(resolution)}: {_listing(names)}")
+    if votes.partial:
+        kinds = [code_name(votes, code, votes.resolutions[0]) for code in votes.partial]
+        lines.append(f"  partial     {_listing(kinds)}")
+    if votes.time is not None:
+        lines.append(f"  time        {votes.time}")
+    if votes.faults:
+        lines.append(f"  faults      {len(votes.faults):,}, the first: {votes.faults[0]}")
+    return "\n".join(lines)
+
+
+def _class(votes: Votes, code: int) -> str:
+    number = f"{code:+d}" if votes.n_classes == 2 else str(code)
+    name = f" {code_name(votes, code, votes.resolutions[0])}" if votes.class_names is not None else ""
+    return f"{number}{name}{' (background)' if code == votes.background else ''}"
+
+
+def _listing(names: list[str]) -> str:
+    shown = ", ".join(names[:_MANY])
+    return shown if len(names) <= _MANY else f"{shown}, ... {len(names) - _MANY} more"

@@ -1,15 +1,15 @@
-"""The long table, whichever library it comes from.
+"""The long table: the logical schema of votes, whichever library it comes from.
 
 In: a pandas, polars or arrow table, anything that speaks the Arrow stream protocol, or a dictionary of
 columns. Out: five checked Arrow columns: sequence, source, start, end, vote. A column too few or too many
-is an error, because a misspelt or forgotten column must not change what the votes mean.
+is an error, because a misspelt or forgotten column must not change what the votes mean. `to_long` makes such a table.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,10 @@ import pyarrow.compute as pc
 from dugong.exceptions import VoteError
 from dugong.types import AnyArray, IntArray
 
-__all__ = ["LONG_COLUMNS", "Factor", "factorise", "numbers_of", "read_table"]
+if TYPE_CHECKING:
+    from dugong.votes.container import Votes
+
+__all__ = ["LONG_COLUMNS", "Factor", "factorise", "numbers_of", "read_table", "to_long"]
 
 LONG_COLUMNS = ("sequence", "source", "start", "end", "vote")
 
@@ -134,3 +137,27 @@ def numbers_of(column: pa.ChunkedArray, name: str) -> AnyArray:
             f"the first at row {int(np.argmax(bad))}."
         )
     return np.asarray(values.astype(np.float64))
+
+
+def to_long(votes: Votes) -> pa.Table:
+    """See `Votes.to_long`."""
+    ids, names = pa.array(votes.sequence_ids), pa.array(votes.source_names)
+    parts = []
+    for place, (source, column) in enumerate(zip(votes.sources, votes.columns, strict=True)):
+        layout = votes.layout(source.resolution)
+        tasks = np.flatnonzero(column)
+        starts, stops = layout.bounds()
+        owner = np.searchsorted(layout.offsets, tasks, side="right") - 1
+        voter = np.full(len(tasks), place, dtype=np.int32)
+        parts.append(
+            pa.table(
+                {
+                    "sequence": pa.DictionaryArray.from_arrays(owner.astype(np.int32), ids),
+                    "source": pa.DictionaryArray.from_arrays(voter, names),
+                    "start": starts[tasks],
+                    "end": stops[tasks],
+                    "vote": column[tasks],
+                }
+            )
+        )
+    return pa.concat_tables(parts)

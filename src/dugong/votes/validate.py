@@ -17,7 +17,8 @@ from dugong.types import MISSING, AnyArray, BoolArray, Int8Array, read_only
 from dugong.votes.codes import MAX_CODE
 
 if TYPE_CHECKING:
-    from dugong.votes.container import SourceInfo, Votes
+    from dugong.votes.container import Votes
+from dugong.votes.records import SourceInfo
 
 __all__ = ["check_votes", "normal_ids"]
 

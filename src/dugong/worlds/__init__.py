@@ -17,7 +17,7 @@ from dugong.worlds.builders import (
     unipolar,
 )
 from dugong.worlds.population import population_counts, slot_law
-from dugong.worlds.sampling import Between, Labels, Shots
+from dugong.worlds.sampling import Between, Shots, Truth
 from dugong.worlds.standard import (
     STANDARD,
     lopsided,
@@ -36,9 +36,9 @@ __all__ = [
     "Block",
     "CrossedBlock",
     "FullBlock",
-    "Labels",
     "Shots",
     "TemporalBlock",
+    "Truth",
     "World",
     "accurate",
     "common_cause",

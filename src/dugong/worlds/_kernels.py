@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from dugong.priors._kernels import draw
 from dugong.types import FloatArray, IntArray
 
 
@@ -12,14 +13,8 @@ from dugong.types import FloatArray, IntArray
 def draw_cells(cumulative: FloatArray, rows: IntArray, uniforms: FloatArray) -> IntArray:
     """Cell of every draw: ``cumulative[rows[i]]`` is a cumulative law, ``uniforms[i]`` in [0, 1)."""
     cells = np.empty(len(rows), np.int64)
-    last = cumulative.shape[1] - 1
     for i in range(len(rows)):
-        law = cumulative[rows[i]]
-        level = uniforms[i] * law[last]
-        cell = 0
-        while law[cell] <= level:
-            cell += 1
-        cells[i] = cell
+        cells[i] = draw(cumulative[rows[i]], uniforms[i])
     return cells
 
 
@@ -34,16 +29,11 @@ def draw_temporal(
 ) -> IntArray:
     """Votes of a source that depends on its own vote `lag` tasks earlier; both tables cumulative over votes."""
     votes = np.empty(len(labels), np.int64)
-    last = first.shape[1] - 1
     for sequence in range(len(offsets) - 1):
         for task in range(offsets[sequence], offsets[sequence + 1]):
             if task - lag < offsets[sequence]:
                 law = first[labels[task]]
             else:
                 law = step[labels[task - lag], labels[task], votes[task - lag]]
-            level = uniforms[task] * law[last]
-            vote = 0
-            while law[vote] <= level:
-                vote += 1
-            votes[task] = vote
+            votes[task] = draw(law, uniforms[task])
     return votes

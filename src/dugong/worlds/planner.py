@@ -17,12 +17,14 @@ import numpy as np
 from scipy.special import ndtri
 
 from dugong.exceptions import GraphError, TaskError
-from dugong.fit.fitting import fit_centred
+from dugong.fit.fitting import fit_moments
+from dugong.fit.moments.equations import Given
 from dugong.fit.passes import InMemory
 from dugong.graph import SourceGraph
 from dugong.graph.design import make_design
 from dugong.graph.theory import tied_sequences_needed
 from dugong.sums import count
+from dugong.texts import text_table
 from dugong.types import FloatArray
 from dugong.votes import Votes
 from dugong.worlds.world import World
@@ -90,21 +92,16 @@ class SamplePlan:
         return asdict(self) | {"extrapolated": self.extrapolated}
 
     def __str__(self) -> str:
-        name_width = max(len("source"), *(len(source.name) for source in self.sources))
-        head = (
-            f"{'source':<{name_width}}  {'votes on':<10}  +- at {self.n_sequences:<9,}  sequences for +-{self.width:g}"
-        )
-        rows = [
-            f"{s.name:<{name_width}}  {s.resolution:<10}  {s.half_width:<15.3f}  {s.needed:,}" for s in self.sources
-        ]
-        bound = "does not apply" if self.bound is None else f"asks for {self.bound:,}"
+        head = ("source", "votes on", f"+- at {self.n_sequences:,}", f"sequences for +-{self.width:g}")
+        rows = [(s.name, s.resolution, f"{s.half_width:.3f}", f"{s.needed:,}") for s in self.sources]
+        bound = "does not apply here" if self.bound is None else f"asks for {self.bound:,}"
         return "\n".join(
             [
-                head,
-                *rows,
+                text_table(head, rows, left=(0, 1), rule=True),
                 "",
-                f"{self.needed:,} sequences for all of them ({self.repeats} simulations of up to "
-                f"{self.n_sequences:,} sequences{', extrapolated' if self.extrapolated else ''}).",
+                f"{self.needed:,} sequences for all of them (by {self.repeats} simulations of up to "
+                f"{self.n_sequences:,} sequences with {self.n_elements:,} elements"
+                f"{', extrapolated' if self.extrapolated else ''}).",
                 f"Theorem 1 of the paper, a worst case, {bound}.",
             ]
         )
@@ -182,8 +179,8 @@ def centred_fit(world: World) -> Fit:
         design = make_design(votes.sources, SourceGraph.of(votes.source_names, world.dependencies))
         moments = count(votes, design.plan)
         passes = InMemory(votes=votes, n_threads=1)
-        fitted = fit_centred(design, moments, world.prior, passes=passes, class_names=votes.class_names)
-        return fitted.estimate.raw
+        given = Given.under(world.prior, design, moments, votes.class_names)
+        return fit_moments(given, passes=passes).estimate.raw
 
     return fit
 

@@ -18,7 +18,7 @@ import numpy as np
 from dugong.exceptions import GraphError, TaskError
 from dugong.priors import Prior
 from dugong.priors.geometry import pair_indices
-from dugong.sums import Moments, Plan, Row, Shapes
+from dugong.sums import MomentRow, Moments, Plan, Shapes
 from dugong.tasks import Layout, Resolution, SpanTable, describe
 from dugong.types import FloatArray, IntArray
 from dugong.worlds.blocks import Block, CrossedBlock, FullBlock, TemporalBlock
@@ -69,7 +69,7 @@ def slot_law(
 
 def population_counts(
     world: World,
-    row: Row,
+    row: MomentRow,
     lengths: IntArray,
     counts: FloatArray | IntArray | None = None,
     spans: Mapping[str, SpanTable] | None = None,
@@ -129,7 +129,7 @@ def _mean_accuracy(world: World, name: str, length: int) -> FloatArray:
 
 
 def _anchors(
-    row: Row, resolutions: list[Resolution], length: int, spans: Mapping[str, SpanTable]
+    row: MomentRow, resolutions: list[Resolution], length: int, spans: Mapping[str, SpanTable]
 ) -> list[tuple[int, list[tuple[str, int]]]]:
     """Position and (source, task) slots of every anchor in one sequence."""
     fine = resolutions[0]

@@ -1,6 +1,6 @@
 """A sample of a world: lengths of sequences, then labels at every resolution, then votes given the labels.
 
-In: laws of lengths, a prior, blocks of sources. Out: `Labels`, the truth of all tasks, and one flat column of votes per
+In: laws of lengths, a prior, blocks of sources. Out: `Truth`, the truth of all tasks, and one flat column of votes per
 source.
 """
 
@@ -68,7 +68,7 @@ def draw_lengths(lengths: Lengths, n_sequences: int, rng: np.random.Generator) -
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Labels(Mapping[str | Resolution, Int8Array]):
+class Truth(Mapping[str | Resolution, Int8Array]):
     """Class values of all tasks, flat, by resolution; ``labels["element"]`` or ``labels[Window(...)]``.
 
     Attributes
@@ -105,7 +105,7 @@ def draw_labels(
     spans: Mapping[str, SpanTable],
     rng: np.random.Generator,
     class_names: tuple[str, ...] | None = None,
-) -> Labels:
+) -> Truth:
     """Draw element labels from the prior, and what follows from them (or, with a joint table, was drawn beside)."""
     drawn: dict[Resolution, Int8Array] = {}
     if isinstance(prior, Joint):
@@ -117,7 +117,7 @@ def draw_labels(
             positive = prior.classes[positive_class(resolution, prior.n_classes, class_names)]
             drawn[resolution] = link_labels(elements, layout, positive)
     ordered = {resolution: read_only(drawn[resolution]) for resolution in resolutions}
-    return Labels(by_resolution=ordered, lengths=lengths, spans=spans)
+    return Truth(by_resolution=ordered, lengths=lengths, spans=spans)
 
 
 def _from_joint(
@@ -141,7 +141,7 @@ def _from_joint(
     return drawn
 
 
-def draw_votes(blocks: tuple[AnyBlock, ...], labels: Labels, rng: np.random.Generator) -> dict[str, Int8Array]:
+def draw_votes(blocks: tuple[AnyBlock, ...], labels: Truth, rng: np.random.Generator) -> dict[str, Int8Array]:
     """Votes of all sources, block after block, in our own coding."""
     codes: dict[str, IntArray] = {}
     where: dict[str, Resolution] = {}
@@ -219,7 +219,7 @@ def _crossed(
     layout: Layout,
     places: IntArray,
     parent: tuple[IntArray, Resolution],
-    labels: Labels,
+    labels: Truth,
     uniforms: FloatArray,
 ) -> IntArray:
     codes, resolution = parent

@@ -16,7 +16,7 @@ import numpy as np
 from dugong.tasks import Layout
 from dugong.types import AnyArray, FloatArray, Int8Array, IntArray
 from dugong.votes import Votes
-from dugong.worlds.sampling import Labels
+from dugong.worlds.sampling import Truth
 from dugong.worlds.standard import CAPTIONS, tv_news
 
 _TEXT = (
@@ -65,7 +65,7 @@ class Broadcasts:
     """Frames by broadcast, the truth about them, and the votes that they were rendered from."""
 
     frames: dict[str, list[Frame]]
-    labels: Labels
+    labels: Truth
     votes: Votes
 
 

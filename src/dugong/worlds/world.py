@@ -16,14 +16,14 @@ from dugong.exceptions import GraphError, PriorError
 from dugong.graph import Dependency, temporal
 from dugong.law.parameters import Parameters
 from dugong.priors import Prior
-from dugong.sums import Moments, Plan, Row
+from dugong.sums import MomentRow, Moments, Plan
 from dugong.tasks import Element, Resolution, SpanTable, describe
 from dugong.types import FloatArray, IntArray
 from dugong.votes import SourceInfo, Votes
 from dugong.worlds.blocks import AnyBlock, Block, CrossedBlock, TemporalBlock
 from dugong.worlds.factors import world_parameters
 from dugong.worlds.population import population_moments, true_accuracies
-from dugong.worlds.sampling import Labels, Lengths, draw_labels, draw_lengths, draw_votes
+from dugong.worlds.sampling import Lengths, Truth, draw_labels, draw_lengths, draw_votes
 
 SpanLaw = Callable[[IntArray, np.random.Generator], Mapping[str, SpanTable]]
 
@@ -108,7 +108,7 @@ class World:
         lengths: Lengths | None = None,
         rng: np.random.Generator | int = 0,
         spans: Mapping[str, SpanTable] | None = None,
-    ) -> tuple[Votes, Labels]:
+    ) -> tuple[Votes, Truth]:
         """Draw sequences: their votes and their true labels at every resolution.
 
         Parameters
@@ -150,7 +150,7 @@ class World:
 
     def population(
         self,
-        rows: Plan | Iterable[Row],
+        rows: Plan | Iterable[MomentRow],
         lengths: IntArray | list[int] | int | None = None,
         counts: FloatArray | IntArray | None = None,
         spans: Mapping[str, SpanTable] | None = None,

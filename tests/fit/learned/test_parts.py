@@ -12,7 +12,6 @@ import pytest
 from dugong.codec import decode, encode
 from dugong.fit.learned import Robust, learn
 from dugong.fit.learned import _kernels as kernels
-from dugong.fit.learned.bio import bio_steps
 from dugong.fit.learned.copies import copy_weights, find_copies
 from dugong.fit.learned.exact import run_exact
 from dugong.fit.learned.folded import fold
@@ -23,6 +22,7 @@ from dugong.fit.learned.tables import logs_of, make_tables, mute_unseen
 from dugong.infer.answers import posterior
 from dugong.priors import Markov
 from dugong.tasks import Element, Sequence, Window
+from dugong.tasks.bio import bio_steps
 from dugong.types import MISSING
 from dugong.votes import Votes
 from dugong.worlds import lopsided, multiresolution, tv_news

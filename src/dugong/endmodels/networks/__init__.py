@@ -12,11 +12,8 @@ All return logits, one column per class.
 """
 
 from dugong.endmodels.networks.densenet import DenseNet, densenet40
-from dugong.endmodels.networks.frames import FrameSequenceNet, cnn_lstm
-from dugong.endmodels.networks.residual import ResNet
-from dugong.endmodels.networks.resnet import resnet18, resnet50
-from dugong.endmodels.networks.resnet3d import resnet3d18
-from dugong.endmodels.networks.window import WindowLSTM
+from dugong.endmodels.networks.residual import ResNet, resnet3d18, resnet18, resnet50
+from dugong.endmodels.networks.window import FrameSequenceNet, WindowLSTM, cnn_lstm
 
 __all__ = [
     "DenseNet",

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from dugong.endmodels.errors import EndModelError
 from dugong.endmodels.networks.residual import convolution, initialise
 from dugong.endmodels.networks.shapes import check_input
+from dugong.exceptions import EndModelError
 
 __all__ = ["DenseNet", "densenet40"]
 

@@ -13,15 +13,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from dugong.endmodels.errors import EndModelError
 from dugong.endmodels.networks.shapes import check_input
+from dugong.exceptions import EndModelError
 
-__all__ = ["BasicBlock", "Block", "Bottleneck", "Dims", "ResNet", "Shortcut"]
+__all__ = ["BasicBlock", "Block", "Bottleneck", "Dims", "ResNet", "Shortcut", "resnet3d18", "resnet18", "resnet50"]
 
 Dims = Literal[2, 3]
 Shortcut = Literal["A", "B"]
 
 STAGES = (1, 2, 4, 8)
+
+
 """Channels of the stages, as multiples of those of the first."""
 AXES = {2: "n, channels, height, width", 3: "n, channels, frames, height, width"}
 
@@ -174,3 +176,53 @@ def initialise(network: nn.Module) -> None:
     for module in network.modules():
         if isinstance(module, nn.Conv2d | nn.Conv3d):
             nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+
+
+def resnet18(n_classes: int | None = 2, *, in_channels: int = 3) -> ResNet:
+    """ResNet-18: 11,689,512 parameters at 1000 classes.
+
+    Parameters
+    ----------
+    n_classes : int or None
+        None: return 512 features.
+    in_channels : int
+    """
+    return ResNet(2, BasicBlock, (2, 2, 2, 2), n_classes=n_classes, in_channels=in_channels)
+
+
+def resnet50(n_classes: int | None = 2, *, in_channels: int = 3) -> ResNet:
+    """ResNet-50: 25,557,032 parameters at 1000 classes.
+
+    Parameters
+    ----------
+    n_classes : int or None
+        None: return 2048 features.
+    in_channels : int
+    """
+    return ResNet(2, Bottleneck, (3, 4, 6, 3), n_classes=n_classes, in_channels=in_channels)
+
+
+def resnet3d18(n_classes: int | None = 2, *, in_channels: int = 3, shortcut: Shortcut = "A") -> ResNet:
+    """3-D ResNet-18: 33,235,280 parameters at 400 classes, 33,409,104 with shortcut B.
+
+    Parameters
+    ----------
+    n_classes : int or None
+        None: return 512 features.
+    in_channels : int
+    shortcut : {"A", "B"}
+        Zeros or a convolution where the number of channels changes.
+
+    Notes
+    -----
+    Input: shape (n, in_channels, frames, height, width); 16 frames of 112 x 112 in the paper, other sizes work.
+    """
+    return ResNet(
+        3,
+        BasicBlock,
+        (2, 2, 2, 2),
+        n_classes=n_classes,
+        in_channels=in_channels,
+        stem_stride=(1, 2, 2),
+        shortcut=shortcut,
+    )

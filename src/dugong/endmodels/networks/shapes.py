@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from dugong.endmodels.errors import EndModelError
+from dugong.exceptions import EndModelError
 
 __all__ = ["check_input"]
 

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dugong.experiments.recipe import EndModel, Facts, Material, Recipe, Size
+from dugong.experiments.recipe import EndModel, Facts, Recipe, Size, TaskMaterial
 from dugong.experiments.tasks.drawing import Camera, Colour, box, cloud, ellipse, paint, plain
 from dugong.experiments.tasks.examples import Example, choose, material, sizes_of
-from dugong.experiments.tasks.frames import FULL, LAYOUT, N_ELEMENTS, SMALL, Box, Frame, load_frames, pictures
+from dugong.experiments.tasks.frames import FULL, LAYOUT, N_ELEMENTS, SMALL, Box, DrawnFrame, load_frames, pictures
 from dugong.graph import temporal
 from dugong.priors import Markov, Prior
 from dugong.sources import source
@@ -36,13 +36,13 @@ SURE, LIKELY = 0.6, 0.4  # scores from which a detection is believed
 
 
 @source
-def person_and_ball(frame: Frame) -> int:
+def person_and_ball(frame: DrawnFrame) -> int:
     """A person and a ball are surely seen."""
     return POSITIVE if frame.best("ball", SURE) and frame.best("person", SURE) else NEGATIVE
 
 
 @source
-def ball_at_hand(frame: Frame) -> int:
+def ball_at_hand(frame: DrawnFrame) -> int:
     """The ball is near the upper half of a person, or far from everyone."""
     ball, people = frame.best("ball"), [one for one in frame.boxes if one.kind == "person"]
     if ball is None or not people:
@@ -52,7 +52,7 @@ def ball_at_hand(frame: Frame) -> int:
 
 
 @source
-def orange_ball(frame: Frame) -> int:
+def orange_ball(frame: DrawnFrame) -> int:
     """The colour of the ball: much more red than blue, green between them."""
     ball = frame.best("ball")
     if ball is None:
@@ -62,7 +62,7 @@ def orange_ball(frame: Frame) -> int:
 
 
 @source(resolution=WholeSequence())
-def ball_rises(frames: Sequence[Frame]) -> int:
+def ball_rises(frames: Sequence[DrawnFrame]) -> int:
     """How far the ball moves up and down in the sequence."""
     heights = [ball.y for frame in frames if (ball := frame.best("ball", LIKELY))]
     if len(heights) < 2:
@@ -109,7 +109,7 @@ OTHERS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Video:
+class GameClip:
     """What the frames of a video have in common.
 
     Attributes
@@ -130,11 +130,11 @@ class Video:
     decoy: tuple[float, float, Colour]
 
 
-def draw_video(rng: np.random.Generator, *, basketball: bool) -> Video:
+def draw_video(rng: np.random.Generator, *, basketball: bool) -> GameClip:
     """A video of basketball or of another sport."""
     sport = BASKETBALL if basketball else OTHERS[rng.choice(len(OTHERS), p=[one.share for one in OTHERS])]
     decoy = (float(rng.uniform(0.1, 0.9)), float(rng.uniform(0.05, 0.6)), _vary(rng, (0.75, 0.6, 0.4), 0.2))
-    return Video(
+    return GameClip(
         sport=sport,
         camera=Camera.draw(rng),
         floor=_vary(rng, sport.floors[rng.integers(len(sport.floors))], 0.12),
@@ -144,7 +144,7 @@ def draw_video(rng: np.random.Generator, *, basketball: bool) -> Video:
     )
 
 
-def draw_frames(video: Video, number: int, size: int, rng: np.random.Generator) -> Iterator[Frame]:
+def draw_frames(video: GameClip, number: int, size: int, rng: np.random.Generator) -> Iterator[DrawnFrame]:
     """Frames of a video; the camera changes between wide and close every few seconds."""
     close = rng.random() < 0.3
     for _ in range(number):
@@ -153,7 +153,7 @@ def draw_frames(video: Video, number: int, size: int, rng: np.random.Generator) 
         ball = _ball(video.sport, people, rng)
         picture = _draw(video, people, ball, size, rng, close=close)
         boxes = _detect(video, people, ball, rng, close=close)
-        yield Frame(picture=video.camera.shoot(picture, rng), boxes=tuple(boxes))
+        yield DrawnFrame(picture=video.camera.shoot(picture, rng), boxes=tuple(boxes))
 
 
 def _vary(rng: np.random.Generator, colour: Colour, by: float) -> Colour:
@@ -177,7 +177,7 @@ def _ball(sport: Sport, people: FloatArray, rng: np.random.Generator) -> tuple[f
 
 
 def _draw(
-    video: Video,
+    video: GameClip,
     people: FloatArray,
     ball: tuple[float, float] | None,
     size: int,
@@ -209,7 +209,7 @@ def _draw(
 
 
 def _detect(
-    video: Video, people: FloatArray, ball: tuple[float, float] | None, rng: np.random.Generator, *, close: bool
+    video: GameClip, people: FloatArray, ball: tuple[float, float] | None, rng: np.random.Generator, *, close: bool
 ) -> Iterator[Box]:
     """What an object detector says: it errs by video, by size and by blur, and knows no sports."""
     wide = 1.25 if close else 1.0
@@ -230,7 +230,7 @@ def _around(rng: np.random.Generator, what: tuple[str, float], x: float, y: floa
     return Box(kind, sure, float(x - width), float(y - height), float(x + width), float(y + height))
 
 
-def generate(size: Size, seed: int, folder: Path) -> Material:  # noqa: ARG001  pictures stay in memory
+def generate(size: Size, seed: int, folder: Path) -> TaskMaterial:  # noqa: ARG001  pictures stay in memory
     """Videos of two sequences each, 12 % of them basketball; parts do not share videos."""
     return material(_examples(size, np.random.default_rng([seed, 12])), "simulated")
 

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.ndimage import binary_erosion, gaussian_filter, label
 
 from dugong.exceptions import LoaderError
-from dugong.experiments.recipe import EndModel, Facts, Material, Recipe, Size
+from dugong.experiments.recipe import EndModel, Facts, Recipe, Size, TaskMaterial
 from dugong.experiments.tasks.drawing import Camera, cloud, grid
 from dugong.experiments.tasks.examples import (
     Example,
@@ -44,7 +44,7 @@ SMALL = 20
 # --- sources ----------------------------------------------------------------------------------------------------------
 
 
-class Segment(NamedTuple):
+class HeartSegment(NamedTuple):
     """The opened valve in one frame; lengths as shares of the picture's side."""
 
     area: float
@@ -53,7 +53,7 @@ class Segment(NamedTuple):
     intensity: float
 
 
-def segment(series: AnyArray) -> list[Segment]:
+def segment(series: AnyArray) -> list[HeartSegment]:
     """Find the valve in every frame: the bright region nearest to the middle."""
     return [_measure(frame / 255, _bright_region(frame / 255)) for frame in series]
 
@@ -70,13 +70,13 @@ def _bright_region(frame: FloatArray) -> BoolArray:
     return np.asarray(regions == nearest)
 
 
-def _measure(frame: FloatArray, inside: BoolArray) -> Segment:
+def _measure(frame: FloatArray, inside: BoolArray) -> HeartSegment:
     side = len(frame)
     y, x = (axis[inside] for axis in grid(side))
     edge = inside & ~binary_erosion(inside)
     spread = np.cov(np.stack([x, y])) if len(x) > 2 else np.eye(2)
     narrow, wide = np.maximum(np.linalg.eigvalsh(spread), 1e-6)
-    return Segment(
+    return HeartSegment(
         area=float(inside.sum() / side**2),
         perimeter=float(edge.sum() / side),
         eccentricity=float(np.sqrt(1 - narrow / wide)),
@@ -85,31 +85,31 @@ def _measure(frame: FloatArray, inside: BoolArray) -> Segment:
 
 
 @source(pre=[segment])
-def area(valve: Segment) -> int:
+def area(valve: HeartSegment) -> int:
     """A bicuspid valve does not open fully."""
     return POSITIVE if valve.area < 0.085 else NEGATIVE
 
 
 @source(pre=[segment])
-def perimeter(valve: Segment) -> int:
+def perimeter(valve: HeartSegment) -> int:
     """Its edge is short."""
     return POSITIVE if valve.perimeter < 0.9 else NEGATIVE
 
 
 @source(pre=[segment])
-def ratio(valve: Segment) -> int:
+def ratio(valve: HeartSegment) -> int:
     """It has little area for its edge."""
     return POSITIVE if valve.area / valve.perimeter < 0.092 else NEGATIVE
 
 
 @source(pre=[segment])
-def eccentricity(valve: Segment) -> int:
+def eccentricity(valve: HeartSegment) -> int:
     """It is long and narrow."""
     return POSITIVE if valve.eccentricity > 0.68 else NEGATIVE
 
 
 @source(pre=[segment])
-def intensity(valve: Segment) -> int:
+def intensity(valve: HeartSegment) -> int:
     """Turbulent flow is dark."""
     return POSITIVE if valve.intensity < 0.64 else NEGATIVE
 
@@ -149,7 +149,7 @@ def _mouth(side: int, middle: AnyArray, radius: float, narrow: float, angle: flo
     return np.asarray(np.clip((edge - np.hypot(along, across)) * side + 0.5, 0, 1))
 
 
-def generate(size: Size, seed: int, folder: Path) -> Material:  # noqa: ARG001  series stay in memory
+def generate(size: Size, seed: int, folder: Path) -> TaskMaterial:  # noqa: ARG001  series stay in memory
     """Patients with one series each, 7 % of them with a bicuspid valve."""
     return material(_examples(size, np.random.default_rng([seed, 7])), "simulated")
 
@@ -169,7 +169,7 @@ def _gold(value: int) -> Int8Array:
 # --- real series ------------------------------------------------------------------------------------------------------
 
 
-def load(folder: Path) -> Material:
+def load(folder: Path) -> TaskMaterial:
     """Series from a folder: labels.csv and series/<series>.npy."""
     return material(_read(folder), "UK Biobank")
 

@@ -1,4 +1,4 @@
-"""From single sequences to `Material`, for generators and adapters of all tasks."""
+"""From single sequences to `TaskMaterial`, for generators and adapters of all tasks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dugong.exceptions import LoaderError
-from dugong.experiments.recipe import PARTS, Material, Part, Size
+from dugong.experiments.recipe import PARTS, Part, Size, TaskMaterial
 from dugong.types import BoolArray, Int8Array
 
 
@@ -24,10 +24,10 @@ class Example(NamedTuple):
     gold: Int8Array
 
 
-def material(examples: Iterable[Example], origin: str) -> Material:
+def material(examples: Iterable[Example], origin: str) -> TaskMaterial:
     """Put sequences together."""
     found = list(examples)
-    return Material(
+    return TaskMaterial(
         sequences={one.name: one.sequence for one in found},
         gold={one.name: one.gold for one in found},
         parts={one.name: one.part for one in found},

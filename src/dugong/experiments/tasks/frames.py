@@ -1,6 +1,6 @@
 """Frames of videos with what detectors found in them: the raw data of Basketball and Interview.
 
-A `Frame` is a picture, boxes of an object or face detector, and the words spoken meanwhile. Generators draw the
+A `DrawnFrame` is a picture, boxes of an object or face detector, and the words spoken meanwhile. Generators draw the
 picture; `load_frames` reads pictures and detections of real videos from a folder.
 """
 
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dugong.exceptions import LoaderError
-from dugong.experiments.recipe import Material
+from dugong.experiments.recipe import TaskMaterial
 from dugong.experiments.tasks.examples import Example, material, read_label, read_part, read_table
 from dugong.experiments.tasks.video import read_picture
 from dugong.types import AnyArray
@@ -53,7 +53,7 @@ class Box(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Frame:
+class DrawnFrame:
     """One frame.
 
     Attributes
@@ -92,13 +92,13 @@ def _middle(low: float, high: float, pixels: int) -> slice:
     return slice(first, max(first + 1, int(np.ceil((high - quarter) * pixels))))
 
 
-def pictures(sequence: Sequence[Frame], small: bool) -> AnyArray:  # noqa: FBT001  the contract of a recipe
+def pictures(sequence: Sequence[DrawnFrame], small: bool) -> AnyArray:  # noqa: FBT001  the contract of a recipe
     """What a network of single frames reads, (n_frames, 3, height, width)."""
     pixels = np.stack([frame.pixels(SMALL if small else REAL) for frame in sequence])
     return np.asarray(pixels.transpose(0, 3, 1, 2) / np.float32(255) - np.float32(0.45))
 
 
-def load_frames(folder: Path, origin: str) -> Material:
+def load_frames(folder: Path, origin: str) -> TaskMaterial:
     """Real frames from a folder that looks as `LAYOUT` says, cut into sequences of five."""
     return material(_examples(folder), origin)
 
@@ -126,8 +126,8 @@ def _detections(path: Path) -> dict[str, Any]:
     return found
 
 
-def _frame(path: Path, seen: dict[str, Any]) -> Frame:
+def _frame(path: Path, seen: dict[str, Any]) -> DrawnFrame:
     if not path.is_file():
         raise LoaderError(f"{path}: there must be a picture; there is no such file.")
     boxes = tuple(Box(str(kind), *map(float, rest)) for kind, *rest in seen.get("boxes", ()))
-    return Frame(picture=path, boxes=boxes, caption=str(seen.get("caption", "")))
+    return DrawnFrame(picture=path, boxes=boxes, caption=str(seen.get("caption", "")))

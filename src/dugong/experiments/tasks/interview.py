@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dugong.experiments.recipe import EndModel, Facts, Material, Recipe, Size
+from dugong.experiments.recipe import EndModel, Facts, Recipe, Size, TaskMaterial
 from dugong.experiments.tasks.drawing import Camera, Colour, box, cloud, ellipse, paint, plain
 from dugong.experiments.tasks.examples import Example, choose, material, sizes_of
-from dugong.experiments.tasks.frames import FULL, LAYOUT, N_ELEMENTS, SMALL, Box, Frame, load_frames, pictures
+from dugong.experiments.tasks.frames import FULL, LAYOUT, N_ELEMENTS, SMALL, Box, DrawnFrame, load_frames, pictures
 from dugong.priors import Markov, Prior
 from dugong.sources import WindowView, source
 from dugong.tasks import Window
@@ -36,13 +36,13 @@ THIRTY_SECONDS = Window(size=3, stride=2, link="any")
 
 
 @source
-def guest_seen(frame: Frame) -> int:
+def guest_seen(frame: DrawnFrame) -> int:
     """The guest is recognised."""
     return POSITIVE if frame.best("guest", 0.5) else NEGATIVE
 
 
 @source
-def host_seen(frame: Frame) -> int:
+def host_seen(frame: DrawnFrame) -> int:
     """A host is recognised."""
     return POSITIVE if frame.best("host", 0.5) else NEGATIVE
 
@@ -137,7 +137,7 @@ def draw_broadcast(rng: np.random.Generator) -> Broadcast:
     )
 
 
-def draw_frames(show: Broadcast, gold: Int8Array, side: int, rng: np.random.Generator) -> Iterator[Frame]:
+def draw_frames(show: Broadcast, gold: Int8Array, side: int, rng: np.random.Generator) -> Iterator[DrawnFrame]:
     """Frames with the given labels; a scene goes on for a while."""
     scene = None
     for place, value in enumerate(gold):
@@ -146,7 +146,7 @@ def draw_frames(show: Broadcast, gold: Int8Array, side: int, rng: np.random.Gene
         faces = _places(scene, rng)
         boxes = tuple(_recognise(show, scene, faces, rng))
         picture = show.camera.shoot(_draw(scene, faces, side, rng), rng)
-        yield Frame(picture=picture, boxes=boxes, caption=_caption(show, rng, interview=value == POSITIVE))
+        yield DrawnFrame(picture=picture, boxes=boxes, caption=_caption(show, rng, interview=value == POSITIVE))
 
 
 def _scene(rng: np.random.Generator, *, interview: bool) -> Scene:
@@ -191,7 +191,7 @@ def _caption(show: Broadcast, rng: np.random.Generator, *, interview: bool) -> s
     return f"{TALK[rng.integers(len(TALK))]} {'thank you' if thanks else ''}".strip()
 
 
-def generate(size: Size, seed: int, folder: Path) -> Material:  # noqa: ARG001  pictures stay in memory
+def generate(size: Size, seed: int, folder: Path) -> TaskMaterial:  # noqa: ARG001  pictures stay in memory
     """Broadcasts of four sequences each; 3 % of the frames are in interviews."""
     return material(_examples(size, np.random.default_rng([seed, 3])), "simulated")
 

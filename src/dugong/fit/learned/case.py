@@ -12,7 +12,6 @@ import numpy as np
 
 from dugong.exceptions import GraphError
 from dugong.fit.em import read_accuracies
-from dugong.fit.learned.bio import Possible, bio_steps
 from dugong.fit.learned.copies import content_order
 from dugong.fit.learned.exact import Exact, run_exact
 from dugong.fit.learned.folded import Folded, fold
@@ -25,6 +24,7 @@ from dugong.infer.engine import with_evidence
 from dugong.law.parameters import Factor, Parameters
 from dugong.priors import Markov, Prior, pair_law
 from dugong.tasks import Element
+from dugong.tasks.bio import Possible, bio_steps
 from dugong.types import FloatArray, Int8Array, IntArray
 from dugong.votes import SourceInfo, Votes, implied_background
 

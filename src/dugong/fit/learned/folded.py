@@ -57,6 +57,7 @@ class Folded:
 def fold(panel: Panel) -> Folded:
     """The different rows of a panel; votes that last (spread over windows) differ by what they count as well."""
     n = len(panel)
+    # Votes that last are different numbers on nearly every element, so that hardly any rows would be equal.
     if panel.lasting is not None and n:
         which: IntArray = np.arange(n, dtype=np.int64)
         first = which
@@ -78,6 +79,7 @@ def _unique_rows(panel: Panel) -> tuple[IntArray, IntArray]:
     keys: AnyArray = panel.known.astype(np.int64) + 1
     base, many = panel.coding.n_columns + 1, panel.coding.n_classes + 1
     for place in range(panel.n_sources):
+        # Keys are numbered anew before they would overflow, which keeps them exact for any number of sources.
         if many > _ROOM // base:
             distinct, keys = np.unique(keys, return_inverse=True)
             many = len(distinct)

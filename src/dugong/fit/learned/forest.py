@@ -38,6 +38,7 @@ def no_edges(n_sources: int) -> Forest:
 def strongest_forest(strength: FloatArray, threshold: float, most: int | None = None) -> Forest:
     """Maximum spanning forest over the pairs above a threshold, at most `most` edges."""
     m = len(strength)
+    # Rounded, because equal strengths that differ in the last digit must not depend on the order of the sources.
     pairs = [(round(float(strength[j, k]), 9), j, k) for j in range(m) for k in range(j)]
     components = np.arange(m)
     near: list[list[int]] = [[] for _ in range(m)]
@@ -46,6 +47,7 @@ def strongest_forest(strength: FloatArray, threshold: float, most: int | None = 
         if value <= threshold or n_edges == most:
             break
         if components[j] != components[k]:
+            # Joining two sources of one component would close a ring, which tables of pairs cannot hold.
             components = np.where(components == components[k], components[j], components)
             near[j].append(k)
             near[k].append(j)
@@ -57,6 +59,7 @@ def _orient(near: list[list[int]]) -> IntArray:
     """Parents when the best connected source of each component is its root."""
     parents = np.full(len(near), -1, dtype=np.int64)
     seen: set[int] = set()
+    # The best connected source as root, because then most tables lean on one parent that has much to say.
     for root in sorted(range(len(near)), key=lambda j: -len(near[j])):
         queue = [] if root in seen else [root]
         seen.add(root)
@@ -93,6 +96,7 @@ def reroot(forest: Forest, repeats: FloatArray, strength: FloatArray) -> tuple[I
                     continue
                 seen.add(other)
                 queue.append(other)
+                # A source that both follows another and itself would need a table over two earlier votes.
                 if repeats[other] <= max(float(strength[one, other]), 0.0) or not kept[other]:
                     parents[other], kept[other] = one, False
     return parents, kept

@@ -39,6 +39,7 @@ def low_rank_strengths(panel: Panel) -> tuple[FloatArray, FloatArray]:
     found = count_indicators(panel)
     if len(found.source) < 2:
         return np.zeros((m, m)), np.zeros(m)
+    # The size of the largest of so many sample correlations that are zero in truth.
     sparse = SPARSE * np.sqrt(np.log(len(found.source)) / max(found.n_elements, 2))
     same = found.source[:, np.newaxis] == found.source
     parts = decompose(found.correlation, sparse, LOW_RANK * sparse, free=same)
@@ -56,6 +57,7 @@ def count_indicators(panel: Panel) -> Indicators:
     for start in range(0, len(panel), _CHUNK):
         rows = slice(max(start - 1, 0), start + _CHUNK)
         there = asked[rows][:, source].astype(np.float64)
+        # Centred and masked, so that a vote that was not asked for adds nothing to any product.
         values = ((panel.codes[rows][:, source] == code) - mean) * there
         first = 0 if start == 0 else 1  # the element before a chunk is there only to be looked back at
         now += values[first:].T @ values[first:]
@@ -71,6 +73,7 @@ def count_indicators(panel: Panel) -> Indicators:
 def _normalised(now: FloatArray, later: FloatArray, source: IntArray, n_elements: int, m: int) -> Indicators:
     whole = np.block([[now, later], [later.T, now]])
     spread = np.sqrt(np.maximum(np.diag(whole), 1e-12))
+    # Products of different numbers of elements need not be positive definite; the ridge makes up for that.
     correlation = whole / np.outer(spread, spread) + RIDGE * np.eye(len(whole))
     return Indicators(correlation=correlation, source=np.concatenate([source, source + m]), n_elements=n_elements)
 
@@ -83,6 +86,7 @@ def _chosen(panel: Panel) -> tuple[IntArray, IntArray]:
     pairs = []
     for j in range(panel.n_sources):
         own = [z for z in common.tolist() if counts[j, z] >= _RAREST]
+        # Indicators of all values add up to one, and their covariance would have no inverse.
         always = counts[j, own].sum() >= counts[j].sum() - _RAREST
         pairs += [(j, z) for z in (own[:-1] if always else own)]
     found = np.array(pairs, dtype=np.int64).reshape(-1, 2)
@@ -94,6 +98,7 @@ def _block_norms(sparse: FloatArray, source: IntArray, n: int) -> FloatArray:
     roots, norms = {}, np.zeros((n, n))
     for j in np.unique(source).tolist():
         values, vectors = np.linalg.eigh(sparse[np.ix_(source == j, source == j)])
+        # Dividing by the own block makes partial correlations, whose size does not depend on the scale of votes.
         roots[j] = (vectors / np.sqrt(np.maximum(values, 1e-9))) @ vectors.T
     for j, left in roots.items():
         for k, right in roots.items():

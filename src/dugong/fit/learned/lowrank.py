@@ -47,12 +47,15 @@ def decompose(
     n_steps = 0
     while n_steps < max_steps:
         n_steps += 1
+        # The minimum over the inverse itself has the same eigenvectors, and one quadratic equation per eigenvalue.
         values, vectors = np.linalg.eigh(step * covariance - (s - hidden + step * dual))
         inverse = (vectors * ((np.sqrt(values**2 + 4 * step) - values) / 2)) @ vectors.T
         target = inverse + hidden - step * dual
         before = s
+        # Shrinking by the penalty is the exact minimum of a squared distance plus an absolute value.
         s = np.sign(target) * np.maximum(np.abs(target) - threshold, 0.0)
         values, vectors = np.linalg.eigh(s - inverse + step * dual)
+        # The trace penalises every eigenvalue alike: small ones vanish, and with them the rank.
         hidden = (vectors * np.maximum(values - low * step, 0.0)) @ vectors.T
         gap = inverse - s + hidden
         dual -= gap / step

@@ -38,6 +38,7 @@ class Repeats:
     @classmethod
     def about(cls, rates: FloatArray, lags: IntArray) -> Repeats:
         """A first guess from own-lag correlations (m,): of last votes half as often when the label changes."""
+        # Half as often when the label changes: whoever copies itself for a reason notices some of the changes.
         stay = np.clip(rates, 0.0, MOST_REPEATS)
         return cls(rates=np.stack([stay, np.where(lags == 1, stay / 2, stay)]), lags=lags)
 
@@ -61,7 +62,9 @@ def fresh_votes(
     fresh = np.where(repeats.sources[:, np.newaxis, np.newaxis], 0.0, counts)
     again = np.zeros((2, panel.n_sources, 2))
     kernels.count_fresh(panel.codes, labels, kept, panel.places(), single, repeats.rates, repeats.lags, fresh, again)
+    # Beyond the last element the labels in between are not followed, so one probability has to do for both.
     again[1] = np.where(repeats.lags[:, np.newaxis] > 1, again[0], again[1])
+    # Two pseudo-votes for the rate before, because a rate of few votes would jump from round to round.
     rates = (again[..., 0] + 2 * repeats.rates) / (again[..., 1] + 2)
     rates = np.where(repeats.sources, np.clip(rates, 1e-6, MOST_REPEATS), 0.0)
     return fresh, Repeats(rates=rates, lags=repeats.lags)

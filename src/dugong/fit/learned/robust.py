@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from dugong.fit.learned import _kernels as kernels
-from dugong.fit.learned.bio import Possible
 from dugong.fit.learned.copies import copy_weights, find_copies
 from dugong.fit.learned.folded import Folded
 from dugong.fit.learned.panel import Panel
@@ -29,6 +28,7 @@ from dugong.fit.learned.tables import (
     softmax,
     steps_to_transition,
 )
+from dugong.tasks.bio import Possible
 from dugong.types import BoolArray, FloatArray, Probabilities
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dugong.fit.learned import _kernels as kernels
-from dugong.fit.learned.bio import Possible
 from dugong.fit.learned.folded import Folded
 from dugong.fit.learned.panel import Panel
 from dugong.fit.learned.repeats import Repeats, fresh_votes
@@ -26,6 +25,7 @@ from dugong.fit.learned.tables import (
     softmax,
     steps_to_transition,
 )
+from dugong.tasks.bio import Possible
 from dugong.types import BoolArray, FloatArray, IntArray
 
 

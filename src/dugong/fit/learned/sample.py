@@ -22,6 +22,7 @@ def thin(panel: Panel, most: int = SEARCHED) -> Panel:
 
     Elements with fewer votes say nothing about how sources go together.
     """
+    # Counted in elements with two votes, because only these can show that sources go together.
     n = -(-int((panel.spoken().sum(axis=1) > 1).sum()) // most)
     if n <= 2:
         return panel
@@ -56,6 +57,7 @@ def read_sample(reader: Reader, most: int = PART) -> Panel:
 def _borders(offsets: IntArray) -> IntArray:
     """Where pieces begin: at sequences, and every `CHUNK` elements inside long ones."""
     lengths = np.diff(offsets)
+    # Long sequences are cut, because a few of them would otherwise be all of the sample or none of it.
     pieces = np.maximum(-(-lengths // CHUNK), 1)
     owner = np.repeat(np.arange(len(lengths)), pieces)
     inside = np.arange(len(owner)) - np.repeat(np.cumsum(pieces) - pieces, pieces)

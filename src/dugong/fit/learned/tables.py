@@ -70,12 +70,14 @@ def make_tables(
     slots[children] = np.arange(len(children))
     pairs = np.zeros((len(children), n_classes, n_columns, n_columns))
     kernels.count_edges(panel.codes, labels, use, children, parents[children], pairs)
+    # Towards the table without the edge: pairs that hardly occur then say no more than the source alone.
     edges = pairs + PSEUDO_PAIRS * single[children][:, :, np.newaxis]
     return Tables(single=single, edges=edges / edges.sum(axis=-1, keepdims=True), slots=slots)
 
 
 def smoothed(counts: FloatArray) -> FloatArray:
     """P(vote | label) from counts (m, K, C), with pseudo-votes spread like the votes of the source."""
+    # A tenth of a vote in all, so that a source which was never asked has a marginal too.
     marginal = counts.sum(axis=1, keepdims=True) + 0.1 / counts.shape[-1]
     marginal /= marginal.sum(axis=-1, keepdims=True)
     total = counts + PSEUDO_VOTES * marginal
@@ -88,6 +90,7 @@ def mute_unseen(table: FloatArray, never: BoolArray) -> FloatArray:
         return table
     if never.all():
         return np.full(table.shape, 1 / table.shape[-1])
+    # Pseudo-votes gave these votes some evidence by rounding alone; what nobody saw must not decide a label.
     muted = np.where(never, 0.0, table)
     muted *= (1 - UNSEEN * never.sum()) / muted.sum(axis=-1, keepdims=True)
     return np.where(never, UNSEEN, muted)
@@ -101,6 +104,7 @@ def class_balance(labels: FloatArray, use: BoolArray) -> FloatArray:
 
 def steps_to_transition(steps: FloatArray, balance: FloatArray, possible: BoolArray | None) -> FloatArray:
     """P(next class | class) from expected steps, with one pseudo-step per row; impossible ones are zero."""
+    # The pseudo-step goes where labels are common, because a rare class is rarely what comes next.
     rows = steps + balance
     if possible is not None:
         rows = np.where(possible, rows, 0.0)

@@ -22,6 +22,7 @@ from dugong.law.parameters import Conditional, Crossed, Factor, FullTable, Param
 from dugong.sums import Laws, Moments
 from dugong.types import FloatArray
 
+# Below this a table of first votes is mostly noise, and that of all votes is nearer to the truth.
 FEWEST_FIRST_VOTES = 200
 
 
@@ -101,6 +102,7 @@ def _full_table(tables: JointTables, name: str) -> FloatArray:
     joint, size = tables.full(name), tables.design.n_tasks[name]
     labels = pattern_law(tables, name, size).reshape(-1, 1)
     flat = joint.reshape(*joint.shape[: joint.ndim - 2 * size], len(labels), -1)
+    # Label patterns that the prior rules out are never used; any table will do there.
     return np.where(labels > 0, flat / np.where(labels > 0, labels, 1.0), 1 / flat.shape[-1])
 
 
@@ -124,6 +126,7 @@ class Assembly:
         self.crossed = self._crossed()
         raw = raw_tables(tables)
         self.raw, self.raw_correlations = dict(raw.accuracies), dict(raw.correlations)
+        # In elimination order, because a factor may name as parents only what came before it.
         for name in self.design.elimination.order:
             self._add(name)
         for edge, table in self.raw_correlations.items():
@@ -187,9 +190,11 @@ class Assembly:
 
     def _project(self, name: str, table: FloatArray, votes: FloatArray, axes: int = 1) -> FloatArray:
         """The nearest valid table, with the votes that were seen possible, and a record of how far it moved."""
+        # Noise can push entries below zero or above one, and inference must see probabilities.
         valid, moved = project(table, axes=axes)
         if moved > ROUNDING:
             self.projections[name] = max(moved, self.projections.get(name, 0.0))
+            # A projected table has zeros that only noise made: one such vote would decide a label for good.
             valid = soften(valid, votes, axes, min(moved, MOST_SOFTENED))
         return valid
 
@@ -210,6 +215,7 @@ class Assembly:
             joint = self.tables.clique((*parents, name))
             joint = self._project(name, joint, joint.sum(axis=1, keepdims=True), axes=joint.ndim - 1)
             marginal = np.broadcast_to(table, (max(len(joint), len(table)), *table.shape[1:]))
+            # Votes of the parents that never occur leave the vote to its own table.
             shape = (*marginal.shape[:2], *(1,) * len(parents), marginal.shape[-1])
             table = conditional(joint, marginal.reshape(shape))
         by_position = self.design.levels[name] == "task" or len(table) > 1
@@ -232,6 +238,7 @@ class Assembly:
                 "dependencies can be modelled.\n  Declare the stronger one."
             )
         lag = self.design.graph.temporal[name]
+        # The joint table is projected before it is divided: a conditional of a negative table means nothing.
         joint = self.tables.temporal(name, lag)
         joint = self._project(name, joint, joint.sum(axis=(0, 1), keepdims=True), axes=joint.ndim)
         first, support = self.tables.first(name)

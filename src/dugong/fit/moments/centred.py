@@ -9,7 +9,6 @@ one class; see docs/differences.md.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy as np
 from dugong.fit.moments.assemble import Assembly
 from dugong.fit.moments.equations import (
     N_INDICATORS,
+    Given,
     Unknowns,
     informative,
     make_equations,
@@ -27,45 +27,29 @@ from dugong.fit.moments.joints import CentredTables
 from dugong.fit.moments.solve import normal_equations, refine_replicates, solve
 from dugong.fit.moments.stages import Solution, solve_stages
 from dugong.fit.result import Estimate, Note
-from dugong.graph.design import Design
-from dugong.sums import Laws, Moments, Row, Slot
+from dugong.sums import Laws
 from dugong.types import FloatArray, IntArray
 
 
-def estimate_centred(
-    design: Design,
-    moments: Moments,
-    laws: Laws,
-    *,
-    signs: str = "group",
-    accuracies: Mapping[str, FloatArray] | None = None,
-) -> tuple[Estimate, Solution]:
+def estimate_centred(given: Given) -> tuple[Estimate, Solution]:
     """Estimate all tables from counts; also returns the slopes, from which the jackknife starts."""
-    slopes = find_slopes(design, moments, laws, signs=signs, accuracies=accuracies)
-    tables = CentredTables(design=design, moments=moments, laws=laws, slopes=slopes, accuracies=accuracies or {})
+    slopes = find_slopes(given)
+    tables = centred_tables(given, slopes)
     return Assembly(tables).estimate(slopes, _repetitions(tables)), slopes
 
 
-def find_slopes(
-    design: Design,
-    moments: Moments,
-    laws: Laws,
-    *,
-    signs: str = "group",
-    accuracies: Mapping[str, FloatArray] | None = None,
-) -> Solution:
+def find_slopes(given: Given) -> Solution:
     """Slopes ``beta`` of ``E[1[vote = z] | y] = alpha_z + beta_z y`` for all sources that are not pinned."""
-    unknowns = Unknowns.of(design, moments)
-    start, pinned = pinned_slopes(design, unknowns, accuracies or {})
-    return solve_stages(
-        design,
-        unknowns,
-        lambda rows: make_equations(design, moments, laws, unknowns, rows),
-        solve,
-        start=start,
-        pinned=pinned,
-        varies=informative(design, moments, unknowns),
-        signs=signs,
+    unknowns = Unknowns.of(given.design, given.moments)
+    start, pinned = pinned_slopes(given, unknowns)
+    varies = informative(given.design, given.moments, unknowns)
+    return solve_stages(given, unknowns, make_equations, solve, start=start, pinned=pinned, varies=varies)
+
+
+def centred_tables(given: Given, slopes: Solution) -> CentredTables:
+    """All tables that follow from solved slopes, on demand."""
+    return CentredTables(
+        design=given.design, moments=given.moments, laws=given.laws, slopes=slopes, accuracies=given.accuracies
     )
 
 
@@ -74,40 +58,40 @@ def replicate_tables(whole: CentredTables, laws: Laws, groups: IntArray) -> Cent
 
     Only counts change between replicates; unknowns, rows, stages and signs are those of the whole sample.
     """
-    design, left_out, slopes = whole.design, whole.moments.without_each(groups), whole.slopes
+    left_out, slopes = whole.moments.without_each(groups), whole.slopes
+    # The solution of the whole sample is so near to every replicate that its signs and stages hold there too.
     beta = np.tile(slopes.beta, (len(groups), 1))
     for stage in slopes.stages:
-        equations = make_equations(design, left_out, laws, slopes.unknowns, stage.rows)
+        equations = make_equations(Given(whole.design, left_out, laws), slopes.unknowns, stage.rows)
         beta = refine_replicates(stage.chosen(equations), beta, stage.solved)
     return replace(whole, moments=left_out, laws=laws, slopes=replace(slopes, beta=beta), whole=whole)
 
 
-def table_errors(design: Design, moments: Moments, laws: Laws, slopes: Solution) -> dict[str, FloatArray]:
+def table_errors(given: Given, slopes: Solution) -> dict[str, FloatArray]:
     """Approximate standard errors of P(vote | label) by source, in the shape of the table, from the equations alone.
 
     They depend on the counts alone, not on the order of sequences or on shards. Votes count as independent from
     element to element, which is optimistic (.6 to 1 times the jackknife's error in simulated worlds); intervals are
     the jackknife's. Sources whose slopes were not solved have none.
     """
-    spread = slope_variances(slopes)
-    return {
-        info.name: _table_error(design, moments, laws, spread[slopes.unknowns.places[design.key(info.name)]], info.name)
-        for info in design.sources
-        if design.levels[info.name] != "full" and spread[slopes.unknowns.places[design.key(info.name)]].any()
-    }
+    spread, design = slope_variances(slopes), given.design
+    names = [info.name for info in design.sources if design.levels[info.name] != "full"]
+    found = {name: spread[slopes.unknowns.places[design.key(name)]] for name in names}
+    return {name: _table_error(given, name, variances) for name, variances in found.items() if variances.any()}
 
 
-def _table_error(design: Design, moments: Moments, laws: Laws, slope: FloatArray, name: str) -> FloatArray:
+def _table_error(given: Given, name: str, slope: FloatArray) -> FloatArray:
     """``P(z | w) = P(z) + beta_z (w - E y)``: the errors of both terms; `slope` are variances of beta."""
-    by_position = design.levels[name] == "task"
-    votes = marginal(design, moments, name)
-    counts = moments.placed(Row(slots=(Slot(name),), by_position=by_position)).sum(axis=1)
+    design, by_position = given.design, given.design.levels[name] == "task"
+    votes = marginal(design, given.moments, name)
+    counts = given.moments.placed(design.single(name)).sum(axis=1)
     chance = votes * (1 - votes)
     # That of abstaining would need covariances of equations; like all of them it goes with the variance of its votes.
     unit = slope.sum(axis=1, keepdims=True) / np.maximum(chance[:, :N_INDICATORS].sum(axis=1, keepdims=True), 1e-300)
     slope = np.hstack([slope, unit * chance[:, N_INDICATORS:]])
-    mean = laws.mean(design.info(name).resolution, by_position=by_position)[: len(votes)]
+    mean = given.laws.mean(design.info(name).resolution, by_position=by_position)[: len(votes)]
     shift = np.array([-1.0, 1.0]) - mean[:, np.newaxis]
+    # The vote rate has an error of its own, independent of that of the slope to first order.
     rate = chance / np.maximum(counts, 1.0)[:, np.newaxis]
     error = np.sqrt(shift[:, :, np.newaxis] ** 2 * slope[:, np.newaxis] + rate[:, np.newaxis])
     return np.asarray(error if by_position else error[0])

@@ -36,6 +36,7 @@ def shrink_to_copying(
     """
     if n_groups < FEWEST_GROUPS:
         return joint, 1.0
+    # Cells are compared as conditionals: a rare pair of labels would otherwise seem to fit whatever it does.
     target, given = copying(joint, labels)
     known = (errors > 0) & (given[..., np.newaxis] > 0)
     unit = np.where(known, given[..., np.newaxis], 0.0)
@@ -66,6 +67,7 @@ def _excess(deviation: FloatArray, error: FloatArray, unit: FloatArray, n_groups
     expected = n_cells * (n_groups - 1) / (n_groups - 3)
     clear = square > expected + CLEARLY * np.sqrt(2 * n_cells)
     mass = np.maximum(unit.sum(axis=votes, keepdims=True), 1e-300)
+    # Squared deviations hold their own errors: what is left is the spread of the true ones.
     spread = np.maximum((unit * (deviation**2 - error**2)).sum(axis=votes, keepdims=True) / mass, 0.0)
     return np.asarray(np.where(clear, spread / (spread + error**2), 0.0))
 
@@ -82,6 +84,7 @@ def copying(joint: FloatArray, labels: FloatArray) -> tuple[FloatArray, FloatArr
     expected = given.sum(axis=0) / np.maximum(now, 1e-12)[:, np.newaxis]
     seen = joint.sum(axis=(0, 1))
     chance, most = now @ (expected * late).sum(axis=1), 1 - now @ (expected**2).sum(axis=1)
+    # How often votes repeat beyond what their margins explain, over the most that they could.
     rate = (np.trace(seen) - chance) / most if most > 0 else 0.0
     again = np.eye(len(seen)) - expected[:, np.newaxis, :]
     step, moved = project(late[:, np.newaxis, :] + rate * again)

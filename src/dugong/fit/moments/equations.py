@@ -8,16 +8,53 @@ equations of all replicates of the jackknife are then made, and solved, at once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from dugong.graph.design import Design, valid_pair
-from dugong.sums import Laws, Moments, Row, Slot
+from dugong.priors import Prior
+from dugong.sums import Laws, MomentRow, Moments, Slot
 from dugong.types import AnyArray, BoolArray, FloatArray, IntArray
 
+# Indicators 1[vote = z] of the two classes; that of abstaining follows, because all three add up to one.
 N_INDICATORS = 2
 _SIGNS = np.array([-1.0, 1.0])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Given:
+    """What an estimate from moments is made from.
+
+    Attributes
+    ----------
+    design : what is estimated, and from which rows
+    moments : the counts of those rows
+    laws : what the prior says about the labels of these sequences
+    signs : {"group", "positive"}
+        "group": connected sources are better than random on average; "positive": every single one is.
+    accuracies : known P(vote | label) by source, taken as they are
+    """
+
+    design: Design
+    moments: Moments
+    laws: Laws
+    signs: str = field(default="group", kw_only=True)
+    accuracies: Mapping[str, FloatArray] = field(default_factory=dict, kw_only=True)
+
+    @classmethod
+    def under(
+        cls,
+        prior: Prior,
+        design: Design,
+        moments: Moments,
+        class_names: tuple[str, ...] | None = None,
+        signs: str = "group",
+        accuracies: Mapping[str, FloatArray] | None = None,
+    ) -> Given:
+        """The same with the laws of a prior."""
+        laws = Laws(prior, moments.shapes, class_names)
+        return cls(design, moments, laws, signs=signs, accuracies=accuracies or {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -40,7 +77,7 @@ class Equations:
     scale: FloatArray
     variance: FloatArray
     total: FloatArray
-    rows: tuple[tuple[Row, int], ...] = ()
+    rows: tuple[tuple[MomentRow, int], ...] = ()
     kept: IntArray
 
     def only(self, keep: AnyArray) -> Equations:
@@ -55,13 +92,18 @@ class Equations:
         return np.asarray(found.any(axis=tuple(range(found.ndim - 1))))
 
     @property
-    def origins(self) -> list[Row]:
+    def precision(self) -> FloatArray:
+        """(..., n) one over the variance; 0 where that says nothing."""
+        return np.divide(1.0, self.variance, out=np.zeros_like(self.variance), where=self.variance > 0)
+
+    @property
+    def origins(self) -> list[MomentRow]:
         """The row of every equation."""
         each = [row for row, size in self.rows for _ in range(size)]
         return [each[place] for place in self.kept]
 
 
-def join_equations(parts: Iterable[tuple[AnyArray, ...]], rows: Iterable[tuple[Row, int]]) -> Equations:
+def join_equations(parts: Iterable[tuple[AnyArray, ...]], rows: Iterable[tuple[MomentRow, int]]) -> Equations:
     """Equations from parts, each of which has left, right, value, scale, variance and total of some rows."""
     columns = [np.concatenate(c, axis=-1) for c in zip(*parts, strict=True)] or [np.zeros(0)] * 6
     left, right, value, scale, variance, total = columns
@@ -81,11 +123,16 @@ def join_equations(parts: Iterable[tuple[AnyArray, ...]], rows: Iterable[tuple[R
 class Unknowns:
     """Where the unknowns of every source stand: `places` (positions, width) by name of its parameters.
 
-    A source has `width` of them per position: two slopes (one per class that it can vote for), or one agreement.
+    A source has `width` of them per position: two slopes (one per class that it can vote for), or one agreement. There
+    are `size` of them in all, each with the number of its `table`, and the sign (`direction`) that it has if its source
+    is better than random.
     """
 
     places: Mapping[str, IntArray]
     width: int
+    size: int
+    table: IntArray
+    direction: FloatArray
 
     @classmethod
     def of(cls, design: Design, moments: Moments, width: int = N_INDICATORS) -> Unknowns:
@@ -96,25 +143,16 @@ class Unknowns:
             key, level = design.key(info.name), design.levels[info.name]
             if key in places or level == "full":
                 continue
-            count = moments.placed(Row(slots=(Slot(info.name),), by_position=True)).shape[-2] if level == "task" else 1
+            count = moments.placed(design.single(info.name)).shape[-2]
             places[key] = total + np.arange(width * count).reshape(count, width)
             total += width * count
-        return cls(places=places, width=width)
-
-    @property
-    def size(self) -> int:
-        """Number of unknowns."""
-        return sum(places.size for places in self.places.values())
-
-    @property
-    def table(self) -> IntArray:
-        """(size,) number of the table that every unknown belongs to."""
-        return np.arange(self.size) // self.width
-
-    @property
-    def direction(self) -> FloatArray:
-        """(size,) sign of every unknown of a source that is better than random."""
-        return np.resize(_SIGNS[-self.width :], self.size)
+        return cls(
+            places=places,
+            width=width,
+            size=total,
+            table=np.arange(total) // width,
+            direction=np.resize(_SIGNS[-width:], total),
+        )
 
     def at(self, key: str, n_positions: int) -> IntArray:
         """Unknowns of one slot at every position; sources with one table for all positions repeat it."""
@@ -122,36 +160,36 @@ class Unknowns:
         return np.asarray(own[np.minimum(np.arange(n_positions), len(own) - 1)])
 
 
-def make_equations(design: Design, moments: Moments, laws: Laws, unknowns: Unknowns, rows: Iterable[Row]) -> Equations:
+def make_equations(given: Given, unknowns: Unknowns, rows: Iterable[MomentRow]) -> Equations:
     """All equations of some pair rows that hold any votes."""
+    design, moments = given.design, given.moments
     found = [(row, moments.placed(row)) for row in rows if valid_pair(design.independence, row, design.levels)]
-    # Tables of one shape go through together; the order of the equations is that of the shapes.
-    alike: dict[tuple[int, ...], list[tuple[Row, FloatArray]]] = {}
+    # SourceTables of one shape go through together; the order of the equations is that of the shapes.
+    alike: dict[tuple[int, ...], list[tuple[MomentRow, FloatArray]]] = {}
     for row, table in found:
         if table.any():
             alike.setdefault(table.shape, []).append((row, table))
-    parts = [_equations_of(design, moments, laws, unknowns, some) for some in alike.values()]
+    parts = [_equations_of(given, unknowns, some) for some in alike.values()]
     each = [(row, table.shape[-3] * N_INDICATORS**2) for some in alike.values() for row, table in some]
     return join_equations(parts, each)
 
 
-def _equations_of(
-    design: Design, moments: Moments, laws: Laws, unknowns: Unknowns, found: list[tuple[Row, FloatArray]]
-) -> tuple[AnyArray, ...]:
+def _equations_of(given: Given, unknowns: Unknowns, found: list[tuple[MomentRow, FloatArray]]) -> tuple[AnyArray, ...]:
     """Equations of rows whose tables have the same shape, all at once."""
     tables = np.stack([table for _, table in found], axis=-4)  # (..., rows, positions, C, C')
     n_positions = tables.shape[-3]
     covariance, variance = covariances(tables)
     total = np.broadcast_to(tables.sum(axis=(-2, -1), keepdims=True), covariance.shape)
-    where = {info.name: info.resolution for info in moments.sources}
+    where = {info.name: info.resolution for info in given.moments.sources}
     names = dict.fromkeys(name for row, _ in found for name in row.sources)
-    places = {name: unknowns.at(design.key(name), n_positions) for name in names}
+    places = {name: unknowns.at(given.design.key(name), n_positions) for name in names}
     left, right, scale = [], [], []
     for row, _ in found:
         first, second = row.sources
         left.append(places[first])
         right.append(places[second])
-        scale.append(laws.pair(row, where[first], where[second]).covariance[..., :n_positions])
+        scale.append(given.laws.pair(row, where[first], where[second]).covariance[..., :n_positions])
+    # Every pair of indicators of every row and position is an equation: their places are spread over these cells.
     cells, flat = covariance.shape[-4:], (*covariance.shape[:-4], -1)
     return (
         np.broadcast_to(np.stack(left)[:, :, :, np.newaxis], cells).reshape(-1),
@@ -191,6 +229,7 @@ def covariances(table: FloatArray) -> tuple[FloatArray, FloatArray]:
     # A floor, because indicators that always agree would seem to be known without any error.
     spread = first * (1 - first) * second * (1 - second)
     floor = np.divide(spread, total, out=np.zeros_like(fourth), where=total > 0)
+    # An indicator that never varies has covariance zero with everything, and tells nothing about its slope.
     constant = (first * (1 - first) <= 0) | (second * (1 - second) <= 0)
     return covariance, np.where(constant, 0.0, np.maximum(variance, 1e-3 * floor))
 
@@ -205,14 +244,12 @@ def informative(design: Design, moments: Moments, unknowns: Unknowns) -> BoolArr
     return varies
 
 
-def pinned_slopes(
-    design: Design, unknowns: Unknowns, accuracies: Mapping[str, FloatArray]
-) -> tuple[FloatArray, BoolArray]:
+def pinned_slopes(given: Given, unknowns: Unknowns) -> tuple[FloatArray, BoolArray]:
     """Slopes that follow from known tables, the others 0; and which they are."""
     beta, pinned = np.zeros(unknowns.size), np.zeros(unknowns.size, dtype=np.bool_)
-    for name, table in accuracies.items():
-        if design.levels[name] != "full":
-            places, known = unknowns.places[design.key(name)], np.asarray(table)[..., :N_INDICATORS]
+    for name, table in given.accuracies.items():
+        if given.design.levels[name] != "full":
+            places, known = unknowns.places[given.design.key(name)], np.asarray(table)[..., :N_INDICATORS]
             beta[places], pinned[places] = (known[..., 1, :] - known[..., 0, :]) / 2, True
     return beta, pinned
 
@@ -221,7 +258,7 @@ def marginal(design: Design, moments: Moments, name: str) -> FloatArray:
     """P(vote) of one source, pooled over those that share its parameters; (..., positions or 1, C)."""
     by_position = design.levels[name] == "task"
     group = [info.name for info in design.sources if design.key(info.name) == design.key(name)]
-    rows = [Row(slots=(Slot(one),), by_position=by_position) for one in group]
+    rows = [MomentRow(slots=(Slot(one),), by_position=by_position) for one in group]
     table = np.asarray(sum(moments.placed(row) for row in rows))
     total = table.sum(axis=-1, keepdims=True)
     law: FloatArray = np.divide(table, total, out=np.zeros_like(table), where=total > 0)

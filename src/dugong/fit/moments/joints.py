@@ -23,7 +23,7 @@ from dugong.fit.moments.equations import N_INDICATORS, marginal
 from dugong.fit.moments.stages import Solution
 from dugong.fit.tables import products_to_joints
 from dugong.graph.design import Design, clique_rows, crossed_rows, full_rows, temporal_rows
-from dugong.sums import Laws, Moments, Row, Slot
+from dugong.sums import Laws, MomentRow, Moments, Slot
 from dugong.types import FloatArray
 
 _LABELS = np.array([-1.0, 1.0])
@@ -35,7 +35,7 @@ Scores = Mapping[str, FloatArray]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Tables:
+class SourceTables:
     """Everything that is known about single sources once the slopes are solved.
 
     Attributes
@@ -48,9 +48,9 @@ class Tables:
     laws: Laws
     slopes: Solution
     accuracies: Mapping[str, FloatArray]
-    whole: Tables | None = None
+    whole: SourceTables | None = None
     _marginals: dict[str, FloatArray] = field(init=False, default_factory=dict)
-    _pairs: dict[tuple[str, str], Row] = field(init=False, default_factory=dict)
+    _pairs: dict[tuple[str, str], MomentRow] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         # The first row of a pair counts, whichever way round.
@@ -70,6 +70,7 @@ class Tables:
             return known if known.ndim == 3 else known[np.newaxis]
         votes, by_position = self.marginal(name), self.design.levels[name] == "task"
         mean = self.laws.mean(self.moments.resolution(name), by_position=by_position)[..., : votes.shape[-2]]
+        # A table has the vote rates that were seen, whatever the slopes: they only tilt it around the mean label.
         shift = _LABELS - mean[..., np.newaxis]
         return votes[..., np.newaxis, :] + self.full_slopes(name)[..., np.newaxis, :] * shift[..., np.newaxis]
 
@@ -78,10 +79,11 @@ class Tables:
         own = self.slopes.of(self.design.key(name))
         beta = np.zeros((*own.shape[:-1], self.marginal(name).shape[-1]))
         beta[..., :N_INDICATORS] = own
+        # Probabilities of all votes add up to one under either label, so that slopes add up to zero.
         beta[..., N_INDICATORS] = -own.sum(axis=-1)
         return beta
 
-    def row_of(self, first: str, second: str) -> Row | None:
+    def row_of(self, first: str, second: str) -> MomentRow | None:
         """The row of two sources on the same task, in either order."""
         return self._pairs.get((first, second))
 
@@ -91,7 +93,7 @@ class Tables:
         return scores[name], precision
 
 
-def combined(tables: Tables, names: Sequence[str], position: int = 0) -> tuple[Scores, FloatArray]:
+def combined(tables: SourceTables, names: Sequence[str], position: int = 0) -> tuple[Scores, FloatArray]:
     """Scores by source whose sum is unbiased for the label, with the least variance; and that precision.
 
     Replicates take the weights of the whole sample, because any weights are unbiased and those cost an inverse each;
@@ -100,17 +102,20 @@ def combined(tables: Tables, names: Sequence[str], position: int = 0) -> tuple[S
     return _scores(tables, names, position, _best_weights(tables.whole or tables, names, position))
 
 
-def _best_weights(tables: Tables, names: Sequence[str], position: int) -> FloatArray:
+def _best_weights(tables: SourceTables, names: Sequence[str], position: int) -> FloatArray:
     """Weights ``Cov(g)^-1 beta`` of all indicators g, which give the least noise, (..., n_names, 2)."""
     beta = np.concatenate([_at(tables.full_slopes(name), position, 1)[..., :N_INDICATORS] for name in names], axis=-1)
     inverse = np.linalg.pinv(_covariance(tables, names, position), rcond=_RANK)
     weights = np.matmul(inverse, beta[..., np.newaxis])[..., 0]
+    # Without information no scale makes the combination unbiased; it then stands for nothing.
     information = (weights * beta).sum(axis=-1, keepdims=True)
     weights = np.where(information > 0, weights, 0.0)
     return weights.reshape(*weights.shape[:-1], len(names), N_INDICATORS)
 
 
-def _scores(tables: Tables, names: Sequence[str], position: int, weights: FloatArray) -> tuple[Scores, FloatArray]:
+def _scores(
+    tables: SourceTables, names: Sequence[str], position: int, weights: FloatArray
+) -> tuple[Scores, FloatArray]:
     """Scores with given weights, scaled so that their sum is unbiased; and its precision if these are its own.
 
     The best combination has the precision ``beta' Cov(g)^-1 beta``, which is also what its weights are scaled by.
@@ -128,7 +133,7 @@ def _scores(tables: Tables, names: Sequence[str], position: int, weights: FloatA
     return {name: score / scale for name, score in scores.items()}, np.asarray(information)
 
 
-def _covariance(tables: Tables, names: Sequence[str], position: int) -> FloatArray:
+def _covariance(tables: SourceTables, names: Sequence[str], position: int) -> FloatArray:
     """Covariances of all indicators of some sources, (..., n, n)."""
     laws = [_at(tables.marginal(name), position, 1)[..., :N_INDICATORS] for name in names]
     size = N_INDICATORS * len(names)
@@ -143,7 +148,7 @@ def _covariance(tables: Tables, names: Sequence[str], position: int) -> FloatArr
     return matrix
 
 
-def _pair_covariance(tables: Tables, first: str, second: str, position: int) -> FloatArray:
+def _pair_covariance(tables: SourceTables, first: str, second: str, position: int) -> FloatArray:
     row = tables.row_of(first, second)
     if row is None:
         return np.zeros((N_INDICATORS, N_INDICATORS))
@@ -161,7 +166,7 @@ def _at(table: FloatArray, position: int, n_after: int) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CentredTables(Tables):
+class CentredTables(SourceTables):
     """The joint tables of the centred estimator (`assemble.JointTables`)."""
 
     _shrunken: dict[str, tuple[FloatArray, float]] = field(init=False, default_factory=dict)
@@ -214,12 +219,13 @@ class CentredTables(Tables):
         return _pattern_joint(self, [self.moments.table(row) for row in rows], proxies, placed=True)
 
 
-def _clique_at(tables: Tables, rows: list[Row], counted: list[FloatArray], position: int) -> FloatArray:
+def _clique_at(tables: SourceTables, rows: list[MomentRow], counted: list[FloatArray], position: int) -> FloatArray:
     """P(label, votes) at one position, (..., 2, C, ..., C); the last slot of every row is a proxy."""
     proxies, n_slots = [row.sources[-1] for row in rows], len(rows[0].slots)
     scores, _ = combined(tables, proxies, position)
     here = [_at(table, position, n_slots) for table in counted]
     with_label = sum(_expectation(table, n_slots, [scores[name]]) for name, table in zip(proxies, here, strict=True))
+    # Proxies may not be asked everywhere: the row with most votes says most about the votes alone.
     largest = max(here, key=lambda table: float(table.sum()))
     alone = _expectation(largest, n_slots, [np.ones(largest.shape[-1])])
     return np.moveaxis(products_to_joints(np.stack([alone, with_label]), 1), 0, alone.ndim - n_slots + 1)
@@ -236,6 +242,7 @@ def pool_positions(design: Design, names: tuple[str, ...], joint: FloatArray, co
     axis = joint.ndim - len(names) - 2
     if joint.shape[axis] == 1 or any(design.levels[name] == "task" for name in names):
         return joint
+    # Positions with more votes count more, as they would had all votes been counted together.
     weights = counts.reshape(*counts.shape[: axis + 1], -1).sum(axis=-1)
     weights = np.where(weights.sum(axis=-1, keepdims=True) > 0, weights, 1.0)
     share = weights / weights.sum(axis=-1, keepdims=True)
@@ -243,7 +250,7 @@ def pool_positions(design: Design, names: tuple[str, ...], joint: FloatArray, co
     return np.asarray((share * joint).sum(axis=axis, keepdims=True))
 
 
-def shrink_temporal(tables: Tables, name: str, lag: int, joint: FloatArray) -> tuple[FloatArray, float]:
+def shrink_temporal(tables: SourceTables, name: str, lag: int, joint: FloatArray) -> tuple[FloatArray, float]:
     """Such a table drawn towards copying, and the share of its deviations from copying that was kept.
 
     Its standard errors are those that leaving groups out gives, with the proxies held fixed.
@@ -252,24 +259,25 @@ def shrink_temporal(tables: Tables, name: str, lag: int, joint: FloatArray) -> t
     groups, shares = leave_out(moments.sizes(rows))
     if len(groups) < FEWEST_GROUPS:
         return joint, 1.0
+    # Proxies are held fixed, because their errors are the same in all cells and would hide deviations from copying.
     left_out = moments.without_each(groups)
     full = _pattern_joint(tables, [moments.table(row) for row in rows], _own_proxies(rows))
     without = _pattern_joint(tables, [left_out.table(row) for row in rows], _own_proxies(rows))
     where = moments.resolution(name)
-    labels = tables.laws.pair(Row(slots=(Slot(name), Slot(name, lag))), where, where).law()[0]
+    labels = tables.laws.pair(MomentRow(slots=(Slot(name), Slot(name, lag))), where, where).law()[0]
     return shrink_to_copying(joint, weighted_error(full, without, shares), labels, len(groups))
 
 
-def _repeats(tables: Tables, name: str, lag: int) -> list[Row]:
+def _repeats(tables: SourceTables, name: str, lag: int) -> list[MomentRow]:
     return [row for row in temporal_rows(tables.design, name, lag) if not row.by_position]
 
 
-def _own_proxies(rows: list[Row]) -> list[tuple[str, str]]:
+def _own_proxies(rows: list[MomentRow]) -> list[tuple[str, str]]:
     return [(row.sources[2],) * 2 for row in rows]
 
 
 def _pattern_joint(
-    tables: Tables, counted: list[FloatArray], proxies: Sequence[tuple[str, ...]], *, placed: bool = False
+    tables: SourceTables, counted: list[FloatArray], proxies: Sequence[tuple[str, ...]], *, placed: bool = False
 ) -> FloatArray:
     """P(labels, votes) on several tasks, (..., 2, ..., 2, C, ..., C), from rows of as many votes and proxies.
 
@@ -295,6 +303,7 @@ def _pattern_joint(
             parts.append(weight.reshape(*weight.shape, *(1,) * n_tasks) * _expectation(table, 2 * n_tasks, used))
         products.append(np.sum(parts, axis=0))
     shape = products[0].shape
+    # All subsets of tasks are there, in the order of binary numbers: one axis of two places per task.
     joint = products_to_joints(np.stack(products).reshape(*(2,) * n_tasks, *shape), n_tasks)
     lead = len(shape) - n_tasks
     return np.moveaxis(joint, range(n_tasks), range(lead, lead + n_tasks))
@@ -315,7 +324,7 @@ def _expectation(table: FloatArray, n_slots: int, scores: Sequence[FloatArray]) 
     return np.asarray(result)
 
 
-def need_rows(rows: list[Row], design: Design, names: tuple[str, ...]) -> None:
+def need_rows(rows: list[MomentRow], design: Design, names: tuple[str, ...]) -> None:
     """Raise a `NotIdentifiableError` unless there are rows from which a joint table can be measured."""
     if rows:
         return

@@ -9,6 +9,8 @@ of unknowns stays free; `dugong.fit.moments.stages` chooses it.
 from __future__ import annotations
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
 from dugong.fit.moments.equations import Equations
 from dugong.types import BoolArray, FloatArray, IntArray
@@ -43,6 +45,7 @@ def _log_start(equations: Equations, beta: FloatArray, free: BoolArray) -> tuple
     weight = equations.value[good] ** 2 / equations.variance[good]
     known = np.where(free, 0.0, np.log(np.maximum(np.abs(beta), 1e-300)))
     target = np.log(ratio) - known[left] - known[right]
+    # M of the paper: a row has a one for each of its two unknowns, and a two for a source with itself.
     incidence = np.zeros((len(ratio), len(beta)))
     rows = np.arange(len(ratio))
     np.add.at(incidence, (rows, left), free[left].astype(float))
@@ -61,53 +64,32 @@ def _log_start(equations: Equations, beta: FloatArray, free: BoolArray) -> tuple
 
 
 def _with_signs(equations: Equations, beta: FloatArray, free: BoolArray) -> FloatArray:
-    """Signs along a spanning forest of the strongest equations; fixed entries keep theirs."""
+    """Signs along a spanning tree of the strongest equations; fixed entries keep theirs."""
+    n, entries = len(beta), np.arange(len(beta))
     agree = np.sign(equations.value * equations.scale)
     useful = np.flatnonzero((equations.left != equations.right) & (agree != 0) & equations.useful)
-    # Strongest first, because noise turns the signs of weak equations round, and news that disagree are ignored.
+    # Strongest first, because noise turns the signs of weak equations round: what they say is needed only where
+    # nothing stronger does.
     strength = np.abs(equations.value[useful]) / np.sqrt(equations.variance[useful])
     order = useful[np.argsort(-strength, kind="stable")]
-    signs = _Signs(len(beta))
-    for entry in np.flatnonzero(~free).tolist():
-        signs.join(entry, signs.fixed, -1.0 if beta[entry] < 0 else 1.0)
-    pairs = zip(equations.left[order].tolist(), equations.right[order].tolist(), agree[order].tolist(), strict=True)
-    for left, right, sign in pairs:
-        signs.join(left, right, sign)
-    found = np.array([signs.find(entry)[1] for entry in range(len(beta))])
-    return np.where(free, np.abs(beta) * found, beta)
-
-
-class _Signs:
-    """Groups of entries whose signs are known relative to each other; later news that disagree are ignored.
-
-    One more entry, `fixed`, stands for all whose sign is known; a group is named by it, or else by its first entry.
-    """
-
-    def __init__(self, n_entries: int) -> None:
-        self.fixed = n_entries
-        self.parent = list(range(n_entries + 1))
-        self.sign = [1.0] * (n_entries + 1)
-
-    def find(self, entry: int) -> tuple[int, float]:
-        """Name of the group of an entry, and its sign relative to that."""
-        path, root = [], entry
-        while self.parent[root] != root:
-            path.append(root)
-            root = self.parent[root]
-        sign = 1.0
-        for one in reversed(path):
-            sign *= self.sign[one]
-            self.parent[one], self.sign[one] = root, sign
-        return root, sign
-
-    def join(self, first: int, second: int, sign: float) -> None:
-        """Note that two entries have the same sign (1) or opposite ones (-1), unless that is known already."""
-        (a, sign_a), (b, sign_b) = self.find(first), self.find(second)
-        if a == b:
-            return
-        if b != self.fixed and (a == self.fixed or a < b):
-            a, b = b, a
-        self.parent[a], self.sign[a] = b, sign_a * sign_b * sign
+    # One more node has a known sign. Before all others it is joined to the fixed entries, and after all others to any
+    # entry, so that a group without a fixed one hangs on its first entry, which is then positive.
+    held = np.flatnonzero(~free)
+    left = np.concatenate([held, equations.left[order], entries])
+    right = np.concatenate([np.full(len(held), n), equations.right[order], np.full(n, n)])
+    sign = np.concatenate([np.where(beta[held] < 0, -1.0, 1.0), agree[order], np.ones(n)])
+    low, high = np.minimum(left, right), np.maximum(left, right)
+    _, first = np.unique(low * (n + 1) + high, return_index=True)  # of several links of two nodes the strongest
+    shape = (n + 1, n + 1)
+    ends = low[first].astype(np.int32), high[first].astype(np.int32)  # older csgraph reads no other indices
+    tree = minimum_spanning_tree(coo_array((1.0 + first, ends), shape=shape).tocsr())
+    signs = coo_array((sign[first], ends), shape=shape).tocsr()
+    reached, before = breadth_first_order(tree, n, directed=False)
+    found = np.ones(n + 1)
+    for node in reached[1:]:
+        above = before[node]
+        found[node] = found[above] * signs[min(node, above), max(node, above)]
+    return np.where(free, np.abs(beta) * found[:n], beta)
 
 
 def _gauss_newton(equations: Equations, beta: FloatArray, free: BoolArray) -> FloatArray:
@@ -115,6 +97,7 @@ def _gauss_newton(equations: Equations, beta: FloatArray, free: BoolArray) -> Fl
     columns = np.flatnonzero(free)
     if not len(columns) or not len(equations.left):
         return beta
+    # The start from logarithms is near, so that hardly any damping is needed at first.
     damping, cost = 1e-6, _cost(equations, beta)
     for _ in range(_MAX_STEPS):
         normal, gradient = normal_equations(equations, beta, free)
@@ -160,7 +143,7 @@ def normal_equations(equations: Equations, beta: FloatArray, free: BoolArray) ->
     # Unknowns that are held share one more row and column, which is cut off in the end.
     place = np.where(free, np.cumsum(free) - 1, n_free)
     left, right, size = place[equations.left], place[equations.right], n_free + 1
-    weight = _precision(equations)
+    weight = equations.precision
     by_left = equations.scale * beta[..., equations.right]
     by_right = equations.scale * beta[..., equations.left]
     residual = equations.value - by_left * beta[..., equations.left]
@@ -173,14 +156,9 @@ def normal_equations(equations: Equations, beta: FloatArray, free: BoolArray) ->
     return normal[..., :-1, :-1], gradient[..., :-1]
 
 
-def _precision(equations: Equations) -> FloatArray:
-    variance = equations.variance
-    return np.divide(1.0, variance, out=np.zeros_like(variance), where=variance > 0)
-
-
 def _sums(places: IntArray, values: FloatArray, size: int) -> FloatArray:
     """Sums of the values by place along the last axis; shape (..., size)."""
-    flat = values.reshape(-1, values.shape[-1])
+    flat = values.reshape(int(np.prod(values.shape[:-1])), values.shape[-1])  # -1 would fail without equations
     rows = np.arange(len(flat))[:, np.newaxis] * size
     found = np.bincount((rows + places).reshape(-1), flat.reshape(-1), len(flat) * size)
     return np.asarray(found, dtype=np.float64).reshape(*values.shape[:-1], size)
@@ -188,4 +166,4 @@ def _sums(places: IntArray, values: FloatArray, size: int) -> FloatArray:
 
 def _cost(equations: Equations, beta: FloatArray) -> float:
     residual = equations.value - equations.scale * beta[equations.left] * beta[equations.right]
-    return float((_precision(equations) * residual) @ residual)
+    return float((equations.precision * residual) @ residual)

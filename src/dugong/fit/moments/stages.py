@@ -16,14 +16,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dugong.exceptions import GraphError
-from dugong.fit.moments.equations import Equations, Unknowns
+from dugong.fit.moments.equations import Equations, Given, Unknowns
 from dugong.fit.result import Note
 from dugong.graph import connected, determined
-from dugong.graph.design import Design
-from dugong.sums import Row
+from dugong.sums import MomentRow
 from dugong.types import BoolArray, FloatArray
 
-Equate = Callable[[Sequence[Row]], Equations]
+Equate = Callable[[Given, Unknowns, Sequence[MomentRow]], Equations]
 Solve = Callable[[Equations, FloatArray, BoolArray], tuple[FloatArray, float | None]]
 
 
@@ -32,13 +31,15 @@ class SolvedStage:
     """Rows that were looked at together, and the unknowns that were solved from them."""
 
     name: str
-    rows: tuple[Row, ...]
+    rows: tuple[MomentRow, ...]
     solved: BoolArray
     known: BoolArray
 
     def chosen(self, equations: Equations) -> Equations:
         """Those of the equations of its rows that say something about what is solved, given what is known."""
-        return _chosen(equations, self.solved, self.known)
+        left, right, member = equations.left, equations.right, self.solved | self.known
+        touched = self.solved[left] | self.solved[right]
+        return equations.only(equations.useful & member[left] & member[right] & touched)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -72,10 +73,11 @@ class Solution:
         """The largest standardised residual of the equations of every pair of sources, and its number of votes."""
         equations = self.equations
         predicted = equations.scale * self.beta[equations.left] * self.beta[equations.right]
+        # An equation without a variance says nothing, so that its residual is zero rather than infinite.
         spread = np.sqrt(np.where(equations.variance > 0, equations.variance, np.inf))
         standard = (equations.value - predicted) / spread
         largest: dict[tuple[str, str], float] = {}
-        support: dict[tuple[str, str], dict[Row, float]] = {}
+        support: dict[tuple[str, str], dict[MomentRow, float]] = {}
         for row, value, total in zip(equations.origins, standard.tolist(), equations.total.tolist(), strict=True):
             pair = (row.sources[0], row.sources[1])
             if abs(value) >= abs(largest.get(pair, 0.0)):
@@ -86,7 +88,7 @@ class Solution:
 
 
 def solve_stages(
-    design: Design,
+    given: Given,
     unknowns: Unknowns,
     equate: Equate,
     solve: Solve,
@@ -94,32 +96,28 @@ def solve_stages(
     start: FloatArray,
     pinned: BoolArray,
     varies: BoolArray,
-    signs: str,
 ) -> Solution:
     """Solve for all unknowns that the rows of a design determine.
 
     Parameters
     ----------
-    equate : the equations of some rows
+    equate : from what is given and the unknowns to the equations of some rows
     solve : equations, values and which of them are free, to better values and a condition number, if there is one
     start : (n,) where unknowns begin; what they are where `pinned`
     varies : (n,) unknowns that can be anything else than zero
-    signs : {"group", "positive"}
-        "group": connected sources are better than random on average; "positive": every single one is.
     """
+    design, signs = given.design, given.signs
     if signs not in ("group", "positive"):
         raise GraphError(f'signs must be "group" or "positive"; found {signs!r}.')
+    # What is pinned is known from the start; every stage adds what it has solved, and later ones hold it.
     beta, known, condition = start, pinned, dict[str, float]()
-    rows, stages = list[Row](), list[SolvedStage]()
-    for name, extra in (
-        ("same task", design.same),
-        ("across resolutions", design.across),
-        ("across time", design.lagged),
-    ):
+    rows, stages = list[MomentRow](), list[SolvedStage]()
+    for name, extra in design.stages.items():
         if not extra and name != "same task":
             continue
         rows += extra
-        equations = equate(rows)
+        equations = equate(given, unknowns, rows)
+        # Known unknowns settle their neighbours, because one factor of a product gives the other.
         fresh = _settled(unknowns, equations, known) & varies & ~known
         if not fresh.any():
             continue
@@ -128,11 +126,17 @@ def solve_stages(
         beta, found = solve(chosen, beta, fresh)
         if found is not None:
             condition[name] = found
+        # Signs are chosen stage by stage, because a later stage leans on the signs of what it holds.
         beta = turn_groups(chosen, beta, known, unknowns.direction)
         stages.append(stage)
         known = known | fresh
+    # What nothing determines says nothing about labels: its votes are then as likely under either.
     beta = np.where(known, beta, 0.0)
-    outcome = _describe_signs(unknowns, beta, f"rule {signs!r}{', with pinned accuracies' if pinned.any() else ''}")
+    rule = f"rule {signs!r}{', with pinned accuracies' if pinned.any() else ''}"
+    # The sum of slopes in the right direction, not E[vote * label]: with rare positives the latter is positive for
+    # either mirror image (METHOD 3.3).
+    right = beta * unknowns.direction
+    outcome = {key: f"{'+' if right[own].sum() >= 0 else '-'} ({rule})" for key, own in unknowns.places.items()}
     notes = _undetermined(unknowns, varies & ~known)
     if signs == "positive":
         beta, flips = _force_positive(unknowns, beta, pinned)
@@ -150,14 +154,11 @@ def solve_stages(
 
 def _settled(unknowns: Unknowns, equations: Equations, fixed: BoolArray) -> BoolArray:
     """Unknowns whose size the equations determine: an odd cycle of tables, or a path to something fixed."""
+    # Tables, not single slopes: both indicators of a vote are determined together or not at all. An equation whose
+    # value is exactly zero says that a product vanishes, but not which factor.
     table, telling = unknowns.table, equations.useful & (equations.value != 0)
     known = np.bincount(table, fixed) > 0
     return determined(table[equations.left[telling]], table[equations.right[telling]], known)[table]
-
-
-def _chosen(equations: Equations, solved: BoolArray, known: BoolArray) -> Equations:
-    left, right, member = equations.left, equations.right, solved | known
-    return equations.only(equations.useful & member[left] & member[right] & (solved[left] | solved[right]))
 
 
 def turn_groups(equations: Equations, beta: FloatArray, anchored: BoolArray, direction: FloatArray) -> FloatArray:
@@ -165,27 +166,16 @@ def turn_groups(equations: Equations, beta: FloatArray, anchored: BoolArray, dir
     telling = equations.value != 0
     group = connected(equations.left[telling], equations.right[telling], len(beta))
     average = np.bincount(group, beta * direction)
+    # A group that touches something known has its signs from there.
     held = np.bincount(group, anchored) > 0
     return np.where(((average < 0) & ~held)[group], -beta, beta)
 
 
-def _directions(unknowns: Unknowns, beta: FloatArray) -> dict[str, FloatArray]:
-    """How much better than random every table is, (positions,) by name."""
-    right = beta * unknowns.direction
-    return {key: np.asarray(right[places].sum(axis=1)) for key, places in unknowns.places.items()}
-
-
-def _describe_signs(unknowns: Unknowns, beta: FloatArray, how: str) -> dict[str, str]:
-    found = _directions(unknowns, beta)
-    return {key: f"{'+' if direction.sum() >= 0 else '-'} ({how})" for key, direction in found.items()}
-
-
 def _force_positive(unknowns: Unknowns, beta: FloatArray, pinned: BoolArray) -> tuple[FloatArray, list[Note]]:
     """Turn single tables round that are worse than random."""
-    result, notes = beta.copy(), []
-    for key, direction in _directions(unknowns, beta).items():
-        places = unknowns.places[key]
-        wrong = (direction < 0) & ~pinned[places[:, 0]]
+    result, notes, right = beta.copy(), [], beta * unknowns.direction
+    for key, places in unknowns.places.items():
+        wrong = (right[places].sum(axis=1) < 0) & ~pinned[places[:, 0]]
         if wrong.any():
             result[places[wrong]] *= -1
             text = f"the sign of {key!r} was flipped to positive"

@@ -11,16 +11,14 @@ agreements are means given that the sources vote, with a rate of voting that doe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from dugong.exceptions import TaskError
 from dugong.fit.moments.assemble import Assembly
+from dugong.fit.moments.equations import Given
 from dugong.fit.paper.agreements import find_agreements, solve_anchors
 from dugong.fit.paper.joints import PaperTables
 from dugong.fit.result import Estimate
 from dugong.graph.design import Design, full_pair_rows
-from dugong.sums import Laws, Moments, Plan
-from dugong.types import FloatArray
+from dugong.sums import Plan
 
 
 def plan_paper(design: Design) -> Plan:
@@ -29,46 +27,25 @@ def plan_paper(design: Design) -> Plan:
     return Plan.of([*design.plan.rows, *(row for name in full for row in full_pair_rows(design, name))])
 
 
-def estimate_paper(
-    design: Design,
-    moments: Moments,
-    laws: Laws,
-    *,
-    signs: str = "group",
-    accuracies: Mapping[str, FloatArray] | None = None,
-) -> Estimate:
-    """Estimate all tables from counts of `plan_paper(design)`.
-
-    Parameters
-    ----------
-    signs : {"group", "positive"}
-        "group": the sum of E[a] over connected sources is positive; "positive": every E[a] is.
-    accuracies : known P(vote | label) by source, taken as they are
-    """
-    tables = paper_tables(design, moments, laws, signs=signs, accuracies=accuracies)
+def estimate_paper(given: Given) -> Estimate:
+    """Estimate all tables from counts of `plan_paper(design)`."""
+    tables = paper_tables(given)
     return Assembly(tables).estimate(tables.solved)
 
 
-def paper_tables(
-    design: Design,
-    moments: Moments,
-    laws: Laws,
-    *,
-    signs: str = "group",
-    accuracies: Mapping[str, FloatArray] | None = None,
-) -> PaperTables:
+def paper_tables(given: Given) -> PaperTables:
     """Solve for the agreements; the tables follow from them on demand."""
-    if moments.n_classes != 2:
+    if given.moments.n_classes != 2:
         raise TaskError(
-            f'the estimator "paper" needs tasks with two classes; found {moments.n_classes}.\n'
+            f'the estimator "paper" needs tasks with two classes; found {given.moments.n_classes}.\n'
             '  Use estimator="centred" or "em".'
         )
-    solved = find_agreements(design, moments, laws, signs=signs, accuracies=accuracies)
+    solved = find_agreements(given)
     return PaperTables(
-        design=design,
-        moments=moments,
-        laws=laws,
+        design=given.design,
+        moments=given.moments,
+        laws=given.laws,
         solved=solved,
-        anchors=solve_anchors(design, moments, solved),
-        accuracies=accuracies or {},
+        anchors=solve_anchors(given.design, given.moments, solved),
+        accuracies=given.accuracies,
     )

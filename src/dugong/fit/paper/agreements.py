@@ -19,12 +19,12 @@ from itertools import product
 import numpy as np
 
 from dugong.exceptions import NotIdentifiableError
-from dugong.fit.moments.equations import Equations, Unknowns, join_equations
+from dugong.fit.moments.equations import Equations, Given, Unknowns, join_equations
 from dugong.fit.moments.solve import solve_logs
 from dugong.fit.moments.stages import Solution, solve_stages, turn_groups
 from dugong.graph import determined
 from dugong.graph.design import Design, full_pair_rows, valid_pair
-from dugong.sums import Laws, Moments, Row
+from dugong.sums import MomentRow, Moments
 from dugong.types import AnyArray, BoolArray, FloatArray
 
 SIGNS = np.array([-1.0, 1.0])
@@ -32,49 +32,35 @@ SIGNS = np.array([-1.0, 1.0])
 Anchors = Mapping[str, FloatArray]
 
 
-def find_agreements(
-    design: Design,
-    moments: Moments,
-    laws: Laws,
-    *,
-    signs: str = "group",
-    accuracies: Mapping[str, FloatArray] | None = None,
-) -> Solution:
+def find_agreements(given: Given) -> Solution:
     """Solve for E[a] of every source that is not pinned, one unknown per position."""
-    unknowns = Unknowns.of(design, moments, width=1)
-    start, pinned = _pinned(design, laws, unknowns, accuracies or {})
-    return solve_stages(
-        design,
-        unknowns,
-        lambda rows: _equations(design, moments, laws, unknowns, rows),
-        solve_logs,
-        start=start,
-        pinned=pinned,
-        varies=np.ones(unknowns.size, dtype=np.bool_),
-        signs=signs,
-    )
+    unknowns = Unknowns.of(given.design, given.moments, width=1)
+    start, pinned = _pinned(given, unknowns)
+    varies = np.ones(unknowns.size, dtype=np.bool_)
+    return solve_stages(given, unknowns, _equations, solve_logs, start=start, pinned=pinned, varies=varies)
 
 
-def _pinned(
-    design: Design, laws: Laws, unknowns: Unknowns, accuracies: Mapping[str, FloatArray]
-) -> tuple[FloatArray, BoolArray]:
+def _pinned(given: Given, unknowns: Unknowns) -> tuple[FloatArray, BoolArray]:
     """E[a] of sources with known tables, the others 0; and which they are."""
+    design, laws = given.design, given.laws
     value, pinned = np.zeros(unknowns.size), np.zeros(unknowns.size, dtype=np.bool_)
-    for name, table in accuracies.items():
+    for name, table in given.accuracies.items():
         if design.levels[name] == "full":
             continue
         places = unknowns.places[design.key(name)][:, 0]
         chance = laws.chances(design.info(name).resolution, by_position=design.levels[name] == "task")[: len(places)]
         law = np.broadcast_to(np.asarray(table, dtype=np.float64), (len(chance), *np.shape(table)[-2:]))[..., :2]
+        # E[vote * label] over those who vote: what the equations are about, by the law of total probability.
         agreement = np.einsum("pw,w,pwz,z->p", chance, SIGNS, law, SIGNS)
         voting = np.einsum("pw,pwz->p", chance, law)
         value[places], pinned[places] = agreement / np.where(voting > 0, voting, 1.0), True
     return value, pinned
 
 
-def _equations(design: Design, moments: Moments, laws: Laws, unknowns: Unknowns, rows: Iterable[Row]) -> Equations:
+def _equations(given: Given, unknowns: Unknowns, rows: Iterable[MomentRow]) -> Equations:
+    design, moments = given.design, given.moments
     parts: list[tuple[AnyArray, ...]] = []
-    origins: list[tuple[Row, int]] = []
+    origins: list[tuple[MomentRow, int]] = []
     for row in rows:
         if not valid_pair(design.independence, row, design.levels):
             continue
@@ -82,7 +68,8 @@ def _equations(design: Design, moments: Moments, laws: Laws, unknowns: Unknowns,
         value, total = _means(table, (0, 1))
         if not total.any():
             continue
-        hidden = laws.pair(row, moments.resolution(row.sources[0]), moments.resolution(row.sources[1]))
+        hidden = given.laws.pair(row, moments.resolution(row.sources[0]), moments.resolution(row.sources[1]))
+        # E[y y'], not a covariance: the paper's agreements are raw products.
         scale = (hidden.covariance + hidden.first * hidden.second)[: len(table)]
         left, right = (unknowns.at(design.key(name), len(table))[:, 0] for name in row.sources)
         parts.append((left, right, value, scale, _variance(value, total), total))
@@ -105,6 +92,7 @@ def _variance(value: FloatArray, total: FloatArray) -> FloatArray:
 
 def mean_product(table: FloatArray, axes: Iterable[int]) -> tuple[float, float]:
     """Mean of the product of the votes on some axes over the anchors where all of them vote, and their number."""
+    # Anchors where one of the votes is missing say nothing about the product, so that they are left out of the mean.
     chosen = sorted(axes)
     rest = tuple(axis for axis in range(table.ndim) if axis not in chosen)
     cells = table.sum(axis=rest)[(slice(0, 2),) * len(chosen)]
@@ -139,6 +127,7 @@ def _anchors_at(design: Design, moments: Moments, agreements: Solution, full: li
     _check(full, rows, set(known))
     solved = {name: np.ones((2,) * size) for name in full}
     free = np.array([name in full for name in names])
+    # Each set of tasks is a system of its own, because agreements on different sets never meet in a row.
     for subset in product((0, 1), repeat=size):
         if not any(subset):
             continue
@@ -151,7 +140,7 @@ def _anchors_at(design: Design, moments: Moments, agreements: Solution, full: li
 
 def _solve_subset(
     moments: Moments,
-    rows: list[Row],
+    rows: list[MomentRow],
     names: list[str],
     subset: tuple[int, ...],
     start: FloatArray,
@@ -167,7 +156,7 @@ def _solve_subset(
     return turn_groups(equations, solution, ~free, np.ones(len(names)))
 
 
-def _check(full: list[str], rows: list[Row], known: set[str]) -> None:
+def _check(full: list[str], rows: list[MomentRow], known: set[str]) -> None:
     names = [*full, *sorted(known)]
     left, right = (np.array([names.index(row.sources[side]) for row in rows], dtype=np.int64) for side in (0, -1))
     settled = determined(left, right, np.arange(len(names)) >= len(full))

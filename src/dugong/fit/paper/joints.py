@@ -25,7 +25,7 @@ from dugong.fit.moments.stages import Solution
 from dugong.fit.paper.agreements import SIGNS, Anchors, mean_product, ordinary_anchor
 from dugong.fit.tables import joint_from_products
 from dugong.graph.design import Design, clique_rows, crossed_rows, full_pair_rows, temporal_rows
-from dugong.sums import Laws, Moments, Row
+from dugong.sums import Laws, MomentRow, Moments
 from dugong.types import FloatArray
 
 Subset = tuple[int, ...]
@@ -78,6 +78,7 @@ def _label_product(label_law: FloatArray, labels: Subset) -> float:
 def _solve_one(witnesses: Sequence[Witness], votes: list[int], labels: Subset) -> float:
     """Least squares over all further sources k of ``E[votes in U * votes of k on V] = x E[a_k(V, V)]``."""
     upper = lower = 0.0
+    # Least squares, weighted by votes: a source whose own agreement is weak divides by little and counts little.
     for witness in witnesses:
         first = witness.counts.ndim - len(labels)
         tasks = [first + task for task, chosen in enumerate(labels) if chosen]
@@ -108,6 +109,7 @@ def joint_with_silence(expected: FloatArray, alone: FloatArray) -> FloatArray:
         # Column 1 stands for "votes"; 2 and beyond are ways to say nothing.
         speaks = [column == 1 for column in silence]
         cells = tuple(slice(0, 2) if s else column for s, column in zip(speaks, silence, strict=True))
+        # Abstaining does not depend on labels here, so that speaking and what is said multiply.
         rate = float(law[cells].sum())
         heard = expected[tuple(slice(None) if s else 0 for s in speaks)]
         order = [*range(sum(speaks), heard.ndim), *range(sum(speaks))]
@@ -197,6 +199,7 @@ class PaperTables:
             counts = self.moments.table(row)
             own_first = row.sources[0] == name
             other = row.sources[-1] if own_first else row.sources[0]
+            # The row of two full sources is counted once; each reads it from its own side.
             counts = counts if own_first else counts.transpose(*range(size, 2 * size), *range(size))
             witnesses.append(Witness(counts, self._anchor(other, tuple(range(size)))))
         return _joint(witnesses, size, pattern_law(self, name, size))
@@ -206,7 +209,7 @@ class PaperTables:
             return self.anchors[name]
         return ordinary_anchor(self.solved, self.design.key(name), positions)
 
-    def _witness(self, row: Row, names: Sequence[str]) -> Witness:
+    def _witness(self, row: MomentRow, names: Sequence[str]) -> Witness:
         """A row whose last slots are votes of tied sources, one per task."""
         parts = [self._anchor(name, (0,)) for name in names]
         return Witness(self.moments.table(row), np.multiply.outer(parts[0], parts[1]))
@@ -221,6 +224,7 @@ def _single(law: FloatArray, label: float, agreement: float) -> FloatArray:
     """P(vote | label), (2, C), of one source from its vote rates, E[y] and E[a]."""
     voting = float(law[:2].sum())
     bias = float(law[:2] @ SIGNS) / voting if voting > 0 else 0.0
+    # E of every product of vote and label: none, the vote, the label, both.
     products = np.array([[1.0, bias], [label, agreement]])
     joint = joint_from_products((1 + products) / 2)
     chance = joint.sum(axis=1, keepdims=True)

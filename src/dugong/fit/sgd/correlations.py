@@ -64,6 +64,7 @@ class CorrelationProblem:
     def __init__(self, joints: list[JointUnits], moments: Moments, consistency: float, device: str) -> None:
         self.moments, self.consistency, self.device = moments, consistency, torch.device(device)
         self.terms = [self._term(units) for units in joints]
+        # A batch picks rows of all tables alike: owner and place lead back to the table.
         self.owner = np.repeat(np.arange(len(joints)), [len(units.rows) for units in joints])
         self.rows = [row for units in joints for row in units.rows]
         self.place = np.concatenate([np.arange(len(units.rows)) for units in joints])
@@ -89,6 +90,7 @@ class CorrelationProblem:
         for number, term in enumerate(self.terms):
             rows: IntArray | slice = slice(None) if units is None else self.place[units[self.owner[units] == number]]
             predicted = torch.einsum("plz,ls->pzs", term.phi, term.signs)
+            # Weights are precisions, as in the closed form, so that both have the same minimum.
             squares = term.weights[rows] * (predicted - observed[number][rows]) ** 2
             total = total + squares.sum() * self._scale(term, units) + self.consistency * _ties(term)
         return total
@@ -101,6 +103,7 @@ class CorrelationProblem:
         """The moments of every table, of all sequences or of a few."""
         if votes is None:
             return [term.observed for term in self.terms]
+        # Divided by the number of votes that this share should hold, not by what it holds: batches then average out.
         few, share = count_few(votes, self.rows), votes.n_sequences / int(self.moments.shapes.counts.sum())
         return [to_tensor(term.units.recount(few, share), self.device) for term in self.terms]
 

@@ -1,6 +1,6 @@
 """Adam with a learning-rate schedule and an early stop: the loop that both stages of the SGD variant share.
 
-In: a `Problem`. Out: a `Trace`; the problem keeps the best parameters that were seen. The loss over all moments is
+In: a `LossProblem`. Out: a `Trace`; the problem keeps the best parameters that were seen. The loss over all moments is
 looked at every `patience` steps; nothing else than these looks decides when to slow down or stop.
 """
 
@@ -25,7 +25,7 @@ _SLOWEST = 1e-4
 _EXACT = 1e-11
 
 
-class Problem(Protocol):
+class LossProblem(Protocol):
     """A loss that is a sum over units, and the parameters that lower it."""
 
     @property
@@ -62,8 +62,9 @@ class Trace:
         }
 
 
-def descend(problem: Problem, settings: SGD, rng: np.random.Generator, votes: Votes | None = None) -> Trace:
+def descend(problem: LossProblem, settings: SGD, rng: np.random.Generator, votes: Votes | None = None) -> Trace:
     """Lower the loss until it has converged or `max_steps` are done."""
+    # Gradients near an exact fit are far below the default eps, which would stop the descent before it is there.
     optimiser = torch.optim.Adam(problem.parameters, lr=settings.learning_rate, eps=1e-15)
     batches = _Batches(problem.n_units, settings, rng, votes)
     looks = _Looks(problem, settings)
@@ -87,9 +88,10 @@ class _Batches:
         self.size, self.rng = min(settings.batch_size, self.total), rng
         self.order, self.done = rng.permutation(self.total), 0
 
-    def loss(self, problem: Problem) -> Tensor:
+    def loss(self, problem: LossProblem) -> Tensor:
         if self.size == self.total:
             return problem.loss()
+        # A rest that is too small for a batch waits for the next epoch, because small batches are noisier.
         if self.done + self.size > self.total:
             self.order, self.done = self.rng.permutation(self.total), 0
         chosen = self.order[self.done : self.done + self.size]
@@ -100,7 +102,7 @@ class _Batches:
 class _Looks:
     """Watches the whole loss: lowers the learning rate, stops, and keeps the best parameters."""
 
-    def __init__(self, problem: Problem, settings: SGD) -> None:
+    def __init__(self, problem: LossProblem, settings: SGD) -> None:
         self.problem, self.settings = problem, settings
         self.scale, self.converged = 1.0, False
         self.best, self.kept = inf, [one.detach().clone() for one in problem.parameters]
@@ -123,6 +125,7 @@ class _Looks:
         self.last = now
         if self.settings.schedule == "plateau" and self.losses[-1] > (1 - PROGRESS) * before:
             self.scale /= 2
+        # Probabilities, not the loss, decide: the loss of a sample never reaches zero.
         still = moved <= self.settings.tolerance or self.scale < _SLOWEST
         self.converged = still or self.best <= _EXACT
         return self.converged
@@ -133,6 +136,7 @@ class _Looks:
         with torch.no_grad():
             for own, best in zip(self.problem.parameters, self.kept, strict=True):
                 own.copy_(best)
+        # The last steps of a stochastic descent wander: the best parameters that were seen are kept.
         losses = (*self.losses[:-1], self.best)
         rate = self.settings.learning_rate * self.scale
         return Trace(losses=losses, steps=steps, learning_rate=rate, converged=self.converged)

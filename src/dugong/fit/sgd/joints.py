@@ -19,9 +19,9 @@ from typing import Literal
 import numpy as np
 
 from dugong.fit.moments.assemble import pattern_law
-from dugong.fit.moments.joints import Tables, combined, need_rows, shrink_temporal
+from dugong.fit.moments.joints import SourceTables, combined, need_rows, shrink_temporal
 from dugong.graph.design import clique_rows, crossed_edges, crossed_rows, full_rows, temporal_rows
-from dugong.sums import Moments, Row
+from dugong.sums import MomentRow, Moments
 from dugong.tasks import Sequence as WholeSequence
 from dugong.tasks import Window
 from dugong.types import FloatArray
@@ -41,7 +41,7 @@ class JointKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class AccuracyTables(Tables):
+class AccuracyTables(SourceTables):
     """P(vote | label) of all sources but those with full tables, from their slopes."""
 
     def at(self, name: str, n_positions: int) -> FloatArray:
@@ -133,7 +133,7 @@ class JointUnits:
     """
 
     key: JointKey
-    rows: tuple[Row, ...]
+    rows: tuple[MomentRow, ...]
     scores: FloatArray
     totals: FloatArray
     observed: FloatArray
@@ -169,6 +169,7 @@ def _clique(tables: AccuracyTables, names: tuple[str, ...]) -> JointUnits:
     need_rows(rows, design, names)
     n_positions = len(tables.moments.table(rows[0])) if rows[0].by_position else 1
     apart = any(design.levels[name] == "task" for name in names)  # else one table, though proxies may be by position
+    # Independent votes are the start: dependence is what the descent adds to them.
     members = [tables.at(name, n_positions if apart else 1) for name in names]
     chances = tables.laws.chances(design.info(names[0]).resolution, by_position=apart)[:n_positions]
     sizes = [table.shape[2] for table in members]
@@ -204,6 +205,7 @@ def _crossed(tables: AccuracyTables, fine: str, coarse: str) -> JointUnits:
     seen = _through_each([[tables.score(row.sources[2]), tables.score(row.sources[3])] for row in rows])
     members = [tables.at(fine, 1), tables.at(coarse, 1)]
     sizes = [table.shape[2] for table in members]
+    # Label patterns run over the fine label first: the coarse one alternates.
     consistency = [_tie(members[1][:, [0, 1, 0, 1]], np.eye(4), _holds(sizes, 1), law.reshape(1, 4))]
     if isinstance(high, Window | WholeSequence):  # every fine task lies in a coarse one, so that nothing is left out
         over_coarse = np.repeat(np.eye(2), 2, axis=1)
@@ -225,7 +227,7 @@ def _full(tables: AccuracyTables, name: str) -> JointUnits:
 def _units(
     tables: AccuracyTables,
     key: JointKey,
-    rows: list[Row],
+    rows: list[MomentRow],
     chances: FloatArray,
     seen: tuple[FloatArray, FloatArray],
     *,
@@ -238,6 +240,7 @@ def _units(
     counts = _counted(tables.moments, rows, (*scores.shape[:2], n_votes, scores.shape[2]))
     patterns = counts.sum(axis=(0, 1, 3)) / max(counts.sum(), 1e-300)
     totals, shape = counts.sum(axis=(2, 3)), (len(rows), n_positions, n_votes, n_labels)
+    # One table for all positions is seen through proxies of each: their precisions are averaged.
     if n_positions < precision.shape[1]:
         precision = precision.mean(axis=1, keepdims=True)
     return JointUnits(
@@ -253,7 +256,7 @@ def _units(
 
 
 def _observed(
-    moments: Moments, rows: Sequence[Row], scores: FloatArray, totals: FloatArray, shape: tuple[int, ...]
+    moments: Moments, rows: Sequence[MomentRow], scores: FloatArray, totals: FloatArray, shape: tuple[int, ...]
 ) -> FloatArray:
     """Mean of 1[votes] times products of scores, in the shape of `JointUnits.observed`."""
     sums = _counted(moments, rows, (*scores.shape[:2], shape[2], scores.shape[2])) @ scores
@@ -272,6 +275,7 @@ def _through_all(tables: AccuracyTables, proxies: Sequence[str], n_positions: in
     scores = np.ones((len(proxies), n_positions, len(tables.marginal(proxies[0])[0]), 2))
     precision = np.ones((len(proxies), n_positions, 2))
     for position in range(n_positions):
+        # Together they weigh as their best combination, so that sources which agree are not counted twice.
         best, information = combined(tables, proxies, position)
         for place, name in enumerate(proxies):
             table = tables.at(name, n_positions)[position]
@@ -288,7 +292,7 @@ def _through_each(proxies: Sequence[Sequence[tuple[FloatArray, FloatArray]]]) ->
     return np.stack(scores)[:, np.newaxis], np.stack(precision)[:, np.newaxis]
 
 
-def _counted(moments: Moments, rows: Sequence[Row], shape: tuple[int, ...]) -> FloatArray:
+def _counted(moments: Moments, rows: Sequence[MomentRow], shape: tuple[int, ...]) -> FloatArray:
     """Counts of rows by position, (n_rows, positions, n_votes, n_proxy_votes); later positions are left out."""
     counts = np.zeros(shape)
     for place, row in enumerate(rows):
@@ -327,5 +331,6 @@ def _tie(accuracy: FloatArray, label_map: FloatArray, vote_map: FloatArray, labe
     """Accuracies of a member as a constraint, weighted as in a chi-square."""
     rates = np.einsum("pk,pkc->pc", label_law, accuracy)
     law = label_law[:, :, np.newaxis]
+    # As in a chi-square: one over the expected count, with a floor for votes that hardly occur.
     weights = 1 / np.maximum(law * rates[:, np.newaxis], _RAREST)
     return Consistency(label_map=label_map, vote_map=vote_map, target=law * accuracy, weights=weights)

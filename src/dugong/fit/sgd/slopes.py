@@ -12,7 +12,7 @@ the end, softened, and recorded.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ from torch import Tensor
 from dugong.fit.moments.equations import (
     N_INDICATORS,
     Equations,
+    Given,
     Unknowns,
     informative,
     make_equations,
@@ -31,7 +32,7 @@ from dugong.fit.moments.stages import Solution, solve_stages
 from dugong.fit.sgd.descent import Trace, descend
 from dugong.fit.sgd.settings import SGD
 from dugong.graph.design import Design
-from dugong.sums import Grouping, Laws, Moments, Plan, Row, count
+from dugong.sums import Grouping, MomentRow, Moments, Plan, count
 from dugong.types import AnyArray, BoolArray, FloatArray, IntArray
 from dugong.votes import Votes
 
@@ -42,35 +43,21 @@ _RIGHT = np.array([-1.0, 1.0])
 
 
 def solve_slopes(
-    design: Design,
-    moments: Moments,
-    laws: Laws,
-    settings: SGD,
-    rng: np.random.Generator,
-    *,
-    votes: Votes | None,
-    signs: str,
-    accuracies: Mapping[str, FloatArray],
+    given: Given, settings: SGD, rng: np.random.Generator, votes: Votes | None
 ) -> tuple[Solution, dict[str, Trace]]:
     """All slopes, stage after stage, and how each descent went."""
-    unknowns, traces = Unknowns.of(design, moments), list[Trace]()
-    start, pinned = pinned_slopes(design, unknowns, accuracies)
+    design, moments, traces = given.design, given.moments, list[Trace]()
+    unknowns = Unknowns.of(design, moments)
+    known, pinned = pinned_slopes(given, unknowns)
+    start = np.where(pinned, known, _tilted(design, moments, unknowns))
+    varies = informative(design, moments, unknowns)
 
     def solve(equations: Equations, beta: FloatArray, free: BoolArray) -> tuple[FloatArray, None]:
         problem = SlopeProblem(equations, moments, beta, free, settings.device)
         traces.append(descend(problem, settings, rng, votes))
         return to_numpy(problem.probabilities()), None
 
-    found = solve_stages(
-        design,
-        unknowns,
-        lambda rows: make_equations(design, moments, laws, unknowns, rows),
-        solve,
-        start=np.where(pinned, start, _tilted(design, moments, unknowns)),
-        pinned=pinned,
-        varies=informative(design, moments, unknowns),
-        signs=signs,
-    )
+    found = solve_stages(given, unknowns, make_equations, solve, start=start, pinned=pinned, varies=varies)
     return found, {stage.name: trace for stage, trace in zip(found.stages, traces, strict=True)}
 
 
@@ -149,7 +136,7 @@ class SlopeProblem:
         return to_tensor(array, self.device)
 
 
-def count_few(votes: Votes, rows: Iterable[Row]) -> Moments:
+def count_few(votes: Votes, rows: Iterable[MomentRow]) -> Moments:
     """The moments of a few sequences, as one group."""
     zeros = np.zeros(votes.n_sequences, dtype=np.int64)
     return count(votes, Plan.of(rows), Grouping(base=zeros, blocks=zeros + 1, n_groups=1), n_threads=1)

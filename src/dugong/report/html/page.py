@@ -11,8 +11,8 @@ import hashlib
 from importlib.resources import files
 
 from dugong.report.html import about_labels, about_model, about_sources
-from dugong.report.html.colours import class_colours
 from dugong.report.html.payload import payload
+from dugong.report.html.svg import class_colours
 from dugong.report.html.tables import section
 from dugong.report.html.tags import Html, clean, join, name, tag
 from dugong.report.track import Sequences

@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from dugong.report.html.colours import class_colours
+from dugong.report.html.svg import class_colours
 from dugong.report.html.tags import clean
-from dugong.report.pack import bits_for, pack, pack_logs
-from dugong.report.track import Lane, Sequences, Track, VoterInfo
+from dugong.report.track import Lane, Sequences, Track, VoterInfo, bits_for, pack, pack_logs
 from dugong.types import AnyArray, FloatArray
 
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}

@@ -6,11 +6,17 @@ Pictures are drawn for a width of about 340 units, a phone; coordinates have the
 from __future__ import annotations
 
 from collections.abc import Iterable
+from colorsys import hls_to_rgb
 from math import log1p
 
 from dugong.report.html.tags import Child, Html, tag
 
 WIDTH = 340
+_TWO = (("#b4c1cd", "#c2410c"), ("#46566a", "#fb8b4e"))
+_MANY = (
+    ("#e69f00", "#56b4e9", "#0072b2", "#14315c", "#009e73", "#cc79a7", "#d55e00", "#8a8a00"),
+    ("#f0b429", "#7cc7f2", "#3a8fd0", "#7f8fd8", "#2bbf95", "#dd93bb", "#ec7a30", "#b9b52a"),
+)
 
 
 def picture(width: float, height: float, title: str, *children: Child, fixed: bool = False) -> Html:
@@ -108,3 +114,21 @@ def whisker(value: float, interval: tuple[float, float] | None, known: float | N
         x = at(known)
         parts.append(tag("path", d=f"M{x:.1f} {middle - 6} l4 6 l-4 6 l-4 -6 z", class_="known"))
     return picture(120, 18, title, parts, fixed=True)
+
+
+def class_colours(n_classes: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Colours of the classes on light ground, and on dark ground."""
+    if n_classes == 2:
+        return _TWO
+    if n_classes <= len(_MANY[0]):
+        return _MANY[0][:n_classes], _MANY[1][:n_classes]
+    return _circle(n_classes, 0.45), _circle(n_classes, 0.62)
+
+
+def _circle(n_classes: int, lightness: float) -> tuple[str, ...]:
+    colours = []
+    for place in range(n_classes):
+        wave = lightness + (0.1 if place % 2 else -0.06)
+        red, green, blue = hls_to_rgb(place / n_classes, wave, 0.55)
+        colours.append(f"#{round(255 * red):02x}{round(255 * green):02x}{round(255 * blue):02x}")
+    return tuple(colours)

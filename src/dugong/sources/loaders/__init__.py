@@ -1,5 +1,6 @@
 """Sequences from files: folders of tables, arrays, video or sound, and text by line; all of them lazy."""
 
+from dugong.sources.loaders.annotated import Epochs, Token, conll, edf_folder, text_folder
 from dugong.sources.loaders.blocks import Blocks
 from dugong.sources.loaders.errors import LoaderError
 from dugong.sources.loaders.folders import Folder, csv_folder, folder, npy_folder, parquet_folder
@@ -10,17 +11,22 @@ from dugong.sources.loaders.text import TextLines, text_lines
 __all__ = [
     "Audio",
     "Blocks",
+    "Epochs",
     "Folder",
     "LoaderError",
     "Row",
     "Rows",
     "TextLines",
+    "Token",
     "Video",
     "audio_folder",
+    "conll",
     "csv_folder",
+    "edf_folder",
     "folder",
     "npy_folder",
     "parquet_folder",
+    "text_folder",
     "text_lines",
     "video_folder",
 ]

@@ -122,7 +122,7 @@ def npy_folder(path: str | Path, *, pattern: str = "*.npy") -> Folder:
 
 def folder(path: str | Path, **options: Any) -> Folder:
     """Load a folder of files of one kind, which their endings tell; options go to the loader of that kind."""
-    from dugong.sources.loaders import media
+    from dugong.sources.loaders import annotated, media
 
     kinds: dict[str, Callable[..., Folder]] = {
         ".csv": csv_folder,
@@ -130,6 +130,8 @@ def folder(path: str | Path, **options: Any) -> Folder:
         ".npy": npy_folder,
         **dict.fromkeys(media.VIDEO_ENDINGS, media.video_folder),
         **dict.fromkeys(media.AUDIO_ENDINGS, media.audio_folder),
+        ".edf": annotated.edf_folder,
+        ".txt": annotated.text_folder,
     }
     place = _existing(path)
     found = Counter(file.suffix.lower() for file in place.iterdir() if file.suffix.lower() in kinds)
@@ -137,7 +139,7 @@ def folder(path: str | Path, **options: Any) -> Folder:
     if len(loaders) != 1:
         listing = ", ".join(f"{count} {ending}" for ending, count in sorted(found.items())) or "none"
         raise LoaderError(
-            f"{place}: must hold files of one kind: .csv, .parquet, .npy, video or sound; found {listing}.\n"
+            f"{place}: must hold files of one kind (.csv, .parquet, .npy, .txt, .edf, video, sound); found {listing}.\n"
             "  Use csv_folder, parquet_folder, npy_folder, video_folder or audio_folder to say which."
         )
     return loaders.pop()(place, **options)

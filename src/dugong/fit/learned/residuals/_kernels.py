@@ -35,6 +35,7 @@ def expect(
         return wrong, speaks
     spoke = 1.0 if past != silent else 0.0
     speaking = (1.0 - again) * speaks + again * spoke
+    # A repeated vote is as wrong as the vote that it repeats, under the label of now.
     joint = (1.0 - again) * speaks * wrong + (again if spoke > 0.0 and past_wrong else 0.0)
     return min(max(joint / max(speaking, 1e-12), 1e-3), 1 - 1e-3), speaking
 
@@ -126,6 +127,7 @@ def fill_residuals(
         for e in range(len(element)):
             row = np.uint64(codes[element[e], j] + 1)
             left[j, e], spread[j, e] = lefts[row, label[e]], spreads[row, label[e]]
+        # What one vote expects of the next depends on both, so it cannot be looked up by code and label.
         if repeats[0, j] <= 0.0:
             continue
         for e in range(len(element)):
@@ -193,12 +195,14 @@ def add_products(
     begin = 0
     while begin < n:
         end = min(begin + _TILE, n)
+        # A tile ends where a block ends, because the squares are of sums of whole blocks.
         while end < n and place[end] % length != 0:
             end += 1
         element, label, branch, weight, starts = list_entries(weights[:, begin:end], place[begin:end], length, begin)
         begin, size = end, len(element)
         if size == 0:
             continue
+        # One piece of memory for all tiles: making room anew took longer than the sums themselves.
         if len(room) < (4 * m + 3) * size:
             room = np.empty((4 * m + 3) * size)
         tile = room[: (4 * m + 3) * size].reshape(4 * m + 3, size)

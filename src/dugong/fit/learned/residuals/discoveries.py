@@ -21,6 +21,7 @@ def p_values(total: FloatArray, square: FloatArray, fourth: FloatArray) -> Float
     are much larger than the others.
     """
     some = fourth > 0
+    # Three, because the fourth power of a normal variable is three times its squared variance on average.
     blocks = 3 * square**2 / np.where(some, fourth, 1.0)
     error = np.sqrt(np.where(some, square, 1.0))
     found = 2 * stdtr(np.maximum(blocks - 1, 1e-3), -np.abs(total) / error)
@@ -34,5 +35,6 @@ def discoveries(p: FloatArray, level: float) -> BoolArray:
     if n == 0:
         return np.zeros(0, dtype=np.bool_)
     ranks = np.arange(1, n + 1)
+    # The sum of 1 / rank is the price for tests that depend on each other in ways that nobody knows.
     below = order <= ranks * level / (n * (1 / ranks).sum())
     return np.asarray(p <= order[below].max(initial=-1.0))

@@ -59,6 +59,7 @@ class Products:
         total, scale, square = self.total[mask], self.scale[mask], self.square[mask]
         if scale.sum() <= STEADY:
             return 0.0
+        # Single pairs show one strong dependence, their sum a weak one that all of them share.
         pairs = np.maximum(np.abs(total) - SIGNIFICANT * np.sqrt(square), 0).sum()
         whole = abs(total.sum()) - SIGNIFICANT * np.sqrt(square.sum() * (2.0 if symmetric else 1.0))
         return float(max(pairs, whole) / scale.sum())
@@ -111,6 +112,7 @@ def find_misfit(setting: Setting, state: State, apart: BoolArray) -> Misfit:
         speaking=speaking.excess(apart, symmetric=True),
         lagged=later.excess(apart, symmetric=False),
         persistence=float(np.median(lasting[0])),
+        # Silences count for little, because sources are silent together for reasons that are no errors.
         information=float(errors.scale[apart].sum() + speaking.scale[apart].sum() / SILENCE) / 2,
         correlation=np.where(np.eye(m, dtype=np.bool_), 0.0, errors.correlation()),
         error=np.sqrt(errors.square) / (errors.scale + STEADY),
@@ -145,6 +147,7 @@ def _rates(panel: Panel, counts: FloatArray) -> FloatArray:
     spoken = asked - counts[:, :, panel.coding.silent]
     right = (counts * (panel.coding.split > 0).T).sum(axis=2)
     speaks = (spoken + 0.5) / (asked + 1)
+    # A source that never abstains has no residual of speaking: half a pseudo-vote would invent one.
     speaks[spoken.sum(axis=1) >= asked.sum(axis=1) - 1e-6] = 1.0
     return np.stack([np.clip(1 - (right + 0.5) / (spoken + 1), 1e-3, 1 - 1e-3), speaks])
 
@@ -155,6 +158,7 @@ def _sums(setting: Setting, state: State) -> _Sums:
     usual = _rates(panel, everything)
     fresh = usual
     if state.repeats and state.single is not None:
+        # The table of a repeating source is of its fresh votes; rates must be of the same votes as the table.
         counts = state.single * everything.sum(axis=2, keepdims=True)
         fresh = _rates(panel, np.where(state.repeats.sources[:, np.newaxis, np.newaxis], counts, everything))
         fresh[1, (usual[1] == 1).all(axis=1)] = 1.0
@@ -177,6 +181,7 @@ class _Sums:
         assert state.labels is not None
         weights = state.labels[np.newaxis]
         if state.repeats and state.kept is not None:
+            # A repeating source repeats itself less when the label changes, so the two cases expect different votes.
             weights = np.stack([state.kept, state.labels - state.kept])
         sums = self._products(weights, np.tri(self.panel.n_sources, dtype=np.bool_), about=about)
         return _products(np.stack([table + np.tril(table, -1).T for table in sums]))
@@ -189,6 +194,7 @@ class _Sums:
     def own(self, labels: FloatArray, kept: FloatArray) -> Products:
         """Residual errors of a source some elements apart, where the label stayed all the time, (lags, m)."""
         sums = np.zeros((4, LONGEST_LAG, self.panel.n_sources))
+        # Only where the label stayed: otherwise a change of label would look like a change of mind.
         weights, itself = labels.copy(), np.eye(self.panel.n_sources, dtype=np.bool_)
         for lag in range(1, min(LONGEST_LAG, int(self.place.max(initial=0))) + 1):
             kernels.follow(labels, kept, self.place, lag, weights)

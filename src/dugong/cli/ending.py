@@ -1,0 +1,130 @@
+"""How a run ends: what is worth knowing first, and what changed since the last run.
+
+In: a fitted model, its votes and, if there are any, known labels; the files that the last run left. Out: sentences.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dugong.exceptions import DugongError
+from dugong.paths import Place
+from dugong.texts import counted
+
+if TYPE_CHECKING:
+    from dugong.metrics import Comparison
+    from dugong.model import LabelModel
+    from dugong.types import Int8Array
+    from dugong.votes import Votes
+
+# Accuracy by which a source must have changed to be mentioned.
+_MENTIONED = 0.005
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LastRun:
+    """What an earlier run left: the accuracy of every source, and the labels of all elements by sequence."""
+
+    accuracies: dict[str, float]
+    labels: dict[str, list[str]]
+
+    @classmethod
+    def read(cls, model: Place, labels: Place) -> LastRun | None:
+        """Read both files; None if there is no earlier run, or its files cannot be read any more."""
+        from dugong.labels import Labels
+        from dugong.model import LabelModel
+
+        if not (model.is_file() and labels.is_file()):
+            return None
+        try:
+            known = LabelModel.load(model).summary()
+            found = Labels.read(labels).at("element")
+        except DugongError:
+            return None
+        accuracies = {one.name: one.accuracy for one in known.sources if one.accuracy is not None}
+        return cls(accuracies=accuracies, labels=_by_sequence(found))
+
+
+def _by_sequence(labels: Any) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, word in zip(labels.ids.astype(str).tolist(), labels.label.tolist(), strict=True):
+        found.setdefault(name, []).append(word)
+    return found
+
+
+def changes(last: LastRun, model: LabelModel, labels: Any, votes: Votes, gold: Int8Array | None) -> list[str]:
+    """What changed since the last run, in sentences."""
+    now = {one.name: one.accuracy for one in model.summary().sources if one.accuracy is not None}
+    said = [f"{name} is new." for name in now if name not in last.accuracies]
+    said += [f"{name} is gone." for name in last.accuracies if name not in now]
+    said += [
+        f"{name}: accuracy {last.accuracies[name]:.3f} to {value:.3f}."
+        for name, value in now.items()
+        if name in last.accuracies and abs(value - last.accuracies[name]) > _MENTIONED
+    ]
+    before, after = last.labels, _by_sequence(labels.at("element"))
+    same = [name for name in after if len(before.get(name, ())) == len(after[name])]
+    flipped = sum(a != b for name in same for a, b in zip(before[name], after[name], strict=True))
+    if flipped:
+        said.append(f"{counted(flipped, 'label')} flipped{_worth(before, after, votes, gold)}.")
+    return said
+
+
+def _worth(before: dict[str, list[str]], after: dict[str, list[str]], votes: Votes, gold: Int8Array | None) -> str:
+    """The difference in accuracy on known labels."""
+    if gold is None or not gold.any():
+        return ""
+    words = np.array([str(one) for one in (votes.class_names or votes.classes)])
+    names, lengths = votes.sequence_ids.astype(str).tolist(), votes.lengths.tolist()
+    places = {value: place for place, value in enumerate(votes.classes)}
+    truth = np.array([words[places[value]] if value else "" for value in gold.tolist()])
+    owners = np.repeat(np.arange(len(names)), lengths)
+    kept = np.array([len(before.get(name, ())) == n for name, n in zip(names, lengths, strict=True)])[owners] & (
+        gold != 0
+    )
+    if not kept.any():
+        return ""
+    blank = [[""] * n for n in lengths]
+    flat = [
+        np.array([one for name, empty in zip(names, blank, strict=True) for one in (some.get(name) or empty)])
+        for some in (before, after)
+    ]
+    gain = np.mean(flat[1][kept] == truth[kept]) - np.mean(flat[0][kept] == truth[kept])
+    return f"; accuracy {gain:+.3f} on known labels"
+
+
+def findings(model: LabelModel, votes: Votes, comparison: Comparison | None) -> list[str]:
+    """What is worth a look, the most important first: the vote ahead, then every source with something wrong."""
+    from dugong.cli.check import find_all
+
+    said = []
+    if comparison is not None and _vote_is_ahead(comparison):
+        said.append(f"On the known labels plain majority vote is better: {comparison.verdict}.")
+    said += [one.text for one in find_all(votes, votes.summary().problems)]
+    for one in model.summary().sources:
+        if one.accuracy is not None and one.accuracy < _chance(votes):
+            said.append(
+                f"{one.name} is worse than chance (accuracy {one.accuracy:.2f}): look whether it is turned around; the "
+                "model uses it the other way round."
+            )
+    faulty: dict[str, int] = {}
+    for fault in votes.faults:
+        faulty[fault.source] = faulty.get(fault.source, 0) + 1
+    said += [
+        f"{name} raised on {counted(n, 'task')} and abstained there; see votes.faults." for name, n in faulty.items()
+    ]
+    warned = [note for note in model.diagnostics_.notes if note.kind == "contradiction"]
+    return said + [note.text for note in warned]
+
+
+def _chance(votes: Votes) -> float:
+    return 0.45 if votes.n_classes == 2 else 0.9 / votes.n_classes
+
+
+def _vote_is_ahead(comparison: Comparison) -> bool:
+    accuracies = [one.value("accuracy") for one in comparison.evaluations]
+    first, last = accuracies[0], accuracies[-1]
+    return first is not None and last is not None and first > last + 0.003

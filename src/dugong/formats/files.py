@@ -1,0 +1,180 @@
+"""One file of another tool: its bytes, text, lines, JSON or XML, and errors that name the file and the line.
+
+Nothing in here knows a format. Text is UTF-8 unless a byte order mark or the caller says otherwise. XML is parsed only
+if it declares no document type: entities, and with them every known attack by entities, need one.
+"""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import TracebackType
+from typing import Any
+from xml.parsers import expat
+
+from dugong.exceptions import FormatError
+from dugong.paths import Place
+
+__all__ = ["File"]
+
+MAX_BYTES = 1 << 31  # two gigabytes of annotations are a mistake, or more than memory should hold
+_MARKS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class File:
+    """What is in a file, parsed at most once in each way."""
+
+    place: Place
+    data: bytes = field(repr=False)
+    encoding: str | None = None
+
+    @classmethod
+    def open(cls, place: Place, encoding: str | None = None) -> File:
+        """Read a file whole."""
+        if not place.is_file():
+            raise FormatError(f"there is no file {place}.")
+        size = place.stat().st_size if hasattr(place, "stat") else 0
+        if size > MAX_BYTES:
+            raise FormatError(
+                f"{place} has {size / 1e9:.1f} GB, and files of annotations are read up to {MAX_BYTES / 1e9:.1f} GB.\n"
+                "  Export it in parts, for instance one file per recording."
+            )
+        return cls(place=place, data=place.read_bytes(), encoding=encoding)
+
+    def error(self, text: str, line: object = None) -> FormatError:
+        """An error that begins with the name of the file and, if known, the line or the path inside it."""
+        where = f", line {line}" if isinstance(line, int) else f", {line}" if line else ""
+        return FormatError(f"{self.place}{where}: {text}")
+
+    @cached_property
+    def stem(self) -> str:
+        """The name without its ending: the id of the sequence where a file holds one."""
+        return self.place.stem
+
+    def beside(self, name: str) -> File | None:
+        """Another file of the same folder, if it is there."""
+        place = self.place.with_name(name)
+        return File.open(place, self.encoding) if place.is_file() else None
+
+    # --- text --------------------------------------------------------------------------------------------------
+    @cached_property
+    def text(self) -> str:
+        """All characters; line ends stay as they are."""
+        marked = next((name for mark, name in _MARKS if self.data.startswith(mark)), "utf-8")
+        encoding = self.encoding or marked
+        try:
+            return self.data.decode(encoding)
+        except UnicodeDecodeError as error:
+            line = self.data.count(b"\n", 0, error.start) + 1
+            raise self.error(
+                f"this is no {error.encoding} text: byte {self.data[error.start]:#04x}.\n"
+                "  Say which encoding it has (encoding='latin-1', for instance), or save it as UTF-8.",
+                line,
+            ) from None
+        except LookupError:
+            raise FormatError(f"there is no encoding {encoding!r}.") from None
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """Lines without their ends; only line feeds end a line (a label may hold any other character)."""
+        return [line.removesuffix("\r") for line in self.text.split("\n")]
+
+    def number(self, text: Any, what: str, line: object) -> float:
+        """A number, or an error that says what should have been one."""
+        try:
+            return float(text)
+        except (TypeError, ValueError):
+            raise self.error(f"{what} must be a number; found {text!r}.", line) from None
+
+    # --- JSON --------------------------------------------------------------------------------------------------
+    @cached_property
+    def json(self) -> Any:
+        """The whole file as one JSON value."""
+        return self._parsed(self.text)
+
+    def json_lines(self) -> list[tuple[int, dict[str, Any]]]:
+        """One JSON object per line, with the numbers of the lines; empty lines are left out."""
+        found = []
+        for number, line in enumerate(self.lines, start=1):
+            if line.strip():
+                value = self._parsed(line, number)
+                if not isinstance(value, dict):
+                    raise self.error(f"every line must be a JSON object; found {type(value).__name__}.", number)
+                found.append((number, value))
+        return found
+
+    def first_object(self) -> dict[str, Any]:
+        """The first line as a JSON object; an empty one if the file has no lines."""
+        number, line = next(((number, line) for number, line in enumerate(self.lines, 1) if line.strip()), (1, "{}"))
+        value = self._parsed(line, number)
+        return value if isinstance(value, dict) else {}
+
+    def _parsed(self, text: str, line: int = 1) -> Any:
+        try:
+            return json.loads(text)
+        except json.JSONDecodeError as error:
+            raise self.error(
+                f"this is no JSON: {error.msg}, at column {error.colno}. The file is damaged, or cut off.",
+                line + error.lineno - 1,
+            ) from None
+        except RecursionError:
+            raise self.error("the JSON is nested too deeply to be annotations.") from None
+
+    def at(self, where: object) -> _At:
+        """Around the reading of a part: what is absent or of another type becomes an error with this path."""
+        return _At(self, where)
+
+    # --- XML ---------------------------------------------------------------------------------------------------
+    @cached_property
+    def xml(self) -> ET.Element:
+        """The root element."""
+        try:
+            self._refuse_document_type()
+            return ET.fromstring(self.data)
+        except (expat.ExpatError, ET.ParseError) as error:
+            line = error.lineno if isinstance(error, expat.ExpatError) else error.position[0]
+            raise self.error(f"this is no XML: {error}. The file is damaged, or cut off.", line) from None
+
+    def _refuse_document_type(self) -> None:
+        """Look at what comes before the root element; entities can be declared nowhere else."""
+        parser = expat.ParserCreate()
+
+        def refuse(*_: object) -> None:
+            raise self.error(
+                "this XML declares a document type, which annotations never need and attacks do; it is not read.",
+                parser.CurrentLineNumber,
+            )
+
+        def stop(*_: object) -> None:
+            raise StopIteration
+
+        parser.StartDoctypeDeclHandler = refuse
+        parser.EntityDeclHandler = refuse
+        parser.StartElementHandler = stop
+        try:
+            parser.Parse(self.data, True)
+        except StopIteration:
+            return
+
+
+class _At:
+    """Turns errors about the shape of JSON into errors about the file."""
+
+    __slots__ = ("file", "where")
+
+    def __init__(self, file: File, where: object) -> None:
+        self.file, self.where = file, where
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if error is None or isinstance(error, FormatError):
+            return
+        if isinstance(error, KeyError):
+            raise self.file.error(f"there must be a key {error}.", self.where) from None
+        if isinstance(error, TypeError | AttributeError | IndexError | ValueError):
+            raise self.file.error(f"this has another shape than it should ({error}).", self.where) from None

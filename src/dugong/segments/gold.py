@@ -1,0 +1,236 @@
+"""Segments and known labels: what people marked, element by element, and back.
+
+In: `Segments` and the votes that they belong to. Out: one label per element (or sequence) in our own coding, 0 where
+unknown; or stretches of equal labels as segments. Where somebody looked and marked nothing, the label is the background
+class if there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from dugong.exceptions import LabelError
+from dugong.segments.container import Recording, Segments
+from dugong.tasks import TimeAxis
+from dugong.tasks.layout import ranges, stretches
+from dugong.types import AnyArray, Int8Array, IntArray
+
+__all__ = ["Axis", "class_codes", "from_gold", "on_axis", "recordings_of", "to_gold"]
+
+
+class Axis(Protocol):
+    """What segments are laid upon: `Votes` are one."""
+
+    @property
+    def sequence_ids(self) -> AnyArray:
+        """Ids of the sequences."""
+
+    @property
+    def lengths(self) -> IntArray:
+        """Elements of each."""
+
+    @property
+    def classes(self) -> tuple[int, ...]:
+        """Class values."""
+
+    @property
+    def class_names(self) -> tuple[str, ...] | None:
+        """What the classes are called."""
+
+    @property
+    def background(self) -> int | None:
+        """The class of everything that nobody marks."""
+
+    @property
+    def time(self) -> TimeAxis | None:
+        """When the elements happen."""
+
+
+def class_codes(votes: Axis) -> dict[str, int]:
+    """Our class for every way to write it: by name, or as a number."""
+    codes = {str(value): value for value in votes.classes}
+    codes |= {f"{value:+d}": value for value in votes.classes}
+    return codes | dict(zip(votes.class_names or (), votes.classes, strict=False))
+
+
+def recordings_of(votes: Axis) -> dict[str, Recording]:
+    """What votes know about their sequences."""
+    ids, lengths, time = votes.sequence_ids.tolist(), votes.lengths.tolist(), votes.time
+    if time is None:
+        return {str(one): Recording(length=length) for one, length in zip(ids, lengths, strict=True)}
+    if time.rate is not None:
+        clocks = zip(ids, lengths, time.rate.tolist(), time.start.tolist(), strict=True)
+        return {str(one): Recording(length=length, rate=rate, start=start) for one, length, rate, start in clocks}
+    assert time.stamps is not None
+    assert time.offsets is not None
+    pieces = np.split(time.stamps, time.offsets[1:-1])
+    return {
+        str(one): Recording(length=length, start=start, stamps=tuple(stamps.tolist()))
+        for one, length, start, stamps in zip(ids, lengths, time.start.tolist(), pieces, strict=True)
+    }
+
+
+def on_axis(segments: Segments, votes: Axis, *, missing_ok: bool = False) -> Segments:
+    """The segments in elements of the sequences of the votes."""
+    known = recordings_of(votes)
+    strange = [one for one in segments.recordings if one not in known]
+    if strange and not missing_ok:
+        raise LabelError(
+            f"segments must lie in sequences of the votes; {strange[0]!r} is none, and {len(strange)} are like this.\n"
+            f"  Known are such as {next(iter(known), None)!r}."
+        )
+    kept = segments.select(sequences=[one for one in segments.recordings if one in known]) if strange else segments
+    told = {one: _merged(about, known[one]) for one, about in kept.recordings.items()}
+    return replace(kept, recordings=told).to_unit("element")
+
+
+def _merged(about: Recording, axis: Recording) -> Recording:
+    """The votes know best how long a sequence is and when its elements happen."""
+    if axis.rate is None and axis.stamps is None:
+        return replace(about, length=axis.length)
+    return replace(about, length=axis.length, rate=axis.rate, stamps=axis.stamps, start=axis.start)
+
+
+# --- to known labels ---------------------------------------------------------------------------------------------
+def to_gold(
+    segments: Segments, votes: Axis, resolution: str, *, background: Any = None, missing_ok: bool = False
+) -> Int8Array:
+    """See `Segments.to_gold`."""
+    if resolution not in ("element", "sequence"):
+        raise LabelError(f"segments become labels of elements or of sequences; found {resolution!r}.")
+    placed = on_axis(segments, votes, missing_ok=missing_ok)
+    whole = np.fromiter((one == "sequence" for one in placed.resolution), dtype=np.bool_, count=len(placed))
+    if resolution == "sequence":
+        return _of_sequences(placed.take(whole), votes)
+    marked = placed.take(~whole)
+    owner, start, end = _bounds(marked, votes)
+    codes = _codes(marked.label, votes)
+    labels = np.zeros(int(votes.lengths.sum()), dtype=np.int8)
+    silence = _silence(codes, votes, background)
+    if silence:
+        _fill_asked(labels, marked, votes, silence)
+    offsets = np.concatenate([[0], np.cumsum(votes.lengths)])
+    elements, spread = ranges(start + offsets[owner], end - start), np.repeat(codes, end - start)
+    labels[elements] = spread
+    twice = labels[elements] != spread
+    if twice.any():
+        place = int(np.searchsorted(offsets, elements[np.argmax(twice)], side="right")) - 1
+        raise LabelError(
+            f"an element must have one label; {int(twice.sum())} have two different ones, the first is element "
+            f"{elements[np.argmax(twice)] - offsets[place]} of sequence {votes.sequence_ids.tolist()[place]!r}.\n"
+            "  Choose whose word counts: segments.select(sources=[...])."
+        )
+    return labels
+
+
+def _owners(names: tuple[str, ...], votes: Axis) -> IntArray:
+    place = {str(one): number for number, one in enumerate(votes.sequence_ids.tolist())}
+    return np.fromiter((place[name] for name in names), dtype=np.int64, count=len(names))
+
+
+def _bounds(segments: Segments, votes: Axis) -> tuple[IntArray, IntArray, IntArray]:
+    """Place of the sequence and whole, half-open elements of every interval."""
+    owner = _owners(segments.sequence, votes)
+    size = votes.lengths[owner]
+    end = np.where(np.isinf(segments.end), size, segments.end)
+    bad = (end > size) | (segments.start != np.floor(segments.start)) | (end != np.floor(end))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise LabelError(
+            f"an interval must lie on whole elements inside its sequence; found {int(bad.sum())} that do not, the "
+            f"first is row {row}: elements {segments.start[row]:g} to {end[row]:g} of sequence "
+            f"{segments.sequence[row]!r}, which has {size[row]}."
+        )
+    return owner, segments.start.astype(np.int64), end.astype(np.int64)
+
+
+def _codes(labels: tuple[str, ...], votes: Axis) -> Int8Array:
+    codes = class_codes(votes)
+    unknown = [label for label in labels if label not in codes]
+    if unknown:
+        known = ", ".join(map(str, votes.class_names or votes.classes))
+        raise LabelError(f"a label must be one of {known}; found {unknown[0]!r}, and {len(unknown)} such intervals.")
+    return np.fromiter((codes[label] for label in labels), dtype=np.int8, count=len(labels))
+
+
+def _silence(codes: Int8Array, votes: Axis, background: Any) -> int:
+    """What it means that somebody looked and marked nothing; 0 if that is unknown."""
+    if background is not None:
+        return int(_codes((str(background),), votes)[0])
+    marked = set(codes.tolist())
+    if votes.background is not None:
+        return 0 if votes.background in marked else votes.background
+    if len(votes.classes) == 2:
+        return -1 if -1 not in marked else 0
+    outside = class_codes(votes).get("O", 0)
+    return 0 if outside in marked else outside
+
+
+def _fill_asked(labels: Int8Array, segments: Segments, votes: Axis, silence: int) -> None:
+    offsets = np.concatenate([[0], np.cumsum(votes.lengths)])
+    for name, spans in asked_spans(segments).items():
+        place = int(_owners((name,), votes)[0])
+        size = int(votes.lengths[place])
+        for start, end in spans:
+            labels[offsets[place] + int(min(start, size)) : offsets[place] + int(min(end, size))] = silence
+
+
+def asked_spans(segments: Segments, source: str | None = None) -> Mapping[str, list[tuple[float, float]]]:
+    """Spans that a source, or anybody, looked at, by sequence."""
+    if segments.asked is None:
+        return {name: [(0.0, np.inf)] for name in segments.recordings}
+    found: dict[str, list[tuple[float, float]]] = {}
+    for (who, name), spans in segments.asked.items():
+        if source in (None, who):
+            found.setdefault(name, []).extend(spans)
+    return found
+
+
+def _of_sequences(segments: Segments, votes: Axis) -> Int8Array:
+    """Labels of whole sequences: -1 or +1."""
+    codes = {"negative": -1, "positive": 1, "-1": -1, "+1": 1, "1": 1}
+    if len(votes.classes) == 2:
+        codes |= class_codes(votes)
+    labels = np.zeros(len(votes.lengths), dtype=np.int8)
+    for name, label in zip(segments.sequence, segments.label, strict=True):
+        if label not in codes:
+            raise LabelError(f"the label of a sequence must be one of {', '.join(codes)}; found {label!r}.")
+        place = int(_owners((name,), votes)[0])
+        if labels[place] not in (0, codes[label]):
+            raise LabelError(f"a sequence must have one label; {name!r} has two different ones.")
+        labels[place] = codes[label]
+    return labels
+
+
+# --- from known labels -------------------------------------------------------------------------------------------
+def from_gold(gold: AnyArray, votes: Axis, source: str) -> Segments:
+    """See `Segments.from_gold`."""
+    labels = np.asarray(gold)
+    if labels.shape != (int(votes.lengths.sum()),):
+        raise LabelError(f"there must be one label per element, {int(votes.lengths.sum())}; found {labels.shape}.")
+    offsets = np.concatenate([[0], np.cumsum(votes.lengths)])
+    starts, stops = stretches(labels, offsets)
+    known = labels[starts] != 0
+    starts, stops = starts[known], stops[known]
+    owners = np.searchsorted(offsets, starts, side="right") - 1
+    names = dict(zip(votes.classes, votes.class_names or map(str, votes.classes), strict=True))
+    ids = [str(one) for one in votes.sequence_ids.tolist()]
+    recordings = recordings_of(votes)
+    seen = dict.fromkeys(ids[place] for place in owners.tolist())
+    asked: dict[tuple[str, str], list[tuple[float, float]]] = {(source, name): [] for name in seen}
+    first, last = starts - offsets[owners], stops - offsets[owners]
+    for place, *span in zip(owners.tolist(), first.tolist(), last.tolist(), strict=True):
+        asked[source, ids[place]].append((span[0], span[1]))
+    return Segments(
+        sequence=tuple(ids[place] for place in owners.tolist()),
+        start=first,
+        end=last,
+        label=tuple(names[int(code)] for code in labels[starts].tolist()),
+        source=(source,),
+        recordings={name: recordings[name] for name in seen},
+        asked={key: tuple(spans) for key, spans in asked.items()},
+    )
