@@ -75,7 +75,7 @@ def fit(data: Passes, options: FitOptions) -> Fit:
 
 def _audited(found: Fit, data: Passes) -> Fit:
     """Say so, and by how much, where labels will not be exact."""
-    audit = audit_answers(found.law, data.specimen)
+    audit = audit_answers(found.law, data.votes)
     if audit is None:
         return found
     note = Note(kind="inference", text=audit.text(), size=audit.error)
