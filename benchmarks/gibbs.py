@@ -21,7 +21,7 @@ import numpy as np
 
 from benchmarks.floors import best
 from dugong.baselines import DataProgramming
-from dugong.fit.moments.centred import estimate_centred
+from dugong.fit.moments import estimate_centred
 from dugong.fit.moments.equations import Given
 from dugong.fit.result import Estimate
 from dugong.graph import SourceGraph

@@ -12,7 +12,7 @@ import dugong as dg
 from dugong.fit.em import EM
 from dugong.fit.finish import possible_mean
 from dugong.fit.fitting import fit_moments
-from dugong.fit.moments.centred import find_slopes, table_errors
+from dugong.fit.moments import find_slopes, table_errors
 from dugong.fit.moments.equations import Given
 from dugong.fit.passes import InMemory
 from dugong.graph import SourceGraph

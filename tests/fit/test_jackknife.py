@@ -10,10 +10,9 @@ import pytest
 
 import dugong as dg
 from dugong.fit.errors import RawTables, StandardErrors, jackknife, weighted_error
-from dugong.fit.fitting import fit_moments
-from dugong.fit.jackknife import group_sizes, moment_errors
+from dugong.fit.fitting import fit_moments, group_sizes, moment_errors
+from dugong.fit.moments import centred_tables, find_slopes
 from dugong.fit.moments.assemble import raw_tables
-from dugong.fit.moments.centred import centred_tables, find_slopes
 from dugong.fit.moments.equations import Given
 from dugong.fit.paper import plan_paper
 from dugong.fit.passes import InMemory

@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from dugong.fit.moments.centred import estimate_centred
+from dugong.fit.moments import estimate_centred
 from dugong.fit.moments.equations import Given
 from dugong.graph import SourceGraph
 from dugong.graph.design import make_design

@@ -9,9 +9,9 @@ import pytest
 
 import dugong as dg
 from dugong.estimators import SGD
-from dugong.fit.moments.centred import estimate_centred
+from dugong.fit.moments import estimate_centred
 from dugong.fit.moments.equations import Given
-from dugong.fit.sgd.fit import estimate_sgd
+from dugong.fit.sgd import estimate_sgd
 from dugong.graph import SourceGraph
 from dugong.graph.design import make_design
 from dugong.priors import Markov, Patterns
@@ -422,6 +422,6 @@ def test_a_full_table_with_a_dependency_is_an_error() -> None:
 
 
 def test_without_torch_the_extra_is_named(monkeypatch) -> None:
-    monkeypatch.setattr("dugong.fit.sgd.fit.find_spec", lambda _: None)
+    monkeypatch.setattr("dugong.fit.sgd.find_spec", lambda _: None)
     with pytest.raises(dg.MissingExtraError, match=r"dugong-ws\[torch\]"):
         exact(World(prior=STICKY, blocks=tuple(frames(3))))

@@ -19,8 +19,8 @@ from dugong.tasks import Spans
 from dugong.types import FloatArray, IntArray
 from dugong.votes import Votes
 from dugong.worlds import STANDARD, World
-from dugong.worlds.factors import blocks_of
 from dugong.worlds.planner import SamplePlan, plan
+from dugong.worlds.world import blocks_of
 
 
 @click.command(

@@ -17,7 +17,7 @@ from dugong.experiments.measure import scores_of
 from dugong.experiments.plan import ExperimentPlan
 from dugong.experiments.store import library_digest
 from dugong.experiments.tables import Drawing, Reproduction, Table, new_figure, percent, spread
-from dugong.fit.moments.centred import estimate_centred
+from dugong.fit.moments import estimate_centred
 from dugong.fit.moments.equations import Given
 from dugong.graph import SourceGraph
 from dugong.graph.design import make_design

@@ -185,7 +185,7 @@ def _cross_entropy(anchor: FloatArray, table: FloatArray) -> float:
 # --- tables for people ---------------------------------------------------------------------------------------------
 def read_accuracies(parameters: Parameters, counts: ExpectedCounts) -> dict[str, FloatArray]:
     """P(vote | label) by source from expected counts, (K, C); by position and over patterns as the factor has them."""
-    return {factor.source: _accuracy(factor, counts) for factor in parameters.factors}
+    return {factor.source: read_accuracy(factor, counts) for factor in parameters.factors}
 
 
 def read_correlations(
@@ -203,7 +203,8 @@ def read_correlations(
     return found
 
 
-def _accuracy(factor: Factor, counts: ExpectedCounts) -> FloatArray:
+def read_accuracy(factor: Factor, counts: ExpectedCounts) -> FloatArray:
+    """P(vote | label) of one source from expected counts."""
     seen = counts.factors[factor.source]
     if isinstance(factor, FullTable):
         return normalised(seen["table"], factor.table)

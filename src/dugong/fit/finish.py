@@ -17,13 +17,13 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import erfcx
 
-from dugong.fit.em import EM, Ties, maximise, read_accuracies, read_correlations
+from dugong.fit.em import EM, Ties, maximise, read_accuracy, read_correlations
 from dugong.fit.moments.copying import shrink_counts
 from dugong.fit.passes import Passes
 from dugong.fit.result import Estimate, Note
 from dugong.graph import SourceGraph
 from dugong.law.law import Law
-from dugong.law.parameters import Conditional, Factor, Parameters
+from dugong.law.parameters import Conditional, Factor
 from dugong.law.results import ExpectedCounts
 from dugong.priors import Prior
 from dugong.types import FloatArray
@@ -81,7 +81,14 @@ def finish(estimate: Estimate, data: Passes, prior: Prior, graph: SourceGraph, t
     for _ in range(2 if temporal else 1):
         counts, kept = _sum_groups(data.counts(law, apart=True), temporal)
         law = maximise(counts, law, start, _STEP, ties)
-    accuracies = {**estimate.accuracies, **_read(law.parameters, ties.pool(counts), ties)}
+    pooled, accuracies = ties.pool(counts), dict(estimate.accuracies)
+    for factor in law.parameters.factors:
+        if factor.source not in ties.known:
+            # Where a table is P(vote | label) itself, its pseudo-votes belong to what is shown.
+            if isinstance(factor, Conditional) and not factor.parents:
+                accuracies[factor.source] = np.array(factor.table)
+            else:
+                accuracies[factor.source] = read_accuracy(factor, pooled)
     size = max((float(np.abs(accuracies[n] - table).max()) for n, table in estimate.accuracies.items()), default=0.0)
     text = f"{'two exact E/M steps' if temporal else 'one exact E/M step'} moved the tables by up to {size:.3g}"
     if temporal:
@@ -112,12 +119,3 @@ def _sum_groups(counts: ExpectedCounts, temporal: Iterable[str]) -> tuple[Expect
         log_likelihood=counts.log_likelihood.sum(axis=0),
     )
     return total, {name: share for name, (_, share) in shrunken.items()}
-
-
-def _read(parameters: Parameters, counts: ExpectedCounts, ties: Ties) -> dict[str, FloatArray]:
-    """P(vote | label): the factor itself where it is just that, else what the counts say; known tables stay."""
-    tables = read_accuracies(parameters, counts)
-    for factor in parameters.factors:
-        if isinstance(factor, Conditional) and not factor.parents:
-            tables[factor.source] = np.array(factor.table)
-    return {name: table for name, table in tables.items() if name not in ties.known}

@@ -14,10 +14,9 @@ from dugong.fit.em import EM, EMResult, Ties, expectation_maximisation, read_acc
 from dugong.fit.errors import StandardErrors
 from dugong.fit.finish import finish, within_errors
 from dugong.fit.first import first_law
-from dugong.fit.fitting import balance_matters, fit_moments, plan_for
-from dugong.fit.jackknife import count_errors, moment_errors
+from dugong.fit.fitting import balance_matters, count_errors, fit_moments, moment_errors, plan_for
 from dugong.fit.learned import choose_part, learn
-from dugong.fit.moments.centred import table_errors
+from dugong.fit.moments import table_errors
 from dugong.fit.moments.equations import Given
 from dugong.fit.passes import Contents, Passes
 from dugong.fit.result import Diagnostics, Estimate, Note

@@ -1,32 +1,38 @@
-"""From votes to a fitted label model with a given prior and given dependencies: the algorithm, step by step.
+"""Estimates from moments, whichever estimator makes them, and standard errors of these and of tables from counts.
 
-Build the graph, plan the moments, count them, estimate, and let the sample's own class balance correct the tables.
-The default ``"learn"`` settings are resolved before this stage.
+In: what an estimate is made from (`Given`), and passes over the votes. Out: a `Fitted`: the estimate at the prior's
+class balance or, where that is uncertain, at the sample's own. The jackknife is that of `dugong.fit.errors`; here is
+what it estimates again without each group of sequences. (METHOD 3.3 and 3.5.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from dugong.fit.moments.centred import estimate_centred, find_slopes
+from dugong.fit.em import read_accuracies, read_correlations
+from dugong.fit.errors import RawTables, StandardErrors, jackknife
+from dugong.fit.moments import centred_tables, estimate_centred, find_slopes, replicate_tables
+from dugong.fit.moments.assemble import raw_tables
 from dugong.fit.moments.equations import Given
+from dugong.fit.moments.joints import CentredTables
 from dugong.fit.moments.stages import Solution
-from dugong.fit.paper import estimate_paper, plan_paper
+from dugong.fit.paper import estimate_paper, paper_tables, plan_paper
 from dugong.fit.passes import InMemory, Passes
 from dugong.fit.result import Estimate, Note
 from dugong.fit.settings import Centred, Estimator, Paper
-from dugong.fit.sgd.fit import estimate_sgd
+from dugong.fit.sgd import estimate_sgd
 from dugong.fit.sgd.settings import SGD
 from dugong.graph.design import Design
 from dugong.law.law import Law
-from dugong.priors import Prior
-from dugong.priors.moments import sample_balance_variance
+from dugong.law.parameters import Parameters
+from dugong.law.results import ExpectedCounts
+from dugong.priors import Prior, sample_balance_variance
 from dugong.sums import Laws, Moments, Plan
 from dugong.tasks import Element, Resolution
-from dugong.types import FloatArray
+from dugong.types import FloatArray, IntArray
 
 # Probability by which the prior leaves the sample's own class balance uncertain, below which it is not re-estimated.
 NEGLIGIBLE_BALANCE = 0.001
@@ -114,3 +120,69 @@ def _balance_error(prior: Prior, moments: Moments) -> float:
     """Standard deviation, under the prior, of the share of positives in such a sample."""
     variance = sample_balance_variance(prior, moments.shapes.lengths, moments.shapes.counts)
     return float(np.sqrt(variance)) / 2
+
+
+# --- standard errors: who is estimated again without each group of sequences -----------------------------------------
+
+
+def moment_errors(fitted: Fitted) -> StandardErrors:
+    """Standard errors of all accuracies and correlations of an estimate from moments."""
+    given, estimate = fitted.given, fitted.estimate
+    whole = paper_tables(given) if fitted.slopes is None else centred_tables(given, fitted.slopes)
+
+    def without(groups: IntArray) -> RawTables:
+        if not isinstance(whole, CentredTables):
+            left_out = (given.moments.without(int(group)) for group in groups)
+            return RawTables.stack([raw_tables(paper_tables(replace(given, moments=one))) for one in left_out])
+        # Where the sample's own class balance was used, a replicate has one of its own.
+        balances = {where: means[groups] for where, means in fitted.balances.items()}
+        laws = given.laws.with_balance(balances) if balances else given.laws
+        return raw_tables(replicate_tables(whole, laws, groups))
+
+    errors = jackknife(raw_tables(whole), group_sizes(given.design, given.moments), without)
+    return errors.around(estimate.raw, estimate.raw_correlations)
+
+
+def group_sizes(design: Design, moments: Moments) -> FloatArray:
+    """Votes that were asked for in every group, shape (n_groups,)."""
+    return moments.sizes(design.single(info.name) for info in design.sources)
+
+
+def count_errors(
+    parameters: Parameters, counts: ExpectedCounts, edges: Iterable[tuple[str, str]] = ()
+) -> StandardErrors:
+    """Standard errors of tables that come from the expected counts of one exact E-step (EM, learned defaults).
+
+    The soft labels themselves are held fixed, so these errors leave out what the labels owe to the tables.
+
+    Parameters
+    ----------
+    counts : with a leading axis over groups of sequences
+    """
+
+    def tables(change: Callable[[FloatArray], FloatArray]) -> RawTables:
+        changed = _each(counts, change)
+        return RawTables(
+            accuracies=read_accuracies(parameters, changed), correlations=read_correlations(parameters, changed, edges)
+        )
+
+    def rest(group: int) -> RawTables:
+        return tables(lambda table: table.sum(axis=0) - table[group])
+
+    # Every element is either the first of its sequence or has one before it: these counts are elements.
+    sizes = np.asarray(counts.initial.sum(axis=-1) + counts.transitions.sum(axis=(-2, -1)))
+    full = tables(lambda table: table.sum(axis=0))
+    return jackknife(full, sizes, lambda some: RawTables.stack([rest(int(group)) for group in some]))
+
+
+def _each(counts: ExpectedCounts, change: Callable[[FloatArray], FloatArray]) -> ExpectedCounts:
+    """Counts of which every array was changed; rounding makes none of a factor negative."""
+    return ExpectedCounts(
+        factors={
+            source: {name: np.maximum(change(table), 0.0) for name, table in tables.items()}
+            for source, tables in counts.factors.items()
+        },
+        initial=change(counts.initial),
+        transitions=change(counts.transitions),
+        log_likelihood=change(counts.log_likelihood),
+    )

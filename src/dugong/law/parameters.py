@@ -9,7 +9,7 @@ table's place; without a `marginal` the factor is left out as well.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -53,16 +53,9 @@ class Conditional:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parents", tuple(self.parents))
-        _store_law(self, "table", 2 + len(self.parents) + self.by_position)
-        _store_law(self, "marginal", 2 + self.by_position)
-        _check_weight(self.source, self.weight)
+        _settle(self, table=2 + len(self.parents) + self.by_position, marginal=2 + self.by_position)
         if self.source in self.parents or len(set(self.parents)) < len(self.parents):
             raise GraphError(f"the parents of {self.source!r} must be other sources, each once; found {self.parents}.")
-        lead = (*self.table.shape[: 1 + self.by_position], self.table.shape[-1])
-        if self.marginal is not None and self.marginal.shape != lead:
-            raise GraphError(
-                f"the marginal of {self.source!r} must have the shape {lead}; found {self.marginal.shape}."
-            )
 
     @property
     def n_classes(self) -> int:
@@ -95,9 +88,7 @@ class Temporal:
     kind: ClassVar[str] = "temporal"
 
     def __post_init__(self) -> None:
-        _store_law(self, "first", 2)
-        _store_law(self, "step", 4)
-        _check_weight(self.source, self.weight)
+        _settle(self, first=2, step=4)
         if int(self.lag) != self.lag or self.lag < 1:
             raise GraphError(f"the lag of {self.source!r} must be a positive number of tasks; found {self.lag}.")
         classes, columns = self.first.shape
@@ -142,9 +133,7 @@ class Crossed:
     kind: ClassVar[str] = "crossed"
 
     def __post_init__(self) -> None:
-        _store_law(self, "table", 4)
-        _store_law(self, "marginal", 2)
-        _check_weight(self.source, self.weight)
+        _settle(self, table=4, marginal=2)
         if self.table.shape[1] != 2:
             raise GraphError(
                 f"the second axis of the table of {self.source!r} runs over the labels of the coarser task; "
@@ -156,11 +145,6 @@ class Crossed:
             raise GraphError(
                 f"{self.source!r} can depend on a source at a coarser resolution without overlaps (windows "
                 f"with stride = size, spans, the sequence); found {describe(coarse)} for {self.parent!r}."
-            )
-        lead = (self.table.shape[0], self.table.shape[-1])
-        if self.marginal is not None and self.marginal.shape != lead:
-            raise GraphError(
-                f"the marginal of {self.source!r} must have the shape {lead}; found {self.marginal.shape}."
             )
 
     @property
@@ -193,8 +177,7 @@ class FullTable:
     kind: ClassVar[str] = "full"
 
     def __post_init__(self) -> None:
-        _store_law(self, "table", 2)
-        _check_weight(self.source, self.weight)
+        _settle(self, table=2)
         for size, what in zip(self.table.shape, ("label", "vote"), strict=True):
             base = _root(size, self.n_tasks)
             if base < 2 or base**self.n_tasks != size:
@@ -235,7 +218,11 @@ class Parameters:
                     f"source {factor.source!r} votes on {describe(factor.resolution)}, whose tasks have "
                     f"{expected} classes; found a table with {factor.n_classes}."
                 )
-        _check_parents(self)
+        earlier: dict[str, Factor] = {}
+        for factor in self.factors:
+            if isinstance(factor, Crossed) or (isinstance(factor, Conditional) and factor.parents):
+                _check_parents(factor, earlier)
+            earlier[factor.source] = factor
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -258,59 +245,57 @@ class Parameters:
         return decode(cls, plain)
 
 
-def _check_parents(parameters: Parameters) -> None:
+def _check_parents(factor: Conditional | Crossed, earlier: Mapping[str, Factor]) -> None:
     """Raise unless every parent comes earlier in the order and votes where its child expects it."""
-    earlier: dict[str, Factor] = {}
-    for factor in parameters.factors:
-        for parent, columns, resolution in _parents(factor):
-            if parent not in earlier:
-                raise GraphError(
-                    f"the parents of {factor.source!r} must come before it; {parent!r} does not.\n"
-                    "  Give the factors in an elimination order of the source graph."
-                )
-            found = earlier[parent]
-            if found.resolution != resolution or found.n_columns != columns:
-                raise GraphError(
-                    f"{factor.source!r} expects its parent {parent!r} to vote on {describe(resolution)} with "
-                    f"{columns} columns; found {describe(found.resolution)} with {found.n_columns}."
-                )
-        earlier[factor.source] = factor
-
-
-def _parents(factor: Factor) -> Iterable[tuple[str, int, Resolution]]:
-    if isinstance(factor, Conditional):
-        columns = factor.table.shape[1 + factor.by_position : -1]
-        return [(name, size, factor.resolution) for name, size in zip(factor.parents, columns, strict=True)]
     if isinstance(factor, Crossed):
-        return [(factor.parent, factor.table.shape[2], factor.parent_resolution)]
-    return []
+        names: tuple[str, ...] = (factor.parent,)
+        widths, where = factor.table.shape[2:3], factor.parent_resolution
+    else:
+        names, widths = factor.parents, factor.table.shape[1 + factor.by_position : -1]
+        where = factor.resolution
+    for parent, columns in zip(names, widths, strict=True):
+        if parent not in earlier:
+            raise GraphError(
+                f"the parents of {factor.source!r} must come before it; {parent!r} does not.\n"
+                "  Give the factors in an elimination order of the source graph."
+            )
+        found = earlier[parent]
+        if found.resolution != where or found.n_columns != columns:
+            raise GraphError(
+                f"{factor.source!r} expects its parent {parent!r} to vote on {describe(where)} with "
+                f"{columns} columns; found {describe(found.resolution)} with {found.n_columns}."
+            )
 
 
-def _store_law(factor: Factor, field: str, n_axes: int) -> None:
-    """Check one table of a factor (axes, probabilities, sums) and store it read-only."""
-    value = getattr(factor, field)
-    if value is None:
-        return
-    table = np.array(value, dtype=np.float64, order="C")
-    if table.ndim != n_axes:
-        raise GraphError(f"the {field} of {factor.source!r} must have {n_axes} axes; found the shape {table.shape}.")
-    if not np.isfinite(table).all() or (table < 0).any():
-        bad = table[~np.isfinite(table) | (table < 0)]
-        raise PriorError(f"the {field} of {factor.source!r} must hold probabilities; found {bad[0]:g}.")
-    off = np.abs(table.sum(axis=-1) - 1)
-    if off.size and off.max() > _TOLERANCE:
-        raise PriorError(
-            f"every row of the {field} of {factor.source!r} must sum to one over its last axis; "
-            f"found a sum that is off by {off.max():.3g}."
-        )
-    object.__setattr__(factor, field, read_only(table))
+def _settle(factor: Factor, **tables: int) -> None:
+    """Check the tables of a factor, given with their numbers of axes, and its weight; store the tables read-only."""
+    for field, n_axes in tables.items():
+        value = getattr(factor, field)
+        if value is None:
+            continue
+        table = np.array(value, dtype=np.float64, order="C")
+        place = f"the {field} of {factor.source!r}"
+        if table.ndim != n_axes:
+            raise GraphError(f"{place} must have {n_axes} axes; found the shape {table.shape}.")
+        if not np.isfinite(table).all() or (table < 0).any():
+            bad = table[~np.isfinite(table) | (table < 0)]
+            raise PriorError(f"{place} must hold probabilities; found {bad[0]:g}.")
+        off = np.abs(table.sum(axis=-1) - 1)
+        if off.size and off.max() > _TOLERANCE:
+            raise PriorError(
+                f"every row of {place} must sum to one over its last axis; found a sum that is off by {off.max():.3g}."
+            )
+        object.__setattr__(factor, field, read_only(table))
+    if not np.isfinite(factor.weight) or factor.weight < 0:
+        raise GraphError(f"the weight of {factor.source!r} must be a number of at least 0; found {factor.weight}.")
+    if isinstance(factor, Conditional | Crossed) and factor.marginal is not None:
+        # The table without the axes of what it depends on beside its own label.
+        lead = (*factor.table.shape[: factor.marginal.ndim - 1], factor.table.shape[-1])
+        if factor.marginal.shape != lead:
+            found = factor.marginal.shape
+            raise GraphError(f"the marginal of {factor.source!r} must have the shape {lead}; found {found}.")
 
 
 def _root(size: int, degree: int) -> int:
     """The whole number whose power is nearest to a size; 0 if there is none."""
     return round(float(size ** (1 / degree))) if degree > 0 else 0
-
-
-def _check_weight(source: str, weight: float) -> None:
-    if not np.isfinite(weight) or weight < 0:
-        raise GraphError(f"the weight of {source!r} must be a number of at least 0; found {weight}.")

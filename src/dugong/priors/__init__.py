@@ -1,16 +1,10 @@
 """What is believed about the labels of a sequence before any vote is seen."""
 
-from dugong.priors.base import Prior, from_dict
+from dugong.priors.base import Prior, from_dict, sample_balance_covariance, sample_balance_variance
 from dugong.priors.chain import LabelChain
 from dugong.priors.gold import from_labels
 from dugong.priors.joint import Joint
 from dugong.priors.markov import Markov, Uniform
-from dugong.priors.moments import (
-    covariance,
-    expectation,
-    sample_balance_covariance,
-    sample_balance_variance,
-)
 from dugong.priors.pairs import pair_law, pair_sums
 from dugong.priors.patterns import Patterns
 
@@ -21,8 +15,6 @@ __all__ = [
     "Patterns",
     "Prior",
     "Uniform",
-    "covariance",
-    "expectation",
     "from_dict",
     "from_labels",
     "pair_law",
