@@ -25,8 +25,7 @@ if TYPE_CHECKING:
         resnet50,
     )
     from dugong.endmodels.predicting import predict
-    from dugong.endmodels.progress import TrainingProgress
-    from dugong.endmodels.result import Epoch, Training
+    from dugong.endmodels.result import Epoch, Training, TrainingProgress
     from dugong.endmodels.seeds import SeedScore, SeedSummary, train_seeds
     from dugong.endmodels.trainer import train
     from dugong.endmodels.weights import LoadedWeights, load_weights, save_weights
@@ -44,8 +43,7 @@ _HOMES = {
         "resnet50",
     ),
     "predicting": ("predict",),
-    "progress": ("TrainingProgress",),
-    "result": ("Epoch", "Training"),
+    "result": ("Epoch", "Training", "TrainingProgress"),
     "seeds": ("SeedScore", "SeedSummary", "train_seeds"),
     "trainer": ("train",),
     "weights": ("LoadedWeights", "load_weights", "save_weights"),

@@ -18,8 +18,7 @@ from torch import nn
 
 from dugong.endmodels.labels import read_labels
 from dugong.endmodels.predicting import predict
-from dugong.endmodels.progress import ProgressCallback
-from dugong.endmodels.result import Training
+from dugong.endmodels.result import ProgressCallback, Training
 from dugong.endmodels.settings import TrainOptions
 from dugong.endmodels.trainer import train
 from dugong.exceptions import EndModelError

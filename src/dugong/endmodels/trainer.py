@@ -29,8 +29,7 @@ from dugong.endmodels.costs import ClassWeights, Costs, Loss, make_costs
 from dugong.endmodels.dev import DevSet, Metric, goodness, read_dev
 from dugong.endmodels.labels import read_labels
 from dugong.endmodels.predicting import device_of, evaluating, logits_of
-from dugong.endmodels.progress import ProgressCallback, TrainingProgress, progress_callback
-from dugong.endmodels.result import Epoch, Stopped, Training
+from dugong.endmodels.result import Epoch, ProgressCallback, Stopped, Training, TrainingProgress, progress_callback
 from dugong.endmodels.settings import Settings
 from dugong.exceptions import EndModelError
 from dugong.types import IntArray

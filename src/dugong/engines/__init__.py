@@ -7,8 +7,7 @@ Engines by name, as ``engine=`` and ``--engine`` take them: ``"local"`` runs pro
 
 from dugong.engines.local import Processes, Serial, local_engine, usable_cores
 from dugong.engines.marks import in_worker, mark
-from dugong.engines.protocol import Engine, ShippingError, WorkerLostError
-from dugong.engines.reduce import reduce_sums
+from dugong.engines.protocol import Engine, ShippingError, WorkerLostError, reduce_sums
 from dugong.engines.shipping import importable, ship
 from dugong.exceptions import DugongError
 

@@ -17,7 +17,7 @@ from typing import Any, Generic
 
 from dugong.codec import encode
 from dugong.engines import Engine, Serial, reduce_sums
-from dugong.engines.reduce import FAN_IN
+from dugong.engines.protocol import FAN_IN
 from dugong.exceptions import GraphError
 from dugong.fit.passes import Contents, InMemory, LabelSums
 from dugong.fit.result import Note

@@ -12,8 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from dugong.endmodels.networks.residual import convolution, initialise
-from dugong.endmodels.networks.shapes import check_input
+from dugong.endmodels.networks.residual import check_input, convolution, initialise
 from dugong.exceptions import EndModelError
 
 __all__ = ["DenseNet", "densenet40"]

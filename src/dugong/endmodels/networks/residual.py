@@ -13,10 +13,20 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from dugong.endmodels.networks.shapes import check_input
 from dugong.exceptions import EndModelError
 
-__all__ = ["BasicBlock", "Block", "Bottleneck", "Dims", "ResNet", "Shortcut", "resnet3d18", "resnet18", "resnet50"]
+__all__ = [
+    "BasicBlock",
+    "Block",
+    "Bottleneck",
+    "Dims",
+    "ResNet",
+    "Shortcut",
+    "check_input",
+    "resnet3d18",
+    "resnet18",
+    "resnet50",
+]
 
 Dims = Literal[2, 3]
 Shortcut = Literal["A", "B"]
@@ -226,3 +236,21 @@ def resnet3d18(n_classes: int | None = 2, *, in_channels: int = 3, shortcut: Sho
         stem_stride=(1, 2, 2),
         shortcut=shortcut,
     )
+
+
+def check_input(x: Tensor, axes: str) -> None:
+    """Refuse tensors with other axes, and integers.
+
+    Parameters
+    ----------
+    x : tensor
+    axes : str
+        Their names, such as "n, channels, height, width".
+    """
+    if x.ndim != len(axes.split(",")):
+        raise EndModelError(f"the network takes tensors of shape ({axes}); found {tuple(x.shape)}.")
+    if not x.is_floating_point():
+        hint = (
+            "\n  Images of bytes become floats with array.astype(np.float32) / 255." if x.dtype == torch.uint8 else ""
+        )
+        raise EndModelError(f"the network takes floats; found {x.dtype}.{hint}")
