@@ -121,6 +121,16 @@ def test_silence_abstains_and_what_was_not_asked_is_missing() -> None:
     assert found.class_names == ("no x", "x")
 
 
+def test_sequences_that_nobody_looked_at_are_missing_votes() -> None:
+    found = dg.Votes.from_segments(walk(), lengths={"s0": 5, "s1": 100}, rate=10)
+    assert found.sequence_ids.tolist() == ["s1", "s0"]
+    assert (found[1].column("annotator") == MISSING).all()
+    with pytest.raises(VoteError, match="there is none for 's1'"):
+        dg.Votes.from_segments(walk(), lengths={"s0": 5}, rate=10)
+    with pytest.raises(VoteError, match="must lie inside their sequence"):
+        dg.Votes.from_segments(walk(), lengths={"s1": 40}, rate=10)
+
+
 def test_annotations_beside_votes() -> None:
     base = dg.Votes.from_dense(np.ones((2, 4, 1), dtype=int), classes=("other", "walk"), coding="paper")
     made = Segments(sequence=("1",), start=(1,), end=(3,), label=("walk",), source=("anna",))

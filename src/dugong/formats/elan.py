@@ -20,6 +20,7 @@ from dugong.formats.texts import apart, columns, media_stem, placed
 from dugong.segments import Recording, Segments
 
 _NOBODY = "dugong"  # the tier of intervals without a source
+_ALIGNED, _REFERS = "ALIGNABLE_ANNOTATION", "REF_ANNOTATION"
 _XSI = 'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"'
 _SCHEMA = 'xsi:noNamespaceSchemaLocation="http://www.mpi.nl/tools/elan/EAFv3.0.xsd"'
 _TYPES = """\
@@ -50,8 +51,7 @@ def _read(file: File) -> Segments:
         raise file.error(f"times must be in milliseconds; found {header.get('TIME_UNITS')!r}.", "HEADER")
     slots, notes = _slots(file, root), _notes(root)
     for tier in root.iterfind("TIER"):
-        for one in _annotations(tier, "ALIGNABLE_ANNOTATION"):
-            _add(rows, tier, one, slots, notes)
+        _add_tier(rows, tier, slots, notes)
     media = root.find("HEADER/MEDIA_DESCRIPTOR")
     url = None if media is None else media.get("RELATIVE_MEDIA_URL") or media.get("MEDIA_URL")
     return rows.done({file.stem: Recording(media=url or None)})
@@ -67,44 +67,51 @@ def _slots(file: File, root: Element) -> dict[str | None, float]:
     return found
 
 
+# By hand from here on: searches by path take longer than parsing the file.
 def _annotations(tier: Element, tag: str) -> Iterator[Element]:
-    """The annotations of a tier; by hand, because a search by path takes longer than everything else together."""
     return (one for annotation in tier for one in annotation if one.tag == tag)
 
 
-def _notes(root: Element) -> dict[str, dict[str, str]]:
-    """What tiers say about annotations of other tiers, by annotation and tier."""
-    notes: dict[str, dict[str, str]] = {}
-    for tier in root.iterfind("TIER"):
-        for one in _annotations(tier, "REF_ANNOTATION"):
-            notes.setdefault(one.get("ANNOTATION_REF", ""), {})[tier.get("TIER_ID", "")] = _value(one)
-    return notes
+def _notes(root: Element) -> list[tuple[str, dict[str | None, str]]]:
+    """Tiers that refer to annotations of other tiers: their names, and what they say by annotation."""
+    found = [
+        (tier.get("TIER_ID", ""), {one.get("ANNOTATION_REF"): _value(one) for one in _annotations(tier, _REFERS)})
+        for tier in root.iterfind("TIER")
+    ]
+    return [(name, values) for name, values in found if values]
 
 
 def _value(one: Element) -> str:
-    return next((child.text for child in one if child.tag == "ANNOTATION_VALUE"), None) or ""
+    for child in one:
+        if child.tag == "ANNOTATION_VALUE":
+            return child.text or ""
+    return ""
 
 
-def _add(
-    rows: Intervals, tier: Element, one: Element, slots: dict[str | None, float], notes: dict[str, dict[str, str]]
+def _add_tier(
+    rows: Intervals, tier: Element, slots: dict[str | None, float], notes: list[tuple[str, dict[str | None, str]]]
 ) -> None:
-    key = one.get("ANNOTATION_ID", "")
-    where = f"annotation {key}"
-    start, end = slots.get(one.get("TIME_SLOT_REF1")), slots.get(one.get("TIME_SLOT_REF2"))
-    if start is None or end is None:
-        raise rows.file.error("an annotation must have a start and an end; one of its time slots has no time.", where)
-    probability, attributes = None, {}
-    for name, text in notes.get(key, {}).items():
-        if text.replace(".", "", 1).isdigit() and float(text) <= 1:
-            probability = float(text)
-        else:
-            attributes[name] = text
     name = tier.get("TIER_ID", "")
     source = tier.get("ANNOTATOR") or name
-    if source != name:
-        attributes["tier"] = name
-    source = "" if source == _NOBODY else source
-    rows.add(where, rows.file.stem, start, end, _value(one), probability, source=source, attributes=attributes)
+    known = {} if source == name else {"tier": name}
+    source, stem = "" if source == _NOBODY else source, rows.file.stem
+    for one in _annotations(tier, _ALIGNED):
+        key = one.get("ANNOTATION_ID")
+        start, end = slots.get(one.get("TIME_SLOT_REF1")), slots.get(one.get("TIME_SLOT_REF2"))
+        if start is None or end is None:
+            raise rows.file.error(
+                "an annotation must have a start and an end; one of its time slots has no time.", f"annotation {key}"
+            )
+        probability, attributes = None, known
+        for note, values in notes:
+            text = values.get(key)
+            if text is None:
+                continue
+            if text.replace(".", "", 1).isdigit() and float(text) <= 1:
+                probability = float(text)
+            else:
+                attributes = {**attributes, note: text}
+        rows.add(f"annotation {key}", stem, start, end, _value(one), probability, source=source, attributes=attributes)
 
 
 # --- writing -----------------------------------------------------------------------------------------------------

@@ -229,7 +229,9 @@ class Segments:
         """In order of sequence, start and end."""
         place = {one: number for number, one in enumerate(self.recordings)}
         owners = np.fromiter((place[one] for one in self.sequence), dtype=np.int64, count=len(self))
-        return self.take(np.lexsort((self.end, self.start, owners)))
+        order = np.lexsort((self.end, self.start, owners))
+        # Most segments are in order already, and copying all columns takes longer than looking.
+        return self if bool((np.diff(order) > 0).all()) else self.take(order)
 
     def describe(self, **facts: Any) -> Segments:
         """Say more about the recordings: ``rate=``, ``length=``, ``media=``, ``text=``, ...
@@ -355,6 +357,8 @@ def _words(values: Any, size: int, name: str) -> tuple[str, ...]:
 def _numbers(values: Any, size: int, name: str) -> FloatArray:
     if name == "probability" and (values is None or (np.size(values) == 0 and size)):
         return read_only(np.full(size, np.nan))
+    if isinstance(values, np.ndarray) and values.dtype == np.float64:
+        return read_only(values.copy())
     try:
         array = np.array([np.nan if one is None else one for one in np.ravel(values)], dtype=np.float64)
     except (TypeError, ValueError):

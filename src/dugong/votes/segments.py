@@ -51,7 +51,8 @@ def from_segments(
         Whole-sequence labels become votes of a source on sequences. Sequences and spans that a source did not look
         at (`Segments.asked`) are missing votes, which are no evidence.
     lengths : mapping of sequence to int, or (n_sequences,) int, optional
-        Elements of each sequence, where the segments do not know them.
+        Elements of each sequence, where the segments do not know them. A mapping may list sequences that nobody looked
+        at: their votes are missing.
     rate, timestamps : optional
         Elements per second, or the seconds of the elements by sequence, for intervals in seconds. An element
         belongs to an interval if its centre, or its timestamp, does; ``votes.time.rounding`` says what moved.
@@ -77,6 +78,8 @@ def from_segments(
             "  Pass lengths= (a mapping by sequence, or one per sequence)."
         )
     counts = {one: int(told.recordings[one].n_elements or 0) for one in ids}
+    if isinstance(lengths, Mapping):  # may list sequences that nobody looked at
+        counts |= {str(one): int(length) for one, length in lengths.items() if str(one) not in counts}
     names = _classes(told, classes, background)
     coarse = _resolutions(told) | dict(resolutions or {})
     found = _votes(told, counts, names, background, coarse, rate=rate, timestamps=timestamps)
