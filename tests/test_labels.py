@@ -121,6 +121,9 @@ def test_more_than_two_classes_take_the_likeliest(made: tuple[dg.Votes, dg.Label
     labels = dg.LabelModel(dependencies=()).fit(votes).labels(votes)
     assert set(labels.segments().label) <= {"a", "b"}
     assert (labels.segments(threshold=0.9).probability > 0.9).all()
+    about = dg.Window(5, of="a")
+    shares = {about: np.tile([[0.2, 0.8], [0.9, 0.1]], (24, 1))}
+    assert set(dg.Labels.of(votes, shares).segments(about).label) == {"positive"}
 
 
 def test_labels_are_written_and_read(made: tuple[dg.Votes, dg.LabelModel], tmp_path: Path) -> None:
@@ -130,6 +133,8 @@ def test_labels_are_written_and_read(made: tuple[dg.Votes, dg.LabelModel], tmp_p
     again = dg.Labels.read(tmp_path / "labels.parquet")
     assert again.table.equals(labels.table)
     assert again.segments().equals(labels.segments())
+    labels.write(tmp_path / "labels.csv")
+    assert dg.Labels.read(tmp_path / "labels.csv").segments().equals(labels.segments(), tolerance=1e-12)
     with pytest.raises(LabelError, match=r"\.parquet or \.csv"):
         labels.write(tmp_path / "labels.xlsx")
 

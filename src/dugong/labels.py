@@ -168,8 +168,10 @@ class Labels:
         ids = [str(one) for one in part.ids.tolist()]
         name = resolution if isinstance(resolution, str) else resolution.name
         keep = chosen >= 0
-        if name != "sequence" and self.background in names:
-            keep &= chosen != names.index(self.background)
+        # Two columns are negative and positive, also those of windows about one of many classes.
+        silent = names[0] if len(names) == 2 else self.background
+        if name != "sequence" and silent in names:
+            keep &= chosen != names.index(silent)
         return join(
             recordings=_recordings(part, ids),
             sequence=ids,

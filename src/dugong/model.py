@@ -36,7 +36,7 @@ from dugong.store import StoredModel, load_model, save_model
 from dugong.summary import ModelSummary, fitted_on, summarize_model
 from dugong.sums import Moments, Plan, Shapes
 from dugong.tasks import Element, Resolution, find_resolution
-from dugong.types import AnyArray, FloatArray, Int8Array
+from dugong.types import AnyArray, FloatArray, Inference, Int8Array
 from dugong.votes import Votes
 from dugong.votes.concat import align
 from dugong.votes.gold import Coding, as_given, from_given, gold_at
@@ -66,6 +66,9 @@ class LabelModel(Configured):
         "group": connected sources are better than random on average. "positive": every single one is.
     accuracies : mapping of source name to table P(vote | label), optional
         Known, not estimated.
+    inference : {"auto", "exact", "approximate"}
+        Labels are exact unless windows overlap so much, or coarse resolutions are so many, that this would take long;
+        `diagnostics_` then says by how much they are off. "exact" refuses instead.
     seed, n_threads : int
 
     Attributes
@@ -87,6 +90,7 @@ class LabelModel(Configured):
         estimator: Any = "centred",
         signs: str = "group",
         accuracies: Mapping[str, Any] | None = None,
+        inference: Inference = "auto",
         seed: int = 0,
         n_threads: int | None = None,
     ) -> None:
@@ -96,6 +100,7 @@ class LabelModel(Configured):
         self.estimator = estimator
         self.signs = signs
         self.accuracies = accuracies
+        self.inference = inference
         self.seed = seed
         self.n_threads = n_threads
 
@@ -175,6 +180,7 @@ class LabelModel(Configured):
             estimator=self.estimator,
             signs=self.signs,
             accuracies=self.accuracies,
+            inference=self.inference,
         )
 
     def _check_streamable(self, votes: Votes) -> None:

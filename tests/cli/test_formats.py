@@ -36,12 +36,14 @@ def test_labels_are_exported_by_name_and_by_ending(ran: Path, cli: Command, tmp_
 
 def test_label_studio_gets_media_and_options(ran: Path, cli: Command, tmp_path: Path) -> None:
     words = ("export", ran / "labels.parquet", "--to", "label-studio", "--media", "https://lab/{}.mp4")
-    found = cli(*words, "--set", "model_version=v7", "-o", tmp_path / "tasks.json")
+    found = cli(*words, "--rate", "2", "--set", "model_version=v7", "-o", tmp_path / "tasks.json")
     assert found.code == 0, found.err
     text = (tmp_path / "tasks.json").read_text()
     assert "https://lab/q00.mp4" in text
     assert '"model_version": "v7"' in text
-    assert "frameRate" in (tmp_path / "tasks.xml").read_text()
+    assert 'frameRate="2"' in (tmp_path / "tasks.xml").read_text()
+    assert cli(*words, "-o", tmp_path / "unknown.json").code == 0
+    assert "frameRate" not in (tmp_path / "unknown.xml").read_text()
     bad = cli(*words, "--set", "colour=red", "-o", tmp_path / "tasks.json")
     assert bad.code == 1
     assert "no option 'colour'" in bad.err

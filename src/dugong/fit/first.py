@@ -42,6 +42,7 @@ def first_law(data: Passes, contents: Contents, options: FitOptions) -> Law:
     return Law(
         parameters=Parameters(n_classes=votes.n_classes, factors=factors),
         prior=options.prior or _first_prior(votes, data),
+        inference=options.inference,
     )
 
 

@@ -23,6 +23,7 @@ from dugong.fit.result import Diagnostics, Estimate, Note
 from dugong.fit.settings import FitOptions, Paper
 from dugong.graph import SourceGraph
 from dugong.graph.identify import check_identifiable
+from dugong.infer.answers import audit_answers
 from dugong.law.law import Law, allow_unseen
 from dugong.law.parameters import Conditional, Parameters
 from dugong.sums import Moments
@@ -66,7 +67,18 @@ def fit(data: Passes, options: FitOptions) -> Fit:
         options.check_learning()
         found = _from_search(data, options) if options.dependencies is None else _from_guess(data, options)
     # What nobody has seen is no evidence, rather than impossible: new votes may hold it.
-    return replace(found, law=replace(found.law, parameters=allow_unseen(found.law.parameters)))
+    parameters = allow_unseen(found.law.parameters)
+    found = replace(found, law=replace(found.law, parameters=parameters, inference=options.inference))
+    return _audited(found, data) if data.rereadable else found
+
+
+def _audited(found: Fit, data: Passes) -> Fit:
+    """Say so, and by how much, where labels will not be exact."""
+    audit = audit_answers(found.law, data.votes)
+    if audit is None:
+        return found
+    note = Note(kind="inference", text=audit.text(), size=audit.error)
+    return replace(found, estimate=replace(found.estimate, diagnostics=found.estimate.diagnostics.noted(note)))
 
 
 # --- closed forms --------------------------------------------------------------------------------------------------
@@ -84,7 +96,8 @@ def _from_moments(data: Passes, options: FitOptions) -> Fit:
     # The paper's estimator has no slopes: it is kept to the letter, so that its tables can be compared with its own.
     if fitted.slopes is not None:
         estimate = within_errors(estimate, table_errors(fitted.given, fitted.slopes))
-    law, ties = Law(parameters=estimate.parameters, prior=prior), _ties(votes.sources, estimate.parameters, options)
+    law = Law(parameters=estimate.parameters, prior=prior, inference=options.inference)
+    ties = _ties(votes.sources, estimate.parameters, options)
     if isinstance(options.estimator, EM) or data.evidence is not None:
         settings = options.estimator if isinstance(options.estimator, EM) else _STEPS_WITH_GOLD
         ended = expectation_maximisation(data, law, settings, ties=ties)

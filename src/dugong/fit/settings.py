@@ -17,8 +17,9 @@ from dugong.fit.learned import Method
 from dugong.fit.sgd.settings import SGD
 from dugong.graph import Dependency, SourceGraph
 from dugong.graph.design import Design, Sharing, make_design, tasks_per_sequence
+from dugong.infer.choice import check_inference
 from dugong.priors import Prior
-from dugong.types import FloatArray
+from dugong.types import FloatArray, Inference
 from dugong.votes import Votes
 
 
@@ -66,6 +67,7 @@ class FitOptions:
     sharing, signs : as in `LabelModel`
     estimator : settings of the estimator
     accuracies : known tables by source
+    inference : how exact answers about labels must be, while fitting and afterwards
     """
 
     prior: Prior | None = None
@@ -75,6 +77,7 @@ class FitOptions:
     estimator: Estimator = field(default_factory=Centred)
     signs: str = "group"
     accuracies: Mapping[str, FloatArray] = field(default_factory=dict)
+    inference: Inference = "auto"
 
     @classmethod
     def of(
@@ -86,8 +89,10 @@ class FitOptions:
         estimator: object,
         signs: str,
         accuracies: Mapping[str, Any] | None,
+        inference: Inference = "auto",
     ) -> FitOptions:
         """Resolve the settings of a label model."""
+        check_inference(inference)
         if isinstance(prior, str) and prior != "learn":
             raise GraphError(f'prior must be "learn" or given as an object; found {prior!r}.')
         if isinstance(dependencies, str) and dependencies not in _METHODS:
@@ -101,6 +106,7 @@ class FitOptions:
             estimator=resolve_estimator(estimator),
             signs=signs,
             accuracies={name: np.asarray(table, dtype=np.float64) for name, table in (accuracies or {}).items()},
+            inference=inference,
         )
 
     def by_moments(self, votes: Votes) -> bool:

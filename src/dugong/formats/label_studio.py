@@ -42,8 +42,7 @@ _KINDS = {
         type="timelinelabels",
         names=("tl", "v"),
         data="video",
-        view='<TimelineLabels name="tl" toName="v">{labels}</TimelineLabels>'
-        '<Video name="v" value="$video" frameRate="{rate}"/>',
+        view='<TimelineLabels name="tl" toName="v">{labels}</TimelineLabels><Video name="v" value="$video"{rate}/>',
     ),
     "timeseries": _Kind(
         unit="second",
@@ -275,7 +274,8 @@ def _view(segments: Segments, kind: str, options: Mapping[str, Any]) -> str:
     body = _KINDS[kind].view.format(
         labels="".join(f"<Label value={quoteattr(one)}/>" for one in labels),
         choices="".join(f"<Choice value={quoteattr(one)}/>" for one in labels),
-        rate=f"{next(iter(rates)):g}" if len(rates) == 1 else "25",
+        # Where the rate is not known, or not the same for all, the tool's own default is better than a guess of ours.
+        rate=f' frameRate="{next(iter(rates)):g}"' if len(rates) == 1 else "",
         time=quoteattr(str(options.get("time_column", "time"))),
         channels="".join(f"<Channel column={quoteattr(str(one))}/>" for one in channels),
     )

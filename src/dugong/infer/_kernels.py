@@ -254,7 +254,7 @@ def smooth(
     labels: IntArray,
     pairs: FloatArray,
 ) -> int:
-    """Add the posterior of all tasks by code to `mass`; pairs of labels too, if `labels` of the edges are given.
+    """Add the posterior of all tasks by code to `mass`; pairs of labels by sequence too, if edges have `labels`.
 
     `logs` becomes the log-likelihood of every sequence. Returns -1, or the first sequence that is impossible.
     """
@@ -303,7 +303,7 @@ def smooth(
                         for p in range(pointers[step + i], pointers[step + i + 1]):
                             j = after + targets[p]
                             v = values[at + i] * values[j] * weights[p]
-                            pairs[labels[p]] += scale(v, exponents[at + i] + exponents[j], top) / total
+                            pairs[s, labels[p]] += scale(v, exponents[at + i] + exponents[j], top) / total
                 pull(pointers, targets, weights, step, values, exponents, after, size, before, width)
                 after, before = before, after
     return -1

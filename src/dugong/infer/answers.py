@@ -11,6 +11,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from dugong.infer import engine
+from dugong.infer.grouped import WindowEngine
+from dugong.infer.grouped.audit import Audit, audit
 from dugong.law.law import Law
 from dugong.law.parameters import Parameters
 from dugong.law.results import ExpectedCounts
@@ -89,6 +91,22 @@ def expected_counts(
         inference=law.inference,
         n_threads=n_threads,
     )
+
+
+def audit_answers(law: Law, votes: Votes, seed: int = 0) -> Audit | None:
+    """How far labels of all resolutions with votes are from exact ones, by sampling; None where they are exact.
+
+    Raises
+    ------
+    TaskError
+        If the law must answer exactly, and cannot.
+    """
+    engine_of = (
+        None if law.tempering is not None else engine.engine_for(votes, law.parameters, law.prior, law.inference)
+    )
+    if not isinstance(engine_of, WindowEngine) or engine_of.exact:
+        return None
+    return audit(engine_of, np.random.default_rng(seed))
 
 
 def _basis(

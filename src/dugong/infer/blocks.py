@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TypeVar
 
 import numba
@@ -27,7 +26,7 @@ ResultT = TypeVar("ResultT")
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Sums:
-    """Expected counts by table cell, of labels and of pairs of labels; log-likelihoods of the sequences."""
+    """Expected counts by group of sequences: of table cells, labels and pairs of labels; log-likelihoods."""
 
     cells: FloatArray
     initial: FloatArray
@@ -35,21 +34,28 @@ class Sums:
     log_likelihood: FloatArray
 
     @classmethod
-    def none(cls, n_classes: int, n_cells: int, n_sequences: int = 0) -> Sums:
-        """Nothing counted yet, about so many sequences."""
+    def none(cls, n_classes: int, n_cells: int, n_groups: int) -> Sums:
+        """Nothing counted yet."""
         return cls(
-            cells=np.zeros(n_cells),
-            initial=np.zeros(n_classes),
-            transitions=np.zeros((n_classes, n_classes)),
-            log_likelihood=np.zeros(n_sequences),
+            cells=np.zeros((n_groups, n_cells)),
+            initial=np.zeros((n_groups, n_classes)),
+            transitions=np.zeros((n_groups, n_classes, n_classes)),
+            log_likelihood=np.zeros(n_groups),
         )
 
-    def add(self, first: int, part: Sums) -> None:
-        """Add the counts of a block, and write the log-likelihoods of its sequences from `first` on."""
-        self.cells += part.cells
-        self.initial += part.initial
-        self.transitions += part.transitions
-        self.log_likelihood[first : first + len(part.log_likelihood)] = part.log_likelihood
+    def add(self, groups: IntArray, part: Sums) -> None:
+        """Add the counts of a block that has these groups, each once."""
+        self.cells[groups] += part.cells
+        self.initial[groups] += part.initial
+        self.transitions[groups] += part.transitions
+        self.log_likelihood[groups] += part.log_likelihood
+
+
+def sum_by(owners: IntArray, values: FloatArray, n: int) -> FloatArray:
+    """Sums of values (n_values, ...) by owner, in order, shape (n, ...)."""
+    flat = values.reshape(len(values), int(np.prod(values.shape[1:])))
+    columns = [np.bincount(owners, weights=column, minlength=n) for column in flat.T]
+    return np.asarray(np.column_stack(columns), dtype=np.float64).reshape(n, *values.shape[1:])
 
 
 def block_bounds(offsets: IntArray, size: int = BLOCK) -> list[tuple[int, int]]:
@@ -95,27 +101,22 @@ def on_threads(
             pool.shutdown(cancel_futures=True)
 
 
-def sum_runs(
-    work: Callable[[tuple[int, int]], Sums],
-    nothing: Callable[[int], Sums],
+def sum_groups(
+    work: Callable[[tuple[int, int], IntArray, int], Sums],
+    total: Sums,
     offsets: IntArray,
-    runs: IntArray,
+    owners: IntArray,
     n_threads: int | None,
     size: int = BLOCK,
-) -> Iterator[Sums]:
-    """Counts of runs of sequences, one after the other; a run goes from one of `runs` to the next.
-
-    Blocks do not cross runs: every run is counted as if it were alone.
-    """
-    blocks = [block_bounds(offsets[begin : end + 1] - offsets[begin], size) for begin, end in pairwise(runs.tolist())]
-    places = zip(runs.tolist(), blocks, strict=False)
-    # All runs in one queue, because the blocks of a short run would leave threads idle.
-    parts = on_threads(work, [(begin + a, begin + b) for begin, own in places for a, b in own], n_threads)
-    for own, n_sequences in zip(blocks, np.diff(runs).tolist(), strict=True):
-        total = nothing(n_sequences)
-        for first, _ in own:
-            total.add(first, next(parts))
-        yield total
+) -> Sums:
+    """Counts by group, block after block; `work` gets the owner of every sequence among the groups of its block."""
+    bounds = block_bounds(offsets, size)
+    groups = [np.unique(owners[begin:end], return_inverse=True) for begin, end in bounds]
+    places = {bound: (inverse, len(present)) for bound, (present, inverse) in zip(bounds, groups, strict=True)}
+    parts = on_threads(lambda bound: work(bound, *places[bound]), bounds, n_threads)
+    for (present, _), part in zip(groups, parts, strict=True):
+        total.add(present, part)
+    return total
 
 
 def report_impossible(votes: Votes, sequence: int) -> None:

@@ -42,7 +42,7 @@ class ProductEngine:
         """Posterior of all tasks; pairs of labels too, if counting."""
         n_classes, machine, paths = self.prepared.n_classes, self.machine, self._paths(block)
         likelihood = np.zeros(len(block.layouts[0].lengths))
-        mass, transitions = np.zeros(len(block.emissions.values)), np.zeros((n_classes, n_classes))
+        mass, transitions = np.zeros(len(block.emissions.values)), np.zeros((len(likelihood), n_classes, n_classes))
         failed = kernels.smooth(
             *self._tables(paths),
             machine.weights,
@@ -53,7 +53,7 @@ class ProductEngine:
             mass,
             likelihood,
             machine.pairs if counting else machine.pairs[:0],
-            transitions.reshape(-1),
+            transitions.reshape(len(likelihood), n_classes * n_classes),
         )
         self._check(begin, failed)
         parts = self.prepared.codes.pieces(mass, block.layouts)

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import partial
-from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -18,7 +16,7 @@ import numpy as np
 from dugong.exceptions import LabelError, PriorError
 from dugong.infer import enumerate as enumerated
 from dugong.infer import packed, runs
-from dugong.infer.blocks import Progress, Sums
+from dugong.infer.blocks import BLOCK, Progress, Sums
 from dugong.infer.choice import choose_engine
 from dugong.infer.factors import FlatFactor, flatten, fold_counts
 from dugong.infer.potentials import check_potentials
@@ -195,23 +193,23 @@ def expected_counts(
     """
     votes, factors, potentials = _read(votes, parameters, evidence, potentials)
     law = _law(votes, prior)
-    how = partial(_counts, n_threads=n_threads, inference=inference)
-    if groups is None:
-        return how(votes, factors, law, np.array([0, votes.n_sequences]), potentials=potentials)[0]
-    members = np.asarray(groups)
-    if members.shape != (votes.n_sequences,) or (len(members) and members.min() < 0):
+    owners = np.zeros(votes.n_sequences, dtype=np.int64) if groups is None else np.asarray(groups, dtype=np.int64)
+    if owners.shape != (votes.n_sequences,) or (len(owners) and owners.min() < 0):
         raise LabelError(
             f"groups must be one number from 0 on per sequence, shape {(votes.n_sequences,)}; "
-            f"found shape {members.shape}."
+            f"found shape {owners.shape}."
         )
-    # The sequences of a group one after the other: everything is prepared once, and each group is a run of blocks.
-    sizes = np.bincount(members, minlength=n_groups)
-    pieces = np.append(0, np.cumsum(sizes[sizes > 0]))
-    order = np.argsort(members, kind="stable")
-    if potentials is not None:
-        potentials = potentials[ranges(votes.layout("element").offsets[:-1][order], votes.lengths[order])]
-    counts = how(votes[order], factors, law, pieces, potentials=potentials)
-    return _stack(counts, np.flatnonzero(sizes), len(sizes))
+    if groups is not None and votes.n_elements > BLOCK:
+        # The sequences of a group one after the other, so that a block has few groups, and small sums.
+        order = np.argsort(owners, kind="stable")
+        if potentials is not None:
+            potentials = potentials[ranges(votes.layout("element").offsets[:-1][order], votes.lengths[order])]
+        votes, owners = votes[order], owners[order]
+    n_groups = max(n_groups, int(owners.max(initial=0)) + 1)
+    cells, sums = _counts(
+        votes, factors, law, (owners, n_groups), potentials=potentials, n_threads=n_threads, inference=inference
+    )
+    return _expected(factors, cells, sums, by_group=groups is not None)
 
 
 def _read(
@@ -230,6 +228,17 @@ def rule_out(votes: Votes, evidence: Int8Array, potentials: FloatArray | None) -
     known = _check_known(votes, evidence)[:, None]
     found = np.zeros((len(known), votes.n_classes)) if potentials is None else potentials
     return np.where((known == 0) | (known == np.array(votes.classes)), found, -np.inf)
+
+
+def engine_for(
+    votes: Votes, parameters: Parameters, prior: AnyPrior, inference: Inference = "auto"
+) -> runs.BlockEngine | None:
+    """The engine that answers about all resolutions with votes; None for those that are always exact."""
+    factors, law = flatten(votes, parameters), _law(votes, prior)
+    if _must_enumerate(factors, law) or all(isinstance(one, Element) for one in votes.resolutions):
+        return None
+    assert isinstance(law, LabelChain)
+    return choose_engine(prepare(votes, factors, law, votes.resolutions), inference)
 
 
 def with_evidence(votes: Votes, parameters: Parameters, evidence: Int8Array | None) -> tuple[Votes, Parameters]:
@@ -299,26 +308,26 @@ def _counts(
     votes: Votes,
     factors: tuple[FlatFactor, ...],
     law: Joint | LabelChain,
-    pieces: IntArray,
+    groups: tuple[IntArray, int],
     *,
-    n_threads: int | None,
     potentials: FloatArray | None,
+    n_threads: int | None,
     inference: Inference,
-) -> list[ExpectedCounts]:
-    """Expected counts of each run of sequences; a run goes from one of `pieces` to the next."""
+) -> tuple[list[FloatArray], Sums]:
+    """Expected counts by group of sequences: by cell of every flat table, and of labels and pairs."""
     if _must_enumerate(factors, law):
-        parts = (enumerated.count(votes, factors, law, range(*run), potentials) for run in pairwise(pieces.tolist()))
-        return [_expected(factors, *part) for part in parts]
+        return enumerated.count(votes, factors, law, *groups, potentials)
     assert isinstance(law, LabelChain)
     if packed.fits(factors, law, ()):
-        found = packed.count(votes, factors, law, pieces, potentials=potentials, n_threads=n_threads)
-        return [_expected(factors, *part) for part in found]
+        return packed.count(votes, factors, law, *groups, potentials=potentials, n_threads=n_threads)
     engine = choose_engine(prepare(votes, factors, law, (), potentials), inference)
-    return [_expected(factors, *part) for part in runs.count(engine, pieces, n_threads)]
+    return runs.count(engine, *groups, n_threads)
 
 
-def _expected(factors: tuple[FlatFactor, ...], cells: list[FloatArray], sums: Sums) -> ExpectedCounts:
-    return ExpectedCounts(
+def _expected(
+    factors: tuple[FlatFactor, ...], cells: list[FloatArray], sums: Sums, *, by_group: bool
+) -> ExpectedCounts:
+    found = ExpectedCounts(
         factors={
             flat.factor.source: fold_counts(flat, own)
             for flat, own in zip(factors, cells, strict=True)
@@ -326,24 +335,13 @@ def _expected(factors: tuple[FlatFactor, ...], cells: list[FloatArray], sums: Su
         },
         initial=sums.initial,
         transitions=sums.transitions,
-        log_likelihood=np.asarray(sums.log_likelihood.sum()),
+        log_likelihood=sums.log_likelihood,
     )
-
-
-def _stack(parts: list[ExpectedCounts], groups: IntArray, n_groups: int) -> ExpectedCounts:
-    """Counts of some groups along a leading axis over all of them; zero for the others."""
-
-    def spread(arrays: list[FloatArray]) -> FloatArray:
-        found = np.zeros((n_groups, *arrays[0].shape))
-        found[groups] = arrays
+    if by_group:
         return found
-
     return ExpectedCounts(
-        factors={
-            source: {name: spread([part.factors[source][name] for part in parts]) for name in tables}
-            for source, tables in parts[0].factors.items()
-        },
-        initial=spread([part.initial for part in parts]),
-        transitions=spread([part.transitions for part in parts]),
-        log_likelihood=spread([part.log_likelihood for part in parts]),
+        factors={name: {key: own[0] for key, own in tables.items()} for name, tables in found.factors.items()},
+        initial=found.initial[0],
+        transitions=found.transitions[0],
+        log_likelihood=np.asarray(found.log_likelihood[0]),
     )

@@ -58,12 +58,11 @@ def shapes(
     prior: Joint | LabelChain,
     resolutions: tuple[Resolution, ...],
     potentials: FloatArray | None = None,
-    within: range | None = None,
 ) -> Iterator[Shape]:
-    """Group the sequences (or those of a range) by shape and work each out; empty sequences are left out."""
+    """Group the sequences by shape and work each group out; empty sequences are left out."""
     needed = tuple(dict.fromkeys([Element(), *resolutions, *_used(factors)]))
     layouts = {resolution: votes.layout(resolution) for resolution in needed}
-    for sequences in _same_shape(votes, layouts, within or range(votes.n_sequences)):
+    for sequences in _same_shape(votes, layouts):
         patterns = list_patterns(votes, prior, layouts, int(sequences[0]))
         # Fewer vote rows at a time where there are many patterns: the table of both must stay small.
         step = max(1, _BLOCK // len(patterns.log_prior))
@@ -76,12 +75,11 @@ def _used(factors: tuple[FlatFactor, ...]) -> list[Resolution]:
     return [*(flat.channel.resolution for flat in factors), *parents]
 
 
-def _same_shape(votes: Votes, layouts: dict[Resolution, Layout], within: range) -> Iterator[IntArray]:
+def _same_shape(votes: Votes, layouts: dict[Resolution, Layout]) -> Iterator[IntArray]:
     """Sequences of equal length whose given spans are equal as well."""
     groups: dict[tuple[int, ...], list[int]] = {}
     spans = [(layout, *layout.bounds()) for layout in layouts.values() if layout.spans is not None]
-    for sequence in within:
-        length = int(votes.lengths[sequence])
+    for sequence, length in enumerate(votes.lengths.tolist()):
         key = [length]
         for layout, starts, stops in spans:
             rows = layout.rows(sequence)
@@ -304,17 +302,21 @@ def count(
     votes: Votes,
     factors: tuple[FlatFactor, ...],
     law: Joint | LabelChain,
-    within: range,
+    owners: IntArray,
+    n_groups: int,
     potentials: FloatArray | None = None,
 ) -> tuple[list[FloatArray], Sums]:
-    """Expected counts by cell of every factor's flat table, and of labels and pairs, of a range of sequences."""
-    cells = [np.zeros(flat.table.shape) for flat in factors]
-    sums = Sums.none(votes.n_classes, 0, len(within))
-    for shape in shapes(votes, factors, law, (), potentials, within):
+    """Expected counts by group of sequences: by cell of every factor's flat table, and of labels and pairs."""
+    cells = [np.zeros((n_groups, *flat.table.shape)) for flat in factors]
+    sums = Sums.none(votes.n_classes, 0, n_groups)
+    for shape in shapes(votes, factors, law, (), potentials):
         _checked(votes, shape)
-        multiplicity = np.bincount(shape.inverse, minlength=len(shape.posterior)).astype(np.float64)
-        initial, pairs = add_counts(shape, multiplicity, factors, cells, votes.n_classes)
-        sums.initial += initial
-        sums.transitions += pairs
-        sums.log_likelihood[shape.sequences - within.start] = shape.log_likelihood[shape.inverse]
+        own = owners[shape.sequences]
+        for group in np.unique(own).tolist():
+            rows = shape.inverse[own == group]
+            multiplicity = np.bincount(rows, minlength=len(shape.posterior)).astype(np.float64)
+            initial, pairs = add_counts(shape, multiplicity, factors, [part[group] for part in cells], votes.n_classes)
+            sums.initial[group] += initial
+            sums.transitions[group] += pairs
+            sums.log_likelihood[group] += shape.log_likelihood[rows].sum()
     return cells, sums

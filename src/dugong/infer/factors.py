@@ -218,46 +218,47 @@ def fold_counts(flat: FlatFactor, counts: FloatArray) -> dict[str, FloatArray]:
 
     Parameters
     ----------
-    counts : the shape of ``flat.table``
+    counts : (G, *the shape of ``flat.table``), by group of sequences
 
     Returns
     -------
     dict
-        "table" and, where the factor has one, "marginal"; "step" and "first" for a temporal factor. All in one layout,
-        so that sums over them have the same bits whether or not they have been in a file.
+        "table" and, where the factor has one, "marginal"; "step" and "first" for a temporal factor; by group too.
+        All in one layout, so that sums over them have the same bits whether or not they have been in a file.
     """
     return {name: np.ascontiguousarray(table) for name, table in _folded(flat.factor, flat, counts).items()}
 
 
 def _folded(factor: Factor, flat: FlatFactor, counts: FloatArray) -> dict[str, FloatArray]:
-    full = counts[voted(counts)]
+    n_groups, full = len(counts), counts[(slice(None), *voted(counts[0]))]
     if isinstance(factor, Temporal):
         classes, columns = factor.first.shape
-        step = full.reshape(columns, columns, classes, classes).transpose(2, 3, 0, 1)
-        first = counts[0, -1, :-1].reshape(columns, classes, classes).sum(axis=1).T
+        step = full.reshape(n_groups, columns, columns, classes, classes).transpose(0, 3, 4, 1, 2)
+        first = counts[:, 0, -1, :-1].reshape(n_groups, columns, classes, classes).sum(axis=2).swapaxes(1, 2)
         return {"step": step, "first": first}
     if isinstance(factor, Crossed) and len(flat.readings) == 1:
-        return {"table": np.zeros(factor.table.shape), "marginal": full[0].T}
+        return {"table": np.zeros((n_groups, *factor.table.shape)), "marginal": full[:, 0].swapaxes(1, 2)}
     if isinstance(factor, Crossed):
         classes, _, parent_columns, columns = factor.table.shape
-        table = full.reshape(parent_columns, columns, classes, 2).transpose(2, 3, 0, 1)
-        marginal = counts[0, -1, :-1].reshape(columns, classes, 2).sum(axis=2).T
+        table = full.reshape(n_groups, parent_columns, columns, classes, 2).transpose(0, 3, 4, 1, 2)
+        marginal = counts[:, 0, -1, :-1].reshape(n_groups, columns, classes, 2).sum(axis=3).swapaxes(1, 2)
         return {"table": table, "marginal": marginal}
     if isinstance(factor, FullTable):
-        return {"table": full.reshape(-1, full.shape[-1]).T}
-    table = np.moveaxis(full, -1, 1)
-    marginal = np.moveaxis(_missing_parents(counts), -1, 1)
-    folded = {"table": table, "marginal": marginal} if factor.parents else {"table": table}
-    return folded if factor.by_position else {name: value[0] for name, value in folded.items()}
+        return {"table": full.reshape(n_groups, -1, full.shape[-1]).swapaxes(1, 2)}
+    folded = {"table": np.moveaxis(full, -1, 2)}
+    if factor.parents:
+        folded["marginal"] = np.moveaxis(_missing_parents(counts), -1, 2)
+    return folded if factor.by_position else {name: value[:, 0] for name, value in folded.items()}
 
 
 def _missing_parents(counts: FloatArray) -> FloatArray:
-    """Counts by own vote where at least one parent's vote is missing, shape (positions, C, K)."""
-    n_parents = counts.ndim - 3
-    total = np.zeros((counts.shape[0], counts.shape[-2] - 1, counts.shape[-1]))
+    """Counts by own vote where at least one parent's vote is missing, shape (G, positions, C, K)."""
+    n_parents = counts.ndim - 4
+    total = np.zeros((*counts.shape[:2], counts.shape[-2] - 1, counts.shape[-1]))
     # One parent that was not asked is enough for the marginal to take the place of the table.
     for missing in product((False, True), repeat=n_parents):
         if any(missing):
-            part = counts[(slice(None), *(-1 if gone else slice(0, -1) for gone in missing), slice(0, -1))]
-            total += part.sum(axis=tuple(range(1, part.ndim - 2)))
+            gaps = (-1 if gone else slice(0, -1) for gone in missing)
+            part = counts[(slice(None), slice(None), *gaps, slice(0, -1))]
+            total += part.sum(axis=tuple(range(2, part.ndim - 2)))
     return total

@@ -112,12 +112,12 @@ def pack_columns(votes: Votes, columns: tuple[int, ...], places: AnyArray, tasks
 
 
 def split_counts(group: Group, counts: FloatArray) -> list[FloatArray]:
-    """Expected counts by row of a group, as counts by cell of each member's flat table."""
-    cells = counts.reshape(*group.sizes, -1)
+    """Expected counts by row of a group of sources, (G, rows * codes), as (G, *flat table) of each member."""
+    cells = counts.reshape(len(counts), *group.sizes, -1)
     found = []
     for own in group.axes:
-        others = tuple(axis for axis in range(len(group.sizes)) if axis not in own)
+        others = tuple(1 + axis for axis in range(len(group.sizes)) if axis not in own)
         # The remaining axes are in the order of columns; the member reads them in its own order.
-        order = np.argsort(np.argsort(own))
-        found.append(cells.sum(axis=others).transpose(*order, len(own))[None])
+        order = (1 + np.argsort(np.argsort(own))).tolist()
+        found.append(cells.sum(axis=others).transpose(0, *order, 1 + len(own))[:, None])
     return found

@@ -116,11 +116,12 @@ def pack_slot(votes: Votes, slot: PackedVotes, tasks: slice) -> AnyArray:
 
 
 def split_cells(lookups: tuple[Lookup, ...], cells: FloatArray) -> list[FloatArray]:
-    """Expected counts by cell of all look-ups, as counts by cell of every factor's flat table."""
+    """Expected counts by cell of all look-ups, (G, n_cells), as (G, *flat table) of every factor."""
     found: dict[int, FloatArray] = {}
     ends = np.cumsum([0, *(lookup.table.size for lookup in lookups)]).tolist()
     for lookup, piece in zip(lookups, pairwise(ends), strict=True):
-        own = cells[slice(*piece)]
-        parts = [own.reshape(lookup.table.shape)] if lookup.group is None else split_counts(lookup.group, own)
+        own = cells[:, slice(*piece)]
+        alone = own.reshape(len(own), *lookup.table.shape)
+        parts = [alone] if lookup.group is None else split_counts(lookup.group, own)
         found |= dict(zip(lookup.members, parts, strict=True))
     return [found[place] for place in range(len(found))]

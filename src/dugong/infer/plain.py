@@ -18,6 +18,7 @@ from dugong.infer.potentials import soften, sum_by_sequence
 from dugong.types import FloatArray, IntArray
 
 _BLOCK = 1 << 16
+_NO_VOTES = np.zeros((0, 0), dtype=np.uint16), np.zeros(0), np.zeros(1, dtype=np.int64)
 
 
 def chain_marginals(
@@ -32,37 +33,38 @@ def chain_marginals(
 
     `offsets` (n_sequences + 1) says where sequences begin. The cheapest way to ask a plain chain: no votes, no factors.
     """
-    found, counts = np.empty(potentials.shape), Sums.none(len(initial), 0, len(offsets) - 1)
-    work = partial(_smooth_plain, np.asarray(potentials, dtype=np.float64), initial, transition, offsets, found)
-    bounds = block_bounds(offsets, _BLOCK)
-    for (begin, _), part in zip(bounds, on_threads(work, bounds, n_threads), strict=True):
-        counts.add(begin, part)
+    found, counts = np.empty(potentials.shape), Sums.none(len(initial), 0, 1)
+    counts.log_likelihood = np.zeros(len(offsets) - 1)
+    chain = np.array(initial, dtype=np.float64), np.array(transition, dtype=np.float64)
+    work = partial(_smooth_plain, np.asarray(potentials, dtype=np.float64), chain, offsets, found, counts)
+    for pairs in on_threads(work, block_bounds(offsets, _BLOCK), n_threads):
+        counts.transitions += pairs
+    counts.initial[0] = found[offsets[:-1][np.diff(offsets) > 0]].sum(axis=0)
+    counts.transitions, counts.initial = counts.transitions[0], counts.initial[0]
     return found, counts
 
 
 def _smooth_plain(
     potentials: FloatArray,
-    initial: FloatArray,
-    transition: FloatArray,
+    chain: tuple[FloatArray, FloatArray],
     offsets: IntArray,
     found: FloatArray,
+    counts: Sums,
     bounds: tuple[int, int],
-) -> Sums:
+) -> FloatArray:
+    """Marginals and log-likelihoods of one block in place; its expected pairs of labels."""
     own = offsets[bounds[0] : bounds[1] + 1]
-    first, last = int(own[0]), int(own[-1])
+    first, last, likelihood = int(own[0]), int(own[-1]), counts.log_likelihood[slice(*bounds)]
     soft, tops = soften(potentials, first, last)
-    sums, marginals = Sums.none(len(initial), 0, len(own) - 1), found[first:last]
-    kernel = kernels.smooth_two if len(initial) == 2 else kernels.smooth_many
-    no_votes = np.zeros((0, 0), dtype=np.uint16), np.zeros(0), np.zeros(1, dtype=np.int64)
-    chain = np.array(initial, dtype=np.float64), np.array(transition, dtype=np.float64)
-    failed = kernel(*no_votes, soft, *chain, own - first, marginals, sums.log_likelihood, sums.transitions)
+    kernel = kernels.smooth_two if len(chain[0]) == 2 else kernels.smooth_many
+    pairs, owners = np.zeros(counts.transitions.shape), np.zeros(len(likelihood), dtype=np.int64)
+    failed = kernel(*_NO_VOTES, soft, *chain, own - first, found[first:last], likelihood, owners, pairs)
     if failed >= 0:
         raise PriorError(
             f"potentials must leave every sequence possible; sequence {bounds[0] + failed} has none of its labels left."
         )
-    sums.log_likelihood += sum_by_sequence(tops, own - first)
-    sums.initial += marginals[own[:-1][own[1:] > own[:-1]] - first].sum(axis=0)
-    return sums
+    likelihood += sum_by_sequence(tops, own - first)
+    return pairs
 
 
 def match_marginals(

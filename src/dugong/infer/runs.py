@@ -6,14 +6,13 @@ all. Blocks do not depend on the number of threads, so results do not either.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
 import numpy as np
 
-from dugong.infer.blocks import Progress, Sums, block_bounds, on_threads, sum_runs
+from dugong.infer.blocks import Progress, Sums, block_bounds, on_threads, sum_by, sum_groups
 from dugong.infer.lookups import split_cells
 from dugong.infer.prepare import Prepared, VotesBlock
 from dugong.tasks import Resolution
@@ -27,7 +26,7 @@ class BlockAnswer:
     Attributes
     ----------
     parts : posterior by channel, (n_tasks, codes) each
-    transitions : (K, K) expected pairs of labels
+    transitions : (n_sequences, K, K) expected pairs of labels
     log_likelihood : by sequence
     """
 
@@ -89,32 +88,35 @@ def smooth(
     return marginals, np.concatenate([np.zeros(0), *found])
 
 
-def count(engine: BlockEngine, runs: IntArray, n_threads: int | None = None) -> Iterator[tuple[list[FloatArray], Sums]]:
-    """Expected counts by cell of every factor's flat table, and of labels and pairs, of each run of sequences."""
+def count(
+    engine: BlockEngine, owners: IntArray, n_groups: int, n_threads: int | None = None
+) -> tuple[list[FloatArray], Sums]:
+    """Expected counts by group of sequences: by cell of every factor's flat table, and of labels and pairs."""
     prepared = engine.prepared
-    n_cells = sum(lookup.table.size for lookup in prepared.lookups)
-    nothing = partial(Sums.none, prepared.n_classes, n_cells)
-    for total in sum_runs(
-        partial(_count, engine), nothing, prepared.layouts[0].offsets, runs, n_threads, engine.block_size
-    ):
-        yield split_cells(prepared.lookups, total.cells), total
+    total = Sums.none(prepared.n_classes, sum(lookup.table.size for lookup in prepared.lookups), n_groups)
+    offsets = prepared.layouts[0].offsets
+    sum_groups(partial(_count, engine), total, offsets, owners, n_threads, engine.block_size)
+    return split_cells(prepared.lookups, total.cells), total
 
 
-def _count(engine: BlockEngine, bounds: tuple[int, int]) -> Sums:
+def _count(engine: BlockEngine, bounds: tuple[int, int], owners: IntArray, n_groups: int) -> Sums:
     """Sum the posterior of codes by the cells that the votes pointed at, and that of the first labels."""
     prepared, block = engine.prepared, engine.read(*bounds)
     answer = engine.smooth(block, bounds[0], counting=True)
-    elements = block.layouts[0]
-    cells = [np.zeros(0)]
+    cells = [np.zeros((n_groups, 0))]
     for lookup, rows in zip(prepared.lookups, block.emissions.rows, strict=True):
-        part = answer.parts[prepared.codes.channels.index(lookup.channel)]
-        columns = [np.bincount(rows, weights=column, minlength=len(lookup.rows)) for column in part.T]
-        cells.append(np.column_stack(columns).astype(np.float64).reshape(-1))
+        channel = prepared.codes.channels.index(lookup.channel)
+        layout = block.layouts[prepared.codes.places[channel]]
+        # One number says both the group and the row of the table.
+        places = np.repeat(owners * len(lookup.rows), np.diff(layout.offsets)) + rows
+        found = sum_by(places, answer.parts[channel], n_groups * len(lookup.rows))
+        cells.append(found.reshape(n_groups, -1))
+    firsts, filled = block.layouts[0].offsets[:-1], block.layouts[0].lengths > 0
     return Sums(
-        cells=np.concatenate(cells),
-        initial=answer.parts[0][elements.offsets[:-1][elements.lengths > 0]].sum(axis=0),
-        transitions=answer.transitions,
-        log_likelihood=answer.log_likelihood,
+        cells=np.concatenate(cells, axis=1),
+        initial=sum_by(owners[filled], answer.parts[0][firsts[filled]], n_groups),
+        transitions=sum_by(owners, answer.transitions, n_groups),
+        log_likelihood=sum_by(owners, answer.log_likelihood, n_groups),
     )
 
 

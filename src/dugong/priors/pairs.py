@@ -215,7 +215,7 @@ def pooled(question: Question) -> PairSums:
             origin = np.minimum(block.bounds[:, 0], block.bounds[:, 2])
             shapes, inverse = _distinct(block.bounds - origin[:, None])
             starts = _pool(chain, edges, inverse, origin, block.weights)
-            table += laws_of_pairs(edges, starts, shapes, *_machines(question, shapes)).sum(axis=0)
+            table += _laws(question, edges, starts, shapes).sum(axis=0)
             n_pairs += float(block.weights.sum())
     return PairSums(table, np.asarray(n_pairs))
 
@@ -229,7 +229,7 @@ def one_by_one(question: Question) -> PairSums:
         origin = np.minimum(block.bounds[:, 0], block.bounds[:, 2])
         starts = marginal_laws(chain, edges, origin) * block.weights[:, None]
         relative = block.bounds - origin[:, None]
-        np.add.at(table, block.positions, laws_of_pairs(edges, starts, relative, *_machines(question, relative)))
+        np.add.at(table, block.positions, _laws(question, edges, starts, relative))
         np.add.at(n_pairs, block.positions, block.weights)
     return PairSums(table, n_pairs)
 
@@ -291,6 +291,17 @@ def _pool(chain: LabelChain, edges: Edges, groups: IntArray, origins: IntArray, 
     # A sparse product, because most origins belong to few geometries.
     pooling = coo_matrix((weights, (groups, place)), shape=(n_groups, len(reach))).tocsr()
     return np.asarray(pooling @ marginal_laws(chain, edges, reach))
+
+
+def _laws(question: Question, edges: Edges, starts: FloatArray, bounds: IntArray) -> FloatArray:
+    """Joint laws of both tasks, (n_pairs, K_a, K_b)."""
+    if question.kind == "inside" or question.lag:
+        return laws_of_pairs(edges, starts, bounds, *_machines(question, bounds))
+    # A task and itself: one label, read once, because two automata side by side would square the work.
+    alone = np.concatenate([bounds[:, :2], np.zeros_like(bounds[:, :2])], axis=1)
+    first, _ = _machines(question, bounds)
+    laws = laws_of_pairs(edges, starts, alone, first, automaton(question.rules[1], question.prior.n_classes, 1))
+    return np.asarray(laws[:, :, :1] * np.eye(laws.shape[1]))
 
 
 def _machines(question: Question, bounds: IntArray) -> tuple[Automaton, Automaton]:

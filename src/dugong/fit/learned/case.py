@@ -12,6 +12,7 @@ import numpy as np
 
 from dugong.exceptions import GraphError
 from dugong.fit.em import read_accuracies
+from dugong.fit.learned.coarse import finest
 from dugong.fit.learned.exact import Exact, run_exact
 from dugong.fit.learned.families import content_order, find_families
 from dugong.fit.learned.folded import Folded, fold
@@ -37,7 +38,7 @@ class Case:
     ----------
     names : the sources in the given order
     votes : all votes, sources on elements first, in an order that follows from what they voted
-    sources : the sources on elements, in that order
+    sources : the sources on elements, in that order; where there is none, those on the finest windows, spread
     panel, folded : the votes on elements, or a part of them
     similar : (m, m) which of these sources are variants of one another
     prior, law : the given prior, and what it says about neighbours; None where it is to be learned
@@ -62,6 +63,16 @@ class Case:
     n_threads: int | None
 
     @property
+    def coarse(self) -> tuple[SourceInfo, ...]:
+        """The sources whose votes are not read element by element, by name."""
+        return tuple(info for info in self.votes.sources if info.name not in self.element_names)
+
+    @property
+    def spread(self) -> bool:
+        """Whether no source votes on elements."""
+        return any(not isinstance(info.resolution, Element) for info in self.sources)
+
+    @property
     def element_names(self) -> tuple[str, ...]:
         """Names of the sources that vote on elements."""
         return tuple(info.name for info in self.sources)
@@ -71,7 +82,7 @@ class Case:
         coding = self.panel.coding
         tables = np.full((len(self.sources), coding.n_classes, coding.n_columns), np.nan)
         for place, info in enumerate(self.sources):
-            if info.name in self.pinned:
+            if info.name in self.pinned and isinstance(info.resolution, Element):
                 tables[place] = self.pinned[info.name]
         return None if np.isnan(tables).all() else tables
 
@@ -117,11 +128,11 @@ def prepare_case(
 ) -> Case:
     """Check what was given, read a sample, and put the sources into an order that follows from their votes."""
     with_evidence(votes, Parameters(n_classes=votes.n_classes, factors=()), evidence)
-    coding = Coding.of(votes)
+    on_elements = tuple(finest(votes.sources))
+    coding = Coding.of(votes, spread=any(not isinstance(info.resolution, Element) for info in on_elements))
     for name, table in pinned.items():
         _check_pinned(votes.sources[votes.index(name)], np.shape(table), coding)
-    on_elements = tuple(info for info in votes.sources if isinstance(info.resolution, Element))
-    coarse = sorted(info.name for info in votes.sources if not isinstance(info.resolution, Element))
+    coarse = sorted(info.name for info in votes.sources if info not in on_elements)
     panel = read_sample(Reader(votes, on_elements, coding, evidence))
     order = content_order(panel, tuple(info.name for info in on_elements))
     panel, sources = panel.columns(order), tuple(on_elements[place] for place in order)

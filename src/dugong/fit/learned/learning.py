@@ -16,6 +16,7 @@ import numpy as np
 from dugong.fit.em import read_correlations
 from dugong.fit.learned.answer import ElementAnswer, finish_answer, first_answer, says_something
 from dugong.fit.learned.case import Case, prepare_case
+from dugong.fit.learned.coarse import CoarseRules, describe_coarse, learn_coarse, table_of
 from dugong.fit.learned.exact import Exact
 from dugong.fit.learned.factors import coarse_factors, flat_table, forest_factors
 from dugong.fit.learned.families import family_weights
@@ -75,7 +76,7 @@ def learn(
     tell(2, _STAGES)
     setting, finding, related = case.setting(), None, case.similar
     testable = bool((weights > 0).sum() >= FEWEST_SOURCES)
-    if testable and not _crowd(case):
+    if testable and not case.spread and not _crowd(case):
         shares = vote_shares(setting.folded.rows, weights, case.background)
         finding = search(setting, shares, case.background, weights, method)
         related = np.maximum(related_by(finding.structure()[0]), related)
@@ -102,16 +103,20 @@ def _crowd(case: Case) -> bool:
 def _finish(case: Case, answer: ElementAnswer, setting: Setting, finding: Finding | None, trust: Trust) -> Learned:
     """The law, exact where it is trusted, and what is said about it."""
     graph, strengths = _found_graph(case, finding)
-    exact = None
+    alone = Peers(answer=answer)
+    before = alone.without_coarse(case.votes, case.evidence, case.n_threads) if case.coarse else np.zeros((0, 0))
+    rules = learn_coarse(before, case.votes, case.coarse, case.pinned)
+    exact, tempering = None, None
     if finding is not None and trust.share > 1 - TRUSTED:
-        exact = _exact(case, setting, finding)
-    if finding is None or exact is None or trust.share <= 1 - TRUSTED:
-        trust = replace(trust, share=0.0)
-        law = Law(parameters=_discounted(case, answer), prior=_prior(case, answer), tempering=Peers(answer=answer))
-        accuracies = _accuracies(case, answer)
+        exact = _exact(case, setting, finding, rules)
+    if exact is None:
+        trust, tempering = replace(trust, share=0.0), replace(alone, coarse=rules)
+        law = Law(parameters=_discounted(case, answer, rules), prior=_prior(case, answer), tempering=tempering)
+        accuracies = _accuracies(case, answer, rules)
         correlations = _sample_correlations(case, setting, answer, graph)
     else:
-        tempering = None if trust.share >= TRUSTED else Peers(answer=answer, trust=trust.share)
+        if trust.share < TRUSTED:
+            tempering = replace(alone, coarse=rules, trust=trust.share)
         law = Law(parameters=exact.parameters, prior=exact.prior, tempering=tempering)
         accuracies = case.accuracies(exact)
         correlations = read_correlations(exact.parameters, exact.counts, graph.edges)
@@ -121,7 +126,9 @@ def _finish(case: Case, answer: ElementAnswer, setting: Setting, finding: Findin
         strengths=strengths,
         accuracies=accuracies,
         correlations=correlations,
-        diagnostics=describe_learned(case, answer, law, trust, strengths),
+        diagnostics=describe_learned(
+            case, answer, law, trust, strengths, describe_coarse(rules, before, case.votes, used=tempering is not None)
+        ),
     )
 
 
@@ -129,7 +136,7 @@ def _prior(case: Case, answer: ElementAnswer) -> Prior:
     return case.prior or Markov(initial=answer.law.initial, transition=answer.law.transition)
 
 
-def _accuracies(case: Case, answer: ElementAnswer) -> dict[str, FloatArray]:
+def _accuracies(case: Case, answer: ElementAnswer, rules: CoarseRules) -> dict[str, FloatArray]:
     """P(vote | label) of every source, silence included, under the labels of the answer."""
     labels = case.folded.summed(answer.look(case.panel))
     single = make_tables(case.folded.rows, labels, case.folded.everywhere(), None, case.pinned_tables()).single
@@ -139,20 +146,25 @@ def _accuracies(case: Case, answer: ElementAnswer) -> dict[str, FloatArray]:
         else np.zeros((0, single.shape[2]), dtype=np.bool_)
     )
     found = {info.name: mute_unseen(single[place], never[place]) for place, info in enumerate(case.sources)}
+    if case.spread:
+        labels = Peers(answer=answer).without_coarse(case.votes, case.evidence, case.n_threads)
+        found = {info.name: table_of(labels, case.votes, info) for info in case.sources}
+    found |= {one.name: one.learned.table for one in rules.sources}
     for info in case.votes.sources:
         found.setdefault(info.name, case.pinned.get(info.name, flat_table(case.votes, info)))
     return {name: np.asarray(case.pinned.get(name, found[name])) for name in case.names}
 
 
-def _discounted(case: Case, answer: ElementAnswer) -> Parameters:
+def _discounted(case: Case, answer: ElementAnswer, rules: CoarseRules) -> Parameters:
     """Independent factors with what a vote of each source counts in the answer as weight."""
-    tables, weights = _accuracies(case, answer), answer.sayings.weights
+    tables, weights = _accuracies(case, answer, rules), answer.sayings.weights
     counts = answer.exponents[VOTES] / answer.sayings.effect * weights
     factors: list[Factor] = [
         Conditional(source=info.name, resolution=Element(), table=tables[info.name], weight=float(count))
         for info, count in zip(case.sources, counts, strict=True)
+        if not case.spread
     ]
-    factors += coarse_factors(case.votes, case.votes.sources, case.pinned)
+    factors += coarse_factors(case.votes, tables, {one.name: one.counts for one in rules.sources})
     return Parameters(n_classes=case.votes.n_classes, factors=tuple(factors))
 
 
@@ -164,13 +176,13 @@ def _found_graph(case: Case, finding: Finding | None) -> tuple[SourceGraph, dict
     return graph, strengths_of(graph, case.element_names, finding.strength, repeats)
 
 
-def _exact(case: Case, setting: Setting, finding: Finding) -> Exact:
+def _exact(case: Case, setting: Setting, finding: Finding, rules: CoarseRules) -> Exact:
     parents, repeats = finding.structure()
     tables, _ = tables_of(setting, replace(finding.state, repeats=repeats), setting.folded.everywhere(), parents)
     edges = {place: tables.edges[tables.slots[place]] for place in np.flatnonzero(parents >= 0).tolist()}
     cells = case.votes.n_elements / VOTES_PER_CELL
     factors = forest_factors(case.element_names, parents, repeats, tables.single, edges, cells)
-    factors += coarse_factors(case.votes, case.votes.sources, case.pinned)
+    factors += coarse_factors(case.votes, case.pinned, {one.name: 0.0 for one in rules.sources if one.harmful})
     return case.exact_rounds(factors, finding.state.law, len(setting.panel))
 
 

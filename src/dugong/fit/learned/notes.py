@@ -24,7 +24,12 @@ _EXPONENTS = ("balance", "share", "votes", "silence", "neighbours")
 
 
 def describe_learned(
-    case: Case, answer: ElementAnswer, law: Law, trust: Trust, strengths: Mapping[tuple[str, str], float]
+    case: Case,
+    answer: ElementAnswer,
+    law: Law,
+    trust: Trust,
+    strengths: Mapping[tuple[str, str], float],
+    coarse: list[Note],
 ) -> Diagnostics:
     """What was learned about sources and labels, how far the model is trusted, and why."""
     votes, bio = case.votes, case.possible is not None
@@ -39,6 +44,7 @@ def describe_learned(
         "exponents": dict(zip(_EXPONENTS, answer.exponents.tolist(), strict=True)),
         "discounts": dict(zip(case.element_names, discounts.tolist(), strict=True)),
         "copy_weights": weights,
+        "coarse": {note.where: note.size for note in coarse if note.where},
         "prior": law.prior.to_dict(),
         "background": _background(votes, answer),
         "bio": bio,
@@ -46,6 +52,7 @@ def describe_learned(
     notes = [
         _first_note(case, answer, law, trust),
         *_discount_notes(answer, trust, len(case.sources)),
+        *coarse,
         *_edge_notes(learned),
         *_family_notes(weights),
     ]

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dugong.fit.learned import _kernels as kernels
+from dugong.fit.learned.lifting import denial, spread
+from dugong.tasks import Element
 from dugong.types import BoolArray, FloatArray, Int8Array, IntArray, read_only
 from dugong.votes import SourceInfo, Votes, class_indices
 
@@ -25,12 +27,17 @@ class Coding:
     split: FloatArray
 
     @classmethod
-    def of(cls, votes: Votes) -> Coding:
-        """The coding of some votes."""
+    def of(cls, votes: Votes, *, spread: bool = False) -> Coding:
+        """The coding of some votes; with those that deny a class if votes on windows are spread over elements."""
         n_classes = votes.n_classes
         split = np.zeros((n_classes + 1 + len(votes.partial), n_classes))
         split[:n_classes] = np.eye(n_classes)
-        for code, members in votes.partial.items():
+        said = dict(votes.partial)
+        if spread and n_classes > 2:
+            for place, own in enumerate(votes.classes):
+                others = tuple(one for one in votes.classes if one != own)
+                said |= {denial(votes, place): others} if denial(votes, place) else {}
+        for code, members in said.items():
             places = [votes.classes.index(member) for member in members]
             row = int(class_indices(votes, np.array([code], dtype=np.int8), n_classes)[0])
             if row >= len(split):
@@ -117,7 +124,10 @@ class Panel:
 
 
 class Reader:
-    """Reads panels of some sources on elements off votes; a source that is not there was not asked."""
+    """Reads panels of some sources off votes; a source that is not there was not asked.
+
+    A vote on a window is read as one on each of its elements.
+    """
 
     def __init__(
         self, votes: Votes, sources: Iterable[SourceInfo], coding: Coding, evidence: Int8Array | None = None
@@ -126,6 +136,9 @@ class Reader:
         self.offsets = votes.layout("element").offsets
         self.evidence = evidence
         self._columns = dict(zip(votes.source_names, votes.columns, strict=True))
+        for info in self.sources:
+            if not isinstance(info.resolution, Element) and info.name in self._columns:
+                self._columns[info.name] = spread(votes, info)
         every: Int8Array = np.arange(256, dtype=np.uint8).view(np.int8)
         self._lookup = class_indices(votes, every, coding.n_classes)
 

@@ -11,7 +11,7 @@ product over time divided by the margins is a chain with the transitions T and t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, ClassVar
 
@@ -20,6 +20,7 @@ import numpy as np
 from dugong.codec import Numbers
 from dugong.fit.learned import _kernels as kernels
 from dugong.fit.learned.answer import ElementAnswer
+from dugong.fit.learned.coarse import CoarseRules
 from dugong.fit.learned.panel import Reader
 from dugong.fit.learned.settings import BLOCK, LEAST, ROUNDS_SCALING
 from dugong.infer import engine
@@ -38,10 +39,12 @@ class Peers(Tempering):
     Attributes
     ----------
     answer : from votes on elements to probabilities
+    coarse : what votes on windows, spans and sequences add to them
     trust : share of the exact model in the labels, 0 to 1
     """
 
     answer: ElementAnswer
+    coarse: CoarseRules = field(default_factory=CoarseRules)
     trust: Annotated[float, Numbers(low=0, high=1)] = 0.0
     kind: ClassVar[str] = "peers"
 
@@ -57,16 +60,23 @@ class Peers(Tempering):
         self, law: Law, votes: Votes, evidence: Int8Array | None = None, n_threads: int | None = None
     ) -> FloatArray:
         """P(label) of every element, (n, K)."""
-        reader = Reader(votes, self.answer.sources, self.answer.coding, evidence)
-        labels = np.empty((votes.n_elements, self.answer.coding.n_classes))
-        work = partial(_look_at_block, reader, self.answer, labels)
-        for _ in on_threads(work, block_bounds(reader.offsets, BLOCK), n_threads):
-            pass
+        labels = self.coarse.move(self.without_coarse(votes, evidence, n_threads), votes)
         if self.trust > 0:
             exact = engine.posterior(
                 votes, law.parameters, law.prior, resolutions=(Element(),), evidence=evidence, n_threads=n_threads
             )
             labels += self.trust * (exact.probabilities[Element()] - labels)
+        return labels
+
+    def without_coarse(
+        self, votes: Votes, evidence: Int8Array | None = None, n_threads: int | None = None
+    ) -> FloatArray:
+        """P(label) of every element by the votes on elements, (n, K)."""
+        reader = Reader(votes, self.answer.sources, self.answer.coding, evidence)
+        labels = np.empty((votes.n_elements, self.answer.coding.n_classes))
+        work = partial(_look_at_block, reader, self.answer, labels)
+        for _ in on_threads(work, block_bounds(reader.offsets, BLOCK), n_threads):
+            pass
         return labels
 
 

@@ -14,9 +14,11 @@ The tables come from a few rounds of expectation and maximisation from the vote.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 
+from dugong.codec import Numbers
 from dugong.fit.learned import _kernels as kernels
 from dugong.fit.learned.folded import Folded
 from dugong.fit.learned.panel import Panel
@@ -80,7 +82,7 @@ class Sayings:
 
     weights: FloatArray
     tables: FloatArray
-    silences: FloatArray
+    silences: Annotated[FloatArray, Numbers(finite=False)]
     background: int | None
     effect: float
 

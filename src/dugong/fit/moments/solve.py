@@ -80,14 +80,11 @@ def _with_signs(equations: Equations, beta: FloatArray, free: BoolArray) -> Floa
     sign = np.concatenate([np.where(beta[held] < 0, -1.0, 1.0), agree[order], np.ones(n)])
     low, high = np.minimum(left, right), np.maximum(left, right)
     _, first = np.unique(low * (n + 1) + high, return_index=True)  # of several links of two nodes the strongest
-    shape = (n + 1, n + 1)
-    ends = low[first].astype(np.int32), high[first].astype(np.int32)  # older csgraph reads no other indices
-    tree = minimum_spanning_tree(coo_array((1.0 + first, ends), shape=shape).tocsr())
-    signs = coo_array((sign[first], ends), shape=shape).tocsr()
-    reached, before = breadth_first_order(tree, n, directed=False)
+    links = coo_array((1.0 + first, (low[first], high[first])), shape=(n + 1, n + 1))
+    reached, before = breadth_first_order(minimum_spanning_tree(links.tocsr()), n, directed=False)
+    signs = dict(zip(zip(low[first].tolist(), high[first].tolist(), strict=True), sign[first].tolist(), strict=True))
     found = np.ones(n + 1)
-    for node in reached[1:]:
-        above = before[node]
+    for node, above in zip(reached[1:].tolist(), before[reached[1:]].tolist(), strict=True):
         found[node] = found[above] * signs[min(node, above), max(node, above)]
     return np.where(free, np.abs(beta) * found[:n], beta)
 

@@ -8,8 +8,8 @@ size of the window times S * S, however many windows overlap elsewhere.
 A step is one table (S, S), weights of (state before, state after) with all that is known about the element; the first
 element of a sequence reads row 0 of its table. F is the forward weight of (s, c), one *layer* of S * R numbers per
 element of a window (R rows), B the same backward. `low` and `high` bound the rows in use. Layers of a long window are
-kept for some elements at a time only, and filled again from every so-many-th one (a checkpoint), because a majority
-over a night would otherwise take gigabytes.
+kept for `room` elements at a time only, and filled again from every so-many-th one (a checkpoint), because a majority
+over a night would otherwise take gigabytes. A room of 0 means that there is place for the layers of all windows.
 
 Flat arrays and unsigned places, because numba then vectorises the loops over counts.
 """
@@ -34,9 +34,10 @@ _TINY, _FLOOR, _MOST = 1e-200, 1e-15, 1e30
 _OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz"}}
 entry = njit(**_OPTIONS)  # type: ignore[call-overload]  # numba's type stubs lack these options
 inner = njit(**_OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True)  # type: ignore[call-overload]
+inline = njit(**_OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)  # type: ignore[call-overload]
 
 
-@inner
+@inline
 def axpy(F: FloatArray, at: int, to: int, size: int, weight: float, best: bool) -> None:  # noqa: FBT001
     """Add `weight` times some rows of a layer to rows of the next; for the best path, take the larger of the two."""
     a, b, n = np.uint64(at), np.uint64(to), np.uint64(max(size, 0))
@@ -48,7 +49,7 @@ def axpy(F: FloatArray, at: int, to: int, size: int, weight: float, best: bool) 
             F[b + c] += weight * F[a + c]
 
 
-@inner
+@inline
 def fused(
     F: FloatArray, at: int, B: FloatArray, to: int, before: FloatArray, into: int, size: int, weight: float
 ) -> float:
@@ -210,21 +211,26 @@ def forward(
     F: FloatArray,
     bounds: IntArray,
     R: int,
+    keep: bool,  # noqa: FBT001
     best: bool,  # noqa: FBT001
 ) -> float:
     """Weights `alpha` of the states after every element outside windows, and after every window, of sequence q.
 
-    Returns the logarithm of the sum over all labels; minus infinity if none is possible.
+    With `keep`, the layers of all windows stay, each window's at its own place. Returns the logarithm of the sum over
+    all labels; minus infinity if none is possible.
     """
     S, logs, w, t = alpha.shape[1], 0.0, spans[q, FIRST], spans[q, BEGIN]
     while t < spans[q, END]:
         scale, end = 0.0, t + 1
         if w < spans[q, LAST] and windows[w, BEGIN] == t:
             end = windows[w, END]
-            enter(F, R, alpha, t, spans[q, BEGIN], bounds)
-            scale = fill(F, F, windows, w, steps, counted, bounds, R, 0, end - t, NEVER, best)
-            at = ((end - t) % 2) * S * R
-            total = leave(F, at, R, bounds, end - t, windows[w, THRESHOLD] + 1, factors, w, alpha, end - 1, best)
+            own = t + w if keep else 0
+            layers, rows = F[own * S * R :], bounds[own:]
+            enter(layers, R, alpha, t, spans[q, BEGIN], rows)
+            room = 0 if keep else NEVER
+            scale = fill(layers, layers, windows, w, steps, counted, rows, R, 0, end - t, room, best)
+            at = (end - t if keep else (end - t) % 2) * S * R
+            total = leave(layers, at, R, rows, end - t, windows[w, THRESHOLD] + 1, factors, w, alpha, end - 1, best)
             w += 1
         else:
             total = 0.0
@@ -276,7 +282,7 @@ def smooth(
     for q in range(len(spans)):
         if not active[q]:
             continue
-        logs[q] = forward(steps, spans, q, windows, counted, factors, alpha, F, bounds, R, False)
+        logs[q] = forward(steps, spans, q, windows, counted, factors, alpha, F, bounds, R, room == 0, False)
         if logs[q] == -np.inf:
             return q
         start, t, w = spans[q, BEGIN], spans[q, END] - 1, spans[q, LAST] - 1
@@ -354,19 +360,22 @@ def backward_window(
     """All elements of a window, from its last to its first."""
     begin, S, layer = windows[w, BEGIN], len(beta), len(beta) * R
     size, top = windows[w, END] - begin, windows[w, THRESHOLD] + 1
-    enter(F, R, alpha, begin, start, bounds)
-    if size > room:
-        fill(F, kept, windows, w, steps, counted, bounds, R, 0, size, room, False)
-    here = 0
-    for piece in range((size - 1) // room, -1, -1):
-        first, last = piece * room, min(size, (piece + 1) * room)
-        if size > room:
-            copy_layer(kept, piece * layer, F, 0, R, S, bounds, first)
-        fill(F, kept, windows, w, steps, counted, bounds, R, first, last, 0, False)
+    own, length, here = begin + w if room == 0 else 0, size if room == 0 else room, 0
+    layers, rows = F[own * layer :], bounds[own:]
+    if room > 0:
+        enter(layers, R, alpha, begin, start, rows)
+    if size > length:
+        fill(layers, kept, windows, w, steps, counted, rows, R, 0, size, room, False)
+    for piece in range((size - 1) // length, -1, -1):
+        first, last = piece * length, min(size, (piece + 1) * length)
+        if size > length:
+            copy_layer(kept, piece * layer, layers, 0, R, S, rows, first)
+        if room > 0:
+            fill(layers, kept, windows, w, steps, counted, rows, R, first, last, 0, False)
         if last == size:
-            turn(F, (last - first) * layer, back, R, bounds, size, top, factors, w, beta, positive)
+            turn(layers, (last - first) * layer, back, R, rows, size, top, factors, w, beta, positive)
         for i in range(last - 1, first - 1, -1):
-            retreat(F, (i - first) * layer, back, here, R, steps, begin + i, counted, top, bounds, i, pairs)
+            retreat(layers, (i - first) * layer, back, here, R, steps, begin + i, counted, top, rows, i, pairs)
             here = 1 - here
     for s in range(S):
         beta[s] = back[here * layer + s * R]
@@ -492,7 +501,7 @@ def trace(
     """
     best = uniforms[0, 0] < 0.0
     for q in range(len(spans)):
-        if forward(steps, spans, q, windows, counted, factors, alpha, F, bounds, R, best) == -np.inf:
+        if forward(steps, spans, q, windows, counted, factors, alpha, F, bounds, R, room == 0, best) == -np.inf:
             return q
         start, t, w = spans[q, BEGIN], spans[q, END] - 1, spans[q, LAST] - 1
         while t >= start:
@@ -552,24 +561,30 @@ def trace_window(
     """The states of all elements of a window, from its last to its first."""
     begin, S, layer = windows[w, BEGIN], alpha.shape[1], alpha.shape[1] * R
     size, top, best = windows[w, END] - begin, windows[w, THRESHOLD] + 1, uniforms[0, 0] < 0.0
-    enter(F, R, alpha, begin, start, bounds)
-    if size > room:
-        fill(F, kept, windows, w, steps, counted, bounds, R, 0, size, room, best)
-    for piece in range((size - 1) // room, -1, -1):
-        first, end = piece * room, min(size, (piece + 1) * room)
-        if size > room:
-            copy_layer(kept, piece * layer, F, 0, R, S, bounds, first)
-        fill(F, kept, windows, w, steps, counted, bounds, R, first, end, 0, best)
+    own, length = begin + w if room == 0 else 0, size if room == 0 else room
+    layers, rows = F[own * layer :], bounds[own:]
+    if room > 0:
+        enter(layers, R, alpha, begin, start, rows)
+    if size > length:
+        fill(layers, kept, windows, w, steps, counted, rows, R, 0, size, room, best)
+    for piece in range((size - 1) // length, -1, -1):
+        first, end = piece * length, min(size, (piece + 1) * length)
+        if size > length:
+            copy_layer(kept, piece * layer, layers, 0, R, S, rows, first)
+        if room > 0:
+            fill(layers, kept, windows, w, steps, counted, rows, R, first, end, 0, best)
         for d in range(len(uniforms)):
             if end == size:
-                turn_back(F, (end - first) * layer, back, R, bounds, size, top, factors, w, steps, begin, last, now, d)
+                turn_back(
+                    layers, (end - first) * layer, back, R, rows, size, top, factors, w, steps, begin, last, now, d
+                )
                 place = choose(back, 0, layer, uniforms[d, begin + size - 1])
                 now[d, 0], now[d, 1] = place // R, place % R
                 states[d, begin + size - 1] = now[d, 0]
             for i in range(end - 1, max(first, 1) - 1, -1):
-                step_back(F, (i - first) * layer, back, R, steps, begin + i, counted, top, bounds, i, now, d)
+                step_back(layers, (i - first) * layer, back, R, steps, begin + i, counted, top, rows, i, now, d)
                 place = choose(back, 0, 2 * S, uniforms[d, begin + i - 1])
-                came = came_from(counted[now[d, 0]], now[d, 1], top, bounds, i, place // S)
+                came = came_from(counted[now[d, 0]], now[d, 1], top, rows, i, place // S)
                 now[d, 0], now[d, 1] = place % S, came
                 states[d, begin + i - 1] = now[d, 0]
 
@@ -651,14 +666,14 @@ def put_in(
     cavity: FloatArray,
     total: FloatArray,
     site: FloatArray,
-    damping: int,
+    damped: bool,  # noqa: FBT001
     spans: IntArray,
     active: BoolArray,
 ) -> None:
     """Let the chain be P(after | before) of `pairs`, and the site what that is over the cavity.
 
-    With damping it is the geometric mean with what it was: a quarter of the old one (1), or half of it (2). Roots take
-    a fifth of the time of powers. A state that cannot be has no conditional law: its steps stay.
+    Damped, it is a geometric mean with a quarter of what it was, because sites that react to each other overshoot;
+    two roots take a fifth of the time of a power. A state that cannot be has no conditional law: its steps stay.
     """
     for q in range(len(spans)):
         if not active[q]:
@@ -673,9 +688,8 @@ def put_in(
                 for s in range(total.shape[1]):
                     if cavity[t, r, s] > 0.0:
                         new, old = max(pairs[t, r, s] / mass, _FLOOR), total[t, r, s]
-                        if damping > 0:
-                            mean = np.sqrt(new * old)
-                            new = np.sqrt(mean * new) if damping == 1 else mean
+                        if damped:
+                            new = np.sqrt(np.sqrt(new * old) * new)
                         ratio = min(max(new / cavity[t, r, s], 1.0 / _MOST), _MOST)
                         site[t, r, s] = ratio
                         total[t, r, s] = ratio * cavity[t, r, s]

@@ -14,8 +14,8 @@ import numpy as np
 
 from dugong.infer.grouped import _kernels as kernels
 from dugong.infer.grouped.engine import WindowEngine
-from dugong.infer.grouped.ep import CLOSE, propagate
-from dugong.infer.grouped.local import LocalChain, WindowGroup
+from dugong.infer.grouped.ep import CLOSE, propagate_all
+from dugong.infer.grouped.local import LocalChain, WindowGroup, spread
 from dugong.infer.grouped.passes import Pass
 from dugong.tasks import describe
 from dugong.types import BoolArray, FloatArray, Int8Array, IntArray
@@ -77,7 +77,7 @@ def audit(engine: WindowEngine, rng: np.random.Generator) -> Audit:
     accepted, unsettled = [], []
     n_elements = sum(len(local.steps) for local, _ in pieces)
     for local, groups in pieces:
-        found = propagate(local, groups, engine.prepared.votes, 0)
+        known, found = propagate_all(local, groups, engine.prepared.votes, 0)
         unsettled.append(float((found.change > CLOSE).mean()))
         sweeps = max(_UPDATES // (2 * max(n_elements, 1)), 100)
         drawn = Pass.over(local, None).trace(found.steps, rng.random((2, len(local.steps))), engine.prepared.votes, 0)
@@ -85,7 +85,7 @@ def audit(engine: WindowEngine, rng: np.random.Generator) -> Audit:
         walks = [Walk.start(local, groups, found.steps, *start) for start in zip(drawn, seeds, strict=True)]
         accepted += [walk.run(sweeps) for walk in walks]
         states = found.pairs.sum(axis=1)
-        windows = np.concatenate(found.positive)
+        windows = _windows(groups, known, found.positive)
         differences.append(np.stack([states - walk.shares() for walk in walks]).reshape(2, -1))
         window_differences.append(np.stack([windows - walk.positive / walk.n_kept for walk in walks]))
     prepared = engine.prepared
@@ -98,6 +98,19 @@ def audit(engine: WindowEngine, rng: np.random.Generator) -> Audit:
         accepted=float(np.mean(accepted)) if accepted else 1.0,
         about=" and ".join(describe(one) for one in prepared.voted),
     )
+
+
+def _windows(groups: list[WindowGroup], known: list[WindowGroup], positive: list[FloatArray]) -> FloatArray:
+    """Probabilities of the windows of all groups, from those that are known."""
+    found = []
+    for place in dict.fromkeys(group.place for group in groups):
+        own = [group.tasks for group in groups if group.place == place]
+        some = [(group.tasks, chance) for group, chance in zip(known, positive, strict=True) if group.place == place]
+        first = min((int(tasks.min()) for tasks in own if len(tasks)), default=0)
+        tasks, chances = (np.concatenate(part) for part in zip(*some, strict=True))
+        law = spread(tasks - first, chances, np.zeros(sum(map(len, own)), dtype=np.int64))
+        found += [law[one - first] for one in own]
+    return np.concatenate(found)
 
 
 def _mean_error(differences: list[FloatArray]) -> float:
@@ -141,7 +154,13 @@ def _cut(local: LocalChain, groups: list[WindowGroup], begin: int, end: int) -> 
     shift = np.array([begin, begin, 0])
     inside = [(group.windows[:, 0] >= begin) & (group.windows[:, 1] <= end) for group in groups]
     return piece, [
-        replace(group, windows=group.windows[keep] - shift, factors=group.factors[keep], tasks=group.tasks[keep])
+        replace(
+            group,
+            windows=group.windows[keep] - shift,
+            factors=group.factors[keep],
+            tasks=group.tasks[keep],
+            tops=group.tops[keep],
+        )
         for group, keep in zip(groups, inside, strict=True)
     ]
 

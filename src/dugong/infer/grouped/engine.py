@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dugong.infer.grouped.ep import propagate
+from dugong.infer.grouped.ep import propagate_all
 from dugong.infer.grouped.local import (
     LocalChain,
     WindowGroup,
@@ -21,6 +21,7 @@ from dugong.infer.grouped.local import (
     make_groups,
     make_local,
     n_groups,
+    spread,
     states_of,
 )
 from dugong.infer.grouped.passes import Pass
@@ -112,7 +113,7 @@ class WindowEngine:
         local, groups = self.model(block)
         active, chain = np.diff(local.offsets) > 0, local.steps
         if len(groups) > 1:
-            found = propagate(local, groups, votes, begin)
+            groups, found = propagate_all(local, groups, votes, begin)
             pairs, positive, logs, chain = found.pairs, found.positive, found.logs, found.steps
         else:
             one = Pass.over(local, groups[0] if groups else None)
@@ -132,7 +133,7 @@ class WindowEngine:
         for group in groups:
             spans = local.spans(group.windows)
             logs = logs + sum_by_sequence(group.tops, np.append(spans[:, 2], len(group.tops)))
-        pairs_sum = label_pairs(local, pairs, prepared.n_classes) if counting else np.zeros((0, 0))
+        pairs_sum = label_pairs(local, pairs, prepared.n_classes) if counting else np.zeros((len(local.logs), 0, 0))
         return BlockAnswer(parts=parts, transitions=pairs_sum, log_likelihood=logs + local.logs)
 
     def find_best(self, block: VotesBlock, begin: int) -> Int8Array:
@@ -149,7 +150,7 @@ class WindowEngine:
         local, groups = self.model(block)
         steps, group = local.steps, groups[0] if groups else None
         if len(groups) > 1:
-            steps, group = propagate(local, groups, votes, begin).steps, None
+            steps, group = propagate_all(local, groups, votes, begin)[1].steps, None
         states = Pass.over(local, group).trace(steps, uniforms, votes, begin)
         return np.asarray(local.labels[states], dtype=np.int8)
 
@@ -161,12 +162,11 @@ class WindowEngine:
 
 def _window_law(block: VotesBlock, place: int, groups: list[WindowGroup], positive: list[FloatArray]) -> FloatArray:
     """P(negative), P(positive) of all tasks of a coarse resolution."""
-    law = np.empty((block.layouts[place].n_tasks, 2))
-    for group, found in zip(groups, positive, strict=True):
-        if group.place == place:
-            law[group.tasks, 1] = 1 - found if group.negated else found
-    law[:, 0] = 1 - law[:, 1]
-    return law
+    own = [(group, found) for group, found in zip(groups, positive, strict=True) if group.place == place]
+    tasks = np.concatenate([group.tasks for group, _ in own])
+    chances = np.concatenate([1 - found if group.negated else found for group, found in own])
+    law = spread(tasks, chances, block.layouts[place].owners())
+    return np.column_stack([1 - law, law])
 
 
 def _positive(lookup: Lookup) -> bool:

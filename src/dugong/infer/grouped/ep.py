@@ -11,19 +11,18 @@ two differ by a factor h(before) / h'(after), which cancels along a sequence, an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dugong.infer.grouped import _kernels as kernels
-from dugong.infer.grouped.local import LocalChain, WindowGroup
+from dugong.infer.grouped.local import LocalChain, WindowGroup, pool
 from dugong.infer.grouped.passes import Pass
 from dugong.types import BoolArray, FloatArray
 from dugong.votes import Votes
 
 MOST_SWEEPS = 12
-CLOSE = 1e-3  # largest change of a probability in the last sweep
-_FEW_GROUPS = 4
+CLOSE = 1e-2  # largest change of a probability in the last sweep; smaller ones gain nothing measurable
 _LEAST = 1e-30  # a window may be all but impossible: certainty cannot be taken back by later sweeps
 
 
@@ -49,6 +48,24 @@ class Propagated:
     change: FloatArray
 
 
+def propagate_all(
+    local: LocalChain, groups: list[WindowGroup], votes: Votes, begin: int
+) -> tuple[list[WindowGroup], Propagated]:
+    """Propagate between groups, of which neighbours share what they know where they are very many.
+
+    Returns the groups whose windows have a probability in `positive`: not all windows, if some share.
+    """
+    pooled = [
+        pool([group for group in groups if group.place == place], local.offsets)
+        for place in dict.fromkeys(group.place for group in groups)
+    ]
+    sharing, between = ([one for pair in pooled for one in pair[which]] for which in (0, 1))
+    found = propagate(local, sharing, votes, begin)
+    active, room = np.diff(local.offsets) > 0, np.empty(local.steps.shape if between else (0, 0, 0))
+    read = [Pass.over(local, one).smooth(found.steps, room, active, votes, begin).positive[:, 1] for one in between]
+    return [*sharing, *between], replace(found, positive=[*found.positive, *read])
+
+
 def propagate(local: LocalChain, groups: list[WindowGroup], votes: Votes, begin: int) -> Propagated:
     """Sweep over the groups, forth and back, until no probability changes by more than `CLOSE`.
 
@@ -56,8 +73,9 @@ def propagate(local: LocalChain, groups: list[WindowGroup], votes: Votes, begin:
     """
     n_sequences, plain = len(local.offsets) - 1, Pass.over(local, None)
     passes = [Pass.over(local, group) for group in groups]
-    for one in passes:
+    for before, one in zip([plain, *passes], passes, strict=False):
         one.factors = np.maximum(one.factors, _LEAST)
+        one.share(before)
     total, cavity = local.steps.copy(), local.steps.copy()
     sites = [np.ones(total.shape, dtype=np.float32) for _ in groups]  # half the memory of the largest arrays
     pairs, inside = np.empty(total.shape), np.empty(total.shape)
@@ -67,14 +85,13 @@ def propagate(local: LocalChain, groups: list[WindowGroup], votes: Votes, begin:
     plain.smooth(total, pairs, active, votes, begin)
     for sweep in range(MOST_SWEEPS):
         order = range(len(groups)) if sweep % 2 == 0 else range(len(groups) - 1, -1, -1)
-        damping = 0 if sweep == 0 else 1 if len(groups) <= _FEW_GROUPS else 2
         for place in order:
             one = passes[place]
             kernels.take_out(total, sites[place], one.spans, active, cavity)
             found = one.smooth(cavity, inside, active, votes, begin)
             parts[place, active] = found.logs[active]
             _keep(positive[place], found.positive[:, 0], one, active)
-            kernels.put_in(inside, cavity, total, sites[place], damping, one.spans, active)
+            kernels.put_in(inside, cavity, total, sites[place], sweep > 0, one.spans, active)
         kernels.copy_pairs(pairs, inside, plain.spans, active)
         log_total = plain.smooth(total, pairs, active, votes, begin).logs
         kernels.changes(pairs, inside, plain.spans, active, change)

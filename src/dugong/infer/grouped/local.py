@@ -7,9 +7,10 @@ on them say. Sources that look one element back only change the tables, so they 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import expit, logit
 
 from dugong.infer.emissions import UNIT
 from dugong.infer.factors import Channel
@@ -19,6 +20,8 @@ from dugong.priors.chain import LabelChain, remembered
 from dugong.priors.labels import positive_class
 from dugong.tasks import Element, Layout, Resolution, Window
 from dugong.types import BoolArray, FloatArray, IntArray
+
+MOST_GROUPS = 8  # beyond twice as many, neighbouring windows share what they know
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -152,10 +155,12 @@ def label_parts(prepared: Prepared, local: LocalChain, pairs: FloatArray) -> lis
 
 
 def label_pairs(local: LocalChain, pairs: FloatArray, n_classes: int) -> FloatArray:
-    """Expected pairs of labels (K, K), summed over all elements but the first of each sequence."""
-    inner = np.ones(len(pairs), dtype=bool)
-    inner[local.offsets[:-1][np.diff(local.offsets) > 0]] = False
-    total = pairs[inner].sum(axis=0)
+    """Expected pairs of labels by sequence, (n_sequences, K, K): those of all elements but the first."""
+    n_states, filled = local.n_states, np.diff(local.offsets) > 0
+    firsts, total = local.offsets[:-1][filled], np.zeros((len(filled), n_states, n_states))
+    total[filled] = np.add.reduceat(pairs, firsts, axis=0) - pairs[firsts] if filled.any() else 0.0
+    if np.array_equal(local.labels, np.arange(n_classes)):
+        return total
     hot = _one_hot(local.labels, n_classes)
     return np.asarray(hot.T @ total @ hot)
 
@@ -166,7 +171,7 @@ def _one_hot(codes: IntArray, size: int) -> FloatArray:
 
 # --- windows -------------------------------------------------------------------------------------------------------
 def make_groups(prepared: Prepared, block: VotesBlock, resolution: Resolution) -> list[WindowGroup]:
-    """The windows of a resolution in as few groups without overlap as there are windows open at a time."""
+    """The windows of a resolution in groups without overlap: as many as there are windows open at a time."""
     assert not isinstance(resolution, Element)
     place = prepared.resolutions.index(resolution)
     layout = block.layouts[place]
@@ -197,6 +202,75 @@ def n_groups(layout: Layout) -> int:
     """How many windows are open at a time."""
     resolution = layout.resolution
     return -(-resolution.size // resolution.stride) if isinstance(resolution, Window) else 1
+
+
+def pool(groups: list[WindowGroup], offsets: IntArray) -> tuple[list[WindowGroup], list[WindowGroup]]:
+    """Where very many windows are open at a time, neighbours share the one in their middle, with all their votes.
+
+    Their labels differ in few elements, and costs grow with the number of groups. Also returns groups of the windows
+    half-way between, and of the last ones, which together with the former tell about all others (`spread`). `offsets`
+    say where sequences begin.
+    """
+    if len(groups) <= 2 * MOST_GROUPS:
+        return groups, []
+    run, order = -(-len(groups) // MOST_GROUPS), np.argsort(np.concatenate([group.tasks for group in groups]))
+    every = replace(
+        groups[0],
+        tasks=np.concatenate([group.tasks for group in groups])[order],
+        windows=np.concatenate([group.windows for group in groups])[order],
+        factors=np.concatenate([group.factors for group in groups])[order],
+        tops=np.concatenate([group.tops for group in groups])[order],
+    )
+    # Runs of neighbours begin anew in every sequence.
+    owners = np.searchsorted(offsets, every.windows[:, 0], side="right")
+    positions = np.arange(len(owners)) - np.searchsorted(owners, owners)
+    first = np.flatnonzero(positions % run == 0)
+    last = np.append(first[1:], len(owners))
+    middle = (first + last - 1) // 2
+    with np.errstate(divide="ignore"):
+        summed = np.add.reduceat(np.log(every.factors), first, axis=0)
+    most = np.where(np.isfinite(summed.max(axis=1)), summed.max(axis=1), 0.0)
+    factors, tops = np.exp(summed - most[:, None]), np.add.reduceat(every.tops, first) + most
+    shared = replace(only(every, middle), factors=factors, tops=tops)
+    # One colour for windows that lie apart: as many runs as fit into a window, and one more for those that are cut.
+    colour = (positions[first] // run) % (-(-len(groups) // run) + 1)
+    ends = np.flatnonzero(np.append(np.diff(owners) > 0, True))
+    silent = replace(every, factors=np.ones_like(every.factors), tops=np.zeros(len(owners)))
+    between = [only(silent, first[colour == one]) for one in np.unique(colour)]
+    return [only(shared, colour == one) for one in np.unique(colour)], [*between, only(silent, ends)]
+
+
+def only(group: WindowGroup, keep: BoolArray | IntArray) -> WindowGroup:
+    """Some windows of a group."""
+    return replace(
+        group,
+        tasks=group.tasks[keep],
+        windows=group.windows[keep],
+        factors=np.ascontiguousarray(group.factors[keep]),
+        tops=group.tops[keep],
+    )
+
+
+def spread(tasks: IntArray, found: FloatArray, owners: IntArray) -> FloatArray:
+    """Probabilities of all tasks from those of some, in between along the sequence: neighbours differ little.
+
+    `owners` (n_tasks,) is the sequence of every task.
+    """
+    every = np.arange(len(owners))
+    tasks, order = np.unique(tasks, return_index=True)
+    found = found[order]
+    if len(tasks) == len(owners):
+        return found
+    after = np.minimum(np.searchsorted(tasks, every), len(tasks) - 1)
+    before = np.maximum(np.searchsorted(tasks, every, side="right") - 1, 0)
+    # At the ends of a sequence there is a neighbour on one side only.
+    after = np.where(owners[tasks[after]] == owners, after, before)
+    before = np.where(owners[tasks[before]] == owners, before, after)
+    gap = np.maximum(tasks[after] - tasks[before], 1)
+    share = (every - tasks[before]) / gap
+    # Between two windows the expected count moves about evenly, and with it the log-odds, not the probability.
+    odds = logit(np.clip(found, 1e-12, 1 - 1e-12))
+    return np.asarray(expit(odds[before] * (1 - share) + odds[after] * share))
 
 
 def _factors(prepared: Prepared, block: VotesBlock, place: int) -> tuple[FloatArray, FloatArray]:

@@ -17,8 +17,8 @@ from dugong.infer.grouped.local import LocalChain, WindowGroup
 from dugong.types import AnyArray, BoolArray, FloatArray, Int8Array, IntArray
 from dugong.votes import Votes
 
-# Layers of one window that may be kept at a time, in numbers of eight bytes; beyond, checkpoints are.
-_ROOM = 1 << 20
+# Numbers of all layers that are kept at a time: of a block, if they fit, else of one window; beyond, checkpoints.
+_ROOM = 1 << 21
 _MOST_BYTES = 1 << 30
 
 NO_WINDOWS = np.zeros((0, 3), dtype=np.int64)
@@ -53,10 +53,8 @@ class Pass:
         n_states = local.n_states
         rows = int(windows[:, 2].max(initial=0)) + 2
         longest = int((windows[:, 1] - windows[:, 0]).max(initial=1))
-        room = longest if (longest + 1) * n_states * rows <= _ROOM else isqrt(longest) + 1
-        n_kept = -(-longest // room) if longest > room else 0
-        _check_memory((room + 1 + n_kept) * n_states * rows * 8, longest)
-        layer = n_states * rows
+        layer, n_all = n_states * rows, len(local.steps) + len(windows) + 1
+        room, n_kept, n_layers = _room(longest, n_all, layer)
         return cls(
             local=local,
             spans=local.spans(windows),
@@ -65,14 +63,19 @@ class Pass:
             factors=np.zeros((0, 2)) if group is None else group.factors,
             scratch=(
                 np.empty((len(local.steps), n_states)),
-                np.zeros((room + 1) * layer),
+                np.empty(n_layers * layer),
                 np.empty(n_kept * layer),
                 np.empty(2 * layer + n_states),
-                np.empty((longest + 1, 2), dtype=np.int64),
+                np.empty((max(n_layers, longest + 1), 2), dtype=np.int64),
             ),
             rows=rows,
             room=room,
         )
+
+    def share(self, other: Pass) -> None:
+        """Write to the arrays of another pass wherever they are larger: passes run one after the other."""
+        pairs = zip(self.scratch, other.scratch, strict=True)
+        self.scratch = tuple(max(pair, key=len) for pair in pairs)
 
     def smooth(self, steps: FloatArray, pairs: FloatArray, active: BoolArray, votes: Votes, begin: int) -> Smoothed:
         """Forward and backward over the active sequences; pairs are written in place."""
@@ -95,6 +98,16 @@ class Pass:
         if failed >= 0:
             report_impossible(votes, begin + failed)
         return states
+
+
+def _room(longest: int, n_all: int, layer: int) -> tuple[int, int, int]:
+    """Elements whose layers are kept at a time (0: all of the block), checkpoints, and layers that need a place."""
+    if n_all * layer <= _ROOM:
+        return 0, 0, n_all
+    room = longest if (longest + 1) * layer <= _ROOM else isqrt(longest) + 1
+    n_kept = -(-longest // room) if longest > room else 0
+    _check_memory((room + 1 + n_kept) * layer * 8, longest)
+    return room, n_kept, room + 1
 
 
 def _check_memory(n_bytes: int, longest: int) -> None:

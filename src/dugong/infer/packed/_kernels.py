@@ -29,12 +29,14 @@ def smooth_two(
     offsets: IntArray,
     out: FloatArray,
     likelihood: FloatArray,
+    owners: IntArray,
     transitions: FloatArray,
 ) -> int:
     """Posterior marginals for two classes; returns -1 or the first impossible sequence.
 
-    Adds the expected pairs of labels to `transitions` unless that is empty. Forward for some sequences, then backward
-    for them: the processor works on several short sequences at a time, since none waits for another.
+    Adds the expected pairs of labels to `transitions` (G, 2, 2) of the sequence's owner unless `owners` is empty.
+    Forward for some sequences, then backward for them: the processor works on several short sequences at a time,
+    since none waits for another.
     """
     n_sequences, first = len(offsets) - 1, 0
     while first < n_sequences:
@@ -48,7 +50,7 @@ def smooth_two(
         for sequence in range(first, last):
             begin, end = offsets[sequence], offsets[sequence + 1]
             if begin < end:
-                backward_two(transition, begin, end, out, likelihood, sequence, transitions)
+                backward_two(transition, begin, end, out, likelihood, sequence, owners, transitions)
         first = last
     return -1
 
@@ -104,11 +106,13 @@ def backward_two(
     out: FloatArray,
     likelihood: FloatArray,
     sequence: int,
+    owners: IntArray,
     transitions: FloatArray,
 ) -> None:
     """From forward messages to posterior marginals, in place."""
     s00, s01, s10, s11 = transition[0, 0], transition[0, 1], transition[1, 0], transition[1, 1]
-    counting = transitions.size > 0
+    counting = len(owners) > 0
+    n00, n01, n10, n11 = 0.0, 0.0, 0.0, 0.0
     last = np.uint64(end - 1)
     a0, a1 = out[last, 0], out[last, 1]
     total = a0 + a1
@@ -122,10 +126,10 @@ def backward_two(
         r0 = g0 / (a0 * s00 + a1 * s10)
         r1 = g1 / (a0 * s01 + a1 * s11)
         if counting:
-            transitions[0, 0] += a0 * s00 * r0
-            transitions[0, 1] += a0 * s01 * r1
-            transitions[1, 0] += a1 * s10 * r0
-            transitions[1, 1] += a1 * s11 * r1
+            n00 += a0 * s00 * r0
+            n01 += a0 * s01 * r1
+            n10 += a1 * s10 * r0
+            n11 += a1 * s11 * r1
         g0 = a0 * (s00 * r0 + s01 * r1)
         g1 = a1 * (s10 * r0 + s11 * r1)
         if back % _EVERY == 0:
@@ -134,6 +138,12 @@ def backward_two(
             g1 /= total
         out[t, 0] = g0
         out[t, 1] = g1
+    if counting:
+        own = owners[sequence]
+        transitions[own, 0, 0] += n00
+        transitions[own, 0, 1] += n01
+        transitions[own, 1, 0] += n10
+        transitions[own, 1, 1] += n11
 
 
 @njit(cache=True, nogil=True)
@@ -147,12 +157,13 @@ def smooth_many(
     offsets: IntArray,
     out: FloatArray,
     likelihood: FloatArray,
+    owners: IntArray,
     transitions: FloatArray,
 ) -> int:
     """The same for any number of classes."""
     n_classes = len(initial)
     n_groups = len(rows)
-    counting, softly = transitions.size > 0, len(soft) > 0
+    counting, softly = len(owners) > 0, len(soft) > 0
     p, r = np.empty(n_classes), np.empty(n_classes)
     for sequence in range(len(offsets) - 1):
         begin, end = offsets[sequence], offsets[sequence + 1]
@@ -196,7 +207,7 @@ def smooth_many(
                 for j in range(n_classes):
                     total += transition[i, j] * r[j]
                     if counting:
-                        transitions[i, j] += out[t, i] * transition[i, j] * r[j]
+                        transitions[owners[sequence], i, j] += out[t, i] * transition[i, j] * r[j]
                 p[i] = out[t, i] * total
             for k in range(n_classes):
                 out[t, k] = p[k]
@@ -229,19 +240,26 @@ def normalise(out: FloatArray, t: int) -> None:
 
 @njit(cache=True, nogil=True)
 def count(
-    rows: AnyArray, firsts: IntArray, offsets: IntArray, out: FloatArray, cells: FloatArray, initial: FloatArray
+    rows: AnyArray,
+    firsts: IntArray,
+    offsets: IntArray,
+    owners: IntArray,
+    out: FloatArray,
+    cells: FloatArray,
+    initial: FloatArray,
 ) -> None:
-    """Add the posterior of every element to the table rows that its votes point at, and of first elements."""
+    """Add the posterior of every element to the table rows that its votes point at, and of first elements, by owner."""
     n_classes = out.shape[1]
-    for g in range(len(rows)):
-        for t in range(len(out)):
-            cell = firsts[g] + n_classes * np.int64(rows[g, t])
-            for k in range(n_classes):
-                cells[cell + k] += out[t, k]
     for sequence in range(len(offsets) - 1):
+        own = owners[sequence]
+        for g in range(len(rows)):
+            for t in range(offsets[sequence], offsets[sequence + 1]):
+                cell = firsts[g] + n_classes * np.int64(rows[g, t])
+                for k in range(n_classes):
+                    cells[own, cell + k] += out[t, k]
         if offsets[sequence] < offsets[sequence + 1]:
             for k in range(n_classes):
-                initial[k] += out[offsets[sequence], k]
+                initial[own, k] += out[offsets[sequence], k]
 
 
 @njit(cache=True, nogil=True)

@@ -6,14 +6,13 @@ Everything else goes through the product of automata. Memory: the output and one
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 
 import numpy as np
 
-from dugong.infer.blocks import Progress, Sums, block_bounds, on_threads, report_impossible, sum_runs
+from dugong.infer.blocks import Progress, Sums, block_bounds, on_threads, report_impossible, sum_by, sum_groups
 from dugong.infer.factors import FlatFactor
 from dugong.infer.groups import Group, fits_table, make_groups, pack_columns, split_counts
 from dugong.infer.packed import _kernels as kernels
@@ -30,6 +29,7 @@ SMALLEST_LOG = -345.0
 # Large enough that threads seldom wait for the interpreter; the packed votes stay in the second-level cache.
 _BLOCK = 1 << 17
 _COUNTED_BLOCK = 1 << 15  # with the marginals beside them
+_NOBODY = np.zeros(0, dtype=np.int64), np.zeros((0, 0, 0))
 
 
 def fits(factors: tuple[FlatFactor, ...], law: LabelChain, wanted: tuple[Resolution, ...]) -> bool:
@@ -95,62 +95,68 @@ def smooth(
     """Marginals of all elements, shape (n_elements, K), and the log-likelihood of every sequence."""
     marginals = np.empty((votes.n_elements, law.n_classes))
     plan = _plan(votes, factors, law, potentials)
-    work, bounds = partial(_run_block, plan, marginals), block_bounds(plan.offsets, _BLOCK)
-    parts = [part.log_likelihood for part in on_threads(work, bounds, n_threads, progress)]
-    return marginals, np.concatenate([np.zeros(0), *parts])
+    likelihood = np.zeros(votes.n_sequences)
+
+    def work(bounds: tuple[int, int]) -> None:
+        first, last = (int(plan.offsets[one]) for one in bounds)
+        _run_block(plan, bounds, pack(plan, first, last), marginals[first:last], likelihood[slice(*bounds)], _NOBODY)
+
+    for _ in on_threads(work, block_bounds(plan.offsets, _BLOCK), n_threads, progress):
+        pass
+    return marginals, likelihood
 
 
 def count(
     votes: Votes,
     factors: tuple[FlatFactor, ...],
     law: LabelChain,
-    runs: IntArray,
+    owners: IntArray,
+    n_groups: int,
     *,
     potentials: FloatArray | None = None,
     n_threads: int | None = None,
-) -> Iterator[tuple[list[FloatArray], Sums]]:
-    """Expected counts by cell of every factor's flat table, and of labels and pairs, of each run of sequences."""
+) -> tuple[list[FloatArray], Sums]:
+    """Expected counts by group of sequences: by cell of every factor's flat table, and of labels and pairs."""
     plan = _plan(votes, factors, law, potentials)
-    nothing = partial(Sums.none, law.n_classes, len(plan.tables))
-    work = partial(_run_block, plan, None)
-    for total in sum_runs(work, nothing, plan.offsets, runs, n_threads, _COUNTED_BLOCK):
-        cells: dict[int, FloatArray] = {}
-        for group, piece in zip(plan.groups, pairwise(plan.firsts.tolist()), strict=True):
-            cells |= dict(zip(group.members, split_counts(group, total.cells[slice(*piece)]), strict=True))
-        yield [cells[place] for place in range(len(factors))], total
+    total = Sums.none(law.n_classes, len(plan.tables), n_groups)
+    sum_groups(partial(_count_block, plan), total, plan.offsets, owners, n_threads, _COUNTED_BLOCK)
+    cells: dict[int, FloatArray] = {}
+    for group, piece in zip(plan.groups, pairwise(plan.firsts.tolist()), strict=True):
+        cells |= dict(zip(group.members, split_counts(group, total.cells[:, slice(*piece)]), strict=True))
+    return [cells[place] for place in range(len(factors))], total
 
 
-def _run_block(plan: PackedPlan, marginals: FloatArray | None, bounds: tuple[int, int]) -> Sums:
-    """Label one block; without an array for the marginals, count."""
+def _count_block(plan: PackedPlan, bounds: tuple[int, int], owners: IntArray, n_groups: int) -> Sums:
+    offsets = plan.offsets[bounds[0] : bounds[1] + 1]
+    first, last, n_classes = int(offsets[0]), int(offsets[-1]), len(plan.initial)
+    sums, likelihood = Sums.none(n_classes, len(plan.tables), n_groups), np.zeros(len(owners))
+    rows, marginals = pack(plan, first, last), np.empty((last - first, n_classes))
+    _run_block(plan, bounds, rows, marginals, likelihood, (owners, sums.transitions))
+    kernels.count(rows, plan.firsts, offsets - first, owners, marginals, sums.cells, sums.initial)
+    sums.log_likelihood += sum_by(owners, likelihood, n_groups)
+    return sums
+
+
+def _run_block(
+    plan: PackedPlan,
+    bounds: tuple[int, int],
+    rows: AnyArray,
+    marginals: FloatArray,
+    likelihood: FloatArray,
+    counted: tuple[IntArray, FloatArray],
+) -> None:
+    """Marginals and log-likelihoods of one block; pairs of labels too, if their owners are given."""
     begin, end = bounds
     offsets = plan.offsets[begin : end + 1]
     first, last = int(offsets[0]), int(offsets[-1])
-    n_classes = len(plan.initial)
-    rows = pack(plan, first, last)
     soft, tops = soften(plan.potentials, first, last)
-    out = np.empty((last - first, n_classes)) if marginals is None else marginals[first:last]
-    sums = Sums.none(n_classes, len(plan.tables) if marginals is None else 0, end - begin)
-    pairs = sums.transitions if marginals is None else np.zeros((0, 0))
-    kernel = kernels.smooth_two if n_classes == 2 else kernels.smooth_many
-    failed = kernel(
-        rows,
-        plan.tables,
-        plan.firsts,
-        soft,
-        plan.initial,
-        plan.transition,
-        offsets - first,
-        out,
-        sums.log_likelihood,
-        pairs,
-    )
+    kernel = kernels.smooth_two if len(plan.initial) == 2 else kernels.smooth_many
+    chain = plan.tables, plan.firsts, soft, plan.initial, plan.transition
+    failed = kernel(rows, *chain, offsets - first, marginals, likelihood, *counted)
     if failed >= 0:
         report_impossible(plan.votes, begin + failed)
     if len(tops):
-        sums.log_likelihood += sum_by_sequence(tops, offsets - first)
-    if marginals is None:
-        kernels.count(rows, plan.firsts, offsets - first, out, sums.cells, sums.initial)
-    return sums
+        likelihood += sum_by_sequence(tops, offsets - first)
 
 
 def pack(plan: PackedPlan, first: int, last: int) -> AnyArray:
