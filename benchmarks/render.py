@@ -101,6 +101,18 @@ def plot_curves(scaling: dict[str, Any], figure_data: dict[str, Any] | None, pat
     plt.close(figure)
 
 
+def _window_cells(row: dict[str, Any]) -> list[str]:
+    """CPU, memory, and what the model says about its labels."""
+    if "cpu" not in row:
+        return ["", "", row["failed"]]
+    exact = row["note"] == "exact"
+    return [
+        f"{row['cpu']:.2f}",
+        f"{row['mb']:.0f}",
+        "exact" if exact else row["note"].split("approximate, ")[1].split(" (")[0],
+    ]
+
+
 def page(results: dict[str, Any]) -> str:
     """The part of the page that a run writes."""
     rows = results["race"]
@@ -142,6 +154,13 @@ def page(results: dict[str, Any]) -> str:
     if results.get("quality"):
         body = [[name, ", ".join(f"{value:.3g}" for value in values)] for name, values in results["quality"].items()]
         parts += ["Multi-resolution world, Brier over the optimum by seed:", table(["parameters", "by seed"], body)]
+    if results.get("windows"):
+        body = [[row["case"], f"{row['elements']:,}", *_window_cells(row)] for row in results["windows"]]
+        head = ["size/stride", "elements", "CPU s", "peak MB", "labels"]
+        parts += [
+            "Votes on windows by majority, fit and labels of all resolutions with a given prior:",
+            table(head, body),
+        ]
     if results.get("checks"):
         body = [[name, asked, found, met] for name, asked, found, met in results["checks"]]
         parts += ["Targets:", table(["what", "asked", "found", "met"], body)]

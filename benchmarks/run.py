@@ -28,6 +28,7 @@ from benchmarks.scaling import measure_scaling
 from benchmarks.scenes import SCENARIOS, Scene, write_scene
 from benchmarks.targets import checks
 from benchmarks.threads import measure_threads
+from benchmarks.windows import measure_windows
 
 ROOT = peers_setup.ROOT
 PAGE = ROOT / "docs" / "explanation" / "performance.md"
@@ -113,7 +114,7 @@ def main() -> None:
     """Run the parts that are asked for, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer sizes, a cap of a minute per run")
-    parser.add_argument("--parts", default="race,floors,threads,scaling,quality,figure,gibbs,cold")
+    parser.add_argument("--parts", default="race,floors,threads,scaling,quality,figure,gibbs,cold,windows")
     parser.add_argument("--again", action="store_true", help="measure anew what earlier runs have measured")
     parser.add_argument("--only", default=None, help="competitors, separated by commas")
     parser.add_argument("--caps", type=_pair, default=None, help="CPU seconds per run, small and large scenes: 120,600")
@@ -141,6 +142,7 @@ def main() -> None:
         ("figure", measure_figure),
         ("gibbs", gibbs),
         ("cold", measure_cold),
+        ("windows", measure_windows),
     ):
         if name in parts:
             print(f"{name} ...", flush=True)

@@ -14,7 +14,7 @@ Line = list[str]
 def checks(results: dict[str, Any]) -> list[Line]:
     """All targets about which something was measured."""
     rows = {(row["name"], row["scene"]): row for row in results.get("race", []) if row["threads"] == 1}
-    return [*_race(rows), *_floors(results), *_memory(rows), *_rest(results)]
+    return [*_race(rows), *_floors(results), *_memory(rows), *_windows(results), *_rest(results)]
 
 
 def line(name: str, value: float, bound: float, *, least: bool = False) -> Line:
@@ -54,6 +54,21 @@ def _floors(results: dict[str, Any]) -> list[Line]:
     if "fit + labels, all learned" in floors:
         ratio = floors["fit + labels, all learned"] / floors["fit + labels"]
         found.append(line("1,000,000 x 5: all learned over given", ratio, 4))
+    return found
+
+
+def _windows(results: dict[str, Any]) -> list[Line]:
+    """CPU, memory and growth of windows by majority."""
+    rows = {(row["case"], row["elements"]): row for row in results.get("windows", []) if "cpu" in row}
+    found = []
+    for case, size in rows:
+        if size == max(one for name, one in rows if name == case):
+            found.append(line(f"windows {case}: CPU seconds on {size:,} elements", rows[case, size]["cpu"], 10))
+            found.append(line(f"windows {case}: peak MB", rows[case, size]["mb"], 500))
+            half = rows.get((case, size // 2))
+            if half:
+                growth = rows[case, size]["cpu"] / (2 * half["cpu"])
+                found.append(line(f"windows {case}: CPU over twice that of half the elements", growth, 1.3))
     return found
 
 

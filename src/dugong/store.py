@@ -7,6 +7,7 @@ same parts, every number exactly as it was.
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from importlib import metadata
@@ -119,28 +120,15 @@ def _graph_1(plain: Mapping[str, Any]) -> Any:
 
 
 def _law_1(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """The robust answer was spread out over its owner."""
-    learned = plain.get("learned") or {"robust": None}
-    robust = learned["robust"]
-    law = {"parameters": plain["parameters"], "prior": plain["prior"]}
-    if robust is None:
-        return law
-    tempering = {
-        "kind": "robust",
-        "trust": learned["trust"],
-        "sources": robust["sources"],
-        "coding": {"split": robust["split"]},
-        "views": {
-            "tables": robust["tables"],
-            "similar": robust["similar"],
-            "background": robust["background"],
-            "law": {name: robust[name] for name in ("balance", "initial", "transition")},
-            "silence": {"logs": robust["silence"], "shift": robust["silent_shift"], "share": robust["silent_share"]},
-        },
-        "parameters": robust["parameters"],
-        "prior": robust["prior"],
-    }
-    return law | {"tempering": tempering}
+    """The model of the file; the answer that some of the learned ones averaged it with is no longer made."""
+    robust = (plain.get("learned") or {"robust": None})["robust"]
+    if robust is not None:
+        warnings.warn(
+            "this model was learned by an earlier version, which averaged it with a second answer that is no longer "
+            "made: its labels are now those of the fitted model alone. Fit again for the present defaults.",
+            stacklevel=2,
+        )
+    return {"parameters": plain["parameters"], "prior": plain["prior"]}
 
 
 def _errors_1(plain: Mapping[str, Any]) -> dict[str, Any]:

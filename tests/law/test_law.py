@@ -20,13 +20,14 @@ from dugong.worlds import Block, World, accurate, lopsided, sticky
 
 STORED = Path(__file__).parent.parent / "fixtures" / "models-version-1.json"
 VOTES = lopsided(5, seed=3).sample(300, rng=3)[0]
+SHARED = VOTES.select(sources=VOTES.source_names[:2])[:60]
 GIVEN = {"prior": Markov(positive=0.4, stay=0.8), "dependencies": ()}
 SETTINGS = {"learned": {}, "few": {}, "given": GIVEN}
 
 
 @pytest.fixture(scope="module", params=list(SETTINGS))
 def fitted(request):
-    votes = VOTES[:40] if request.param == "few" else VOTES  # too few to trust a model
+    votes = SHARED if request.param == "few" else VOTES  # sources that share errors: the law is tempered
     gold = np.where(np.arange(votes.n_elements) % 3, 1, -1).astype(np.int8)
     return dg.LabelModel(**SETTINGS[request.param]).fit(votes), votes, gold
 
@@ -92,7 +93,7 @@ def test_whatever_changes_a_label_changes_the_fingerprint(fitted, tmp_path) -> N
 
 
 def test_tempering_is_part_of_the_fingerprint() -> None:
-    law = dg.LabelModel().fit(VOTES[:40]).law_
+    law = dg.LabelModel().fit(SHARED).law_
     softer = replace(law.tempering, trust=0.5)
     assert len({law.fingerprint, law.exact.fingerprint, replace(law, tempering=softer).fingerprint}) == 3
 
@@ -114,8 +115,12 @@ def test_files_of_the_first_version_are_read(name, tmp_path) -> None:
     votes = Votes.from_dense(codes, lengths=[stored["length"]] * (len(codes) // stored["length"]))
     case, file = stored["models"][name], tmp_path / "model.json"
     file.write_text(json.dumps(case["file"]))
-    model = dg.LabelModel.load(file)
-    np.testing.assert_allclose(model.predict_proba(votes)[:60], case["probabilities"], rtol=0, atol=1e-9)
+    if name in ("learned", "trusted"):  # averaged with a second answer, which is no longer made
+        with pytest.warns(UserWarning, match="Fit again"):
+            model = dg.LabelModel.load(file)
+    else:
+        model = dg.LabelModel.load(file)
+        np.testing.assert_allclose(model.predict_proba(votes)[:60], case["probabilities"], rtol=0, atol=1e-9)
     np.testing.assert_array_equal(model.decode(votes)[:60], case["decoded"])
     assert model.graph_.edges == (() if name == "trusted" else (("s3", "s4"),))
     model.save(file)
@@ -127,7 +132,7 @@ def test_what_was_learned_is_readable_under_its_old_name() -> None:
     model = dg.LabelModel().fit(VOTES)
     with pytest.warns(DeprecationWarning, match="read law_, graph_ and diagnostics_"):
         learned = model.learned_
-    assert (learned.law, learned.graph, learned.trust) == (model.law_, model.graph_, model.law_.tempering.trust)
+    assert (learned.law, learned.graph, learned.trust) == (model.law_, model.graph_, 1.0)
     np.testing.assert_array_equal(learned.probabilities(VOTES)[Element()], model.predict_proba(VOTES))
     with pytest.warns(DeprecationWarning, match="deprecated"):
         assert dg.LabelModel(**GIVEN).fit(VOTES).learned_ is None

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +17,6 @@ import numpy as np
 from dugong.codec import encode
 from dugong.law.parameters import Conditional, Crossed, Parameters
 from dugong.priors import Prior
-from dugong.tasks import Resolution
 from dugong.types import FloatArray, Inference, Int8Array
 from dugong.votes import Votes
 
@@ -26,7 +24,7 @@ _UNSEEN = 1e-12  # small enough that tables which miss a sum of one by it are st
 
 
 class Tempering(ABC):
-    """How an answer is made more cautious where the model does not explain the votes.
+    """How a law answers where its model does not explain the votes: by a chain with soft evidence in place of votes.
 
     A frozen dataclass with a `kind`, by which files name it, and a pure function of a law and votes.
     """
@@ -34,15 +32,10 @@ class Tempering(ABC):
     __slots__ = ()
 
     @abstractmethod
-    def probabilities(
-        self,
-        law: Law,
-        votes: Votes,
-        resolutions: tuple[Resolution, ...],
-        evidence: Int8Array | None = None,
-        n_threads: int | None = None,
-    ) -> Mapping[Resolution, FloatArray]:
-        """P(label | votes) of every task of some resolutions, (n_tasks, n_classes) each."""
+    def chain(
+        self, law: Law, votes: Votes, evidence: Int8Array | None = None, n_threads: int | None = None
+    ) -> tuple[Prior, FloatArray]:
+        """The prior of the labels, and log-potentials of every element, (n_elements, n_classes)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

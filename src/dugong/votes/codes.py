@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dugong.tasks import Element, Resolution
+from dugong.tasks.bio import bio_steps
 from dugong.types import ABSTAIN, MISSING, Int8Array, IntArray
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ def code_name(votes: Votes, code: int, resolution: Resolution) -> str:
 def implied_background(votes: Votes, counts: Mapping[str, Mapping[int, int]] | None = None) -> int | None:
     """The background class: the given one, or the only class that is never voted for, or None.
 
+    Of BIO tags it can only be O, whichever others are never voted for.
     A vote on a window, span or sequence counts for the class that it is about; a negative one counts for the other
     class if there are two, and for none if there are more. An underspecified vote counts for all its classes. `counts`
     (codes by source) stand for votes that are not all here.
@@ -109,4 +111,6 @@ def implied_background(votes: Votes, counts: Mapping[str, Mapping[int, int]] | N
             voted |= {positive for code in codes if code == 1}
             voted |= {-positive for code in codes if code == -1 and votes.n_classes == 2}
     silent = [value for value in votes.classes if value not in voted]
+    if bio_steps(votes.class_names) is not None:
+        silent = [value for value in silent if (votes.class_names or ())[votes.classes.index(value)] == "O"]
     return silent[0] if len(silent) == 1 else None

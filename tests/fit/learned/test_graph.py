@@ -211,7 +211,7 @@ def test_both_methods_find_a_planted_graph(seed):
     model = dg.LabelModel(dependencies="low-rank").fit(votes)
     assert set(model.graph_.edges) == set(found.graph.edges)
     assert set(model.graph_.temporal) == {"again0"}
-    assert model.law_.tempering.trust > 0.9
+    assert model.diagnostics_.learned["trust"] > 0.9
 
 
 def test_low_rank_with_abstains_missing_votes_and_several_classes(rng):

@@ -10,7 +10,7 @@ import pytest
 import dugong as dg
 from dugong.exceptions import VoteError
 from dugong.fit.learned import choose_part, learn
-from dugong.fit.learned.copies import content_order
+from dugong.fit.learned.families import content_order
 from dugong.fit.learned.panel import Coding, Reader
 from dugong.fit.learned.sample import read_sample, thin
 from dugong.tasks import Element
@@ -50,7 +50,7 @@ def test_real_votes(name, shared_data, rng):
 
 
 def test_the_sample_depends_on_content_alone(rng):
-    votes, _ = multiresolution(seed=2).sample(3000, rng=2)
+    votes, _ = lopsided(6, seed=2).sample(3000, rng=2)
     sequences, sources = rng.permutation(votes.n_sequences), rng.permutation(votes.n_sources)
     shuffled = votes[sequences].select(sources=[votes.source_names[place] for place in sources])
 

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import itertools
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from dugong.codec import decode, encode
-from dugong.fit.learned import Robust, learn
 from dugong.fit.learned import _kernels as kernels
-from dugong.fit.learned.copies import copy_weights, find_copies
+from dugong.fit.learned import learn
 from dugong.fit.learned.exact import run_exact
+from dugong.fit.learned.families import family_weights, find_families
 from dugong.fit.learned.folded import fold
 from dugong.fit.learned.panel import Coding, Panel, Reader
 from dugong.fit.learned.repeats import Repeats, fresh_votes
-from dugong.fit.learned.settings import DOUBT
 from dugong.fit.learned.tables import logs_of, make_tables, mute_unseen
 from dugong.infer.answers import posterior
+from dugong.law.law import Law
 from dugong.priors import Markov
-from dugong.tasks import Element, Sequence, Window
+from dugong.tasks import Element
 from dugong.tasks.bio import bio_steps
-from dugong.types import MISSING
 from dugong.votes import Votes
 from dugong.worlds import lopsided, multiresolution, tv_news
 
@@ -188,37 +186,23 @@ def test_repetitions_are_told_from_fresh_votes(rng, lag):
 
 
 # --- panels --------------------------------------------------------------------------------------------------------
-def test_coarse_votes_are_spread_over_their_elements():
-    window = Window(4, stride=2, link="any", name="w")
-    columns = {
-        "e": np.array([-1, 0, 1, 1, -1, MISSING], dtype=np.int8),
-        "w": np.array([1, -1], dtype=np.int8),
-        "q": np.array([MISSING], dtype=np.int8),
-    }
-    votes = Votes.from_tasks(columns, lengths=[6], resolutions={"w": window, "q": Sequence("any")})
-    panel = panel_of(votes)
-    assert panel.codes[:, 0].tolist() == [0, 2, 1, 1, 0, -1]
-    assert panel.codes[:, 1].tolist() == [1, 1, 2, 2, 0, 0]
-    assert panel.codes[:, 2].tolist() == [-1] * 6
-    np.testing.assert_allclose(panel.lasting[:, 1], [0.25, 0.25, 0.5, 0.5, 0.25, 0.25], atol=1e-12)
-    np.testing.assert_allclose(panel.lasting[:, 0], 1, atol=1e-12)
-
-
-def test_votes_about_one_class_speak_for_it():
-    columns = {"e": np.array([1, 2, 3, 0], dtype=np.int8), "w": np.array([1, -1], dtype=np.int8)}
-    votes = Votes.from_tasks(columns, lengths=[4], resolutions={"w": Window(2, link="any", of=3)}, n_classes=3)
-    assert panel_of(votes).codes[:, 1].tolist() == [2, 2, 3, 3]
-
-
 def test_near_copies_share_one_vote(rng):
     base = rng.integers(0, 3, (3000, 4))
     truth = rng.integers(0, 3, (3000, 1))
     codes = np.where(rng.random((3000, 4)) < 0.8, truth, base)
     copies = np.where(rng.random((3000, 3)) < 0.98, codes[:, :1], base[:, :3])
     votes = Votes.from_classes(np.hstack([codes, copies]), n_classes=3, lengths=[3000])
-    weights = copy_weights(find_copies(fold(panel_of(votes))))
+    weights = family_weights(find_families(fold(panel_of(votes))))
     assert 0.9 < weights[[0, 4, 5, 6]].sum() < 1.5
     assert (weights[1:4] > 0.9).all()
+
+
+def test_accurate_sources_are_not_variants_because_they_agree(rng):
+    truth = rng.integers(0, 2, 6000)
+    right = np.array([0.98, 0.97, 0.7, 0.65, 0.7])
+    codes = np.where(rng.random((6000, 5)) < right, truth[:, np.newaxis], 1 - truth[:, np.newaxis])
+    votes = Votes.from_classes(codes, n_classes=2, lengths=[6000])
+    assert family_weights(find_families(fold(panel_of(votes)))).min() > 0.9
 
 
 # --- constraints ---------------------------------------------------------------------------------------------------
@@ -270,8 +254,7 @@ def test_plain_data_and_back_at_every_resolution():
 
 def check_round_trip(votes: Votes) -> None:
     learned = learn(votes)
-    robust = decode(Robust, json.loads(json.dumps(encode(learned.robust))))
-    again = replace(learned.law, tempering=robust)
+    again = decode(Law, json.loads(json.dumps(encode(learned.law))))
     assert again.fingerprint == learned.law.fingerprint
     first, second = (posterior(law, votes, votes.resolutions) for law in (learned.law, again))
     for resolution in votes.resolutions:
@@ -285,20 +268,3 @@ def test_threads_and_progress_change_nothing():
     assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
     one, two = (learned.probabilities(votes, n_threads=n)[ELEMENT] for n in (1, 2))
     np.testing.assert_array_equal(one, two)
-
-
-def test_labels_are_the_mixture_that_they_are_said_to_be():
-    votes, _ = multiresolution(seed=4).sample(500, rng=4)
-    learned = learn(votes)
-    mixed, whole, nothing = (
-        posterior(replace(learned.law, tempering=replace(learned.robust, trust=trust)), votes, votes.resolutions)
-        for trust in (0.3, 1.0, 0.0)
-    )
-    robust = learned.robust.alone(votes, votes.resolutions)
-    exact = posterior(learned.law.exact, votes, votes.resolutions)
-    for resolution in votes.resolutions:
-        balance = learned.robust.views.law.balance if resolution == ELEMENT else 0.5
-        both = 0.3 * exact[resolution] + 0.7 * robust[resolution]
-        np.testing.assert_allclose(mixed[resolution], (1 - DOUBT) * both + DOUBT * balance, atol=1e-12)
-        np.testing.assert_allclose(whole[resolution], (1 - DOUBT) * exact[resolution] + DOUBT * balance, atol=1e-12)
-    np.testing.assert_array_equal(nothing[ELEMENT], robust[ELEMENT])

@@ -1,4 +1,4 @@
-"""Worlds that obey the model: with everything learned, labels are within 5 % of the optimal Brier score."""
+"""Worlds that obey the model: with everything learned, labels are within 3 % of the optimal Brier score."""
 
 from __future__ import annotations
 

@@ -36,15 +36,6 @@ def choose(hashes: AnyArray, n: int, chosen: BoolArray) -> None:
 
 
 @kernel
-def soften(labels: FloatArray, balance: FloatArray, doubt: float, evidence: Int8Array) -> None:
-    """Leave a little of every label to the class balance, in place; nothing where `evidence` (or empty) knows it."""
-    for i in range(labels.shape[0]):
-        if len(evidence) == 0 or evidence[i] == 0:
-            for y in range(labels.shape[1]):
-                labels[i, y] += doubt * (balance[y] - labels[i, y])
-
-
-@kernel
 def add_by_row(which: IntArray, values: FloatArray, total: FloatArray) -> None:
     """Add the values of every element (n, K) to the total of its row."""
     for i in range(len(which)):
@@ -145,6 +136,18 @@ def add_evidence(codes: Int8Array, logs: FloatArray, weights: FloatArray, use: B
                     w = weights[i, j]
                     for y in range(out.shape[1]):
                         out[i, y] += w * logs[j, z, y]
+
+
+@kernel
+def add_logs(codes: Int8Array, logs: FloatArray, use: BoolArray, out: FloatArray) -> None:
+    """Add the logs (m, C, K) of the votes on every element, by label; nothing where `use` is off."""
+    for i in range(codes.shape[0]):
+        if use[i]:
+            for j in range(codes.shape[1]):
+                z = codes[i, j]
+                if z >= 0:
+                    for y in range(out.shape[1]):
+                        out[i, y] += logs[j, z, y]
 
 
 @kernel
@@ -442,35 +445,6 @@ def smooth_rows(
 
 
 @kernel
-def weigh(
-    codes: Int8Array, i: int, similar: FloatArray, copied: BoolArray, silent: int, shared: float, weights: FloatArray
-) -> None:
-    """Weights of the votes on one element: 1 / (1 + near-copies that spoke), and the design effect of what remains."""
-    m = codes.shape[1]
-    effective = 0.0
-    for j in range(m):
-        size = 1.0
-        if copied[j]:
-            for k in range(m):
-                if k != j and codes[i, k] >= 0 and codes[i, k] != silent:
-                    size += similar[j, k]
-        weights[j] = 1.0 / size
-        if codes[i, j] >= 0 and codes[i, j] != silent:
-            effective += 1.0 / size
-    effect = 1.0 / (1.0 + max(effective - 1.0, 0.0) * shared)
-    for j in range(m):
-        weights[j] *= effect
-
-
-@kernel
-def find_weights(codes: Int8Array, similar: FloatArray, silent: int, shared: float, weights: FloatArray) -> None:
-    """Weights of the votes on all elements, (n, m)."""
-    copied = np.array([row.max() > 0.0 for row in similar])
-    for i in range(codes.shape[0]):
-        weigh(codes, i, similar, copied, silent, shared, weights[i])
-
-
-@kernel
 def count_company(codes: Int8Array, silent: int, counts: IntArray) -> None:
     """How often each source gave each vote, and how many sources spoke there: (2, m, C + 1), first: was not asked."""
     for i in range(codes.shape[0]):
@@ -512,98 +486,45 @@ def count_shares(codes: Int8Array, split: FloatArray, weights: FloatArray, count
 
 
 @kernel
-def look_alone(
-    codes: Int8Array,
-    known: Int8Array,
-    lasting: FloatArray,
-    similar: FloatArray,
-    shared: float,
-    logs: FloatArray,
-    split: FloatArray,
-    balance: FloatArray,
-    background: int,
-    silence: FloatArray,
-    shift: FloatArray,
-    by_chance: float,
-    share_prior: float,
-    persistence: float,
-    views: FloatArray,
-    chained: FloatArray,
+def scale_pairs(
+    labels: FloatArray,
+    starts: BoolArray,
+    initial: FloatArray,
+    transition: FloatArray,
+    rounds: int,
+    potentials: FloatArray,
 ) -> None:
-    """Smoothed vote share plus discounted posterior of every element, and the evidence that it brings into a chain.
+    """Log-potentials with which a chain has given marginals: every pair of neighbours scaled to its two margins.
 
-    Logs are (m, C, K); `lasting` says what of a vote counts in time (may be empty: all of it). Where nobody speaks and
-    there is no background, `silence` (m, K) and `shift` (K,) are the evidence, with the probability `by_chance`.
+    Where the margins cannot be met with this transition (a step that is impossible), the later one holds.
     """
-    n, m = codes.shape
-    K = len(balance)
-    silent = K
-    weights = np.ones(m)
-    copied = np.array([row.max() > 0.0 for row in similar])
-    plain = not copied.any() and len(lasting) == 0
-    copy_weights = np.array([1.0 / (1.0 + row.sum()) for row in similar])
-    alone, counts, log_balance = np.empty(K), np.empty(K), np.log(np.maximum(balance, 1e-300))
-    for i in range(n):
-        if known[i] >= 0:
-            for y in range(K):
-                chained[i, y] = -1e30
-                views[i, y] = 0.0
-            chained[i, known[i]] = 0.0
-            views[i, known[i]] = 2.0
+    n, K = labels.shape
+    left, right = np.ones(K), np.ones(K)
+    for t in range(n):
+        for y in range(K):
+            if starts[t]:
+                potentials[t, y] = np.log(labels[t, y] / initial[y])
+            else:
+                potentials[t, y] = np.log(right[y])
+        if t == n - 1 or starts[t + 1]:
             continue
-        total, effect, spoken = 0.0, 1.0, 0
         for y in range(K):
-            alone[y], counts[y], chained[i, y] = 0.0, 0.0, 0.0
-        if not plain:
-            weigh(codes, i, similar, copied, silent, shared, weights)
-        for j in range(m):
-            z = codes[i, j]
-            if z < 0:
-                continue
-            w = weights[j]
-            for y in range(K):
-                alone[y] += w * logs[j, z, y]
-            if len(lasting) > 0:
+            right[y] = 1.0
+        for _ in range(rounds):
+            change = 0.0
+            for x in range(K):
+                total = 0.0
                 for y in range(K):
-                    chained[i, y] += w * lasting[i, j] * logs[j, z, y]
-            if z < silent:
-                spoken += 1
-                counts[z] += copy_weights[j]
-                total += copy_weights[j]
-            elif z > silent:
-                spoken += 1
-                total += copy_weights[j]
-                for y in range(K):
-                    counts[y] += copy_weights[j] * split[z, y]
-        if plain:
-            effect = 1.0 / (1.0 + max(spoken - 1.0, 0.0) * shared)
-        for y in range(K):
-            alone[y] *= effect
-            chained[i, y] = persistence * (chained[i, y] if len(lasting) > 0 else alone[y])
-        speaks = total > 0.0
-        if not speaks and background < 0:
+                    total += transition[x, y] * right[y]
+                left[x] = labels[t, x] / total
             for y in range(K):
-                alone[y] = shift[y]
-            for j in range(m):
-                if codes[i, j] == silent:
-                    for y in range(K):
-                        alone[y] += silence[j, y]
-            norm = 0.0
-            for y in range(K):
-                norm += balance[y] * np.exp(alone[y])
-            for y in range(K):
-                alone[y] = np.log(by_chance * np.exp(alone[y]) / max(norm, 1e-300) + 1.0 - by_chance + 1e-300)
-                chained[i, y] = persistence * alone[y]
-        most, norm = -np.inf, 0.0
+                total = 0.0
+                for x in range(K):
+                    total += left[x] * transition[x, y]
+                value = labels[t + 1, y] / total
+                change = max(change, abs(value - right[y]) / value)
+                right[y] = value
+            if change < 1e-10:
+                break
         for y in range(K):
-            alone[y] += log_balance[y]
-            most = max(most, alone[y])
-        for y in range(K):
-            alone[y] = np.exp(alone[y] - most)
-            norm += alone[y]
-        for y in range(K):
-            single = alone[y] / norm
-            share = (counts[y] + share_prior * balance[y]) / (total + share_prior)
-            if not speaks:
-                share = single if background < 0 else (1.0 if y == background else 0.0)
-            views[i, y] = single + share
+            potentials[t, y] += np.log(left[y] / labels[t, y])

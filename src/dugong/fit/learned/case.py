@@ -12,31 +12,47 @@ import numpy as np
 
 from dugong.exceptions import GraphError
 from dugong.fit.em import read_accuracies
-from dugong.fit.learned.copies import content_order
+from dugong.fit.learned.coarse import finest
 from dugong.fit.learned.exact import Exact, run_exact
+from dugong.fit.learned.families import content_order, find_families
 from dugong.fit.learned.folded import Folded, fold
 from dugong.fit.learned.panel import Coding, Panel, Reader
-from dugong.fit.learned.robust import LabelLaw
 from dugong.fit.learned.rounds import Setting
 from dugong.fit.learned.sample import read_sample, thin
 from dugong.fit.learned.settings import ROUNDS_EXACT, ROUNDS_LARGE
+from dugong.fit.learned.views import LabelLaw
 from dugong.infer.engine import with_evidence
 from dugong.law.parameters import Factor, Parameters
 from dugong.priors import Markov, Prior, pair_law
 from dugong.tasks import Element
 from dugong.tasks.bio import Possible, bio_steps
-from dugong.types import FloatArray, Int8Array, IntArray
+from dugong.types import FloatArray, Int8Array
 from dugong.votes import SourceInfo, Votes, implied_background
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Case:
-    """The votes in a canonical order, and what is known before anything is learned; `names` in the given order."""
+    """The votes in a canonical order, and what is known before anything is learned.
+
+    Attributes
+    ----------
+    names : the sources in the given order
+    votes : all votes, sources on elements first, in an order that follows from what they voted
+    sources : the sources on elements, in that order; where there is none, those on the finest windows, spread
+    panel, folded : the votes on elements, or a part of them
+    similar : (m, m) which of these sources are variants of one another
+    prior, law : the given prior, and what it says about neighbours; None where it is to be learned
+    possible : steps that are possible, if some are not
+    background : class index of elements about which nobody speaks, or None
+    pinned : known tables by source
+    evidence : known labels
+    """
 
     names: tuple[str, ...]
     votes: Votes
     panel: Panel
     folded: Folded
+    similar: FloatArray
     sources: tuple[SourceInfo, ...]
     prior: Prior | None
     law: LabelLaw | None
@@ -47,35 +63,38 @@ class Case:
     n_threads: int | None
 
     @property
-    def on_elements(self) -> IntArray:
-        """Places of the sources that vote on elements."""
-        return np.array([p for p, s in enumerate(self.sources) if isinstance(s.resolution, Element)], dtype=np.int64)
+    def coarse(self) -> tuple[SourceInfo, ...]:
+        """The sources whose votes are not read element by element, by name."""
+        return tuple(info for info in self.votes.sources if info.name not in self.element_names)
+
+    @property
+    def spread(self) -> bool:
+        """Whether no source votes on elements."""
+        return any(not isinstance(info.resolution, Element) for info in self.sources)
 
     @property
     def element_names(self) -> tuple[str, ...]:
         """Names of the sources that vote on elements."""
-        return tuple(self.sources[place].name for place in self.on_elements)
+        return tuple(info.name for info in self.sources)
 
-    def pinned_tables(self, names: tuple[str, ...]) -> FloatArray | None:
+    def pinned_tables(self) -> FloatArray | None:
         """Known tables of sources on elements, NaN where there is none."""
         coding = self.panel.coding
-        tables = np.full((len(names), coding.n_classes, coding.n_columns), np.nan)
-        for place, name in enumerate(names):
-            if name in self.pinned and name in self.element_names:
-                tables[place] = self.pinned[name]
+        tables = np.full((len(self.sources), coding.n_classes, coding.n_columns), np.nan)
+        for place, info in enumerate(self.sources):
+            if info.name in self.pinned and isinstance(info.resolution, Element):
+                tables[place] = self.pinned[info.name]
         return None if np.isnan(tables).all() else tables
 
     def setting(self) -> Setting:
         """What the rounds on elements need."""
-        names = self.element_names
-        panel = self.panel if len(names) == len(self.sources) else self.panel.columns(self.on_elements)
-        panel = thin(panel)
+        panel = thin(self.panel)
         return Setting(
             panel=panel,
             folded=self.folded if panel is self.panel else fold(panel),
             given=self.law,
             possible=self.possible,
-            pinned=self.pinned_tables(names),
+            pinned=self.pinned_tables(),
         )
 
     def exact_rounds(self, factors: list[Factor], law: LabelLaw, n_searched: int) -> Exact:
@@ -109,19 +128,22 @@ def prepare_case(
 ) -> Case:
     """Check what was given, read a sample, and put the sources into an order that follows from their votes."""
     with_evidence(votes, Parameters(n_classes=votes.n_classes, factors=()), evidence)
-    coding = Coding.of(votes)
+    on_elements = tuple(finest(votes.sources))
+    coding = Coding.of(votes, spread=any(not isinstance(info.resolution, Element) for info in on_elements))
     for name, table in pinned.items():
         _check_pinned(votes.sources[votes.index(name)], np.shape(table), coding)
-    panel = read_sample(Reader(votes, votes.sources, coding, evidence))
-    order = content_order(panel, votes.source_names)
-    panel = panel.columns(order)
-    background = implied_background(votes)
+    coarse = sorted(info.name for info in votes.sources if info not in on_elements)
+    panel = read_sample(Reader(votes, on_elements, coding, evidence))
+    order = content_order(panel, tuple(info.name for info in on_elements))
+    panel, sources = panel.columns(order), tuple(on_elements[place] for place in order)
+    folded, background = fold(panel), implied_background(votes)
     return Case(
         names=votes.source_names,
-        votes=votes.select(sources=[votes.source_names[place] for place in order]),
+        votes=votes.select(sources=[*(info.name for info in sources), *coarse]),
         panel=panel,
-        folded=fold(panel),
-        sources=tuple(votes.sources[place] for place in order),
+        folded=folded,
+        similar=find_families(folded),
+        sources=sources,
         prior=prior,
         law=None if prior is None else _law_of(prior, votes),
         possible=None if prior is not None else _possible(votes, Reader(votes, (), coding, evidence)),

@@ -90,11 +90,16 @@ def flat_table(votes: Votes, info: SourceInfo) -> FloatArray:
     return np.tile(counts / counts.sum(), (2, 1))
 
 
-def coarse_factors(votes: Votes, sources: tuple[SourceInfo, ...], pinned: Mapping[str, FloatArray]) -> list[Factor]:
-    """Factors of sources on coarser tasks that depend on nothing."""
+def coarse_factors(votes: Votes, tables: Mapping[str, FloatArray], weights: Mapping[str, float]) -> list[Factor]:
+    """Factors of sources on coarser tasks that depend on nothing; a table that is not known says nothing."""
     return [
-        Conditional(source=info.name, resolution=info.resolution, table=pinned.get(info.name, flat_table(votes, info)))
-        for info in sources
+        Conditional(
+            source=info.name,
+            resolution=info.resolution,
+            table=tables[info.name] if info.name in tables else flat_table(votes, info),
+            weight=weights.get(info.name, 1.0),
+        )
+        for info in votes.sources
         if not isinstance(info.resolution, Element)
     ]
 

@@ -55,20 +55,13 @@ class Folded:
 
 
 def fold(panel: Panel) -> Folded:
-    """The different rows of a panel; votes that last (spread over windows) differ by what they count as well."""
-    n = len(panel)
-    # Votes that last are different numbers on nearly every element, so that hardly any rows would be equal.
-    if panel.lasting is not None and n:
-        which: IntArray = np.arange(n, dtype=np.int64)
-        first = which
-    else:
-        first, which = _unique_rows(panel)
+    """The different rows of a panel."""
+    first, which = _unique_rows(panel)
     rows = replace(
         panel,
         codes=np.ascontiguousarray(panel.codes[first]),
         starts=np.ones(len(first), dtype=np.bool_),
         known=panel.known[first],
-        lasting=None if panel.lasting is None else panel.lasting[first],
     )
     sizes = np.bincount(which, minlength=len(first)).astype(np.float64)
     return Folded(rows=rows, which=which, sizes=sizes, starts=panel.starts)

@@ -1,8 +1,9 @@
 """From votes to a label model of which nothing was given: the algorithm of the defaults, step by step.
 
-Read a sample of the votes, learn the robust answer; search for edges between sources and of sources with themselves,
-and for the law of the labels; test what the fitted model leaves unexplained, and trust it accordingly; last, exact
-rounds with every source at every resolution. A given prior takes the place of the step that learns it.
+Read a sample of the votes; search for edges between sources and of sources with themselves, and for the law of the
+labels; ask how far the fitted model may be trusted, by predicting every source from its peers; learn the answer that
+takes its place where it is not; last, exact rounds with every source at every resolution. A given prior takes the
+place of the step that learns it.
 """
 
 from __future__ import annotations
@@ -13,22 +14,29 @@ from dataclasses import replace
 import numpy as np
 
 from dugong.fit.em import read_correlations
+from dugong.fit.learned.answer import ElementAnswer, finish_answer, first_answer, says_something
 from dugong.fit.learned.case import Case, prepare_case
-from dugong.fit.learned.coarse import discounted_parameters
+from dugong.fit.learned.coarse import CoarseRules, describe_coarse, learn_coarse, table_of
 from dugong.fit.learned.exact import Exact
-from dugong.fit.learned.factors import coarse_factors, forest_factors
+from dugong.fit.learned.factors import coarse_factors, flat_table, forest_factors
+from dugong.fit.learned.families import family_weights
 from dugong.fit.learned.notes import describe_learned
+from dugong.fit.learned.peers import learn_exponents, make_trial
 from dugong.fit.learned.reading import graph_of, strengths_of
-from dugong.fit.learned.result import Learned, Robust, as_markov
-from dugong.fit.learned.robust import Views, fit_views, look, vote_shares
+from dugong.fit.learned.result import Learned
 from dugong.fit.learned.rounds import Setting, tables_of
-from dugong.fit.learned.sample import thin
+from dugong.fit.learned.sample import in_order, thin
 from dugong.fit.learned.search import Finding, Method, search
-from dugong.fit.learned.settings import FEWEST_SOURCES, VOTES_PER_CELL
-from dugong.fit.learned.tables import make_tables
+from dugong.fit.learned.settings import CROWD, FEWEST_SOURCES, LEARNED_FROM, TRUSTED, VOTES_PER_CELL
+from dugong.fit.learned.tables import make_tables, mute_unseen
+from dugong.fit.learned.tempering import Peers
+from dugong.fit.learned.trust import Trust, find_trust, related_by
+from dugong.fit.learned.views import VOTES, Constraints, vote_shares
 from dugong.graph import SourceGraph
 from dugong.law.law import Law
-from dugong.priors import Prior
+from dugong.law.parameters import Conditional, Factor, Parameters
+from dugong.priors import Markov, Prior
+from dugong.tasks import Element
 from dugong.types import FloatArray, Int8Array
 from dugong.votes import Votes
 
@@ -62,45 +70,54 @@ def learn(
     tell = progress or (lambda _done, _total: None)
     case = prepare_case(votes, prior, evidence, accuracies or {}, n_threads)
     tell(1, _STAGES)
-    everything = tuple(info.name for info in case.sources)
-    views = fit_views(
-        case.folded,
-        case.background,
-        given=case.law,
-        possible=case.possible,
-        pinned=case.pinned_tables(everything),
-    )
+    weights = family_weights(case.similar) * says_something(case.panel)
+    fixed = Constraints(law=case.law, possible=case.possible, pinned=case.pinned_tables())
+    first, lasting = first_answer(case.panel, case.sources, weights, case.background, fixed)
     tell(2, _STAGES)
-    setting = case.setting()
-    finding = None
-    if setting.panel.n_sources >= FEWEST_SOURCES:
-        similar = views.similar[np.ix_(case.on_elements, case.on_elements)]
-        shares = vote_shares(setting.folded.rows, similar, case.background)
-        finding = search(setting, shares, case.background, similar, method)
+    setting, finding, related = case.setting(), None, case.similar
+    testable = bool((weights > 0).sum() >= FEWEST_SOURCES)
+    if testable and not case.spread and not _crowd(case):
+        shares = vote_shares(setting.folded.rows, weights, case.background)
+        finding = search(setting, shares, case.background, weights, method)
+        related = np.maximum(related_by(finding.structure()[0]), related)
     tell(3, _STAGES)
-    learned = _finish(case, views, setting, finding)
+    exponents, trust = first.exponents, Trust(share=0.0)
+    if testable:
+        part = in_order(thin(case.panel, LEARNED_FROM))
+        trial = make_trial(part, related, first.sayings, exponents, lasting, fixed)
+        if case.background is None and len(trial.targets.votes):
+            exponents = learn_exponents(trial, exponents)
+        if finding is not None:
+            trust = find_trust(setting, finding, part, trial, exponents)
+    answer = finish_answer(first, case.panel, exponents, lasting, fixed)
+    learned = _finish(case, answer, setting, finding, trust)
     tell(_STAGES, _STAGES)
     return learned
 
 
-def _finish(case: Case, views: Views, setting: Setting, finding: Finding | None) -> Learned:
-    trust = finding.trust if finding is not None else 0.0
-    robust = Robust(
-        sources=case.sources,
-        coding=case.panel.coding,
-        views=views,
-        parameters=discounted_parameters(case.votes, case.sources, views, case.folded, case.pinned),
-        prior=as_markov(views.law) if case.prior is None else case.prior,
-        trust=trust,
-    )
+def _crowd(case: Case) -> bool:
+    """Whether most sources were not asked about most elements: pairs then share too little to search for edges."""
+    return len(case.panel) > 0 and float((case.panel.codes < 0).mean()) > CROWD
+
+
+def _finish(case: Case, answer: ElementAnswer, setting: Setting, finding: Finding | None, trust: Trust) -> Learned:
+    """The law, exact where it is trusted, and what is said about it."""
     graph, strengths = _found_graph(case, finding)
-    if finding is None or trust == 0:
-        law = Law(parameters=robust.parameters, prior=robust.prior, tempering=robust)
-        accuracies = {name: robust.parameters[name].table for name in case.names}  # type: ignore[union-attr]
-        correlations = _sample_correlations(case, setting, views, graph)
+    alone = Peers(answer=answer)
+    before = alone.without_coarse(case.votes, case.evidence, case.n_threads) if case.coarse else np.zeros((0, 0))
+    rules = learn_coarse(before, case.votes, case.coarse, case.pinned)
+    exact, tempering = None, None
+    if finding is not None and trust.share > 1 - TRUSTED:
+        exact = _exact(case, setting, finding, rules)
+    if exact is None:
+        trust, tempering = replace(trust, share=0.0), replace(alone, coarse=rules)
+        law = Law(parameters=_discounted(case, answer, rules), prior=_prior(case, answer), tempering=tempering)
+        accuracies = _accuracies(case, answer, rules)
+        correlations = _sample_correlations(case, setting, answer, graph)
     else:
-        exact = _exact(case, setting, finding)
-        law = Law(parameters=exact.parameters, prior=exact.prior, tempering=robust)
+        if trust.share < TRUSTED:
+            tempering = replace(alone, coarse=rules, trust=trust.share)
+        law = Law(parameters=exact.parameters, prior=exact.prior, tempering=tempering)
         accuracies = case.accuracies(exact)
         correlations = read_correlations(exact.parameters, exact.counts, graph.edges)
     return Learned(
@@ -109,8 +126,46 @@ def _finish(case: Case, views: Views, setting: Setting, finding: Finding | None)
         strengths=strengths,
         accuracies=accuracies,
         correlations=correlations,
-        diagnostics=describe_learned(case, robust, law.prior, finding, strengths),
+        diagnostics=describe_learned(
+            case, answer, law, trust, strengths, describe_coarse(rules, before, case.votes, used=tempering is not None)
+        ),
     )
+
+
+def _prior(case: Case, answer: ElementAnswer) -> Prior:
+    return case.prior or Markov(initial=answer.law.initial, transition=answer.law.transition)
+
+
+def _accuracies(case: Case, answer: ElementAnswer, rules: CoarseRules) -> dict[str, FloatArray]:
+    """P(vote | label) of every source, silence included, under the labels of the answer."""
+    labels = case.folded.summed(answer.look(case.panel))
+    single = make_tables(case.folded.rows, labels, case.folded.everywhere(), None, case.pinned_tables()).single
+    never = (
+        np.stack([np.bincount(c[c >= 0], minlength=single.shape[2]) == 0 for c in case.panel.codes.T])
+        if len(single)
+        else np.zeros((0, single.shape[2]), dtype=np.bool_)
+    )
+    found = {info.name: mute_unseen(single[place], never[place]) for place, info in enumerate(case.sources)}
+    if case.spread:
+        labels = Peers(answer=answer).without_coarse(case.votes, case.evidence, case.n_threads)
+        found = {info.name: table_of(labels, case.votes, info) for info in case.sources}
+    found |= {one.name: one.learned.table for one in rules.sources}
+    for info in case.votes.sources:
+        found.setdefault(info.name, case.pinned.get(info.name, flat_table(case.votes, info)))
+    return {name: np.asarray(case.pinned.get(name, found[name])) for name in case.names}
+
+
+def _discounted(case: Case, answer: ElementAnswer, rules: CoarseRules) -> Parameters:
+    """Independent factors with what a vote of each source counts in the answer as weight."""
+    tables, weights = _accuracies(case, answer, rules), answer.sayings.weights
+    counts = answer.exponents[VOTES] / answer.sayings.effect * weights
+    factors: list[Factor] = [
+        Conditional(source=info.name, resolution=Element(), table=tables[info.name], weight=float(count))
+        for info, count in zip(case.sources, counts, strict=True)
+        if not case.spread
+    ]
+    factors += coarse_factors(case.votes, tables, {one.name: one.counts for one in rules.sources})
+    return Parameters(n_classes=case.votes.n_classes, factors=tuple(factors))
 
 
 def _found_graph(case: Case, finding: Finding | None) -> tuple[SourceGraph, dict[tuple[str, str], float]]:
@@ -121,24 +176,24 @@ def _found_graph(case: Case, finding: Finding | None) -> tuple[SourceGraph, dict
     return graph, strengths_of(graph, case.element_names, finding.strength, repeats)
 
 
-def _exact(case: Case, setting: Setting, finding: Finding) -> Exact:
+def _exact(case: Case, setting: Setting, finding: Finding, rules: CoarseRules) -> Exact:
     parents, repeats = finding.structure()
     tables, _ = tables_of(setting, replace(finding.state, repeats=repeats), setting.folded.everywhere(), parents)
     edges = {place: tables.edges[tables.slots[place]] for place in np.flatnonzero(parents >= 0).tolist()}
     cells = case.votes.n_elements / VOTES_PER_CELL
     factors = forest_factors(case.element_names, parents, repeats, tables.single, edges, cells)
-    factors += coarse_factors(case.votes, case.sources, case.pinned)
+    factors += coarse_factors(case.votes, case.pinned, {one.name: 0.0 for one in rules.sources if one.harmful})
     return case.exact_rounds(factors, finding.state.law, len(setting.panel))
 
 
 def _sample_correlations(
-    case: Case, setting: Setting, views: Views, graph: SourceGraph
+    case: Case, setting: Setting, answer: ElementAnswer, graph: SourceGraph
 ) -> dict[tuple[str, str], FloatArray]:
-    """P(vote a, vote b | label) of learned edges, with the labels of the robust answer."""
+    """P(vote a, vote b | label) of learned edges, with the labels of the answer."""
     if not graph.edges:
         return {}
     found, names, folded = {}, case.element_names, setting.folded
-    weights = folded.summed(look(thin(case.panel), views))
+    weights = folded.summed(answer.look(setting.panel))
     for first, second in graph.edges:
         parents = np.full(len(names), -1, dtype=np.int64)
         parents[names.index(second)] = names.index(first)

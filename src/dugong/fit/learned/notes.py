@@ -3,39 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from dugong.fit.learned.answer import ElementAnswer
 from dugong.fit.learned.case import Case
-from dugong.fit.learned.copies import copy_weights
-from dugong.fit.learned.result import Robust
-from dugong.fit.learned.search import Finding
-from dugong.fit.learned.settings import FEWEST_SOURCES
+from dugong.fit.learned.settings import FEWEST_SOURCES, TRUSTED
+from dugong.fit.learned.trust import Trust
+from dugong.fit.learned.views import NEIGHBOURS, SHARE, VOTES, vote_shares
 from dugong.fit.result import Diagnostics, Note
-from dugong.priors import Prior
+from dugong.infer import answers
+from dugong.law.law import Law
+from dugong.tasks import Element
+from dugong.types import FloatArray
 from dugong.votes import Votes
+
+_EXPONENTS = ("balance", "share", "votes", "silence", "neighbours")
 
 
 def describe_learned(
-    case: Case, robust: Robust, prior: Prior, finding: Finding | None, strengths: Mapping[tuple[str, str], float]
+    case: Case,
+    answer: ElementAnswer,
+    law: Law,
+    trust: Trust,
+    strengths: Mapping[tuple[str, str], float],
+    coarse: list[Note],
 ) -> Diagnostics:
-    """Edges, discounts, prior, trust, misfit, near-copies and background."""
-    votes, trust, names, bio = case.votes, robust.trust, case.element_names, case.possible is not None
-    weights = dict(zip((s.name for s in robust.sources), copy_weights(robust.views.similar).tolist(), strict=True))
+    """What was learned about sources and labels, how far the model is trusted, and why."""
+    votes, bio = case.votes, case.possible is not None
+    weights = dict(zip(case.element_names, answer.sayings.weights.tolist(), strict=True))
+    discounts = answer.exponents[VOTES] / answer.sayings.effect * answer.sayings.weights
     learned: dict[str, Any] = {
-        "trust": trust,
+        "trust": trust.share,
+        "gain": trust.gain,
+        "worst": {"gain": trust.worst, "sources": [case.element_names[place] for place in trust.sources]},
         "edges": [[a, b, value] for (a, b), value in strengths.items() if a != b],
         "self_dependent": {a: value for (a, b), value in strengths.items() if a == b},
-        "misfit": _misfit(finding),
-        "refusal": "" if finding is None else finding.refusal,
-        "discounts": {factor.source: float(factor.weight) for factor in robust.parameters.factors},
+        "exponents": dict(zip(_EXPONENTS, answer.exponents.tolist(), strict=True)),
+        "discounts": dict(zip(case.element_names, discounts.tolist(), strict=True)),
         "copy_weights": weights,
-        "prior": prior.to_dict(),
-        "background": _background(votes, robust),
+        "coarse": {note.where: note.size for note in coarse if note.where},
+        "prior": law.prior.to_dict(),
+        "background": _background(votes, answer),
         "bio": bio,
     }
-    notes = [_trust_note(finding, trust, len(names)), *_edge_notes(learned), *_copy_notes(weights)]
+    notes = [
+        _first_note(case, answer, law, trust),
+        *_discount_notes(answer, trust, len(case.sources)),
+        *coarse,
+        *_edge_notes(learned),
+        *_family_notes(weights),
+    ]
     if learned["background"] is not None and votes.background is None:
         text = f"no source votes for class {learned['background']!r}: it is taken as the background"
         notes.append(Note(kind="background", text=f"{text} to which elements belong about which nobody speaks."))
@@ -46,34 +66,78 @@ def describe_learned(
     return Diagnostics(notes=tuple(notes), learned=learned)
 
 
-def _misfit(finding: Finding | None) -> dict[str, float]:
-    if finding is None:
-        return {}
-    parts = ("errors", "speaking", "lagged", "persistence", "information")
-    return {part: float(getattr(finding.misfit, part)) for part in parts}
-
-
-def _background(votes: Votes, robust: Robust) -> str | None:
-    place = robust.views.background
+def _background(votes: Votes, answer: ElementAnswer) -> str | None:
+    place = answer.sayings.background
     if place is None:
         return None
     return votes.class_names[place] if votes.class_names else str(votes.classes[place])
 
 
-def _trust_note(finding: Finding | None, trust: float, n_sources: int) -> Note:
-    if finding is not None and trust > 0:
-        text = f"the fitted model explains the votes: it is {trust:.0%} of every label, the robust answer the rest."
-        return Note(kind="trust", text=text, size=trust)
-    if finding is None:
-        why = f"only {n_sources} sources vote on elements, and a model can be tested from {FEWEST_SOURCES} on"
-    elif finding.refusal == "too little":
-        why = "pairs of votes on the same element say too little to test a model"
-    elif finding.refusal == "lasting":
-        why = "most sources repeat their errors, and too little tells these from labels"
-    else:
-        why = f"the fitted model leaves errors that go together (residual correlation {finding.misfit.worst:.3f})"
-    text = f"{why}: the labels are the robust answer (vote share, discounted posterior and chain, averaged)."
-    return Note(kind="trust", text=text, size=trust)
+def _first_note(case: Case, answer: ElementAnswer, law: Law, trust: Trust) -> Note:
+    """Where known labels show the vote ahead, that; else how often the answer departs from the vote, and why."""
+    panel = replace(case.panel, known=np.full(len(case.panel), -1, dtype=np.int8))
+    mine = answer.look(panel) if law.tempering is not None else _exact_labels(case, law)
+    spoken = panel.spoken()
+    shares = vote_shares(panel, np.ones(panel.n_sources), case.background).share
+    ours, theirs = mine.argmax(axis=1), shares.argmax(axis=1)
+    known = case.panel.known >= 0
+    if known.any():
+        right, vote = (float((one == case.panel.known)[known].mean()) for one in (ours, theirs))
+        if vote > right:
+            text = (
+                f"majority vote is ahead on the {int(known.sum())} known labels: right on {vote:.1%}, the model "
+                f"without them on {right:.1%}. Prefer `MajorityVote`, or look at the sources that the notes name."
+            )
+            return Note(kind="vote ahead", text=text, size=vote - right)
+    heard = spoken.any(axis=1)
+    share = float((ours != theirs)[heard].mean()) if heard.any() else 0.0
+    return Note(
+        kind="trust",
+        text=f"the labels depart from majority vote on {share:.1%} of the elements: {_why(trust, case)}",
+        size=share,
+    )
+
+
+def _exact_labels(case: Case, law: Law) -> FloatArray:
+    """Labels of the exact law on the elements that were learned from, without known ones."""
+    votes = case.votes
+    found = answers.posterior(law, votes, n_threads=case.n_threads)[Element()]
+    return found if len(found) == len(case.panel) else np.zeros((len(case.panel), votes.n_classes))
+
+
+def _why(trust: Trust, case: Case) -> str:
+    if trust.share >= TRUSTED:
+        return "the fitted model explains the votes and is taken at its word."
+    if trust.share >= 1 - TRUSTED:
+        return f"the fitted model is {trust.share:.0%} of every label, votes weighed by what peers confirm the rest."
+    if trust.sources:
+        who = ", ".join(repr(case.element_names[place]) for place in trust.sources)
+        return (
+            f"sources share errors, so votes are weighed by what peers confirm (the fitted model predicts {who} "
+            f"{-trust.worst:.4f} nats a vote worse than that does)."
+        )
+    if len(case.sources) < FEWEST_SOURCES:
+        few = f"only {len(case.sources)} sources vote on elements, and peers can confirm from {FEWEST_SOURCES} on"
+        return f"{few}, so votes are weighed by what is believed of sources."
+    return "there is too little to test a model, so votes are weighed by what peers confirm."
+
+
+def _discount_notes(answer: ElementAnswer, trust: Trust, n_sources: int) -> list[Note]:
+    """How much evidence was discounted, and how far labels rest on neighbours."""
+    if trust.share >= TRUSTED or n_sources == 0:
+        return []
+    counts = float(answer.exponents[VOTES] / answer.sayings.effect)
+    near = float(answer.exponents[NEIGHBOURS])
+    texts = [
+        f"evidence of a vote counts x {counts:.2f}, and its share of the votes x {answer.exponents[SHARE]:.2f}: "
+        "errors that sources share would else be counted again and again.",
+        f"neighbours count x {near:.2f}: "
+        + ("labels last no longer than errors do." if near < 0.02 else "so far labels last longer than errors do."),
+    ]
+    return [
+        Note(kind="discount", text=texts[0], size=counts),
+        Note(kind="neighbours", text=texts[1], size=near),
+    ]
 
 
 def _edge_notes(learned: dict[str, Any]) -> list[Note]:
@@ -88,10 +152,15 @@ def _edge_notes(learned: dict[str, Any]) -> list[Note]:
     return notes
 
 
-def _copy_notes(weights: dict[str, float]) -> list[Note]:
-    copies = {name: weight for name, weight in weights.items() if weight < 0.5 + 1e-9}
-    if not copies:
-        return []
-    mean = float(np.mean([*copies.values()]))
-    text = f"{', '.join(map(repr, copies))} are near-copies of other sources and count less (x {mean:.2f})."
-    return [Note(kind="copies", text=text, size=float(len(copies)))]
+def _family_notes(weights: dict[str, float]) -> list[Note]:
+    related = {name: weight for name, weight in weights.items() if 0 < weight < 0.75}
+    constant = [name for name, weight in weights.items() if weight == 0]
+    notes = []
+    if related:
+        mean = float(np.mean([*related.values()]))
+        text = f"{', '.join(map(repr, related))} are variants of one another and count less (x {mean:.2f})."
+        notes.append(Note(kind="copies", text=text, size=float(len(related))))
+    if constant:
+        text = f"{', '.join(map(repr, constant))} always did the same and count nothing."
+        notes.append(Note(kind="constant", text=text, size=float(len(constant))))
+    return notes

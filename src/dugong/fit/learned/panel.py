@@ -1,8 +1,6 @@
-"""Votes as the learned defaults read them: one code per element and source, a range of elements at a time.
+"""Votes on elements as the learned defaults read them: one code per element and source, a range of elements at a time.
 
-In: votes at all resolutions. Out: `Panel`s. A vote on a window, span or sequence is spread over its elements, as in
-majority vote: with K > 2 classes a positive one stands for the class that it is about, a negative one says nothing.
-A spread vote lasts for all elements of its task, so each of them carries only its share of it in time (`lasting`).
+In: votes. Out: `Panel`s of the sources on elements.
 """
 
 from __future__ import annotations
@@ -13,9 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from dugong.fit.learned import _kernels as kernels
-from dugong.tasks import Element, Resolution, TaskFinder
-from dugong.types import MISSING, BoolArray, FloatArray, Int8Array, IntArray, read_only
-from dugong.votes import SourceInfo, Votes, class_indices, positive_class
+from dugong.fit.learned.lifting import denial, spread
+from dugong.tasks import Element
+from dugong.types import BoolArray, FloatArray, Int8Array, IntArray, read_only
+from dugong.votes import SourceInfo, Votes, class_indices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -28,12 +27,17 @@ class Coding:
     split: FloatArray
 
     @classmethod
-    def of(cls, votes: Votes) -> Coding:
-        """The coding of some votes."""
+    def of(cls, votes: Votes, *, spread: bool = False) -> Coding:
+        """The coding of some votes; with those that deny a class if votes on windows are spread over elements."""
         n_classes = votes.n_classes
         split = np.zeros((n_classes + 1 + len(votes.partial), n_classes))
         split[:n_classes] = np.eye(n_classes)
-        for code, members in votes.partial.items():
+        said = dict(votes.partial)
+        if spread and n_classes > 2:
+            for place, own in enumerate(votes.classes):
+                others = tuple(one for one in votes.classes if one != own)
+                said |= {denial(votes, place): others} if denial(votes, place) else {}
+        for code, members in said.items():
             places = [votes.classes.index(member) for member in members]
             row = int(class_indices(votes, np.array([code], dtype=np.int8), n_classes)[0])
             if row >= len(split):
@@ -67,7 +71,6 @@ class Panel:
     codes : (n, m) int8, -1 was not asked
     starts : (n,) whether an element is the first of its sequence
     known : (n,) class index of known labels, -1 unknown
-    lasting : (n, m) what each vote counts in time, or None if every vote counts one
     ties : (m,) equal numbers for sources that share their tables, or None if none do
     """
 
@@ -75,7 +78,6 @@ class Panel:
     codes: Int8Array
     starts: BoolArray
     known: Int8Array
-    lasting: FloatArray | None = None
     ties: IntArray | None = None
 
     def __len__(self) -> int:
@@ -100,32 +102,32 @@ class Panel:
         """(n, m) whether a source spoke: voted and did not abstain."""
         return np.asarray((self.codes >= 0) & (self.codes != self.coding.silent))
 
-    def rows(self, chosen: BoolArray, starts: BoolArray) -> Panel:
+    def rows(self, chosen: BoolArray | IntArray, starts: BoolArray) -> Panel:
         """Some of the elements, in whole pieces that begin where `starts` says."""
         return Panel(
             coding=self.coding,
             codes=self.codes[chosen],
             starts=starts[chosen],
             known=self.known[chosen],
-            lasting=None if self.lasting is None else self.lasting[chosen],
             ties=self.ties,
         )
 
     def columns(self, places: IntArray) -> Panel:
         """Some of the sources."""
-        lasting = None if self.lasting is None else np.ascontiguousarray(self.lasting[:, places])
         return Panel(
             coding=self.coding,
             codes=np.ascontiguousarray(self.codes[:, places]),
             starts=self.starts,
             known=self.known,
-            lasting=None if lasting is None or (lasting == 1).all() else lasting,
             ties=None if self.ties is None else self.ties[places],
         )
 
 
 class Reader:
-    """Reads panels of some sources off votes; a source that is not there was not asked."""
+    """Reads panels of some sources off votes; a source that is not there was not asked.
+
+    A vote on a window is read as one on each of its elements.
+    """
 
     def __init__(
         self, votes: Votes, sources: Iterable[SourceInfo], coding: Coding, evidence: Int8Array | None = None
@@ -134,22 +136,18 @@ class Reader:
         self.offsets = votes.layout("element").offsets
         self.evidence = evidence
         self._columns = dict(zip(votes.source_names, votes.columns, strict=True))
+        for info in self.sources:
+            if not isinstance(info.resolution, Element) and info.name in self._columns:
+                self._columns[info.name] = spread(votes, info)
         every: Int8Array = np.arange(256, dtype=np.uint8).view(np.int8)
         self._lookup = class_indices(votes, every, coding.n_classes)
-        coarse = dict.fromkeys(s.resolution for s in self.sources if not isinstance(s.resolution, Element))
-        self._finders: dict[Resolution, TaskFinder] = {one: TaskFinder(votes.layout(one)) for one in coarse}
 
     def read(self, begin: int, end: int) -> Panel:
         """The elements from `begin` to `end` on the flat axis; `begin` counts as the start of a sequence."""
-        codes = np.empty((end - begin, len(self.sources)), dtype=np.int8)
-        lasting = np.ones(codes.shape) if self._finders else None
+        codes = np.full((end - begin, len(self.sources)), -1, dtype=np.int8)
         for place, info in enumerate(self.sources):
-            if isinstance(info.resolution, Element) and info.name in self._columns:
+            if info.name in self._columns:
                 kernels.fill_codes(self._columns[info.name][begin:end], self._lookup, place, codes)
-                continue
-            codes[:, place], weight = self.column(info, begin, end)
-            if lasting is not None and weight is not None:
-                lasting[:, place] = weight
         starts = np.zeros(end - begin, dtype=np.bool_)
         first, last = np.searchsorted(self.offsets, (begin, end))
         starts[self.offsets[first:last] - begin] = True
@@ -159,7 +157,6 @@ class Reader:
             codes=codes,
             starts=starts,
             known=self.known(begin, end),
-            lasting=lasting,
             ties=_ties(self.sources),
         )
 
@@ -170,50 +167,20 @@ class Reader:
         given = np.asarray(self.evidence[begin:end], dtype=np.int8)
         return np.where(given == 0, np.int8(-1), class_indices(self.votes, given, self.coding.n_classes))
 
-    def column(self, info: SourceInfo, begin: int, end: int) -> tuple[Int8Array, FloatArray | None]:
-        """Codes of one source, and what they count in time where its votes are spread."""
+    def column(self, info: SourceInfo, begin: int, end: int) -> Int8Array:
+        """Codes of one source."""
         if info.name not in self._columns:
-            return np.full(end - begin, -1, dtype=np.int8), None
-        column = self._columns[info.name]
-        if isinstance(info.resolution, Element):
-            return self._lookup[column[begin:end].view(np.uint8)], None
-        return self._spread(column, info.resolution, begin, end)
-
-    def _spread(self, column: Int8Array, resolution: Resolution, begin: int, end: int) -> tuple[Int8Array, FloatArray]:
-        if end == begin:
-            return np.zeros(0, dtype=np.int8), np.zeros(0)
-        run = self._finders[resolution].touching(begin, end)
-        votes, size = column[run.first : run.last], end - begin
-        bounds = np.maximum(run.starts, begin) - begin, np.minimum(run.stops, end) - begin
-        asked = votes != MISSING
-        positive, negative = (_paint(np.where(votes == sign, 1.0, 0.0), *bounds, size) for sign in (1, -1))
-        codes = np.full(size, self.coding.silent, dtype=np.int8)
-        codes[positive > negative + 0.5] = self.votes.classes.index(positive_class(self.votes, resolution))
-        if self.coding.n_classes == 2:
-            codes[negative > positive + 0.5] = 0
-        elif (positive > 0.5).any():
-            codes[positive > 0.5] = self.votes.classes.index(positive_class(self.votes, resolution))
-        codes[_paint(asked.astype(np.float64), *bounds, size) < 0.5] = -1
-        return codes, _paint(np.where(asked, 1 / (run.stops - run.starts), 0.0), *bounds, size)
-
-
-def _paint(values: FloatArray, first: IntArray, last: IntArray, size: int) -> FloatArray:
-    """Sum of the values of all tasks that hold an element."""
-    steps = np.bincount(first, weights=values, minlength=size + 1) - np.bincount(
-        last, weights=values, minlength=size + 1
-    )
-    return np.cumsum(steps[:size])
+            return np.full(end - begin, -1, dtype=np.int8)
+        return np.asarray(self._lookup[self._columns[info.name][begin:end].view(np.uint8)])
 
 
 def stack(panels: list[Panel]) -> Panel:
     """Several panels, one after the other."""
-    lasting = [panel.lasting for panel in panels if panel.lasting is not None]
     return Panel(
         coding=panels[0].coding,
         codes=np.concatenate([panel.codes for panel in panels]),
         starts=np.concatenate([panel.starts for panel in panels]),
         known=np.concatenate([panel.known for panel in panels]),
-        lasting=np.concatenate(lasting) if lasting else None,
         ties=panels[0].ties,
     )
 

@@ -14,7 +14,6 @@ from dugong.fit.learned import _kernels as kernels
 from dugong.fit.learned.folded import Folded
 from dugong.fit.learned.panel import Panel
 from dugong.fit.learned.repeats import Repeats, fresh_votes
-from dugong.fit.learned.robust import LabelLaw, first_classes
 from dugong.fit.learned.tables import (
     Tables,
     clamp,
@@ -25,6 +24,7 @@ from dugong.fit.learned.tables import (
     softmax,
     steps_to_transition,
 )
+from dugong.fit.learned.views import LabelLaw, first_classes
 from dugong.tasks.bio import Possible
 from dugong.types import BoolArray, FloatArray, IntArray
 
@@ -206,3 +206,14 @@ def _in_time(
         kept=kept,
         likelihood=likelihood,
     )
+
+
+def posterior_of(panel: Panel, law: LabelLaw, tables: Tables, parents: IntArray, repeats: Repeats) -> FloatArray:
+    """P(label) of every element under fitted tables, (n, K)."""
+    shape = len(panel), panel.coding.n_classes
+    moved, labels, steps = np.empty(shape), np.empty(shape), np.zeros(law.transition.shape)
+    none = np.zeros((0, shape[1]))
+    stayed = np.empty(shape) if repeats else none
+    _evidence(panel, tables, parents, repeats, moved, stayed)
+    kernels.smooth(moved, stayed, panel.starts, law.initial, law.transition, labels, steps, none)
+    return labels

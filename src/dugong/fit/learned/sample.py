@@ -14,6 +14,7 @@ from dugong.fit.learned.part import choose_pieces
 from dugong.fit.learned.settings import CHUNK, PART, SEARCHED
 from dugong.infer.blocks import block_bounds
 from dugong.sums._kernels import add_hashes
+from dugong.tasks.layout import ranges
 from dugong.types import AnyArray, Int8Array, IntArray
 
 
@@ -35,6 +36,17 @@ def thin(panel: Panel, most: int = SEARCHED) -> Panel:
     begins = np.zeros(len(panel), dtype=np.bool_)
     begins[borders[:-1]] = True
     return panel.rows(np.repeat(choose_pieces(hashes, n), np.diff(borders)), begins)
+
+
+def in_order(panel: Panel) -> Panel:
+    """The same sequences in an order that follows from what was voted on them."""
+    first = np.append(np.flatnonzero(panel.starts), len(panel))
+    hashes = np.zeros(len(first) - 1, dtype=np.uint64)
+    for place in range(panel.n_sources):
+        add_hashes(np.ascontiguousarray(panel.codes[:, place]), first, np.uint64(0), hashes)
+    add_hashes(panel.known, first, np.uint64(1), hashes)
+    order = np.argsort(hashes, kind="stable")
+    return panel.rows(ranges(first[:-1][order], np.diff(first)[order]), panel.starts)
 
 
 def read_sample(reader: Reader, most: int = PART) -> Panel:
@@ -80,5 +92,5 @@ def _whole_column(reader: Reader, place: int) -> Int8Array:
     for first, last in block_bounds(reader.offsets):
         begin, end = int(reader.offsets[first]), int(reader.offsets[last])
         known = place == len(reader.sources)
-        column[begin:end] = reader.known(begin, end) if known else reader.column(reader.sources[place], begin, end)[0]
+        column[begin:end] = reader.known(begin, end) if known else reader.column(reader.sources[place], begin, end)
     return column

@@ -16,7 +16,6 @@ from dugong.fit.learned.forest import Forest, no_edges, reroot, strongest_forest
 from dugong.fit.learned.indicators import low_rank_strengths
 from dugong.fit.learned.repeats import Repeats
 from dugong.fit.learned.residuals import Misfit, find_misfit, find_shared_errors
-from dugong.fit.learned.robust import Shares, evidence, vote_weights
 from dugong.fit.learned.rounds import Setting, State, first_state, run_rounds
 from dugong.fit.learned.settings import (
     DEMANDING,
@@ -34,7 +33,8 @@ from dugong.fit.learned.settings import (
     TESTABLE,
     WEAK_EDGE,
 )
-from dugong.fit.learned.tables import make_tables, softmax
+from dugong.fit.learned.tables import clamp, logs_of, make_tables, softmax
+from dugong.fit.learned.views import Shares, add_logs
 from dugong.types import FloatArray, IntArray
 
 Method = Literal["residuals", "low-rank"]
@@ -75,12 +75,12 @@ class Finding:
 
 
 def search(
-    setting: Setting, shares: Shares, background: int | None, similar: FloatArray, method: Method = "residuals"
+    setting: Setting, shares: Shares, background: int | None, weights: FloatArray, method: Method = "residuals"
 ) -> Finding:
-    """Find edges and self-dependence, and fit the model; `similar` are near-copies, (m, m)."""
+    """Find edges and self-dependence, and fit the model; `weights` say what each source counts, (m,)."""
     if background is not None:
         shares = _better_start(setting, shares, background)
-    found = _by_residuals(setting, shares, similar) if method == "residuals" else _by_low_rank(setting, shares)
+    found = _by_residuals(setting, shares, weights) if method == "residuals" else _by_low_rank(setting, shares)
     if found.trust > 0:
         found = replace(found, state=_rounds(setting, found.state, ROUNDS_MORE, found.forest, SETTLED))
     return found
@@ -93,10 +93,10 @@ def _by_low_rank(setting: Setting, shares: Shares) -> Finding:
     return _attempt(setting, shares, strongest_forest(strength, SELF_EDGE), strength, repeats)
 
 
-def _by_residuals(setting: Setting, shares: Shares, similar: FloatArray) -> Finding:
+def _by_residuals(setting: Setting, shares: Shares, weights: FloatArray) -> Finding:
     """Greedy with refitting: what a fit leaves unexplained, beyond chance, becomes an edge."""
     panel = setting.panel
-    first = find_shared_errors(setting, _without_copies(setting, shares, similar))
+    first = find_shared_errors(setting, _counted_down(setting, shares, weights))
     found = _attempt(setting, shares, strongest_forest(first, STRONG_EDGE), first)
     most = found.forest.n_edges + max(1, (panel.n_sources - 2) // 2)
     while found.trust < 1 and not found.closed and found.forest.n_edges < most:
@@ -144,15 +144,15 @@ def _independent(setting: Setting, shares: Shares, forest: Forest) -> State:
     return run_rounds(setting, start, shares.use, ROUNDS_ALONE, parents=forest.parents, chain=False)
 
 
-def _without_copies(setting: Setting, shares: Shares, similar: FloatArray) -> State:
-    """The same with near-copies counted down: else many of them make the label, and their errors vanish."""
+def _counted_down(setting: Setting, shares: Shares, weights: FloatArray) -> State:
+    """The same with families counted down: else many variants make the label, and their errors vanish."""
     folded = setting.folded
-    weights, use, labels = vote_weights(folded.rows, similar, 0.0), shares.use, shares.share
+    use, labels = shares.use, shares.share
     state = first_state(setting, folded.weighted(labels), use)
     for _ in range(ROUNDS_ALONE):
         tables = make_tables(folded.rows, state.weights, use, pinned=setting.pinned).single
-        logs = evidence(folded.rows, tables, weights, folded.everywhere())
-        labels = softmax(logs + np.log(np.maximum(state.law.balance, 1e-300)))
+        logs = add_logs(folded.rows, logs_of(tables) * weights[:, np.newaxis, np.newaxis], folded.everywhere())
+        labels = softmax(clamp(logs, folded.rows) + np.log(np.maximum(state.law.balance, 1e-300)))
         use = folded.everywhere()
         state = first_state(setting, folded.weighted(labels), use)
     return replace(state, labels=labels[folded.which])

@@ -9,15 +9,38 @@ from __future__ import annotations
 
 from typing import Final
 
-# --- beliefs about sources that nobody can test with votes alone ---------------------------------------------------
-SHARED_ERRORS: Final = 0.5  # correlation of the errors of two different sources (design effect)
-PERSISTENCE: Final = 0.5  # what the evidence of one element counts inside the chain, as errors persist too
-SHARE_PRIOR: Final = 0.25  # votes' worth of class balance that is added to the vote share
-DOUBT: Final = 0.01  # an error that all sources share is invisible: so much of a trusted label is the class balance
+# --- beliefs about sources, to which what is learned leans -----------------------------------------------------------
+SHARED_ERRORS: Final = 0.5  # correlation of the errors of two different sources (design effect of their votes)
+# Exponents of balance, share, votes (by design effect), silence, neighbours (times how far labels outlast errors).
+BELIEF: Final = (0.5, 0.5, 0.5, 0.1, 1.0)
+RIDGE_SHARE: Final = 0.02  # what the belief weighs, as a share of the votes that the exponents are learned from
+RIDGE_VOTES: Final = 20.0  # ... and in votes, at least
+SHARE_PRIOR: Final = 0.5  # votes' worth of class balance that is added to the vote share
+TEMPER: Final = 0.15  # errors that all sources share are invisible: so much of the log-odds is taken back
+DOUBT: Final = 0.03  # ... and so much of every label is the class balance
+PATIENCE: Final = 2e-3  # nats per vote by which a model may predict its worst source worse than caution does: no trust
+TRUSTED: Final = 0.98  # trust from which on the model is taken at its word, and below 1 - this not asked at all
+CROWD: Final = 0.5  # share of votes that were not asked for, above which no edges are searched for
 
-# --- near-copies ---------------------------------------------------------------------------------------------------
-NEAR: Final = 0.6  # two sources are near-copies below this multiple of the typical pairwise disagreement
-NEAR_ROUNDS: Final = 3
+# --- families ------------------------------------------------------------------------------------------------------
+NEAR: Final = 0.6  # two sources are variants below this multiple of the expected disagreement
+NEAR_ROUNDS: Final = 5
+SKILL_ROUNDS: Final = 20
+FAMILY: Final = 2.0  # further variants beyond the first at which a group is judged by its agreement alone
+RELATED: Final = 0.5  # similarity above which a source is no peer of another
+
+# --- learning from peers -------------------------------------------------------------------------------------------
+TARGETS: Final = 20_000  # votes that are predicted
+FEWEST_TARGETS: Final = 500  # ... of every source, if it has so many
+MOST_FOLDS: Final = 10  # groups of sources that are left out together
+OWN_VOTES: Final = 10.0  # pseudo-votes per row behind the table of a left-out source
+ROUNDS_PEERS: Final = 4  # of tables and exponents in turn, twice
+LEARNED_FROM: Final = 1 << 14  # elements with two votes that peers are compared on
+ROUNDS_TABLES: Final = 5  # of expectation and maximisation from the vote
+STAYING: Final = 0.9  # first guess of P(next label = label), beyond chance
+FARTHEST: Final = -12.0  # smallest log of what neighbours say
+ROUNDS_SCALING: Final = 200  # at most, of rows and columns of a pair of labels
+LEAST: Final = 1e-12  # smallest probability of a label in a chain
 
 # --- tables --------------------------------------------------------------------------------------------------------
 PSEUDO_VOTES: Final = 2.0  # per row of a table, spread like the source's own votes
@@ -58,8 +81,7 @@ ROUNDS_ALONE: Final = 2  # E/M rounds without the chain
 ROUNDS_CHAIN: Final = 12  # ... with it
 ROUNDS_MORE: Final = 12  # ... more of them where the model is trusted
 SETTLED: Final = 3e-4  # largest change of a table at which these end early
-ROUNDS_SILENCE: Final = 20  # for the labels of elements about which nobody speaks
-ROUNDS_STICKY: Final = 4  # for the transitions of the robust answer
+ROUNDS_STICKY: Final = 4  # for the transitions of the answer
 ROUNDS_EXACT: Final = 30  # at most, through the exact engine, with every source at every resolution
 ROUNDS_LARGE: Final = 2  # ... where there are more votes than the search looked at
 

@@ -1,0 +1,113 @@
+"""Order of the sources by what they say, and which of them are variants of one another.
+
+In: a panel. Out: an order that does not depend on the given one; for every pair a similarity from 0 (ordinary) to 1
+(identical). A source with variants counts 1 / (1 + sum of similarities), so that a family counts about as one.
+
+Sources that are accurate agree as well, so agreement alone must not count against them. A pair is judged by what skill
+cannot explain: for independent errors Cohen's kappa of two sources is the product of their skills. A large group is
+judged by its agreement alone: that two sources are experts is plausible, that six are and err apart is not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dugong.fit.learned import _kernels as kernels
+from dugong.fit.learned.folded import Folded
+from dugong.fit.learned.panel import Panel
+from dugong.fit.learned.settings import FAMILY, NEAR, NEAR_ROUNDS, SKILL_ROUNDS
+from dugong.types import BoolArray, FloatArray, IntArray
+
+_FEWEST = 4  # with three sources two that share errors cannot be told from two that are better than the third
+_COMMON = 20  # votes on the same elements without which a kappa is noise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Agreements:
+    """How pairs of sources agree: how often both speak (m, m), how often they differ then, and by chance."""
+
+    both: FloatArray
+    apart: FloatArray
+    chance: FloatArray
+
+    @property
+    def others(self) -> BoolArray:
+        """Off the diagonal."""
+        return ~np.eye(len(self.both), dtype=np.bool_)
+
+    def similar(self, expected: FloatArray) -> FloatArray:
+        """From 0 to 1: how much less often than `expected` two sources differ, a few pseudo-votes added."""
+        own = np.maximum(np.diag(self.both), 1)
+        steadied = (self.apart * self.both + 5 * expected) / (self.both + 5)
+        nearness = np.clip(1 - steadied / np.maximum(NEAR * expected, 1e-9), 0, 1)
+        return np.asarray(nearness * self.both / np.sqrt(np.outer(own, own)) * self.others)
+
+
+def content_order(panel: Panel, names: tuple[str, ...]) -> IntArray:
+    """Places of the sources sorted by what they voted; ties go by name."""
+    counts = np.zeros((2, panel.n_sources, panel.coding.n_columns + 1), dtype=np.int64)
+    kernels.count_company(panel.codes, panel.coding.silent, counts)
+    own, company = counts.tolist()
+    keys = list(zip(own, company, names, strict=True))
+    return np.array(sorted(range(len(names)), key=keys.__getitem__), dtype=np.int64)
+
+
+def find_families(folded: Folded) -> FloatArray:
+    """Similarity of every pair of sources, (m, m), zero on the diagonal."""
+    m = folded.rows.n_sources
+    if m < _FEWEST:
+        return np.zeros((m, m))
+    agreements = _agreements(folded)
+    by_agreement = _beyond_typical(agreements)
+    by_skill = _beyond_skill(agreements, by_agreement)
+    large = np.clip((by_agreement.sum(axis=1) - 1) / FAMILY, 0, 1)
+    share = np.sqrt(np.outer(large, large))
+    return np.asarray(share * np.maximum(by_agreement, by_skill) + (1 - share) * by_skill)
+
+
+def family_weights(similar: FloatArray) -> FloatArray:
+    """What each source counts: one over one plus its variants."""
+    return np.asarray(1 / (1 + similar.sum(axis=1)))
+
+
+def _agreements(folded: Folded) -> Agreements:
+    rows, m = folded.rows, folded.rows.n_sources
+    both, same = np.zeros((m, m)), np.zeros((m, m))
+    kernels.count_agreements(rows.codes, folded.sizes, rows.coding.silent, both, same)
+    both, same = (np.tril(table) + np.tril(table, -1).T for table in (both, same))
+    spoken, chance = rows.spoken().astype(np.float64), np.zeros((m, m))
+    for code in range(rows.coding.n_columns):
+        if code != rows.coding.silent:
+            said = (rows.codes == code).T @ (spoken * folded.sizes[:, np.newaxis])
+            chance += said * said.T
+    apart = 1 - same / np.maximum(both, 1)
+    return Agreements(both=both, apart=apart, chance=chance / np.maximum(both, 1) ** 2)
+
+
+def _beyond_typical(agreements: Agreements) -> FloatArray:
+    """Who differs much less often than sources here usually do, families counted once."""
+    similar = np.zeros(agreements.both.shape)
+    for _ in range(NEAR_ROUNDS):
+        weight = family_weights(similar)
+        pairs = np.outer(weight, weight) * agreements.both * agreements.others
+        typical = max(float((pairs * agreements.apart).sum()), 0.5) / max(float(pairs.sum()), 1.0)
+        similar = agreements.similar(np.full(similar.shape, typical))
+    return similar
+
+
+def _beyond_skill(agreements: Agreements, start: FloatArray) -> FloatArray:
+    """Who differs much less often than their skills explain, from a first guess that is then acquitted."""
+    both, chance = agreements.both, agreements.chance
+    usable = agreements.others & (both >= _COMMON) & (chance < 0.999)
+    kappa = np.where(usable, 1 - agreements.apart / np.maximum(1 - chance, 1e-9), 0.0)
+    skill = np.full(len(both), np.sqrt(np.clip(kappa.sum() / max(usable.sum(), 1), 0.01, 0.99)))
+    similar = start
+    for _ in range(SKILL_ROUNDS):
+        weights = usable * both * family_weights(similar) * (1 - similar)
+        for _ in range(100):  # damped steps of a rank-one fit of kappa
+            fitted = (weights * kappa * skill).sum(axis=1) / np.maximum((weights * skill**2).sum(axis=1), 1e-9)
+            skill = np.sqrt(skill * np.clip(fitted, 1e-3, 0.99))
+        similar = (similar + agreements.similar((1 - np.outer(skill, skill)) * (1 - chance)) * usable) / 2
+    return similar

@@ -1,0 +1,259 @@
+"""Every source predicted by its peers: what the exponents of the answer are learned from.
+
+In: a panel of sources on elements. Out: the exponents. A source (or one of ten groups) is left out together with its
+variants; everything is learned again from the rest, and its votes are predicted *through its own table*:
+
+    minimise  - sum over votes of  log sum_y q(y) T(vote | y)  +  (votes / 2) RIDGE |exponents - belief|^2
+
+in turn with steps of expectation and maximisation for the tables. Predicting a raw vote would reward an answer that is
+as unsure as the source; through the table an answer is rewarded for being right about the label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.optimize import minimize
+
+from dugong.fit.learned.folded import fold
+from dugong.fit.learned.panel import Panel
+from dugong.fit.learned.settings import (
+    FEWEST_TARGETS,
+    MOST_FOLDS,
+    OWN_VOTES,
+    RELATED,
+    RIDGE_SHARE,
+    RIDGE_VOTES,
+    ROUNDS_PEERS,
+    TARGETS,
+)
+from dugong.fit.learned.tables import softmax
+from dugong.fit.learned.views import Constraints, Sayings, View, learn_sayings, learn_steps, view
+from dugong.types import BoolArray, FloatArray, Int8Array, IntArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Targets:
+    """Votes to be predicted.
+
+    Attributes
+    ----------
+    votes : (n,) class index of every vote; behind the classes, silence of a source that names one class only
+    sources : (n,) its source
+    elements : (n,) its element
+    weights : (n,) what its source counts
+    margins : (m, K + 1) how often every source votes for every class, or is silent if that is a vote
+    """
+
+    votes: IntArray
+    sources: IntArray
+    elements: IntArray
+    weights: FloatArray
+    margins: FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Fold:
+    """Sources that are left out together, and their peers."""
+
+    left_out: IntArray
+    peers: IntArray
+
+
+def folds(similar: FloatArray) -> Iterator[Fold]:
+    """Every source left out once, at most ten times in all; variants of a source are no peers of it."""
+    m = len(similar)
+    number = np.arange(m) % min(m, MOST_FOLDS)
+    for one in range(min(m, MOST_FOLDS)):
+        out = number == one
+        peers = np.flatnonzero(~out & (similar[:, out].max(axis=1) <= RELATED))
+        if len(peers) > 1:
+            yield Fold(left_out=np.flatnonzero(out), peers=peers)
+
+
+def choose_targets(panel: Panel, related: FloatArray, weights: FloatArray) -> Targets:
+    """Votes of every source on elements about which a peer speaks as well, the same number of each source."""
+    m, per = panel.n_sources, max(FEWEST_TARGETS, TARGETS // max(panel.n_sources, 1))
+    spoken, margins = panel.spoken(), np.zeros((m, panel.coding.n_classes + 1))
+    sources, elements = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+    for one in folds(related):
+        heard = spoken[:, one.peers].any(axis=1)
+        for source in one.left_out.tolist():
+            says = _says(panel.codes[:, source], panel.coding.n_classes)
+            margins[source] = np.bincount(panel.codes[says, source], minlength=margins.shape[1])
+            places = np.flatnonzero(says & heard)
+            if (margins[source] > 0).sum() > 1 and len(places) > 1:
+                # Evenly spaced places of a panel in canonical order: the order of sequences does not enter.
+                chosen = places[np.linspace(0, len(places) - 1, min(per, len(places))).astype(np.int64)]
+                sources.append(np.full(len(chosen), source))
+                elements.append(chosen)
+    where, what = np.concatenate(sources), np.concatenate(elements)
+    return Targets(
+        votes=panel.codes[what, where].astype(np.int64),
+        sources=where,
+        elements=what,
+        weights=weights[where],
+        margins=margins,
+    )
+
+
+def _says(codes: Int8Array, n_classes: int) -> BoolArray:
+    """Which votes of a source can be predicted: named classes, and its silence if it names one class only."""
+    named = (codes >= 0) & (codes < n_classes)
+    one_sided = len(np.unique(codes[named])) == 1
+    return np.asarray(named | (codes == n_classes) if one_sided else named)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Trial:
+    """Votes to be predicted, and what the peers of their sources see.
+
+    Attributes
+    ----------
+    targets : the votes
+    groups : of every group of sources that is left out: their peers, places of their votes, and the peers' view
+    lasting : how far labels outlast errors
+    fixed : what is not to be learned
+    """
+
+    targets: Targets
+    groups: tuple[tuple[IntArray, IntArray, View], ...]
+    lasting: float
+    fixed: Constraints
+
+    def features(self, exponents: FloatArray) -> FloatArray:
+        """Features of every target as the peers of its source see it, (5, n K)."""
+        n_classes = self.targets.margins.shape[1] - 1
+        found = np.zeros((5, len(self.targets.votes), n_classes))
+        for _, places, seen in self.groups:
+            elements = self.targets.elements[places]
+            features = seen.features(elements, self.lasting * seen.messages(exponents))
+            known = seen.folded.rows.known[seen.folded.which[elements]]
+            features[known >= 0] = 0.0
+            features[known >= 0, :2] = 60.0 * np.eye(n_classes)[known[known >= 0], np.newaxis]
+            found[:, places] = features.swapaxes(0, 1)
+        return found.reshape(5, -1)
+
+    def again(self, exponents: FloatArray) -> Trial:
+        """The same with transitions that were learned with other exponents."""
+        learned = ((peers, places, learn_steps(seen, exponents, self.fixed)) for peers, places, seen in self.groups)
+        return replace(self, groups=tuple(learned))
+
+
+def make_trial(
+    panel: Panel,
+    related: FloatArray,
+    first: Sayings,
+    exponents: FloatArray,
+    lasting: float,
+    fixed: Constraints,
+) -> Trial:
+    """Leave every source out once, and learn from the rest what it says; `related` sources are no peers, (m, m)."""
+    weights = first.weights
+    targets, groups = choose_targets(panel, related, weights), []
+    for one in folds(related):
+        places = np.flatnonzero(np.isin(targets.sources, one.left_out))
+        if len(places):
+            folded = fold(panel.columns(one.peers))
+            sayings, law = learn_sayings(folded, weights[one.peers], first.background, fixed.only(one.peers))
+            groups.append((one.peers, places, learn_steps(view(folded, sayings, law), exponents, fixed)))
+    return Trial(targets=targets, groups=tuple(groups), lasting=lasting, fixed=fixed)
+
+
+def learn_exponents(trial: Trial, belief: FloatArray) -> FloatArray:
+    """The exponents with which the peers predict best, leaning to the belief."""
+    targets, exponents = trial.targets, belief
+    tables = first_tables(targets)
+    for place in range(2):
+        if place:
+            trial = trial.again(exponents)
+        features = trial.features(exponents)
+        for _ in range(ROUNDS_PEERS):
+            labels = softmax((exponents @ features).reshape(len(targets.votes), -1))
+            tables = own_tables(targets, labels, tables)
+            exponents = _descend(features, targets, tables, exponents, belief)
+    return exponents
+
+
+def _descend(
+    features: FloatArray, targets: Targets, tables: FloatArray, start: FloatArray, belief: FloatArray
+) -> FloatArray:
+    chances = tables[targets.sources, :, targets.votes]
+    total = float(targets.weights.sum())
+    ridge = max(RIDGE_VOTES, RIDGE_SHARE * total)
+
+    def loss(exponents: FloatArray) -> tuple[float, FloatArray]:
+        labels = softmax((exponents @ features).reshape(chances.shape))
+        joint = labels * chances
+        predicted = joint.sum(axis=1) + 1e-300
+        pull = (joint / predicted[:, np.newaxis] - labels) * targets.weights[:, np.newaxis]
+        value = -float(targets.weights @ np.log(predicted)) + ridge * float(((exponents - belief) ** 2).sum()) / 2
+        slope = ridge * (exponents - belief) - features @ pull.ravel()
+        return value / total, slope / total
+
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[(0, None)] * len(start), options={"maxiter": 20})
+    return np.asarray(found.x)
+
+
+def first_tables(targets: Targets) -> FloatArray:
+    """Tables (m, K, K + 1) of sources that are right but for one vote in twenty."""
+    return _right_but_for(targets, np.full(len(targets.margins), 0.05))
+
+
+def own_tables(targets: Targets, labels: FloatArray, tables: FloatArray, rounds: int = 5) -> FloatArray:
+    """Tables of the left-out sources given what their peers say, (m, K, K + 1), leaning to first guesses of them."""
+    m, n_votes = targets.margins.shape
+    cells, lean = targets.sources * n_votes + targets.votes, OWN_VOTES * _lapses(targets, labels)
+    for _ in range(rounds):
+        joint = labels * tables[targets.sources, :, targets.votes]
+        joint /= joint.sum(axis=1, keepdims=True) + 1e-300
+        counts = [np.bincount(cells, joint[:, y], m * n_votes).reshape(m, n_votes) for y in range(n_votes - 1)]
+        tables = np.stack(counts, axis=1) + lean
+        tables /= tables.sum(axis=2, keepdims=True)
+    return tables
+
+
+def _lapses(targets: Targets, labels: FloatArray) -> FloatArray:
+    """Tables of sources that are right but for a share of lapses, by how well the peers agree with them."""
+    m = len(targets.margins)
+    meant = np.moveaxis(_meant(targets), 1, 2)[targets.sources]  # (n, K + 1, K): labels for which a vote is right
+    allowed = (meant * labels[:, np.newaxis]).sum(axis=2)
+    right = allowed[np.arange(len(labels)), targets.votes] / np.maximum(allowed.sum(axis=1), 1e-300)
+    chance = _shares(targets)[targets.sources, targets.votes]
+    counts, lapse = np.bincount(targets.sources, minlength=m), np.full(m, 0.05)
+    for _ in range(10):
+        own = lapse[targets.sources]
+        share = own * chance / (own * chance + (1 - own) * right + 1e-300)
+        lapse = np.clip((np.bincount(targets.sources, share, m) + 0.5) / (counts + 1), 1e-4, 0.999)
+    return _right_but_for(targets, lapse)
+
+
+def _right_but_for(targets: Targets, lapses: FloatArray) -> FloatArray:
+    """Tables (m, K, K + 1) of sources that lapse so often, and then vote as they use to."""
+    meant, shares, near = _meant(targets), _shares(targets)[:, np.newaxis], lapses[:, np.newaxis, np.newaxis]
+    tables = np.where(meant.any(axis=2, keepdims=True), (1 - near) * meant + near * shares, shares)
+    return np.asarray(tables / tables.sum(axis=2, keepdims=True))
+
+
+def _meant(targets: Targets) -> FloatArray:
+    """(m, K, K + 1) one for the vote that is right: the class, or silence about a class that a source never names."""
+    named = targets.margins > 0
+    n_classes = named.shape[1] - 1
+    meant = np.zeros((len(named), n_classes, n_classes + 1))
+    every = np.arange(n_classes)
+    meant[:, every, every] = named[:, :-1]
+    meant[:, :, n_classes] = ~named[:, :-1] & named[:, -1:]
+    return meant
+
+
+def _shares(targets: Targets) -> FloatArray:
+    margins = targets.margins + 1e-9
+    return np.asarray(margins / margins.sum(axis=1, keepdims=True))
+
+
+def log_scores(targets: Targets, labels: FloatArray) -> FloatArray:
+    """Log P(vote) of every target, given what its peers say about the label, through the best table of its source."""
+    tables = own_tables(targets, labels, first_tables(targets), rounds=12)
+    return np.asarray(np.log((labels * tables[targets.sources, :, targets.votes]).sum(axis=1) + 1e-300))

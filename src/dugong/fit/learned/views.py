@@ -1,0 +1,276 @@
+"""What some of the sources say about every element: four log-features by row of votes, and the word of the neighbours.
+
+In: a panel of sources on elements and what each counts. Out: a `View`:
+
+    balance   log of the class balance
+    share     log of the votes by class, smoothed
+    votes     log-likelihood of the votes, divided by the design effect of errors that sources share
+    silence   log-likelihood of who abstained
+    neighbours  log of what a chain that carries share, votes and silence says about an element from the others
+
+The tables come from a few rounds of expectation and maximisation from the vote.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+import numpy as np
+
+from dugong.codec import Numbers
+from dugong.fit.learned import _kernels as kernels
+from dugong.fit.learned.folded import Folded
+from dugong.fit.learned.panel import Panel
+from dugong.fit.learned.settings import (
+    FARTHEST,
+    PSEUDO_VOTES,
+    ROUNDS_STICKY,
+    ROUNDS_TABLES,
+    SHARE_PRIOR,
+    SHARED_ERRORS,
+    STAYING,
+)
+from dugong.fit.learned.tables import clamp, class_balance, count_tables, softmax, steps_to_transition
+from dugong.tasks.bio import Possible
+from dugong.types import BoolArray, FloatArray, Int8Array, IntArray
+
+BALANCE, SHARE, VOTES, SILENCE, NEIGHBOURS = range(5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LabelLaw:
+    """A first-order law of labels: class balance (K,), first classes (K,) and transitions (K, K)."""
+
+    balance: FloatArray
+    initial: FloatArray
+    transition: FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Constraints:
+    """What is not to be learned: a given law of the labels, steps that are impossible, known tables (NaN: unknown)."""
+
+    law: LabelLaw | None = None
+    possible: Possible | None = None
+    pinned: FloatArray | None = None
+
+    def only(self, sources: IntArray) -> Constraints:
+        """The same for some sources."""
+        return self if self.pinned is None else replace(self, pinned=self.pinned[sources])
+
+    def first_law(self, balance: FloatArray) -> LabelLaw:
+        """The given law, or one with a balance and labels that stay."""
+        if self.law is not None:
+            return self.law
+        initial = first_classes(balance, self.possible)
+        return LabelLaw(balance=balance, initial=initial, transition=np.eye(len(balance)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sayings:
+    """What the votes of sources on elements tell.
+
+    Attributes
+    ----------
+    weights : (m,) what each source counts
+    tables : (m, K, C) P(vote | label); where silence tells nothing, P(vote | label, spoke)
+    silences : (m, K) P(abstain | label), NaN where that tells nothing
+    background : class index of elements about which nobody speaks, or None
+    effect : design effect by which the log-likelihood of the votes is divided
+    """
+
+    weights: FloatArray
+    tables: FloatArray
+    silences: Annotated[FloatArray, Numbers(finite=False)]
+    background: int | None
+    effect: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Shares:
+    """Votes by class (n, K), their shares, and which elements say something (all, if there is a background)."""
+
+    counts: FloatArray
+    share: FloatArray
+    use: BoolArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class View:
+    """Features of the rows of a panel, (n_rows, 4, K), and the law of the labels."""
+
+    folded: Folded
+    rows: FloatArray
+    law: LabelLaw
+
+    def features(self, chosen: IntArray, messages: FloatArray) -> FloatArray:
+        """All five features of some elements, given their messages, (n, 5, K), centred over the classes."""
+        own = self.rows[self.folded.which[chosen]]
+        found = np.concatenate([own, messages[chosen][:, np.newaxis]], axis=1)
+        return np.asarray(found - found.mean(axis=2, keepdims=True))
+
+    def carried(self, exponents: FloatArray) -> FloatArray:
+        """Evidence of every row inside the chain, (n_rows, K), known labels clamped."""
+        logs = np.einsum("rfk,f->rk", self.rows[:, SHARE:], exponents[SHARE:NEIGHBOURS])
+        return clamp(logs - logs.max(axis=1, keepdims=True, initial=-np.inf), self.folded.rows)
+
+    def messages(self, exponents: FloatArray) -> FloatArray:
+        """What the neighbours of every element say about it, (n, K)."""
+        logs = self.carried(exponents)
+        if not self.folded.linked:
+            return np.zeros((len(self.folded.which), logs.shape[1]))
+        labels, _ = through_chain(self.folded, logs, self.law)
+        own = logs[self.folded.which] + np.log(np.maximum(self.law.balance, 1e-300))
+        return np.asarray(np.maximum(np.log(np.maximum(labels, 1e-30)) - own, FARTHEST))
+
+
+def vote_shares(panel: Panel, weights: FloatArray, background: int | None) -> Shares:
+    """Votes of every element, variants of one another counted down."""
+    n_classes = panel.coding.n_classes
+    counts = np.zeros((len(panel), n_classes))
+    kernels.count_shares(panel.codes, panel.coding.split, weights, counts)
+    total = counts.sum(axis=1, keepdims=True)
+    nobody = np.full(n_classes, 1 / n_classes) if background is None else np.eye(n_classes)[background]
+    share = np.where(total > 0, counts / np.where(total > 0, total, 1.0), nobody)
+    known = panel.known >= 0
+    share[known] = np.eye(n_classes)[panel.known[known]]
+    use = (total[:, 0] > 0) | known if background is None else np.ones(len(panel), dtype=np.bool_)
+    return Shares(counts=counts, share=share, use=use)
+
+
+def learn_sayings(
+    folded: Folded, weights: FloatArray, background: int | None, fixed: Constraints
+) -> tuple[Sayings, LabelLaw]:
+    """Tables and class balance by a few rounds from the vote; one, averaged with the vote, where there is a background.
+
+    A class that nobody names is known by silence alone: more rounds would let it swallow what single sources say.
+    """
+    rows, shares = folded.rows, vote_shares(folded.rows, weights, background)
+    heard = rows if background is not None else replace(rows, codes=_spoken_only(rows))
+
+    def maximise(labels: FloatArray) -> tuple[FloatArray, FloatArray]:
+        summed = folded.weighted(labels)
+        tables = _pinned(_leaning(count_tables(heard, summed, shares.use)), fixed.pinned, background)
+        balance = class_balance(summed, shares.use) if fixed.law is None else np.maximum(fixed.law.balance, 1e-12)
+        return tables, balance
+
+    labels = shares.share
+    tables, balance = maximise(labels)
+    for _ in range(1 if background is not None else ROUNDS_TABLES):
+        logs = add_logs(heard, _weighted_logs(tables, weights), shares.use)
+        labels = softmax(clamp(logs + np.log(balance), rows))
+        labels = labels if background is None else (labels + shares.share) / 2
+        tables, balance = maximise(labels)
+    silences = np.full(tables.shape[:2], np.nan)
+    if background is None:
+        silences = _silences(rows, folded.weighted(labels), shares.use)
+    sayings = Sayings(
+        weights=weights, tables=tables, silences=silences, background=background, effect=_effect(folded, shares)
+    )
+    return sayings, fixed.first_law(balance)
+
+
+def _effect(folded: Folded, shares: Shares) -> float:
+    """Design effect of the mean number of votes per voted element, whose errors are believed to be correlated."""
+    votes = shares.counts.sum(axis=1)
+    voted = folded.sizes[votes > 0].sum()
+    return float(1 + SHARED_ERRORS * max(float(votes @ folded.sizes) / max(float(voted), 1.0) - 1, 0.0))
+
+
+def view(folded: Folded, sayings: Sayings, law: LabelLaw) -> View:
+    """The features of every row."""
+    rows, background = folded.rows, sayings.background
+    shares = vote_shares(rows, sayings.weights, background)
+    log_tables = _weighted_logs(sayings.tables, sayings.weights)
+    if background is None:
+        log_tables[:, rows.coding.silent] = 0.0
+    votes = add_logs(rows, log_tables, shares.use) / sayings.effect
+    silence = add_logs(rows, _silence_logs(sayings, rows.coding.n_columns), shares.use)
+    balance = np.log(np.maximum(law.balance, 1e-300))
+    counts = shares.counts + SHARE_PRIOR * law.balance
+    share = np.log(np.maximum(counts / counts.sum(axis=1, keepdims=True), 1e-300))
+    features = np.stack([np.broadcast_to(balance, votes.shape), share, votes, silence], axis=1)
+    return View(folded=folded, rows=features, law=law)
+
+
+def learn_steps(seen: View, exponents: FloatArray, fixed: Constraints) -> View:
+    """The same view with transitions learned by a few rounds through the chain, unless the law was given."""
+    if fixed.law is not None:
+        return seen
+    balance, law = seen.law.balance, seen.law
+    allowed = None if fixed.possible is None else fixed.possible.steps
+    start = STAYING * np.eye(len(balance)) + (1 - STAYING) * balance
+    law = replace(law, transition=steps_to_transition(start, np.zeros(len(balance)), allowed))
+    if seen.folded.linked:
+        logs = seen.carried(exponents)
+        for _ in range(ROUNDS_STICKY):
+            _, steps = through_chain(seen.folded, logs, law)
+            law = replace(law, transition=steps_to_transition(steps, balance, allowed))
+    return replace(seen, law=law)
+
+
+def first_classes(balance: FloatArray, possible: Possible | None) -> FloatArray:
+    """The law of first labels: the balance of the classes that a sequence can begin with."""
+    initial = balance if possible is None else np.where(possible.first, balance, 0.0)
+    return np.asarray(initial / initial.sum())
+
+
+def through_chain(folded: Folded, logs: FloatArray, law: LabelLaw) -> tuple[FloatArray, FloatArray]:
+    """Marginals (n, K) and expected steps (K, K) of a chain with this evidence by row."""
+    labels, steps = np.empty((len(folded.which), logs.shape[1])), np.zeros(law.transition.shape)
+    none = np.zeros((0, logs.shape[1]))
+    kernels.smooth_rows(logs, folded.which, folded.starts, law.initial, law.transition, labels, steps, none)
+    return labels, steps
+
+
+def add_logs(panel: Panel, logs: FloatArray, use: BoolArray) -> FloatArray:
+    """Sum over sources of their logs (m, C, K) by vote, (n, K); zero where `use` is off."""
+    out = np.zeros((len(panel), logs.shape[2]))
+    kernels.add_logs(panel.codes, logs, use, out)
+    return out
+
+
+def _spoken_only(rows: Panel) -> Int8Array:
+    return np.where(rows.codes == rows.coding.silent, np.int8(-1), rows.codes)
+
+
+def _leaning(counts: FloatArray) -> FloatArray:
+    """P(vote | label) from counts (m, K, C), with pseudo-votes spread like the votes of the source."""
+    marginal = counts.sum(axis=1, keepdims=True) + 1e-6
+    total = counts + PSEUDO_VOTES * marginal / marginal.sum(axis=-1, keepdims=True)
+    return np.asarray(total / total.sum(axis=-1, keepdims=True))
+
+
+def _pinned(tables: FloatArray, pinned: FloatArray | None, background: int | None) -> FloatArray:
+    """Known tables are kept; where silence tells nothing, as tables of what is said if something is."""
+    if pinned is None:
+        return tables
+    known = pinned.copy()
+    if background is None:
+        known[:, :, known.shape[1]] = 0.0
+        known /= np.maximum(known.sum(axis=-1, keepdims=True), 1e-300)
+    return np.where(np.isnan(pinned), tables, np.maximum(known, 1e-9))
+
+
+def _silences(rows: Panel, labels: FloatArray, use: BoolArray) -> FloatArray:
+    """P(abstain | label) of every source, NaN for one that never abstains."""
+    silent = rows.coding.silent
+    tables = _leaning(count_tables(rows, labels, use))[:, :, silent]
+    never = ~(rows.codes == silent).any(axis=0)
+    return np.where(never[:, np.newaxis], np.nan, np.clip(tables, 1e-9, 1 - 1e-9))
+
+
+def _weighted_logs(tables: FloatArray, weights: FloatArray) -> FloatArray:
+    logs = np.log(np.maximum(np.moveaxis(tables, 1, -1), 1e-300))
+    return np.ascontiguousarray(logs * weights[:, np.newaxis, np.newaxis])
+
+
+def _silence_logs(sayings: Sayings, n_columns: int) -> FloatArray:
+    """Logs (m, C, K) of abstaining and of speaking."""
+    n_classes = sayings.silences.shape[1]
+    chance = np.nan_to_num(sayings.silences, nan=0.5)
+    logs = np.repeat(np.log1p(-chance)[:, np.newaxis], n_columns, axis=1)
+    logs[:, n_classes] = np.log(chance)
+    logs[np.isnan(sayings.silences[:, 0])] = 0.0
+    return np.ascontiguousarray(logs * sayings.weights[:, np.newaxis, np.newaxis])

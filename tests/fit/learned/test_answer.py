@@ -1,0 +1,155 @@
+"""The answer that is learned from peers: what it promises where sources share errors, and one law for all questions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import dugong as dg
+from dugong.fit.learned import learn
+from dugong.fit.learned.tempering import Peers, potentials_for
+from dugong.infer import engine
+from dugong.infer.answers import decode, posterior, sample
+from dugong.priors import Markov
+from dugong.tasks import Element, Sequence, Window
+from dugong.votes import Votes
+
+ELEMENT = Element()
+
+
+def shared_errors(rng, n=6000, right=(0.8, 0.8, 0.8, 0.75, 0.7), shared=0.6, length=60):
+    """Votes of sources of which the first three repeat one another's errors, and labels in runs."""
+    truth = np.repeat(rng.random(n // 20) < 0.4, 20)
+    codes = np.where(rng.random((n, len(right))) < right, truth[:, np.newaxis], ~truth[:, np.newaxis])
+    copied = rng.random(n) < shared
+    codes[copied, 1:3] = codes[copied, :1]
+    return Votes.from_dense((codes * 2 - 1).astype(np.int8), lengths=[length] * (n // length)), truth
+
+
+# --- one law from the answer ---------------------------------------------------------------------------------------
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_a_chain_has_the_marginals_that_it_was_made_for(rng, n_classes):
+    wanted = rng.dirichlet(np.full(n_classes, 0.3), 90) * 0.99 + 0.01 / n_classes
+    votes = Votes.from_classes(np.zeros((90, 1), dtype=int), n_classes=n_classes, lengths=[40, 0, 1, 49])
+    balance = rng.dirichlet(np.ones(n_classes))
+    prior = Markov(initial=balance, transition=0.97 * np.eye(n_classes) + 0.03 * balance)  # sticky
+    found = engine.posterior(votes, None, prior, potentials=potentials_for(wanted, votes, prior))
+    np.testing.assert_allclose(found.probabilities[ELEMENT], wanted, atol=1e-7)
+
+
+def test_every_question_is_answered_by_one_distribution(rng):
+    votes, _ = shared_errors(rng, n=1200)
+    window = Window(6, link="any", name="w")
+    learned = learn(votes)
+    assert isinstance(learned.law.tempering, Peers)
+    found = posterior(learned.law, votes, (ELEMENT, window, Sequence("any")))
+    elements, windows = found[ELEMENT][:, 1], found[window][:, 1]
+    inside = elements.reshape(-1, 6)
+    assert (windows >= inside.max(axis=1) - 1e-9).all()
+    assert (windows <= inside.sum(axis=1) + 1e-9).all()
+    np.testing.assert_allclose(elements, learned.law.tempering.elements(learned.law, votes)[:, 1], atol=1e-6)
+    draws = sample(learned.law, votes, np.random.default_rng(0), 400)
+    np.testing.assert_allclose((draws > 0).mean(axis=0), elements, atol=0.12)
+    path = decode(learned.law, votes) > 0
+    assert np.mean(path == (elements > 0.5)) > 0.97
+
+
+def test_labels_of_a_sequence_do_not_depend_on_its_batch(rng):
+    votes = shared_errors(rng)[0].select(sources=["s0", "s3"])
+    law = learn(votes).law
+    assert law.tempering is not None
+    whole, part = (posterior(law, one, (ELEMENT,))[ELEMENT] for one in (votes, votes[10:12]))
+    np.testing.assert_allclose(part, whole[600:720], atol=1e-12)
+
+
+def test_known_labels_are_kept_by_a_tempered_law(rng):
+    votes, truth = shared_errors(rng)
+    known = np.where(rng.random(len(truth)) < 0.1, truth * 2 - 1, 0).astype(np.int8)
+    learned = learn(votes, evidence=known)
+    found = learned.probabilities(votes, (ELEMENT,), evidence=known)[ELEMENT]
+    np.testing.assert_allclose(found[known != 0, truth[known != 0].astype(int)], 1, atol=1e-9)
+
+
+# --- sources that share errors -------------------------------------------------------------------------------------
+def test_shared_errors_leave_the_labels_honest(rng):
+    votes, truth = shared_errors(rng, shared=0.9, right=(0.75, 0.75, 0.75, 0.75, 0.7, 0.7))
+    found = learn(votes).probabilities(votes)[ELEMENT][:, 1]
+    vote = dg.MajorityVote().fit(votes).predict_proba(votes)[:, 1]
+    assert np.mean((found - truth) ** 2) < np.mean((vote - truth) ** 2)
+    assert np.mean((found > 0.5) == truth) > np.mean((vote > 0.5) == truth) - 0.003
+
+
+def test_an_inverted_source_is_found_and_used(rng):
+    truth = rng.random(4000) < 0.4
+    codes = np.where(rng.random((4000, 4)) < (0.85, 0.8, 0.8, 0.9), truth[:, np.newaxis], ~truth[:, np.newaxis])
+    codes[:, 3] = ~codes[:, 3]
+    votes = Votes.from_dense((codes * 2 - 1).astype(np.int8), lengths=[40] * 100)
+    found = learn(votes).probabilities(votes)[ELEMENT][:, 1]
+    vote = dg.MajorityVote().fit(votes).predict(votes) > 0
+    assert np.mean((found > 0.5) == truth) > 0.92 > np.mean(vote == truth) + 0.05
+
+
+def test_ten_copies_of_the_worst_source_do_not_outvote_three_others(rng):
+    truth = rng.random(4000) < 0.5
+    good = np.where(rng.random((4000, 3)) < (0.85, 0.85, 0.8), truth[:, np.newaxis], ~truth[:, np.newaxis])
+    worst = np.where(rng.random(4000) < 0.6, truth, ~truth)
+    copies = np.where(rng.random((4000, 10)) < 0.97, worst[:, np.newaxis], ~worst[:, np.newaxis])
+    votes = Votes.from_dense((np.hstack([good, copies]) * 2 - 1).astype(np.int8), lengths=[40] * 100)
+    learned = learn(votes)
+    found = learned.probabilities(votes)[ELEMENT][:, 1] > 0.5
+    assert np.mean(found == truth) > 0.85
+    weights = learned.diagnostics.learned["copy_weights"]
+    assert sum(weights[name] for name in votes.source_names[3:]) < 2
+
+
+def test_a_constant_source_counts_nothing(rng):
+    votes, _ = shared_errors(rng)
+    constant = np.ones(votes.n_elements, dtype=np.int8)
+    more = replace(
+        votes, sources=(*votes.sources, replace(votes.sources[0], name="always")), columns=(*votes.columns, constant)
+    )
+    learned = learn(more)
+    assert learned.diagnostics.learned["copy_weights"]["always"] == 0
+    assert any(note.kind == "constant" and "'always'" in note.text for note in learned.diagnostics.notes)
+
+
+def test_neighbours_count_only_where_labels_outlast_errors(rng):
+    truth = np.repeat(rng.random(300) < 0.4, 20)
+    brief = np.where(rng.random((6000, 3)) < 0.75, truth[:, np.newaxis], ~truth[:, np.newaxis])
+    lasting = np.where(np.repeat(rng.random((300, 3)) < 0.75, 20, axis=0), truth[:, np.newaxis], ~truth[:, np.newaxis])
+    counts = []
+    for codes in (brief, lasting):
+        votes = Votes.from_dense((codes * 2 - 1).astype(np.int8), lengths=[600] * 10)
+        counts.append(learn(votes.select(sources=["s0", "s1"])).diagnostics.learned["exponents"]["neighbours"])
+    assert counts[0] > 0.5
+    assert counts[1] < 0.1
+
+
+# --- worlds that the model describes almost -------------------------------------------------------------------------
+def test_accuracies_by_position_do_not_cost_the_model_its_trust(rng):
+    n, length, right = 3000, 5, rng.uniform(0.6, 0.9, (5, 9))
+    truth = np.repeat(rng.random((n, 1)) < 0.4, length, axis=1) ^ (rng.random((n, length)) < 0.15)
+    hits = rng.random((n, length, 9)) < right
+    codes = np.where(hits, truth[:, :, np.newaxis], ~truth[:, :, np.newaxis]).reshape(-1, 9)
+    votes = Votes.from_dense((codes * 2 - 1).astype(np.int8), lengths=[length] * n)
+    learned = learn(votes)
+    exact = dg.LabelModel(dependencies=()).fit(votes).predict_proba(votes)[:, 1]
+    found = learned.probabilities(votes)[ELEMENT][:, 1]
+    assert learned.trust > 0.9
+    assert np.mean((found - truth.ravel()) ** 2) < 1.02 * np.mean((exact - truth.ravel()) ** 2)
+
+
+# --- words -----------------------------------------------------------------------------------------------------------
+def test_the_first_note_says_where_the_vote_is_ahead(rng):
+    votes = shared_errors(rng)[0].select(sources=["s0", "s3", "s4"])
+    vote, mine = dg.MajorityVote().fit(votes).predict(votes), dg.LabelModel().fit(votes).predict(votes)
+    known = np.where(vote != mine, vote, 0).astype(np.int8)
+    known[np.flatnonzero(vote != mine)[20:]] = 0  # twenty labels, on which the vote happens to be right
+    notes = learn(votes, evidence=known).diagnostics.notes
+    assert notes[0].kind == "vote ahead"
+    assert "majority vote is ahead on the 20 known labels" in notes[0].text
+    notes = learn(votes).diagnostics.notes
+    assert "depart from majority vote on" in notes[0].text
+    assert {"discount", "neighbours"} <= {note.kind for note in notes}
