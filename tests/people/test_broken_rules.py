@@ -54,7 +54,7 @@ def test_every_broken_rule_is_named_first(cli: Command, tmp_path: Path) -> None:
     for name, words in (
         ("never_votes", "never votes"),
         ("always_no", "always"),
-        ("moves_again", "copy"),
+        ("moves_again", "exactly as 'moves'"),
         ("raises_often", "raised on"),
     ):
         assert any(name in one and words in one for one in said), (name, said)

@@ -14,15 +14,15 @@ import dugong as dg
 rng = np.random.default_rng(1)
 gold = np.repeat(rng.choice([-1, 1], size=80, p=[0.6, 0.4]), 5)
 table = np.where(rng.random((400, 3)) < [0.9, 0.8, 0.7], gold[:, None], -gold[:, None])
-votes = dg.Votes.from_array(table.reshape(20, 20, 3), names=["faces", "captions", "cuts"])
+votes = dg.Votes.from_dense(table, [20] * 20, ["faces", "captions", "cuts"])
 votes
 """,
     "model = dg.LabelModel(dependencies=()).fit(votes)\nmodel",
     "model.summary(votes, gold)",
     "model.diagnostics_",
-    "model.explain(votes, votes.sequence_ids[0], 3)",
+    "model.explain(votes, sequence=0, task=3)",
     "model.timeline(votes, votes.sequence_ids[0])",
-    "dg.compare(votes, gold, {'vote': dg.MajorityVote().fit(votes), 'model': model})",
+    "dg.compare({'vote': dg.MajorityVote().fit(votes).predict_proba(votes), 'model': model.predict_proba(votes)}, gold)",
     "model.report(votes, gold=gold)",
 )
 
