@@ -22,7 +22,8 @@ votes
     "model.diagnostics_",
     "model.explain(votes, sequence=0, task=3)",
     "model.timeline(votes, votes.sequence_ids[0])",
-    "dg.compare({'vote': dg.MajorityVote().fit(votes).predict_proba(votes), 'model': model.predict_proba(votes)}, gold)",
+    "vote = dg.MajorityVote().fit(votes).predict_proba(votes)\n"
+    "dg.compare({'vote': vote, 'model': model.predict_proba(votes)}, gold)",
     "model.report(votes, gold=gold)",
 )
 
@@ -34,7 +35,7 @@ class Balanced(HTMLParser):
         super().__init__()
         self.open: list[str] = []
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:  # noqa: ARG002  the signature of HTMLParser
         if tag not in ("br", "img", "meta", "link", "input", "hr", "rect", "path", "line", "circle"):
             self.open.append(tag)
 

@@ -1,4 +1,4 @@
-"""A text person: notes as plain text, rules about words, drugs marked in the characters of the notes, files for brat."""
+"""A text person: notes as plain text, rules about words, drugs marked in their characters, files for brat."""
 
 from __future__ import annotations
 

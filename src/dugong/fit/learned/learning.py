@@ -103,7 +103,9 @@ def _upright(case: Case) -> FloatArray:
     kept = np.ones(len(case.sources))
     if len(kept) != 2 or case.spread or case.votes.n_classes != 2 or not case.coarse:
         return kept
-    columns = [np.where(np.abs(case.votes.column(name)) == 1, case.votes.column(name), 0) for name in case.element_names]
+    columns = [
+        np.where(np.abs(case.votes.column(name)) == 1, case.votes.column(name), 0) for name in case.element_names
+    ]
     both = (columns[0] != 0) & (columns[1] != 0)
     if not both.any() or (columns[0] == columns[1])[both].mean() > 1 - OPPOSITE:
         return kept
