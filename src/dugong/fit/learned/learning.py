@@ -213,7 +213,7 @@ def _exact(case: Case, setting: Setting, finding: Finding, rules: CoarseRules) -
     edges = {place: tables.edges[tables.slots[place]] for place in np.flatnonzero(parents >= 0).tolist()}
     cells = case.votes.n_elements / VOTES_PER_CELL
     factors = forest_factors(case.element_names, parents, repeats, tables.single, edges, cells)
-    factors += coarse_factors(case.votes, case.pinned, {one.name: 0.0 for one in rules.sources if one.harmful})
+    factors += coarse_factors(case.votes, case.pinned, {one.name: one.exact_weight for one in rules.sources})
     return case.exact_rounds(factors, finding.state.law, len(setting.panel))
 
 
