@@ -92,6 +92,7 @@ def advance(
             if weight == 0.0:
                 continue
             source, target = at + r * R, to + s * R
+            # A counted state comes from one row below; the top row stays where it is.
             if counted[s]:
                 axpy(F, source + low, target + low + 1, min(high, top - 1) - low + 1, weight, best)
                 if high == top:
@@ -149,6 +150,7 @@ def fill(
         total = advance(F, at, to, R, steps, begin + i, counted, top, bounds, i + 1, size - i - 1, best)
         if not total > 0.0:
             return -np.inf
+        # Scaling costs a pass over the layer: only where numbers grow small, and once at the end.
         if total < _SMALL or i + 1 == size:
             rescale(F, to, R, S, bounds[i + 1, 0], bounds[i + 1, 1], total)
             scale += np.log(total)
@@ -760,6 +762,7 @@ def walk(
             ratio = propose(base, total, begin, end, first, last, states, scratch, new)
             ratio += weigh_windows(windows, groups, counted, logs, counts, states, first, last, new, scratch, S, False)
             tried += 1.0
+            # Metropolis and Hastings: accepted as often as it is likelier than what it replaces.
             if np.log(np.random.random()) < ratio:  # noqa: NPY002
                 accepted += 1.0
                 weigh_windows(windows, groups, counted, logs, counts, states, first, last, new, scratch, S, True)
@@ -810,6 +813,7 @@ def propose(
                 value = total[last, s, states[last]]
             scratch[i * S + s] = value
             norm += value
+        # Weights of the states to come, backwards; scaled, since a run may be long.
         for s in range(S):
             scratch[i * S + s] /= norm
     before = states[first - 1] if first > begin else 0
@@ -827,6 +831,7 @@ def propose(
                 left -= weight
                 if left < 0.0:
                     break
+        # What the proposal has and the posterior has not: the sites, whose place the windows take.
         ratio += np.log(base[t, before, drawn] / total[t, before, drawn])
         ratio -= np.log(base[t, old, states[t]] / total[t, old, states[t]])
         new[i], before, old = drawn, drawn, states[t]
