@@ -139,9 +139,9 @@ def _too_fine(votes: Votes) -> list[str]:
     rate = None if votes.time is None else votes.time.common_rate
     every = "" if rate is None else f' (here "{min(sizes) / rate:g}s")'
     return [
-        f"No source votes on single elements: the finest looks at {min(sizes):,} at once, so labels cannot be told apart "
-        f"within these. Make them the elements: every = in project.toml or in the loader{every}; or add a source that "
-        "votes on elements."
+        f"No source votes on single elements: the finest looks at {min(sizes):,} at once, so labels cannot be told "
+        f"apart within these. Make them the elements: every = in project.toml or in the loader{every}; or add a "
+        "source that votes on elements."
     ]
 
 
