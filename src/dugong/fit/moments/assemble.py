@@ -291,6 +291,6 @@ def _moved(name: str, size: float) -> str:
         )
     return (
         f"what {name!r} says does not fit the other sources and the prior: its estimated shares of votes came out "
-        f"impossible (below 0 or above 1) and were moved by {size:.3g} to the nearest possible ones. Do not rely on "
-        "its accuracy; look at some of its votes, at the prior, and at sources that may share its errors"
+        f"impossible (below 0 or above 1) and were moved by {size:.3g} to the nearest possible ones. Do not rely "
+        "on its accuracy; look at some of its votes, at the prior, and at sources that may share its errors"
     )
