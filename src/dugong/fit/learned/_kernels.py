@@ -225,6 +225,30 @@ def add_model(
 
 
 @kernel
+def join(forward: FloatArray, backward: FloatArray, starts: BoolArray, t: int, labels: FloatArray) -> None:
+    """Marginals of element t from the two messages; behind the last element of a sequence nothing is said."""
+    if t == len(starts) - 1 or starts[t + 1]:
+        backward[:] = 1.0
+    total = 0.0
+    for y in range(len(backward)):
+        labels[t, y] = forward[t, y] * backward[y]
+        total += labels[t, y]
+    for y in range(len(backward)):
+        labels[t, y] /= total
+
+
+@kernel
+def likelihoods(logs: FloatArray, likely: FloatArray, most: FloatArray) -> None:
+    """Exponentials of every row over its largest, and that one: the exponential of all of them might underflow."""
+    for r in range(len(logs)):
+        most[r] = -np.inf
+        for y in range(logs.shape[1]):
+            most[r] = max(most[r], logs[r, y])
+        for y in range(logs.shape[1]):
+            likely[r, y] = np.exp(logs[r, y] - most[r])
+
+
+@kernel
 def smooth(
     moved: FloatArray,
     stayed: FloatArray,
@@ -278,14 +302,7 @@ def smooth(
     backward = np.ones(K)
     earlier = np.empty(K)
     for t in range(n - 1, -1, -1):
-        if t == n - 1 or starts[t + 1]:
-            backward[:] = 1.0
-        total = 0.0
-        for y in range(K):
-            labels[t, y] = forward[t, y] * backward[y]
-            total += labels[t, y]
-        for y in range(K):
-            labels[t, y] /= total
+        join(forward, backward, starts, t, labels)
         if not starts[t]:
             for x in range(K):
                 value = 0.0
@@ -379,14 +396,8 @@ def smooth_rows(
     Logs are (n_rows, K); `which` is the row of every element.
     """
     n, K = len(which), logs.shape[1]
-    likely = np.empty(logs.shape)
-    most = np.empty(len(logs))
-    for r in range(len(logs)):
-        most[r] = -np.inf
-        for y in range(K):
-            most[r] = max(most[r], logs[r, y])
-        for y in range(K):
-            likely[r, y] = np.exp(logs[r, y] - most[r])
+    likely, most = np.empty(logs.shape), np.empty(len(logs))
+    likelihoods(logs, likely, most)
     if K == 2:
         return smooth_two(likely, most, which, starts, initial, transition, labels, steps, kept)
     likelihood = 0.0
@@ -409,15 +420,7 @@ def smooth_rows(
     backward, ahead, earlier = np.ones(K), np.empty(K), np.empty(K)
     for t in range(n - 1, -1, -1):
         r = which[t]
-        if t == n - 1 or starts[t + 1]:
-            backward[:] = 1.0
-        total = 0.0
-        for y in range(K):
-            labels[t, y] = forward[t, y] * backward[y]
-            total += labels[t, y]
-        total = 1.0 / total
-        for y in range(K):
-            labels[t, y] *= total
+        join(forward, backward, starts, t, labels)
         if starts[t]:
             if len(kept) > 0:
                 kept[t] = 0.0

@@ -291,22 +291,7 @@ def smooth(
         while t >= start:
             if w >= spans[q, FIRST] and windows[w, END] == t + 1:
                 backward_window(
-                    steps,
-                    start,
-                    windows,
-                    w,
-                    counted,
-                    factors,
-                    alpha,
-                    F,
-                    kept,
-                    back,
-                    bounds,
-                    R,
-                    room,
-                    pairs,
-                    positive,
-                    beta,
+                    steps, start, windows, w, counted, factors, alpha, F, kept, back, bounds, R, room, pairs, positive
                 )
                 t = windows[w, BEGIN] - 1
                 w -= 1
@@ -355,10 +340,10 @@ def backward_window(
     room: int,
     pairs: FloatArray,
     positive: FloatArray,
-    beta: FloatArray,
 ) -> None:
     """All elements of a window, from its last to its first."""
-    begin, S, layer = windows[w, BEGIN], len(beta), len(beta) * R
+    begin, S, layer = windows[w, BEGIN], alpha.shape[1], alpha.shape[1] * R
+    beta = back[len(back) - S :]  # as in `smooth`: what lies behind the window goes in, what lies before it comes out
     size, top = windows[w, END] - begin, windows[w, THRESHOLD] + 1
     own, length, here = begin + w if room == 0 else 0, size if room == 0 else room, 0
     layers, rows = F[own * layer :], bounds[own:]
