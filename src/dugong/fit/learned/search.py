@@ -1,7 +1,7 @@
 """The search for structure: which sources depend on each other or on themselves, and whether a model fits at all.
 
-In: a panel of sources on elements and their vote shares. Out: a `GraphFinding`: edges, self-dependence, a fitted law of the
-labels, and the share of the answer that the model earns. Greedy with refitting: strong residual correlations of an
+In: a panel of sources on elements and their vote shares. Out: a `GraphFinding`: edges, self-dependence, a fitted law of
+the labels, and the share of the answer that the model earns. Greedy with refitting: strong residual correlations of an
 independent fit become edges at once, weaker ones after the first fit, if that improves the trust.
 """
 
