@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+from command_line import Command, Outcome
+
 ROOT = Path(__file__).resolve().parent.parent
 
 # "checks" is the default everywhere: the same examples on every run, so a red check means a changed program.
@@ -35,3 +37,17 @@ def shared_data() -> Path:
 def rng() -> np.random.Generator:
     """Give a generator with a fixed seed, new for every test."""
     return np.random.default_rng(20191208)
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str]) -> Command:
+    """Run the command line in this process: ``cli("check", path)``."""
+
+    from dugong.cli.app import run
+
+    def call(*words: object) -> Outcome:
+        code = run([str(word) for word in words])
+        out, err = capsys.readouterr()
+        return Outcome(code, out, err)
+
+    return call

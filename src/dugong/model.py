@@ -36,6 +36,7 @@ from dugong.store import StoredModel, load_model, save_model
 from dugong.summary import ModelSummary, fitted_on, summarize_model
 from dugong.sums import Moments, Plan, Shapes
 from dugong.tasks import Element, Resolution, find_resolution
+from dugong.texts import counted
 from dugong.types import AnyArray, FloatArray, Inference, Int8Array
 from dugong.votes import Votes
 from dugong.votes.concat import align
@@ -405,6 +406,12 @@ class LabelModel(Configured):
         from dugong.report.notebook import make_timeline
 
         return make_timeline(self, self._aligned(votes), sequence)
+
+    def __repr__(self) -> str:
+        if not hasattr(self, "law_"):
+            return super().__repr__()
+        seen = f"{counted(len(self.sources_), 'source')} on {counted(self.seen_.n_sequences, 'sequence')}"
+        return f"{super().__repr__()}, fitted: {seen}"
 
     def _repr_html_(self) -> str:
         from dugong.report.notebook import model_html

@@ -1,25 +1,10 @@
-"""How the tests of the command line run it."""
+"""What the tests of the command line share."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-
-from command_line import Command, Outcome
-from dugong.cli.app import run
-
-
-@pytest.fixture
-def cli(capsys: pytest.CaptureFixture[str]) -> Command:
-    """Run the command line in this process: ``cli("check", path)``."""
-
-    def call(*words: object) -> Outcome:
-        code = run([str(word) for word in words])
-        out, err = capsys.readouterr()
-        return Outcome(code, out, err)
-
-    return call
 
 
 @pytest.fixture

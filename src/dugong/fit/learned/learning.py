@@ -27,7 +27,7 @@ from dugong.fit.learned.result import Learned
 from dugong.fit.learned.rounds import Setting, tables_of
 from dugong.fit.learned.sample import in_order, thin
 from dugong.fit.learned.search import GraphFinding, Method, search
-from dugong.fit.learned.settings import CROWD, FEWEST_SOURCES, LEARNED_FROM, TRUSTED, VOTES_PER_CELL
+from dugong.fit.learned.settings import CROWD, FEWEST_SOURCES, LEARNED_FROM, OPPOSITE, TRUSTED, VOTES_PER_CELL
 from dugong.fit.learned.tables import make_tables, mute_unseen
 from dugong.fit.learned.tempering import Peers
 from dugong.fit.learned.trust import Trust, find_trust, related_by
@@ -38,7 +38,7 @@ from dugong.law.parameters import Conditional, Factor, Parameters
 from dugong.priors import Markov, Prior
 from dugong.tasks import Element
 from dugong.types import FloatArray, Int8Array
-from dugong.votes import Votes
+from dugong.votes import SourceInfo, Votes
 
 Progress = Callable[[int, int], None]
 _STAGES = 4
@@ -70,7 +70,7 @@ def learn(
     tell = progress or (lambda _done, _total: None)
     case = prepare_case(votes, prior, evidence, accuracies or {}, n_threads)
     tell(1, _STAGES)
-    weights = family_weights(case.similar) * says_something(case.panel)
+    weights = family_weights(case.similar) * says_something(case.panel) * _upright(case)
     fixed = Constraints(law=case.law, possible=case.possible, pinned=case.pinned_tables())
     first, lasting = first_answer(case.panel, case.sources, weights, case.background, fixed)
     tell(2, _STAGES)
@@ -93,6 +93,37 @@ def learn(
     learned = _finish(case, answer, setting, finding, trust)
     tell(_STAGES, _STAGES)
     return learned
+
+
+def _upright(case: Case) -> FloatArray:
+    """One for every source on elements; zero for one of two opposites that windows and sequences speak against.
+
+    Peers find a source that is turned round where there are three. Two that contradict each other would cancel out.
+    """
+    kept = np.ones(len(case.sources))
+    if len(kept) != 2 or case.spread or case.votes.n_classes != 2 or not case.coarse:
+        return kept
+    columns = [
+        np.where(np.abs(case.votes.column(name)) == 1, case.votes.column(name), 0) for name in case.element_names
+    ]
+    both = (columns[0] != 0) & (columns[1] != 0)
+    if not both.any() or (columns[0] == columns[1])[both].mean() > 1 - OPPOSITE:
+        return kept
+    support = [sum(_agreement(case.votes, column, info) for info in case.coarse) for column in columns]
+    for place in (0, 1):
+        kept[place] = not support[place] < 0 < support[1 - place]
+    return kept
+
+
+def _agreement(votes: Votes, column: Int8Array, info: SourceInfo) -> float:
+    """Correlation of votes on windows or sequences with the mean of what a source says about their elements."""
+    starts, stops = votes.layout(info.resolution).flat_bounds()
+    total = np.concatenate([[0], np.cumsum(column, dtype=np.int64)])
+    mean, said = (total[stops] - total[starts]) / np.maximum(stops - starts, 1), votes.column(info.name)
+    spoken = np.abs(said) == 1
+    if not (mean[spoken].any() and np.ptp(mean[spoken]) and np.ptp(said[spoken])):
+        return 0.0
+    return float(np.corrcoef(mean[spoken], said[spoken])[0, 1])
 
 
 def _crowd(case: Case) -> bool:

@@ -74,6 +74,7 @@ LASTING: Final = 0.2  # median own-lag correlation of errors above which no weak
 TESTABLE: Final = 500.0  # information on pairs of errors and silences without which nothing can be tested
 DEMANDING: Final = 4.0  # times as much of it is needed where most sources repeat their errors
 SILENCE: Final = 40.0  # how many pairs of silences tell as much as a pair of votes
+OPPOSITE: Final = 0.95  # share of contradictions from which on one of two sources is taken to be turned round
 FEWEST_SOURCES: Final = 3  # on elements, below which no model can be tested
 
 # --- rounds --------------------------------------------------------------------------------------------------------
