@@ -132,7 +132,11 @@ def test_what_was_learned_is_readable_under_its_old_name() -> None:
     model = dg.LabelModel().fit(VOTES)
     with pytest.warns(DeprecationWarning, match="read law_, graph_ and diagnostics_"):
         learned = model.learned_
-    assert (learned.law, learned.graph, learned.trust) == (model.law_, model.graph_, 1.0)
+    assert (learned.law, learned.graph, learned.trust) == (
+        model.law_,
+        model.graph_,
+        model.diagnostics_.learned["trust"],
+    )
     np.testing.assert_array_equal(learned.probabilities(VOTES)[Element()], model.predict_proba(VOTES))
     with pytest.warns(DeprecationWarning, match="deprecated"):
         assert dg.LabelModel(**GIVEN).fit(VOTES).learned_ is None

@@ -44,12 +44,14 @@ def choose_engine(prepared: Prepared, inference: Inference = "auto") -> BlockEng
     windows = WindowEngine(prepared)
     if not windows.fits():
         return _product(prepared)
+    # Exact and linear, whatever the size of the windows: nothing is gained by another engine.
     if windows.exact and windows.is_safe():
         return windows
     if inference == "exact" or windows.exact:
         return _product(prepared)
     if inference == "approximate":
         return windows
+    # Building stops as soon as a layer is too wide, so that trying costs little.
     try:
         engine = chain.build(prepared, SMALL_STATES)
     except TooManyStatesError:

@@ -17,7 +17,7 @@ import numpy as np
 from dugong.exceptions import TaskError
 from dugong.infer.blocks import Sums, report_impossible
 from dugong.infer.factors import FlatFactor
-from dugong.infer.patterns import PatternTable, list_patterns
+from dugong.infer.patterns import LabelPatterns, list_patterns
 from dugong.law.parameters import FullTable
 from dugong.law.results import Posterior
 from dugong.priors.chain import LabelChain
@@ -37,7 +37,7 @@ class Shape:
     Attributes
     ----------
     sequences : (n,) which ones
-    patterns : PatternTable
+    patterns : LabelPatterns
     sites : one per factor and task: (factor, codes of the patterns, table rows of the distinct vote rows)
     inverse : (n,) distinct vote row of every sequence
     posterior : (n_rows, n_patterns)
@@ -45,7 +45,7 @@ class Shape:
     """
 
     sequences: IntArray
-    patterns: PatternTable
+    patterns: LabelPatterns
     sites: list[tuple[int, IntArray, IntArray]]
     inverse: IntArray
     posterior: FloatArray
@@ -95,7 +95,7 @@ def _solve(
     factors: tuple[FlatFactor, ...],
     layouts: dict[Resolution, Layout],
     sequences: IntArray,
-    patterns: PatternTable,
+    patterns: LabelPatterns,
     potentials: FloatArray | None,
 ) -> Shape:
     # Sequences with potentials of their own are worked out one by one.
@@ -156,7 +156,7 @@ def _tasks(votes: Votes, flat: FlatFactor, layouts: dict[Resolution, Layout], se
 
 
 def _codes(
-    flat: FlatFactor, patterns: PatternTable, layouts: dict[Resolution, Layout], sequence: int, task: int
+    flat: FlatFactor, patterns: LabelPatterns, layouts: dict[Resolution, Layout], sequence: int, task: int
 ) -> IntArray:
     """What the factor needs to know about every pattern, at one task."""
     channel = flat.channel

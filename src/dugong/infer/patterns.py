@@ -1,6 +1,6 @@
 """All label patterns of short sequences of one shape, and their prior probability.
 
-In: a `Joint` table or a label chain, and where the tasks lie. Out: a `PatternTable`, one row per value of all labels
+In: a `Joint` table or a label chain, and where the tasks lie. Out: `LabelPatterns`: one row per value of all labels
 that the prior leaves free; other tasks follow from their elements by the link.
 """
 
@@ -22,7 +22,7 @@ MOST_PATTERNS = 1 << 16  # sixteen tasks of two classes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PatternTable:
+class LabelPatterns:
     """All label patterns of sequences of one shape.
 
     Attributes
@@ -37,7 +37,7 @@ class PatternTable:
 
 def list_patterns(
     votes: Votes, prior: Joint | LabelChain, layouts: dict[Resolution, Layout], sequence: int
-) -> PatternTable:
+) -> LabelPatterns:
     """All patterns of a sequence and of those that have the same shape; impossible ones are left out."""
     length = int(votes.lengths[sequence])
     if isinstance(prior, Joint):
@@ -65,7 +65,7 @@ def list_patterns(
             labels[resolution] = _coarse_labels(votes, prior, layout, sequence, elements, grid)
     # Constraints often leave few patterns, and every later table has one column for each.
     possible = law > 0
-    return PatternTable(
+    return LabelPatterns(
         labels={resolution: own[possible] for resolution, own in labels.items()}, log_prior=np.log(law[possible])
     )
 

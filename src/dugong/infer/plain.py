@@ -37,6 +37,7 @@ def chain_marginals(
     counts.log_likelihood = np.zeros(len(offsets) - 1)
     chain = np.array(initial, dtype=np.float64), np.array(transition, dtype=np.float64)
     work = partial(_smooth_plain, np.asarray(potentials, dtype=np.float64), chain, offsets, found, counts)
+    # Added in the order of blocks: threads do not change the last digit.
     for pairs in on_threads(work, block_bounds(offsets, _BLOCK), n_threads):
         counts.transitions += pairs
     counts.initial[0] = found[offsets[:-1][np.diff(offsets) > 0]].sum(axis=0)

@@ -137,6 +137,7 @@ def draw(engine: BlockEngine, rng: np.random.Generator, n_draws: int, n_threads:
     """Class indices of labels drawn from the posterior, shape (n_draws, n_elements)."""
     labels = np.zeros((n_draws, engine.prepared.votes.n_elements), dtype=np.int8)
     bounds = block_bounds(engine.prepared.layouts[0].offsets, engine.block_size)
+    # A generator per block, because threads take blocks in any order.
     generators = dict(zip(bounds, rng.spawn(len(bounds)), strict=True))
 
     def work(bound: tuple[int, int]) -> None:

@@ -94,9 +94,9 @@ def advance(
             if weight == 0.0:
                 continue
             source, target = at + r * R, to + s * R
+            # A counted state comes from one row below; the top row stays where it is.
             if counted[s]:
                 axpy(F, source + low, target + low + 1, min(high, top - 1) - low + 1, weight, best)
-                # `top` stands for all counts above the threshold: whoever is there stays there.
                 if high == top:
                     axpy(F, source + top, target + top, 1, weight, best)
             else:
@@ -154,8 +154,7 @@ def fill(
         # Written so that NaN counts as impossible too.
         if not total > 0.0:
             return -np.inf
-        # A layer has S * R numbers: it is divided only where it grows small, which saves a pass over it at most
-        # elements; and at the end of the window, because the states behind it begin at a scale of one.
+        # Scaling costs a pass over the layer: only where numbers grow small, and once at the end.
         if total < _SMALL or i + 1 == size:
             rescale(F, to, R, S, bounds[i + 1, 0], bounds[i + 1, 1], total)
             scale += np.log(total)
@@ -770,6 +769,7 @@ def walk(
             ratio = propose(base, total, begin, end, first, last, states, scratch, new)
             ratio += weigh_windows(windows, groups, counted, logs, counts, states, first, last, new, scratch, S, False)
             tried += 1.0
+            # Metropolis and Hastings: accepted as often as it is likelier than what it replaces.
             if np.log(np.random.random()) < ratio:  # noqa: NPY002
                 accepted += 1.0
                 weigh_windows(windows, groups, counted, logs, counts, states, first, last, new, scratch, S, True)
@@ -820,6 +820,7 @@ def propose(
                 value = total[last, s, states[last]]
             scratch[i * S + s] = value
             norm += value
+        # Weights of the states to come, backwards; scaled, since a run may be long.
         for s in range(S):
             scratch[i * S + s] /= norm
     # The proposal is the chain `total`, whose own weights cancel: what is left is `base` over `total` on both paths.
@@ -838,6 +839,7 @@ def propose(
                 left -= weight
                 if left < 0.0:
                     break
+        # What the proposal has and the posterior has not: the sites, whose place the windows take.
         ratio += np.log(base[t, before, drawn] / total[t, before, drawn])
         ratio -= np.log(base[t, old, states[t]] / total[t, old, states[t]])
         new[i], before, old = drawn, drawn, states[t]

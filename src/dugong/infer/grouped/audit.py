@@ -79,6 +79,7 @@ def audit(engine: WindowEngine, rng: np.random.Generator) -> Audit:
     for local, groups in pieces:
         known, found = propagate_all(local, groups, engine.prepared.votes, 0)
         unsettled.append(float((found.change > CLOSE).mean()))
+        # The same work for every piece and element, whatever the number of windows.
         sweeps = max(_UPDATES // (2 * max(n_elements, 1)), 100)
         drawn = Pass.over(local, None).trace(found.steps, rng.random((2, len(local.steps))), engine.prepared.votes, 0)
         seeds = rng.integers(1 << 31, size=2).tolist()
@@ -119,6 +120,7 @@ def _mean_error(differences: list[FloatArray]) -> float:
     if not both.size:
         return 0.0
     mean = both.mean(axis=0)
+    # Noise of two walks is independent: its product averages out, that of a real difference does not.
     real = max(float((both[0] * both[1]).sum()), 0.0)
     return float(np.abs(mean).mean() * np.sqrt(min(real / max(float((mean**2).sum()), 1e-300), 1.0)))
 
@@ -130,6 +132,7 @@ def _choose(engine: WindowEngine) -> list[tuple[LocalChain, list[WindowGroup]]]:
     lengths = prepared.votes.lengths
     widest = engine.widest
     size = max(_PIECE, 4 * widest)
+    # Several windows to a piece, because those at its ends see less than they would in the whole.
     n_pieces = max(1, _ELEMENTS // int(min(size, lengths.mean() + 1)))
     order = np.flatnonzero(lengths > 0)
     if len(order) == 0:

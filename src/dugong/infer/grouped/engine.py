@@ -97,6 +97,7 @@ class WindowEngine:
         late = [one for one in elements if one.channel.lag]
         forgets = prepared.chain.transition.min() >= _LEAST_STEP and all(one.table.min() > 0 for one in late)
         forgets = forgets and sum(_log_range(one.table) for one in late) <= 60
+        # What was lost has less than 1e-300 of the weight: votes on a window must not bring it back.
         mild = sharpest <= 300 and all(_positive(one) for one in coarse)
         return bool(forgets and (mild or self.widest * step + sharpest <= _RANGE))
 
@@ -120,6 +121,7 @@ class WindowEngine:
             smoothed = one.smooth(chain, np.empty(chain.shape), active, votes, begin)
             pairs, positive, logs = smoothed.pairs, [smoothed.positive[:, 0]] * len(groups), smoothed.logs
         parts = label_parts(prepared, local, pairs)
+        # A resolution without votes changes nothing, so that its groups can be asked one by one, however they overlap.
         for resolution in prepared.resolutions[1:]:
             if resolution not in prepared.voted:
                 silent = make_groups(prepared, block, resolution)

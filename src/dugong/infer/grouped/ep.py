@@ -82,8 +82,10 @@ def propagate(local: LocalChain, groups: list[WindowGroup], votes: Votes, begin:
     positive = [np.empty(len(group.windows)) for group in groups]
     parts = np.zeros((len(groups), n_sequences))
     active, sweeps, change = np.diff(local.offsets) > 0, np.zeros(n_sequences), np.zeros(n_sequences)
+    # The labels without any window are what the first sweep's are compared with.
     plain.smooth(total, pairs, active, votes, begin)
     for sweep in range(MOST_SWEEPS):
+        # Forth and back, because the last group of a sweep has seen more than the first.
         order = range(len(groups)) if sweep % 2 == 0 else range(len(groups) - 1, -1, -1)
         for place in order:
             one = passes[place]
@@ -102,6 +104,7 @@ def propagate(local: LocalChain, groups: list[WindowGroup], votes: Votes, begin:
         active = active & (change > CLOSE)
         if not active.any():
             break
+    # Each group's own evidence over that of the chain: scales of single sites cancel in this sum.
     logs = whole + (parts - whole).sum(axis=0)
     return Propagated(steps=total, pairs=pairs, positive=positive, logs=logs, sweeps=sweeps, change=change)
 

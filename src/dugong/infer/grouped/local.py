@@ -105,6 +105,7 @@ def make_local(prepared: Prepared, block: VotesBlock) -> LocalChain:
     begin = chain.initial * weights[0][firsts][:, chain.labels]
     for own in weights[1:]:
         begin *= own[firsts][:, chain.labels]  # without a label before, the code is that of the label
+    # A first element has no state before: row 0 stands for the beginning.
     steps[firsts] = 0.0
     steps[firsts, 0] = begin
     top = steps.max(axis=(1, 2))
@@ -183,6 +184,7 @@ def make_groups(prepared: Prepared, block: VotesBlock, resolution: Resolution) -
     threshold = (end - begin) // 2 if resolution.link == "majority" else np.zeros_like(begin)
     factors, tops = _factors(prepared, block, place)
     factors = factors[:, ::-1] if negated else factors
+    # Windows as many apart as are open at a time do not overlap: their places, counted round, are the groups.
     colour = layout.positions() % n_groups(layout)
     return [
         WindowGroup(

@@ -53,6 +53,7 @@ class Pass:
         n_states = local.n_states
         rows = int(windows[:, 2].max(initial=0)) + 2
         longest = int((windows[:, 1] - windows[:, 0]).max(initial=1))
+        # Rows 0 to the threshold, and one for all counts above it.
         layer, n_all = n_states * rows, len(local.steps) + len(windows) + 1
         room, n_kept, n_layers = _room(longest, n_all, layer)
         return cls(
