@@ -84,6 +84,7 @@ def command(
     is complete; with --shard-size, folders `votes` and `labels` in place of the files, and a report on a sample of the
     sequences. After a crash or Ctrl-C the same command continues where it stopped; sources whose code has changed run
     again, the others do not. Ends with what is worth a look, and with what changed since the last run.
+    Sentences are broken at the width of the terminal, tables are not.
 
     A project is code: its loader and its sources are executed, with all that you may do. Run only projects that you
     trust.

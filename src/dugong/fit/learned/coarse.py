@@ -205,6 +205,7 @@ def _learn_one(labels: FloatArray, votes: Votes, info: SourceInfo, table: FloatA
     half = np.log(n_windows) / 2  # what a free number costs (the Bayesian information criterion)
     n_free = 2 + len(np.unique(codes)) - 1
     leaning = calibrate(lifted, codes, share=windows.share(column)[asked], leaning=int(link != "all"))
+    # Leaning the right way, a source is only firmer about clear windows; the other way, its yes means something else.
     wrong_way = leaning.lean * (-1 if one.inverted else 1) < 0
     further = (leaning.gain - learned.gain) / overlap - half
     return replace(
@@ -311,6 +312,7 @@ def _hold_together(labels: FloatArray, votes: Votes, same: list[CoarseSource]) -
     low, high = 0.0, 1.0
     if coherent(low):
         return same
+    # Ten halvings are a thousandth, which is nearer than a firmness can be known.
     for _ in range(10):
         middle = (low + high) / 2
         low, high = (low, middle) if coherent(middle) else (middle, high)
