@@ -1,7 +1,7 @@
 """All label patterns of short sequences of one shape, and their prior probability.
 
-In: a `Joint` table or a label chain, and where the tasks lie. Out: `LabelPatterns`: one row per value of all labels that
-the prior leaves free; other tasks follow from their elements by the link.
+In: a `Joint` table or a label chain, and where the tasks lie. Out: `LabelPatterns`: one row per value of all labels
+that the prior leaves free; other tasks follow from their elements by the link.
 """
 
 from __future__ import annotations
