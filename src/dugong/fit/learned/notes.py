@@ -38,6 +38,7 @@ def describe_learned(
     learned: dict[str, Any] = {
         "trust": trust.share,
         "gain": trust.gain,
+        "gains": list(trust.gains),
         "worst": {"gain": trust.worst, "sources": [case.element_names[place] for place in trust.sources]},
         "edges": [[a, b, value] for (a, b), value in strengths.items() if a != b],
         "self_dependent": {a: value for (a, b), value in strengths.items() if a == b},

@@ -34,12 +34,14 @@ class Trust:
     gain : nats per vote by which the model predicts left-out sources better, on average
     worst : ... and the group of sources for which this is least, two standard errors added
     sources : places of that group; nobody if nothing could be predicted
+    gains : ... of every group of sources that was left out
     """
 
     share: float
     gain: float = 0.0
     worst: float = 0.0
     sources: tuple[int, ...] = ()
+    gains: tuple[float, ...] = ()
 
 
 def related_by(parents: IntArray) -> FloatArray:
@@ -78,6 +80,7 @@ def find_trust(setting: Setting, finding: GraphFinding, panel: Panel, trial: Tri
         gain=float(gains.mean()),
         worst=by_group[worst],
         sources=tuple(np.unique(targets.sources[trial.groups[worst][1]]).tolist()),
+        gains=tuple(float(gains[places].mean()) for _, places, _ in trial.groups),
     )
 
 
