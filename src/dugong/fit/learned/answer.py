@@ -32,6 +32,8 @@ from dugong.fit.learned.views import (
 from dugong.types import BoolArray, FloatArray
 from dugong.votes import SourceInfo
 
+_HAIR = 1e-5
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ElementAnswer:
@@ -84,6 +86,10 @@ def answer(seen: View, exponents: FloatArray) -> FloatArray:
         logs += exponents[NEIGHBOURS] * seen.messages(exponents)
     labels = softmax((1 - TEMPER) * logs)
     labels += DOUBT * (seen.law.balance - labels)
+    # Even odds, but for a hair: a tie goes to the first class, as in majority vote, and not to rounding errors.
+    even = np.full(labels.shape[1], 1 / labels.shape[1])
+    even[0] += _HAIR
+    labels[seen.quiet[which]] = even / even.sum()
     known = rows.known[which]
     labels[known >= 0] = np.eye(labels.shape[1])[known[known >= 0]]
     return labels

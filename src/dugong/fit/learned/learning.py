@@ -27,7 +27,16 @@ from dugong.fit.learned.result import Learned
 from dugong.fit.learned.rounds import Setting, tables_of
 from dugong.fit.learned.sample import in_order, thin
 from dugong.fit.learned.search import GraphFinding, Method, search
-from dugong.fit.learned.settings import CROWD, FEWEST_SOURCES, LEARNED_FROM, OPPOSITE, TRUSTED, VOTES_PER_CELL
+from dugong.fit.learned.settings import (
+    CROWD,
+    FEWEST_SOURCES,
+    FREE,
+    LEARNED_FROM,
+    OPPOSITE,
+    RIDGE_SHARE,
+    TRUSTED,
+    VOTES_PER_CELL,
+)
 from dugong.fit.learned.tables import make_tables, mute_unseen
 from dugong.fit.learned.tempering import Peers
 from dugong.fit.learned.trust import Trust, find_trust, related_by
@@ -72,7 +81,8 @@ def learn(
     tell(1, _STAGES)
     weights = family_weights(case.similar) * says_something(case.panel) * _upright(case)
     fixed = Constraints(law=case.law, possible=case.possible, pinned=case.pinned_tables())
-    first, lasting = first_answer(case.panel, case.sources, weights, case.background, fixed)
+    part = in_order(thin(case.panel, LEARNED_FROM))
+    first, lasting = first_answer(part, case.sources, weights, case.background, fixed)
     tell(2, _STAGES)
     setting, finding, related = case.setting(), None, case.similar
     testable = bool((weights > 0).sum() >= FEWEST_SOURCES)
@@ -83,13 +93,22 @@ def learn(
     tell(3, _STAGES)
     exponents, trust = first.exponents, Trust(share=0.0)
     if testable:
-        part = in_order(thin(case.panel, LEARNED_FROM))
         trial = make_trial(part, related, first.sayings, exponents, lasting, fixed)
-        if case.background is None and len(trial.targets.votes):
-            exponents = learn_exponents(trial, exponents)
         if finding is not None:
             trust = find_trust(setting, finding, part, trial, exponents)
-    answer = finish_answer(first, case.panel, exponents, lasting, fixed)
+        # Where the belief already predicts every source clearly worse, what could be learned would not be used, but for
+        # the first tables of sources on windows.
+        if case.background is None and len(trial.targets.votes) and (case.coarse or not trust.clear):
+            if trust.share > 0 and finding is not None:
+                trust = find_trust(setting, finding, part, trial, learn_exponents(trial, exponents, FREE))
+            # Exponents that suit some sources need not suit others: few sources are few observations of them, however
+            # many votes they have.
+            n_sources = len(np.unique(trial.targets.sources))
+            exponents = learn_exponents(trial, exponents, RIDGE_SHARE / max(n_sources - 2, 1))
+    whole = trust.share < TRUSTED or bool(case.coarse)
+    if whole:
+        first, _ = first_answer(case.panel, case.sources, weights, case.background, fixed)
+    answer = finish_answer(first, case.panel if whole else part, exponents, lasting, fixed)
     learned = _finish(case, answer, setting, finding, trust)
     tell(_STAGES, _STAGES)
     return learned

@@ -3,7 +3,7 @@
 In: a panel of sources on elements. Out: the exponents. A source (or one of ten groups) is left out together with its
 variants; everything is learned again from the rest, and its votes are predicted *through its own table*:
 
-    minimise  - sum over votes of  log sum_y q(y) T(vote | y)  +  (votes / 2) RIDGE |exponents - belief|^2
+    minimise  - sum over votes of  log sum_y q(y) T(vote | y)  +  lean votes |exponents - belief|^2 / 2
 
 in turn with steps of expectation and maximisation for the tables. Predicting a raw vote would reward an answer that is
 as unsure as the source; through the table an answer is rewarded for being right about the label.
@@ -24,7 +24,6 @@ from dugong.fit.learned.settings import (
     MOST_FOLDS,
     OWN_VOTES,
     RELATED,
-    RIDGE_SHARE,
     RIDGE_VOTES,
     ROUNDS_PEERS,
     TARGETS,
@@ -163,8 +162,8 @@ def make_trial(
     return Trial(targets=targets, groups=tuple(groups), lasting=lasting, fixed=fixed)
 
 
-def learn_exponents(trial: Trial, belief: FloatArray) -> FloatArray:
-    """The exponents with which the peers predict best, leaning to the belief."""
+def learn_exponents(trial: Trial, belief: FloatArray, lean: float) -> FloatArray:
+    """The exponents with which the peers predict best; the belief weighs `lean` of the votes."""
     targets, exponents = trial.targets, belief
     tables = first_tables(targets)
     # Twice, because transitions depend on the exponents and the exponents on what neighbours say.
@@ -175,17 +174,17 @@ def learn_exponents(trial: Trial, belief: FloatArray) -> FloatArray:
         for _ in range(ROUNDS_PEERS):
             labels = softmax((exponents @ features).reshape(len(targets.votes), -1))
             tables = own_tables(targets, labels, tables)
-            exponents = _descend(features, targets, tables, exponents, belief)
+            exponents = _descend(features, targets, tables, exponents, belief, lean)
     return exponents
 
 
 def _descend(
-    features: FloatArray, targets: Targets, tables: FloatArray, start: FloatArray, belief: FloatArray
+    features: FloatArray, targets: Targets, tables: FloatArray, start: FloatArray, belief: FloatArray, lean: float
 ) -> FloatArray:
     chances = tables[targets.sources, :, targets.votes]
     total = float(targets.weights.sum())
     # A share of the votes, so that the belief still counts where there are very many of them.
-    ridge = max(RIDGE_VOTES, RIDGE_SHARE * total)
+    ridge = max(RIDGE_VOTES, lean * total)
 
     def loss(exponents: FloatArray) -> tuple[float, FloatArray]:
         labels = softmax((exponents @ features).reshape(chances.shape))

@@ -13,7 +13,8 @@ from typing import Final
 SHARED_ERRORS: Final = 0.5  # correlation of the errors of two different sources (design effect of their votes)
 # Exponents of balance, share, votes (by design effect), silence, neighbours (times how far labels outlast errors).
 BELIEF: Final = (0.5, 0.5, 0.5, 0.1, 1.0)
-RIDGE_SHARE: Final = 0.02  # what the belief weighs, as a share of the votes that the exponents are learned from
+RIDGE_SHARE: Final = 0.5  # the belief weighs this / (m - 2) of the votes of m sources: sources are the sample here
+FREE: Final = 0.02  # ... and this, where they only have to show that something predicts better than a model
 RIDGE_VOTES: Final = 20.0  # ... and in votes, at least
 SHARE_PRIOR: Final = 0.5  # votes' worth of class balance that is added to the vote share
 TEMPER: Final = 0.15  # errors that all sources share are invisible: so much of the log-odds is taken back
@@ -39,7 +40,7 @@ LEARNED_FROM: Final = 1 << 14  # elements with two votes that peers are compared
 ROUNDS_TABLES: Final = 5  # of expectation and maximisation from the vote
 STAYING: Final = 0.9  # first guess of P(next label = label), beyond chance
 FARTHEST: Final = -12.0  # smallest log of what neighbours say
-ROUNDS_SCALING: Final = 200  # at most, of rows and columns of a pair of labels
+ROUNDS_SCALING: Final = 500  # at most, of rows and columns of a pair of labels
 LEAST: Final = 1e-12  # smallest probability of a label in a chain
 
 # --- tables --------------------------------------------------------------------------------------------------------

@@ -5,7 +5,8 @@ on it, and its votes are predicted from the others twice: by the posterior of th
 exponents that were learned. Where the model holds, nothing predicts better, whichever source is left out.
 Where sources share errors, the model takes those of the largest group for the label and counts evidence more than once:
 some sources are then predicted worse, by more than noise. The worst of them decides, on a continuous scale, and the
-gain over all of them must be more than noise too.
+gain over all of them must be more than noise too. Sources that repeat themselves are not asked: what they say now tells
+of earlier labels as well, which no table of the present label knows.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class Trust:
     worst : ... and the group of sources for which this is least, two standard errors added
     sources : places of that group; nobody if nothing could be predicted
     gains : ... of every group of sources that was left out
+    clear : whether every group is predicted better by more than two standard errors
     """
 
     share: float
@@ -42,6 +44,7 @@ class Trust:
     worst: float = 0.0
     sources: tuple[int, ...] = ()
     gains: tuple[float, ...] = ()
+    clear: bool = False
 
 
 def related_by(parents: IntArray) -> FloatArray:
@@ -69,19 +72,34 @@ def find_trust(setting: Setting, finding: GraphFinding, panel: Panel, trial: Tri
         labels[places] = found[targets.elements[places]]
     cautious = softmax((exponents @ trial.features(exponents)).reshape(labels.shape))
     gains = log_scores(targets, labels) - log_scores(targets, cautious)
-    by_group = [float(own.mean() + 2 * own.std() / np.sqrt(len(own))) for own in (gains[p] for _, p, _ in trial.groups)]
-    worst, error = int(np.argmin(by_group)), float(gains.std() / np.sqrt(len(gains))) + 1e-12
-    # The model has seen the votes that it predicts: a nat for each of its numbers is no gain. What is left must be more
-    # than noise: nothing below two standard errors, all from four on.
-    seen = tables.single.size / max(float(setting.folded.sizes @ (setting.folded.rows.codes >= 0).sum(axis=1)), 1.0)
-    shown = np.clip((gains.mean() - seen) / error / 2 - 1, 0.0, 1.0)
+    fresh = ~repeats.sources[targets.sources]
+    asked = [(places[fresh[places]], places) for _, places, _ in trial.groups]
+    asked = [(own, places) for own, places in asked if len(own)]
+    if len(np.unique(targets.sources[fresh])) < FEWEST_SOURCES:
+        return Trust(share=0.0)
+    means = np.array([gains[own].mean() for own, _ in asked])
+    errors = np.array([gains[own].std() / np.sqrt(len(own)) for own, _ in asked])
+    worst = int(np.argmin(means + 2 * errors))
+    limit = float((means + 2 * errors)[worst])
     return Trust(
-        share=float(shown * np.clip(1 + by_group[worst] / PATIENCE, 0.0, 1.0)),
-        gain=float(gains.mean()),
-        worst=by_group[worst],
-        sources=tuple(np.unique(targets.sources[trial.groups[worst][1]]).tolist()),
-        gains=tuple(float(gains[places].mean()) for _, places, _ in trial.groups),
+        share=_shown(gains[fresh], tables, setting) * float(np.clip(1 + limit / PATIENCE, 0.0, 1.0)),
+        gain=float(gains[fresh].mean()),
+        worst=limit,
+        sources=tuple(np.unique(targets.sources[asked[worst][0]]).tolist()),
+        gains=tuple(means.tolist()),
+        clear=bool((means > 2 * errors).all()),
     )
+
+
+def _shown(gains: FloatArray, tables: Tables, setting: Setting) -> float:
+    """From 0 to 1: how far the gain is more than noise, nothing below two standard errors, all from four on.
+
+    The model has seen the votes that it predicts: a nat for each of its numbers is no gain.
+    """
+    rows = setting.folded
+    seen = tables.single.size / max(float(rows.sizes @ (rows.rows.codes >= 0).sum(axis=1)), 1.0)
+    error = float(gains.std() / np.sqrt(len(gains))) + 1e-12
+    return float(np.clip((gains.mean() - seen) / error / 2 - 1, 0.0, 1.0))
 
 
 def _only(peers: IntArray, tables: Tables, parents: IntArray, repeats: Repeats) -> tuple[Tables, IntArray, Repeats]:

@@ -24,6 +24,7 @@ from dugong.fit.learned.folded import Folded
 from dugong.fit.learned.panel import Panel
 from dugong.fit.learned.settings import (
     FARTHEST,
+    FEWEST_SOURCES,
     PSEUDO_VOTES,
     ROUNDS_STICKY,
     ROUNDS_TABLES,
@@ -98,11 +99,16 @@ class Shares:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class View:
-    """Features of the rows of a panel, (n_rows, 4, K), and the law of the labels."""
+    """Features of the rows of a panel, (n_rows, 4, K), and the law of the labels.
+
+    `quiet` are rows with no vote where only one or two sources could have voted: the balance of what they speak about
+    is not that of what they are silent about, and nobody else tells.
+    """
 
     folded: Folded
     rows: FloatArray
     law: LabelLaw
+    quiet: BoolArray
 
     def features(self, chosen: IntArray, messages: FloatArray) -> FloatArray:
         """All five features of some elements, given their messages, (n, 5, K), centred over the classes."""
@@ -193,7 +199,10 @@ def view(folded: Folded, sayings: Sayings, law: LabelLaw) -> View:
     counts = shares.counts + SHARE_PRIOR * law.balance
     share = np.log(np.maximum(counts / counts.sum(axis=1, keepdims=True), 1e-300))
     features = np.stack([np.broadcast_to(balance, votes.shape), share, votes, silence], axis=1)
-    return View(folded=folded, rows=features, law=law)
+    quiet = np.zeros(len(rows), dtype=np.bool_)
+    if (sayings.weights > 0).sum() < FEWEST_SOURCES and background is None:
+        quiet = (shares.counts.sum(axis=1) == 0) & (rows.codes == rows.coding.silent).any(axis=1)
+    return View(folded=folded, rows=features, law=law, quiet=quiet)
 
 
 def learn_steps(seen: View, exponents: FloatArray, fixed: Constraints) -> View:
