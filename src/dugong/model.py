@@ -36,7 +36,7 @@ from dugong.store import StoredModel, load_model, save_model
 from dugong.summary import ModelSummary, fitted_on, summarize_model
 from dugong.sums import Moments, Plan, Shapes
 from dugong.tasks import Element, Resolution, find_resolution
-from dugong.texts import counted
+from dugong.texts import announced, counted
 from dugong.types import AnyArray, FloatArray, Inference, Int8Array
 from dugong.votes import Votes
 from dugong.votes.concat import align
@@ -47,6 +47,9 @@ if TYPE_CHECKING:
     from dugong.graph.identify import Identifiability
     from dugong.report import Report
     from dugong.report.notebook import Timeline
+
+
+_WORKING = "dugong: fitting; the first fit after an installation compiles, for up to a minute, and later ones do not."
 
 
 class LabelModel(Configured):
@@ -154,7 +157,9 @@ class LabelModel(Configured):
 
     def _fit(self, data: Passes) -> Self:
         """Fit to votes, wherever they are, and keep what was found."""
-        found, votes = fit(data, self._options()), data.votes
+        votes = data.votes
+        with announced(_WORKING, after=3.0):
+            found = fit(data, self._options())
         self.classes_ = np.array(votes.classes)
         self.class_names_ = votes.class_names
         self.sources_ = votes.sources

@@ -1,13 +1,16 @@
-"""Plain text that several stages print: aligned tables, numbers with their nouns.
+"""Plain text that several stages print: aligned tables, numbers with their nouns, a word where it takes long.
 
 In: words and numbers. Out: lines without signs that a terminal would obey.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import sys
+import threading
+from collections.abc import Iterator, Sequence
 
-__all__ = ["counted", "on_one_line", "text_table"]
+__all__ = ["announced", "counted", "on_one_line", "text_table"]
 
 
 def text_table(
@@ -38,3 +41,18 @@ def on_one_line(text: str) -> str:
 def counted(number: int, noun: str, plural: str | None = None) -> str:
     """A number with its noun: ``1 source``, ``2,000 sources``; `plural` where an s is not enough."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+@contextlib.contextmanager
+def announced(text: str, *, after: float) -> Iterator[None]:
+    """Say `text` on the standard error, if that is a terminal, when what is done inside takes longer than `after` s."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    timer = threading.Timer(after, lambda: sys.stderr.write(f"{text}\n"))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

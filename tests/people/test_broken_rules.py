@@ -67,3 +67,13 @@ def test_a_rule_that_is_turned_around_is_named_and_ruins_nothing(cli: Command, t
     scores = {name: one["scores"]["f1"]["value"] for name, one in outcome.json["comparison"]["methods"].items()}
     assert scores["label model"] >= scores["majority vote"], scores
     assert any("turned_around" in one for one in outcome.json["findings"]), outcome.json["findings"]
+
+
+def test_elements_that_nobody_votes_on_are_named_with_the_remedy(cli: Command, small_project: Path) -> None:
+    sources = small_project.parent / "sources.py"
+    text = sources.read_text().replace("@dg.source\n", '@dg.source(resolution=dg.Window(3, link="majority"))\n')
+    sources.write_text(text.replace("return vote(element, ", "return vote(element[0], "))
+    small_project.write_text(small_project.read_text() + "rate = 2.0\n")
+    outcome = cli("run", small_project, "--json")
+    assert outcome.code == 0, outcome.err
+    assert any("finest looks at 3 at once" in one and '"1.5s"' in one for one in outcome.json["findings"])

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dugong.exceptions import DugongError
+from dugong.fit.result import FAR
 from dugong.paths import Place
+from dugong.tasks import Element, Window
 from dugong.texts import counted
 
 if TYPE_CHECKING:
@@ -102,7 +104,8 @@ def findings(model: LabelModel, votes: Votes, comparison: Comparison | None) -> 
 
     said = []
     if comparison is not None and _vote_is_ahead(comparison):
-        said.append(f"On the known labels plain majority vote is better: {comparison.verdict}.")
+        said.append(f"On the known labels plain majority vote is better: {comparison.verdict}")
+    said += _too_fine(votes)
     said += [one.text for one in find_all(votes, votes.summary().problems)]
     for one in model.summary().sources:
         if one.accuracy is not None and one.accuracy < _chance(votes):
@@ -116,8 +119,30 @@ def findings(model: LabelModel, votes: Votes, comparison: Comparison | None) -> 
     said += [
         f"{name} raised on {counted(n, 'task')} and abstained there; see votes.faults." for name, n in faulty.items()
     ]
-    warned = [note for note in model.diagnostics_.notes if note.kind == "contradiction"]
+    warned = [
+        note
+        for note in model.diagnostics_.notes
+        if note.kind == "contradiction" or (note.kind == "projection" and note.size > FAR)
+    ]
     return said + [note.text for note in warned]
+
+
+def _too_fine(votes: Votes) -> list[str]:
+    """Where nobody votes on elements: what the finest source looks at, and how to make elements of that size."""
+    sizes = [one.resolution.size for one in votes.sources if isinstance(one.resolution, Window)]
+    if not votes.sources or any(isinstance(one.resolution, Element) for one in votes.sources):
+        return []
+    if not sizes:
+        return [
+            "No source votes on less than a whole sequence, so labels of single elements only repeat that of theirs."
+        ]
+    rate = None if votes.time is None else votes.time.common_rate
+    every = "" if rate is None else f' (here "{min(sizes) / rate:g}s")'
+    return [
+        f"No source votes on single elements: the finest looks at {min(sizes):,} at once, so labels cannot be told "
+        f"apart within these. Make them the elements: every = in project.toml or in the loader{every}; or add a "
+        "source that votes on elements."
+    ]
 
 
 def _chance(votes: Votes) -> float:

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -15,6 +18,8 @@ import click
 
 from dugong.codec import to_plain
 
+# What stands before a sentence: a mark of a list, or the name of a line of a summary.
+_LISTED = re.compile(r"- |note: |(prior|dependencies) +| +")
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 
@@ -32,6 +37,27 @@ def example(*commands: str) -> str:
 def emit(result: Mapping[str, Any], text: str, *, as_json: bool) -> None:
     """Print a result on the standard output: its text, or its plain value as JSON."""
     click.echo(json.dumps(to_plain(result), indent=2, ensure_ascii=False, allow_nan=False) if as_json else text)
+
+
+def fit_width(text: str) -> str:
+    """Break sentences at the width of the terminal; tables, whose columns two spaces part, stay as wide as they are."""
+    width = max(40, shutil.get_terminal_size((100, 24)).columns)
+    return "\n".join(_broken(line, width) for line in text.split("\n"))
+
+
+def _broken(line: str, width: int) -> str:
+    head = _LISTED.match(line)
+    indent = len(head[0]) if head else 0
+    if len(line) <= width or "  " in line[indent:]:
+        return line
+    return textwrap.fill(
+        line[indent:],
+        width,
+        initial_indent=line[:indent],
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def say(text: str) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dugong.cli.output import emit, example, json_option
+from dugong.cli.output import emit, example, fit_width, json_option
 from dugong.cli.project import DEFAULT, read_project
 from dugong.cli.sharded import (
     ApplyOptions,
@@ -84,6 +84,7 @@ def command(
     is complete; with --shard-size, folders `votes` and `labels` in place of the files, and a report on a sample of the
     sequences. After a crash or Ctrl-C the same command continues where it stopped; sources whose code has changed run
     again, the others do not. Ends with what is worth a look, and with what changed since the last run.
+    Sentences are broken at the width of the terminal, tables are not.
 
     A project is code: its loader and its sources are executed, with all that you may do. Run only projects that you
     trust.
@@ -113,7 +114,7 @@ def _run(project: Path, options: ApplyOptions, *, log_json: bool, as_json: bool,
     report = applied.report
     result |= {"files": files, "seconds": watch.steps, "report": report.to_dict()}
     parts = [text, f"{time_table(report)}\n{throughput(report, applied.n_elements)}", f"Files:\n{file_lines(files)}"]
-    emit(result, "\n\n".join(parts), as_json=as_json)
+    emit(result, fit_width("\n\n".join(parts)), as_json=as_json)
     if show:
         import webbrowser
 
@@ -236,10 +237,6 @@ def _outcome(
 
 
 def _listing(head: str, said: Iterable[str]) -> str:
-    """Sentences below a heading, none of them wider than the terminal."""
-    from shutil import get_terminal_size
-    from textwrap import fill
-
-    width = max(40, get_terminal_size((100, 24)).columns)
-    lines = [fill(one, width, initial_indent="- ", subsequent_indent="  ") for one in said]
+    """Sentences below a heading."""
+    lines = [f"- {one}" for one in said]
     return "\n".join([head, *lines]) if lines else ""

@@ -19,6 +19,10 @@ _Sizes = Annotated[Mapping[str, float], Numbers(finite=False)]
 _PairNumbers = Annotated[Mapping[tuple[str, str], float], Numbers(finite=False)]
 
 
+# From here on a table that had to be moved says more about what is wrong than about chance.
+FAR = 0.25
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
     """One thing that a user should know: what happened, where, how large, and what can be done."""

@@ -84,6 +84,7 @@ def scale(v: float, x: int, reference: int) -> float:
     """The value of (v, x) in units of the exponent `reference`, which it does not exceed by much."""
     if x == reference:
         return v
+    # Two powers apart is below 2 ** -512 of the larger one, far below its rounding: zero.
     if x == reference - 1:
         return v * _DOWN
     if x == reference + 1:
@@ -107,6 +108,7 @@ def put(values: FloatArray, exponents: IntArray, i: int, v: float, x: int) -> No
 @inner
 def add(values: FloatArray, exponents: IntArray, i: int, v: float, x: int) -> None:
     """Add (v, x) to entry i."""
+    # A zero has no exponent of its own, and must not change that of a value.
     if v == 0.0:
         return
     if v < _LOW:
@@ -137,6 +139,7 @@ def top_of(values: FloatArray, exponents: IntArray, at: int, size: int) -> int:
 @inner
 def are_even(exponents: IntArray, at: int, size: int) -> bool:
     """Whether all entries have the same exponent."""
+    # No early end: without branches the loop runs in vectors.
     differences = 0
     for i in range(at, at + size):
         differences |= exponents[i] ^ exponents[at]
@@ -169,6 +172,7 @@ def push(
         elif v != 0.0:
             for p in range(pointers[step + i], pointers[step + i + 1]):
                 add(values, exponents, to + targets[p], v * weights[p], x)
+    # One exponent for all that come in: values are brought near one only after the sums.
     if even:
         x = exponents[at]
         for j in range(to, to + width):
@@ -267,6 +271,7 @@ def smooth(
             sequences, s, path, weighings, codes, pointers, targets, weights, likelihood, power, values, exponents
         )
         size = path[first + length - 1, SIZE]
+        # The power of the end serves all elements, because forward times backward has the same sum at each of them.
         top = top_of(values, exponents, at, size)
         total = 0.0
         for i in range(at, at + size):
@@ -336,6 +341,7 @@ def find_best(
             for i in range(size):
                 for p in range(pointers[step + i], pointers[step + i + 1]):
                     v, j = scores[at + i] + log_weights[p], to + targets[p]
+                    # Strictly larger, because ties go to the first origin.
                     if v > scores[j]:
                         scores[j] = v
                         origins[j] = i

@@ -89,6 +89,7 @@ def posterior(
     if _must_enumerate(factors, law):
         return enumerated.posterior(votes, factors, law, wanted, potentials)
     assert isinstance(law, LabelChain)
+    # Most calls: where labels alone are the state, the packed chain does far less per element.
     if packed.fits(factors, law, wanted):
         marginals, likelihood = packed.smooth(
             votes, factors, law, potentials=potentials, n_threads=n_threads, progress=progress
@@ -110,6 +111,7 @@ def log_likelihood(
     inference: Inference = "auto",
 ) -> FloatArray:
     """Log P(votes) of every sequence, shape (n_sequences,); an estimate where inference is approximate."""
+    # Elements only, because every further resolution would widen the state without changing P(votes).
     found = posterior(
         votes,
         parameters,
@@ -246,6 +248,7 @@ def with_evidence(votes: Votes, parameters: Parameters, evidence: Int8Array | No
     if evidence is None:
         return votes, parameters
     known = _check_known(votes, evidence)
+    # Not asked rather than abstain: an abstention of a source that is never wrong would be impossible.
     column = np.where(known == 0, MISSING, known).astype(np.int8)
     table = np.hstack([np.eye(votes.n_classes), np.zeros((votes.n_classes, 1))])
     sure = Conditional(source=_KNOWN, resolution=Element(), table=table)

@@ -143,6 +143,11 @@ def test_overlapping_windows_count_their_elements_once(rng):
     rules, moved = learned(labels, votes_of(resolution, good=tag(rng, window, 0.95, 0.95)))
     assert rules.sources[0].n_windows == pytest.approx(N * 5, rel=0.15)
     assert brier(moved, truth) < brier(labels, truth)
+    assert rules.sources[0].fresh > 0.6
+    together = np.repeat(rng.random(-(-len(window) // 3)) < 0.85, 3)[: len(window)]
+    lasting = np.where(together == window, 1, -1).astype(np.int8)
+    rules, _ = learned(labels, votes_of(resolution, lasting=lasting))
+    assert rules.sources[0].fresh < 0.6
 
 
 def test_spans_missing_votes_and_new_votes(rng):

@@ -31,6 +31,7 @@ def choose(hashes: AnyArray, n: int, chosen: BoolArray) -> None:
         while copies[place] > 0 and contents[place] != value:
             place = (place + np.uint64(1)) & mask
         contents[place] = value
+        # The upper half of the hash decides, because the lower half chose the place in the table.
         chosen[p] = ((value >> np.uint64(32)) + np.uint64(copies[place])) % parts == 0
         copies[place] += np.uint32(1)
 
@@ -97,6 +98,7 @@ def count_fresh(
                     counts[j, y, z] += labels[i, y]
                     continue
                 for b in range(2 if lags[j] == 1 else 1):
+                    # Rounding may leave slightly more that stayed than there is.
                     weight = kept[i, y] if b == 0 else max(labels[i, y] - kept[i, y], 0.0)
                     if lags[j] > 1:
                         weight = labels[i, y]
@@ -225,6 +227,30 @@ def add_model(
 
 
 @kernel
+def join(forward: FloatArray, backward: FloatArray, starts: BoolArray, t: int, labels: FloatArray) -> None:
+    """Marginals of element t from the two messages; behind the last element of a sequence nothing is said."""
+    if t == len(starts) - 1 or starts[t + 1]:
+        backward[:] = 1.0
+    total = 0.0
+    for y in range(len(backward)):
+        labels[t, y] = forward[t, y] * backward[y]
+        total += labels[t, y]
+    for y in range(len(backward)):
+        labels[t, y] /= total
+
+
+@kernel
+def likelihoods(logs: FloatArray, likely: FloatArray, most: FloatArray) -> None:
+    """Exponentials of every row over its largest, and that one: all of them might underflow."""
+    for r in range(len(logs)):
+        most[r] = -np.inf
+        for y in range(logs.shape[1]):
+            most[r] = max(most[r], logs[r, y])
+        for y in range(logs.shape[1]):
+            likely[r, y] = np.exp(logs[r, y] - most[r])
+
+
+@kernel
 def smooth(
     moved: FloatArray,
     stayed: FloatArray,
@@ -269,6 +295,7 @@ def smooth(
                     if x != y:
                         value += forward[t - 1, x] * transition[x, y]
                 value = value * jump[t, y] + forward[t - 1, y] * transition[y, y] * hold[t, y]
+            # Without the floor, evidence that contradicts itself would leave no label at all.
             forward[t, y] = value + _FLOOR
             total += forward[t, y]
         scale[t] = total
@@ -278,14 +305,7 @@ def smooth(
     backward = np.ones(K)
     earlier = np.empty(K)
     for t in range(n - 1, -1, -1):
-        if t == n - 1 or starts[t + 1]:
-            backward[:] = 1.0
-        total = 0.0
-        for y in range(K):
-            labels[t, y] = forward[t, y] * backward[y]
-            total += labels[t, y]
-        for y in range(K):
-            labels[t, y] /= total
+        join(forward, backward, starts, t, labels)
         if not starts[t]:
             for x in range(K):
                 value = 0.0
@@ -326,6 +346,7 @@ def smooth_two(
         a0, a1 = p0 * likely[r, 0] + _FLOOR, p1 * likely[r, 1] + _FLOOR
         total = a0 + a1
         likelihood += most[r]
+        # At the end of a sequence always: what is left there belongs to its likelihood.
         if total < _SMALL or t == n - 1 or starts[t + 1]:
             likelihood += np.log(total)
             a0, a1 = a0 / total, a1 / total
@@ -342,6 +363,7 @@ def smooth_two(
             if keeps:
                 kept[t, 0], kept[t, 1] = 0.0, 0.0
             continue
+        # Forward messages of the element before still wait in `labels`: the walk back has not reached it.
         a0, a1 = labels[t - 1, 0], labels[t - 1, 1]
         e0, e1 = likely[r, 0] * b0, likely[r, 1] * b1
         b0, b1 = s00 * e0 + s01 * e1, s10 * e0 + s11 * e1
@@ -379,14 +401,8 @@ def smooth_rows(
     Logs are (n_rows, K); `which` is the row of every element.
     """
     n, K = len(which), logs.shape[1]
-    likely = np.empty(logs.shape)
-    most = np.empty(len(logs))
-    for r in range(len(logs)):
-        most[r] = -np.inf
-        for y in range(K):
-            most[r] = max(most[r], logs[r, y])
-        for y in range(K):
-            likely[r, y] = np.exp(logs[r, y] - most[r])
+    likely, most = np.empty(logs.shape), np.empty(len(logs))
+    likelihoods(logs, likely, most)
     if K == 2:
         return smooth_two(likely, most, which, starts, initial, transition, labels, steps, kept)
     likelihood = 0.0
@@ -409,15 +425,7 @@ def smooth_rows(
     backward, ahead, earlier = np.ones(K), np.empty(K), np.empty(K)
     for t in range(n - 1, -1, -1):
         r = which[t]
-        if t == n - 1 or starts[t + 1]:
-            backward[:] = 1.0
-        total = 0.0
-        for y in range(K):
-            labels[t, y] = forward[t, y] * backward[y]
-            total += labels[t, y]
-        total = 1.0 / total
-        for y in range(K):
-            labels[t, y] *= total
+        join(forward, backward, starts, t, labels)
         if starts[t]:
             if len(kept) > 0:
                 kept[t] = 0.0
@@ -524,6 +532,7 @@ def scale_pairs(
                 value = labels[t + 1, y] / total
                 change = max(change, abs(value - right[y]) / value)
                 right[y] = value
+            # Rows and columns settle geometrically: further rounds would change less than this.
             if change < 1e-10:
                 break
         for y in range(K):

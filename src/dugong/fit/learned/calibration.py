@@ -66,6 +66,7 @@ def calibrate(
     scale = len(codes) / max(len(order), 1)
     problem = _Problem(lifted[order], codes[order], None if share is None else share[order], leaning, table)
     best = minimize(problem.loss, problem.first(), jac=True, method="L-BFGS-B", options={"maxiter": 500, "ftol": 1e-13})
+    # The slope as a logarithm, because elements that speak for a window are never read as speaking against it.
     shift, log_slope = best.x[:2]
     return Calibrated(
         shift=float(shift),
@@ -112,6 +113,7 @@ class _Problem:
     ) -> None:
         self.x, self.codes, self.leaning, self.known = lifted, codes, leaning, table
         counts = np.bincount(codes, minlength=N_VOTES).astype(np.float64)
+        # A vote that never occurs must still have a rate, as its logarithm is taken.
         self.rates = (counts + 1e-6) / (counts + 1e-6).sum()
         self.said = np.eye(N_VOTES)[codes]
         self.share = None
@@ -146,9 +148,11 @@ class _Problem:
         likelihood = weighed + (1 - r) * self._of(rows[0]) + 1e-300
         positive = weighed / likelihood
         gradient = np.zeros_like(theta)
+        # The gradient of a mixture is that of its parts, weighed by P(window is positive | vote).
         gradient[0] = (r - positive).sum() + theta[0] / SHIFT**2
         gradient[1] = ((r - positive) @ self.x) * slope + theta[1] / SLOPE**2
         value = -np.log(likelihood).sum() + (theta[0] / SHIFT) ** 2 / 2 + (theta[1] / SLOPE) ** 2 / 2
+        # A known table has no gradient: its places stay at zero, so the search leaves them where they began.
         if self.known is None:
             value += self._table_part(theta, rows, positive, gradient)
         return float(value), gradient

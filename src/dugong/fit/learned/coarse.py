@@ -16,6 +16,7 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from dugong.fit.learned.calibration import (
+    LARGEST,
     N_VOTES,
     PSEUDO,
     SHIFT,
@@ -33,6 +34,7 @@ from dugong.votes import SourceInfo, Votes, class_indices, positive_class
 
 SHARED = 0.5  # labels that contradict their windows: the part of what they say that is taken for shared errors
 FEWEST = 10  # with this many windows or fewer nothing is learned
+_TIE = 1e-9
 _EDGE = 1e-9  # probabilities of windows stay this far from 0 and 1
 
 Source = TypeVar("Source", SourceInfo, "CoarseSource")
@@ -49,6 +51,7 @@ class CoarseSource:
     n_windows : windows that it was asked about, overlaps counted once
     trust : P(its votes tell something about the elements), 0 to 1
     against : P(its yes means something else than its link says)
+    fresh : 1 / the number of overlapping windows that share one error; 1 where windows do not overlap
     weight : 1 / the number of sources that make the same errors
     composition : (2, K) class balance of negative and positive windows; for majority only
     firmness : how far its votes speak about single elements as they do about windows, 0 to 1
@@ -60,6 +63,7 @@ class CoarseSource:
     n_windows: float
     trust: float
     against: float
+    fresh: float = 1.0
     weight: float = 1.0
     composition: FloatArray | None = None
     firmness: float = 0.0
@@ -73,6 +77,11 @@ class CoarseSource:
     def harmful(self) -> bool:
         """Whether its yes rather means something else than its link says."""
         return self.against > 0.5
+
+    @property
+    def exact_weight(self) -> float:
+        """What its votes count in an exact model."""
+        return 0.0 if self.harmful else self.fresh
 
     @property
     def inverted(self) -> bool:
@@ -187,6 +196,8 @@ def _learn_one(labels: FloatArray, votes: Votes, info: SourceInfo, table: FloatA
     one = CoarseSource(
         name=info.name, resolution=info.resolution, learned=learned, n_windows=n_windows, trust=0.0, against=0.0
     )
+    if overlap > 1 + _TIE:
+        one = replace(one, fresh=_fresh(votes, one, _before(labels, votes, [one])))
     if table is not None:
         return replace(one, trust=1.0)
     if n_windows <= FEWEST:
@@ -194,6 +205,7 @@ def _learn_one(labels: FloatArray, votes: Votes, info: SourceInfo, table: FloatA
     half = np.log(n_windows) / 2  # what a free number costs (the Bayesian information criterion)
     n_free = 2 + len(np.unique(codes)) - 1
     leaning = calibrate(lifted, codes, share=windows.share(column)[asked], leaning=int(link != "all"))
+    # Leaning the right way, a source is only firmer about clear windows; the other way, its yes means something else.
     wrong_way = leaning.lean * (-1 if one.inverted else 1) < 0
     further = (leaning.gain - learned.gain) / overlap - half
     return replace(
@@ -202,6 +214,24 @@ def _learn_one(labels: FloatArray, votes: Votes, info: SourceInfo, table: FloatA
         trust=float(expit(learned.gain / overlap - n_free * half)),
         against=float(expit(further)) if wrong_way else 0.0,
     )
+
+
+def _fresh(votes: Votes, one: CoarseSource, before: FloatArray) -> float:
+    """One over how often an error is repeated by neighbours of sliding windows, which see the same elements."""
+    layout, codes, positive = votes.layout(one.resolution), _codes(votes, one.name), expit(before)
+    (starts, stops), owners = layout.flat_bounds(), layout.owners()
+    repeated = 0.0
+    for lag in range(1, len(starts)):
+        near = np.flatnonzero((owners[lag:] == owners[:-lag]) & (starts[lag:] < stops[:-lag]))
+        if not len(near):
+            break
+        near = near[:: max(1, len(near) // LARGEST)]
+        here, there = (
+            Heard(table=one.learned.table, codes=codes[at], positive=positive[at]) for at in (near, near + lag)
+        )
+        less, more = np.sort([here.positive, there.positive], axis=0)
+        repeated += shared_errors(here, there, less * (1 - more))
+    return 1 / (1 + 2 * repeated)
 
 
 def _weigh(labels: FloatArray, votes: Votes, level: list[CoarseSource]) -> list[CoarseSource]:
@@ -282,6 +312,7 @@ def _hold_together(labels: FloatArray, votes: Votes, same: list[CoarseSource]) -
     low, high = 0.0, 1.0
     if coherent(low):
         return same
+    # Ten halvings are a thousandth, which is nearer than a firmness can be known.
     for _ in range(10):
         middle = (low + high) / 2
         low, high = (low, middle) if coherent(middle) else (middle, high)

@@ -58,6 +58,7 @@ def run_exact(
         if learn_prior and isinstance(law, Markov) and isinstance(prior, Markov):
             law = _next_prior(counts, prior)
         parameters = _next_parameters(counts, parameters, start, pinned, shares)
+        # Per vote, because the likelihood grows with the votes, and so does what a round can gain.
         if len(likelihoods) > 1 and likelihoods[-1] - likelihoods[-2] < _GAIN * n_votes:
             break
     parameters = replace(parameters, factors=tuple(_mute(f, counts, pinned) for f in parameters.factors))

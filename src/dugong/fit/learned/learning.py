@@ -26,7 +26,7 @@ from dugong.fit.learned.reading import graph_of, strengths_of
 from dugong.fit.learned.result import Learned
 from dugong.fit.learned.rounds import Setting, tables_of
 from dugong.fit.learned.sample import in_order, thin
-from dugong.fit.learned.search import Finding, Method, search
+from dugong.fit.learned.search import GraphFinding, Method, search
 from dugong.fit.learned.settings import CROWD, FEWEST_SOURCES, LEARNED_FROM, OPPOSITE, TRUSTED, VOTES_PER_CELL
 from dugong.fit.learned.tables import make_tables, mute_unseen
 from dugong.fit.learned.tempering import Peers
@@ -131,7 +131,7 @@ def _crowd(case: Case) -> bool:
     return len(case.panel) > 0 and float((case.panel.codes < 0).mean()) > CROWD
 
 
-def _finish(case: Case, answer: ElementAnswer, setting: Setting, finding: Finding | None, trust: Trust) -> Learned:
+def _finish(case: Case, answer: ElementAnswer, setting: Setting, finding: GraphFinding | None, trust: Trust) -> Learned:
     """The law, exact where it is trusted, and what is said about it."""
     graph, strengths = _found_graph(case, finding)
     alone = Peers(answer=answer)
@@ -199,7 +199,7 @@ def _discounted(case: Case, answer: ElementAnswer, rules: CoarseRules) -> Parame
     return Parameters(n_classes=case.votes.n_classes, factors=tuple(factors))
 
 
-def _found_graph(case: Case, finding: Finding | None) -> tuple[SourceGraph, dict[tuple[str, str], float]]:
+def _found_graph(case: Case, finding: GraphFinding | None) -> tuple[SourceGraph, dict[tuple[str, str], float]]:
     if finding is None:
         return SourceGraph(names=case.names), {}
     parents, repeats = finding.structure()
@@ -207,13 +207,13 @@ def _found_graph(case: Case, finding: Finding | None) -> tuple[SourceGraph, dict
     return graph, strengths_of(graph, case.element_names, finding.strength, repeats)
 
 
-def _exact(case: Case, setting: Setting, finding: Finding, rules: CoarseRules) -> Exact:
+def _exact(case: Case, setting: Setting, finding: GraphFinding, rules: CoarseRules) -> Exact:
     parents, repeats = finding.structure()
     tables, _ = tables_of(setting, replace(finding.state, repeats=repeats), setting.folded.everywhere(), parents)
     edges = {place: tables.edges[tables.slots[place]] for place in np.flatnonzero(parents >= 0).tolist()}
     cells = case.votes.n_elements / VOTES_PER_CELL
     factors = forest_factors(case.element_names, parents, repeats, tables.single, edges, cells)
-    factors += coarse_factors(case.votes, case.pinned, {one.name: 0.0 for one in rules.sources if one.harmful})
+    factors += coarse_factors(case.votes, case.pinned, {one.name: one.exact_weight for one in rules.sources})
     return case.exact_rounds(factors, finding.state.law, len(setting.panel))
 
 

@@ -56,6 +56,7 @@ class Windows:
         if not len(self):
             return np.zeros(0)
         how = {"any": np.maximum, "all": np.minimum}.get(link, np.add)
+        # Every other piece lies between windows and is dropped; the zero behind the end lets a window stop there.
         edges = np.stack([self.starts, self.stops], axis=1).ravel()
         return np.asarray(how.reduceat(np.append(values, 0.0), edges)[::2])
 
@@ -141,6 +142,7 @@ def move_labels(
 
 
 def _scale(labels: FloatArray, before: FloatArray, after: FloatArray) -> FloatArray:
+    # A label that is scaled up could become surer than its window, which no element of it is.
     scaled = labels * after / before
     return np.where(after > before, np.minimum(scaled, np.maximum(labels, after)), scaled)
 

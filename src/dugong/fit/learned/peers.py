@@ -131,6 +131,7 @@ class Trial:
             elements = self.targets.elements[places]
             features = seen.features(elements, self.lasting * seen.messages(exponents))
             known = seen.folded.rows.known[seen.folded.which[elements]]
+            # Known labels: so large that they outweigh the rest with any usual exponents, and still finite.
             features[known >= 0] = 0.0
             features[known >= 0, :2] = 60.0 * np.eye(n_classes)[known[known >= 0], np.newaxis]
             found[:, places] = features.swapaxes(0, 1)
@@ -166,6 +167,7 @@ def learn_exponents(trial: Trial, belief: FloatArray) -> FloatArray:
     """The exponents with which the peers predict best, leaning to the belief."""
     targets, exponents = trial.targets, belief
     tables = first_tables(targets)
+    # Twice, because transitions depend on the exponents and the exponents on what neighbours say.
     for place in range(2):
         if place:
             trial = trial.again(exponents)
@@ -182,6 +184,7 @@ def _descend(
 ) -> FloatArray:
     chances = tables[targets.sources, :, targets.votes]
     total = float(targets.weights.sum())
+    # A share of the votes, so that the belief still counts where there are very many of them.
     ridge = max(RIDGE_VOTES, RIDGE_SHARE * total)
 
     def loss(exponents: FloatArray) -> tuple[float, FloatArray]:
@@ -193,6 +196,7 @@ def _descend(
         slope = ridge * (exponents - belief) - features @ pull.ravel()
         return value / total, slope / total
 
+    # Few steps and no negative exponents: tables change in the next round, and no evidence speaks against itself.
     found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[(0, None)] * len(start), options={"maxiter": 20})
     return np.asarray(found.x)
 

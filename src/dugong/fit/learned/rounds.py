@@ -98,6 +98,7 @@ def run_rounds(
         if state.single is not None and np.abs(tables.single - state.single).max(initial=0.0) < settled:
             break
         law = _with_balance(setting, state, use)
+        # Rows that nobody spoke about have no label in the vote share; after a round they do, and count as well.
         use = setting.folded.everywhere()
         if not (chain and setting.folded.linked):
             state = _alone(setting, law, tables, parents)
@@ -115,6 +116,7 @@ def tables_of(setting: Setting, state: State, use: BoolArray, parents: IntArray)
     counts = count_tables(rows, state.weights, use)
     if repeats and state.labels is not None and state.kept is not None and state.single is not None:
         fresh, again = fresh_votes(setting.panel, counts, state.labels, state.kept, state.single, repeats)
+        # The table of an edge counts pairs of votes as they are, fresh or not, so its child must do so too.
         roots = parents < 0
         counts = np.where(roots[:, np.newaxis, np.newaxis], fresh, counts)
         repeats = Repeats(rates=np.where(roots, again.rates, repeats.rates), lags=repeats.lags)

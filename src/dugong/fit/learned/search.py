@@ -1,7 +1,7 @@
 """The search for structure: which sources depend on each other or on themselves, and whether a model fits at all.
 
-In: a panel of sources on elements and their vote shares. Out: a `Finding`: edges, self-dependence, a fitted law of the
-labels, and the share of the answer that the model earns. Greedy with refitting: strong residual correlations of an
+In: a panel of sources on elements and their vote shares. Out: a `GraphFinding`: edges, self-dependence, a fitted law of
+the labels, and the share of the answer that the model earns. Greedy with refitting: strong residual correlations of an
 independent fit become edges at once, weaker ones after the first fit, if that improves the trust.
 """
 
@@ -42,7 +42,7 @@ Refusal = Literal["", "misfit", "too little", "lasting"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Finding:
+class GraphFinding:
     """What the search found.
 
     Attributes
@@ -76,7 +76,7 @@ class Finding:
 
 def search(
     setting: Setting, shares: Shares, background: int | None, weights: FloatArray, method: Method = "residuals"
-) -> Finding:
+) -> GraphFinding:
     """Find edges and self-dependence, and fit the model; `weights` say what each source counts, (m,)."""
     if background is not None:
         shares = _better_start(setting, shares, background)
@@ -86,14 +86,14 @@ def search(
     return found
 
 
-def _by_low_rank(setting: Setting, shares: Shares) -> Finding:
+def _by_low_rank(setting: Setting, shares: Shares) -> GraphFinding:
     """The strongest dependencies of a low-rank-plus-sparse decomposition, fitted and tested, nothing added."""
     strength, own = low_rank_strengths(setting.panel)
     repeats = Repeats.about(np.where(own > SELF_EDGE, own, 0.0), np.ones(len(own), dtype=np.int64))
     return _attempt(setting, shares, strongest_forest(strength, SELF_EDGE), strength, repeats)
 
 
-def _by_residuals(setting: Setting, shares: Shares, weights: FloatArray) -> Finding:
+def _by_residuals(setting: Setting, shares: Shares, weights: FloatArray) -> GraphFinding:
     """Greedy with refitting: what a fit leaves unexplained, beyond chance, becomes an edge."""
     panel = setting.panel
     first = find_shared_errors(setting, _counted_down(setting, shares, weights))
@@ -107,7 +107,7 @@ def _by_residuals(setting: Setting, shares: Shares, weights: FloatArray) -> Find
     return found
 
 
-def _grown(found: Finding, first: FloatArray, most: int) -> tuple[Forest, FloatArray]:
+def _grown(found: GraphFinding, first: FloatArray, most: int) -> tuple[Forest, FloatArray]:
     """The forest with a few more edges, where the fit left the strongest residuals; and all strengths."""
     joined = ~found.forest.apart()
     strength = np.where(joined, found.strength, found.misfit.correlation * found.misfit.discovered)
@@ -165,7 +165,7 @@ def _rounds(setting: Setting, state: State, rounds: int, forest: Forest, settled
 
 def _attempt(
     setting: Setting, shares: Shares, forest: Forest, strength: FloatArray, repeats: Repeats | None = None
-) -> Finding:
+) -> GraphFinding:
     """Fit the model on one set of edges; stop half-way where the residuals already rule it out.
 
     Who repeats itself is tested unless given.
@@ -185,7 +185,7 @@ def _attempt(
         if misfit.information < TESTABLE * (DEMANDING if lasting else 1):
             refusal = "lasting" if lasting else "too little"
     trust = 0.0 if refusal else trust_in(misfit)
-    return Finding(
+    return GraphFinding(
         forest=forest,
         strength=strength,
         state=state,

@@ -85,6 +85,7 @@ def potentials_for(labels: FloatArray, votes: Votes, prior: Markov) -> FloatArra
     starts = np.zeros(len(labels), dtype=np.bool_)
     offsets = votes.layout("element").offsets
     starts[offsets[:-1][votes.lengths > 0]] = True
+    # Scaling divides by these, and margins that a zero makes impossible could not be met.
     initial = np.maximum(np.asarray(prior.initial, dtype=np.float64), LEAST)
     transition = np.maximum(np.asarray(prior.transition, dtype=np.float64), LEAST)
     out = np.empty(labels.shape)

@@ -18,7 +18,7 @@ from dugong.fit.learned.panel import Panel
 from dugong.fit.learned.peers import Trial, log_scores
 from dugong.fit.learned.repeats import Repeats
 from dugong.fit.learned.rounds import Setting, posterior_of, tables_of
-from dugong.fit.learned.search import Finding
+from dugong.fit.learned.search import GraphFinding
 from dugong.fit.learned.settings import FEWEST_SOURCES, PATIENCE
 from dugong.fit.learned.tables import Tables, softmax
 from dugong.types import FloatArray, IntArray
@@ -51,7 +51,7 @@ def related_by(parents: IntArray) -> FloatArray:
     return np.asarray(same & ~np.eye(len(parents), dtype=np.bool_), dtype=np.float64)
 
 
-def find_trust(setting: Setting, finding: Finding, panel: Panel, trial: Trial, exponents: FloatArray) -> Trust:
+def find_trust(setting: Setting, finding: GraphFinding, panel: Panel, trial: Trial, exponents: FloatArray) -> Trust:
     """The trust that a model earns; none where nothing can be predicted."""
     targets = trial.targets
     if not len(targets.votes):

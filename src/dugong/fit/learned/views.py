@@ -121,6 +121,7 @@ class View:
         if not self.folded.linked:
             return np.zeros((len(self.folded.which), logs.shape[1]))
         labels, _ = through_chain(self.folded, logs, self.law)
+        # What an element says itself is taken out again: its own votes are features of their own and would count twice.
         own = logs[self.folded.which] + np.log(np.maximum(self.law.balance, 1e-300))
         return np.asarray(np.maximum(np.log(np.maximum(labels, 1e-30)) - own, FARTHEST))
 
@@ -183,6 +184,7 @@ def view(folded: Folded, sayings: Sayings, law: LabelLaw) -> View:
     rows, background = folded.rows, sayings.background
     shares = vote_shares(rows, sayings.weights, background)
     log_tables = _weighted_logs(sayings.tables, sayings.weights)
+    # Silence has a feature of its own with an exponent of its own, because it tells far less than a vote.
     if background is None:
         log_tables[:, rows.coding.silent] = 0.0
     votes = add_logs(rows, log_tables, shares.use) / sayings.effect

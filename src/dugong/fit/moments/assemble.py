@@ -15,7 +15,7 @@ import numpy as np
 from dugong.exceptions import GraphError
 from dugong.fit.errors import RawTables
 from dugong.fit.moments.stages import Solution
-from dugong.fit.result import Diagnostics, Estimate, Note
+from dugong.fit.result import FAR, Diagnostics, Estimate, Note
 from dugong.fit.tables import MOST_SOFTENED, ROUNDING, conditional, project, soften
 from dugong.graph.design import Design, crossed_edges
 from dugong.law.parameters import Conditional, Crossed, Factor, FullTable, Parameters, Temporal
@@ -142,7 +142,7 @@ class Assembly:
                 kind="projection",
                 where=name,
                 size=size,
-                text=f"the table of {name!r} was moved by {size:.3g} to become a valid one",
+                text=_moved(name, size),
             )
             for name, size in self.projections.items()
         ]
@@ -280,3 +280,17 @@ class Assembly:
         resolution = self.design.info(name).resolution
         n_tasks = self.design.n_tasks[name]
         self.factors.append(FullTable(source=name, resolution=resolution, n_tasks=n_tasks, table=table))
+
+
+def _moved(name: str, size: float) -> str:
+    """What it means that shares of votes came out below 0 or above 1 and had to be moved."""
+    if size <= FAR:
+        return (
+            f"the estimated shares of votes of {name!r} came out slightly impossible, as happens by chance, and were "
+            f"moved by {size:.3g} to the nearest possible ones"
+        )
+    return (
+        f"what {name!r} says does not fit the other sources and the prior: its estimated shares of votes came out "
+        f"impossible (below 0 or above 1) and were moved by {size:.3g} to the nearest possible ones. Do not rely "
+        "on its accuracy; look at some of its votes, at the prior, and at sources that may share its errors"
+    )

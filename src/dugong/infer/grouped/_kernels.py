@@ -82,6 +82,7 @@ def advance(
     Rows i - 1 and i of `bounds` are (low, high) before and after.
     """
     S = len(counted)
+    # One element adds at most one to the count, and nothing beyond `top` is told apart.
     low, high = bounds[i - 1, 0], bounds[i - 1, 1]
     reach = min(high + 1, top)
     for s in range(S):
@@ -89,6 +90,7 @@ def advance(
             F[c] = 0.0
         for r in range(S):
             weight = steps[t, r, s]
+            # Impossible steps are common (BIO tags, patterns), and a loop over counts costs more than a comparison.
             if weight == 0.0:
                 continue
             source, target = at + r * R, to + s * R
@@ -145,9 +147,11 @@ def fill(
         at, to = (i - first) * layer, (i - first + 1) * layer
         if room > 0:
             at, to = (i % 2) * layer, ((i + 1) % 2) * layer
+            # The layer is still that before element i, which is where a piece is filled again from.
             if room < NEVER and i % room == 0:
                 copy_layer(F, at, kept, i // room * layer, R, S, bounds, i)
         total = advance(F, at, to, R, steps, begin + i, counted, top, bounds, i + 1, size - i - 1, best)
+        # Written so that NaN counts as impossible too.
         if not total > 0.0:
             return -np.inf
         # Scaling costs a pass over the layer: only where numbers grow small, and once at the end.
@@ -226,6 +230,7 @@ def forward(
         scale, end = 0.0, t + 1
         if w < spans[q, LAST] and windows[w, BEGIN] == t:
             end = windows[w, END]
+            # A window of n elements has n + 1 layers: w windows before this one take w more places than elements.
             own = t + w if keep else 0
             layers, rows = F[own * S * R :], bounds[own:]
             enter(layers, R, alpha, t, spans[q, BEGIN], rows)
@@ -245,6 +250,7 @@ def forward(
                         value = max(value, step) if best else value + step
                 alpha[t, s] = value
                 total += value
+        # Looked for in this pass alone, because every question begins with it.
         if not (total > 0.0 and scale > -np.inf):
             return -np.inf
         for s in range(S):
@@ -287,28 +293,14 @@ def smooth(
         logs[q] = forward(steps, spans, q, windows, counted, factors, alpha, F, bounds, R, room == 0, False)
         if logs[q] == -np.inf:
             return q
+        # Backward: nothing is known behind the last element, so that all states weigh the same.
         start, t, w = spans[q, BEGIN], spans[q, END] - 1, spans[q, LAST] - 1
         for s in range(S):
             beta[s] = 1.0
         while t >= start:
             if w >= spans[q, FIRST] and windows[w, END] == t + 1:
                 backward_window(
-                    steps,
-                    start,
-                    windows,
-                    w,
-                    counted,
-                    factors,
-                    alpha,
-                    F,
-                    kept,
-                    back,
-                    bounds,
-                    R,
-                    room,
-                    pairs,
-                    positive,
-                    beta,
+                    steps, start, windows, w, counted, factors, alpha, F, kept, back, bounds, R, room, pairs, positive
                 )
                 t = windows[w, BEGIN] - 1
                 w -= 1
@@ -333,6 +325,7 @@ def backward_one(steps: FloatArray, start: int, alpha: FloatArray, t: int, pairs
             total += pairs[t, r, s]
         alpha[t, r] = value  # no longer needed: it carries the new weights until all of them are known
         most = max(most, value)
+    # Pairs are probabilities at once; messages are only kept near one, as their scale cancels in the next pair.
     for r in range(S):
         for s in range(S):
             pairs[t, r, s] /= total
@@ -357,15 +350,16 @@ def backward_window(
     room: int,
     pairs: FloatArray,
     positive: FloatArray,
-    beta: FloatArray,
 ) -> None:
     """All elements of a window, from its last to its first."""
-    begin, S, layer = windows[w, BEGIN], len(beta), len(beta) * R
+    begin, S, layer = windows[w, BEGIN], alpha.shape[1], alpha.shape[1] * R
+    beta = back[len(back) - S :]  # as in `smooth`: what lies behind the window goes in, what lies before it comes out
     size, top = windows[w, END] - begin, windows[w, THRESHOLD] + 1
     own, length, here = begin + w if room == 0 else 0, size if room == 0 else room, 0
     layers, rows = F[own * layer :], bounds[own:]
     if room > 0:
         enter(layers, R, alpha, begin, start, rows)
+    # A window that is longer than the room: forward once more for the checkpoints, then piece by piece from the last.
     if size > length:
         fill(layers, kept, windows, w, steps, counted, rows, R, 0, size, room, False)
     for piece in range((size - 1) // length, -1, -1):
@@ -407,6 +401,7 @@ def turn(
             else:
                 p0 += value
             back[s * R + c] = beta[s] * factors[w, 1 if c >= top else 0]
+    # The second is the message that the window gets from everything else, from which its own factor is left out.
     positive[w, 0] = p1 * factors[w, 1] / (p0 * factors[w, 0] + p1 * factors[w, 1])
     positive[w, 1] = p1 / (p0 + p1)
 
@@ -436,15 +431,18 @@ def retreat(
             back[c] = 0.0
         for s in range(S):
             weight, target, found = steps[t, r, s], now + s * R, 0.0
+            # The shifts of `advance` the other way: a counted state has a count of one more after the step.
             if counted[s]:
                 size = min(high, top - 1) - low + 1
                 found += fused(F, source + low, back, target + low + 1, back, into + low, size, weight)
                 if high == top:
                     found += fused(F, source + top, back, target + top, back, into + top, 1, weight)
             else:
+                # Where `advance` lifted the lowest row, two rows before the step lead to the lowest one after it.
                 found += fused(F, source + after, back, target + after, back, into + after, high - after + 1, weight)
                 if low < after:
                     found += fused(F, source + low, back, target + after, back, into + low, 1, weight)
+            # The weight is the same for all counts, and so is multiplied once, behind the sum over them.
             pairs[t, r, s] = weight * found
             total += weight * found
         for c in range(np.uint64(into + low), np.uint64(into + high + 1)):
@@ -469,6 +467,7 @@ def choose(weights: FloatArray, at: int, size: int, uniform: float) -> int:
             left += weights[at + i]
     if uniform < 0.0:
         return found
+    # Only places with a weight are taken, so that rounding at the end of the sum never finds an impossible state.
     left *= uniform
     for i in range(size):
         if weights[at + i] > 0.0:
@@ -501,6 +500,7 @@ def trace(
 
     `now` (n_draws, 2) is room for the state and the count of every draw. Returns -1, or the first impossible sequence.
     """
+    # Best path and draws are the same walk back: only sums and maxima change places, so the loops are shared.
     best = uniforms[0, 0] < 0.0
     for q in range(len(spans)):
         if forward(steps, spans, q, windows, counted, factors, alpha, F, bounds, R, room == 0, best) == -np.inf:
@@ -532,6 +532,7 @@ def trace(
                 w -= 1
                 continue
             for d in range(len(uniforms)):
+                # Forward weights know the votes up to t; given the state that follows, later votes tell nothing more.
                 for s in range(alpha.shape[1]):
                     back[s] = alpha[t, s] * (1.0 if last else steps[t + 1, s, now[d, 0]])
                 now[d, 0] = choose(back, 0, alpha.shape[1], uniforms[d, t])
@@ -583,6 +584,7 @@ def trace_window(
                 place = choose(back, 0, layer, uniforms[d, begin + size - 1])
                 now[d, 0], now[d, 1] = place // R, place % R
                 states[d, begin + size - 1] = now[d, 0]
+            # Down to the first element only: the state before it is drawn by whatever precedes the window.
             for i in range(end - 1, max(first, 1) - 1, -1):
                 step_back(layers, (i - first) * layer, back, R, steps, begin + i, counted, top, rows, i, now, d)
                 place = choose(back, 0, 2 * S, uniforms[d, begin + i - 1])
@@ -623,6 +625,7 @@ def came_from(is_counted: bool, count: int, top: int, bounds: IntArray, i: int, 
     if is_counted:
         row = count - 1 if which == 0 else (top if count == top else -1)
     else:
+        # The lowest row may also have been lifted from the one below, as `advance` does.
         row = count if which == 0 else (count - 1 if count == bounds[i + 1, 0] else -1)
     return row if bounds[i, 0] <= row <= bounds[i, 1] else -1
 
@@ -685,9 +688,11 @@ def put_in(
                 mass = 0.0
                 for s in range(total.shape[1]):
                     mass += pairs[t, r, s]
+                # Dividing by next to nothing would make a law out of rounding.
                 if not mass > _TINY:
                     continue
                 for s in range(total.shape[1]):
+                    # A step that is impossible without the site stays impossible, and needs no site.
                     if cavity[t, r, s] > 0.0:
                         new, old = max(pairs[t, r, s] / mass, _FLOOR), total[t, r, s]
                         if damped:
@@ -716,6 +721,7 @@ def changes(new: FloatArray, old: FloatArray, spans: IntArray, active: BoolArray
             change[q] = 0.0
             for t in range(spans[q, BEGIN], spans[q, END]):
                 for s in range(new.shape[1]):
+                    # Of the state and not of the pair, because labels are what the caller wants settled.
                     difference = 0.0
                     for r in range(new.shape[1]):
                         difference += new[t, r, s] - old[t, r, s]
@@ -756,6 +762,7 @@ def walk(
     for sweep in range(sweeps):
         n_runs = 2 * (end - begin) // (lengths[0] + lengths[1]) + 1
         for _run in range(n_runs):
+            # Runs may begin before the sequence and are then cut, because its ends would be moved less often otherwise.
             length = np.random.randint(lengths[0], lengths[1] + 1)  # noqa: NPY002
             first = begin + np.random.randint(-length + 1, end - begin)  # noqa: NPY002
             last, first = min(end, first + length), max(begin, first)
@@ -816,6 +823,7 @@ def propose(
         # Weights of the states to come, backwards; scaled, since a run may be long.
         for s in range(S):
             scratch[i * S + s] /= norm
+    # The proposal is the chain `total`, whose own weights cancel: what is left is `base` over `total` on both paths.
     before = states[first - 1] if first > begin else 0
     old, ratio = before, 0.0
     for i in range(size):
@@ -835,6 +843,7 @@ def propose(
         ratio += np.log(base[t, before, drawn] / total[t, before, drawn])
         ratio -= np.log(base[t, old, states[t]] / total[t, old, states[t]])
         new[i], before, old = drawn, drawn, states[t]
+    # The step out of the run changes as well, though the state behind it does not.
     if last < end:
         ratio += np.log(base[last, before, states[last]] / total[last, before, states[last]])
         ratio -= np.log(base[last, old, states[last]] / total[last, old, states[last]])
@@ -858,6 +867,7 @@ def weigh_windows(
 ) -> float:
     """What the votes on windows say about the change of states first..last; or bring the counts up to date."""
     size, at, ratio = last - first, len(new) * S, 0.0
+    # Running sums, because then every window needs two look-ups however much of the run it holds.
     for kind in range(len(counted)):
         gained = 0.0
         for i in range(size):

@@ -40,6 +40,7 @@ def smooth_two(
     """
     n_sequences, first = len(offsets) - 1, 0
     while first < n_sequences:
+        # At least one sequence, however long; more as long as their messages stay in the cache for the way back.
         last = first + 1
         while last < n_sequences and offsets[last + 1] - offsets[first] <= _TILE:
             last += 1
@@ -84,6 +85,7 @@ def forward_two(
             p1 *= soft[t, 1]
         a0, a1 = p0, p1
         total = a0 + a1
+        # Not at every element, because divisions are slow and messages may shrink for long before they underflow.
         if total < _SMALL:
             if total == 0.0:
                 return False
@@ -92,6 +94,7 @@ def forward_two(
             a1 /= total
         out[t, 0] = a0
         out[t, 1] = a1
+        # Predicted here and not at the top, because the first element has the initial law in its place.
         p0 = a0 * s00 + a1 * s10
         p1 = a0 * s01 + a1 * s11
     likelihood[sequence] = log_scale
@@ -112,6 +115,7 @@ def backward_two(
     """From forward messages to posterior marginals, in place."""
     s00, s01, s10, s11 = transition[0, 0], transition[0, 1], transition[1, 0], transition[1, 1]
     counting = len(owners) > 0
+    # Sums in registers: adding to an array at every element would wait for memory.
     n00, n01, n10, n11 = 0.0, 0.0, 0.0, 0.0
     last = np.uint64(end - 1)
     a0, a1 = out[last, 0], out[last, 1]
@@ -123,6 +127,7 @@ def backward_two(
     for back in range(2, end - begin + 1):
         t = np.uint64(end - back)
         a0, a1 = out[t, 0], out[t, 1]
+        # The scale of the forward messages cancels here, which is why they need not be normalised.
         r0 = g0 / (a0 * s00 + a1 * s10)
         r1 = g1 / (a0 * s01 + a1 * s11)
         if counting:
@@ -202,6 +207,7 @@ def smooth_many(
             for k in range(n_classes):
                 # Where a step is impossible both are zero.
                 r[k] = out[t + 1, k] / p[k] if p[k] > 0.0 else 0.0
+            # `p` may be written again, because the predictions are in `r` by now.
             for i in range(n_classes):
                 total = 0.0
                 for j in range(n_classes):
@@ -252,6 +258,7 @@ def count(
     n_classes = out.shape[1]
     for sequence in range(len(offsets) - 1):
         own = owners[sequence]
+        # Tables outside, elements inside: one table at a time stays in the cache.
         for g in range(len(rows)):
             for t in range(offsets[sequence], offsets[sequence + 1]):
                 cell = firsts[g] + n_classes * np.int64(rows[g, t])
@@ -290,6 +297,7 @@ def match(
             if t + 1 < end:
                 for k in range(n_classes):
                     u[k] = 1.0
+                # Two classes start at the answer: the rounds then only confirm it, where scaling alone would take many.
                 if n_classes == 2:
                     match_two(targets, t, transition, u)
                 worst = max(worst, match_pair(targets, t, transition, u, v, tolerance, most_rounds))
@@ -308,6 +316,7 @@ def match_two(targets: FloatArray, t: int, transition: FloatArray, u: FloatArray
     p, q = targets[t, 1], targets[t + 1, 1] if same else targets[t + 1, 0]
     total = other + (p + q) * (odds - other)
     both = 2.0 * odds * p * q
+    # The form of the root without a difference of near numbers, because pairs may be nearly independent.
     if both > 0.0:
         both /= total + np.sqrt(max(total * total - 4.0 * odds * (odds - other) * p * q, 0.0))
     later = 1 if same else 0
