@@ -12,6 +12,8 @@ from dugong.tasks import Resolution, Sequence, Window
 from dugong.votes import Votes
 
 REAL = ("tennis", "sleep-dodh", "salads-mid", "ner-bc5cdr")
+EVERY = (*REAL, "crowd-ner", "sed-speech", "occupancy", "sentiment")
+WITH_COARSE = ("sed-speech", "occupancy", "sentiment")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +49,7 @@ def real_votes(folder: Path, name: str, every_source: bool = False, coarse: bool
         lengths=arrays["lengths"],
         sources=[meta["sources"][place] for place in chosen],
         classes=meta["classes"],
+        **({"abstain": -2, "missing": -1} if meta.get("missing") else {}),
     )
     if coarse:
         votes = _with_coarse(votes, path, meta)

@@ -127,6 +127,18 @@ def test_neighbours_count_only_where_labels_outlast_errors(rng):
     assert counts[1] < 0.1
 
 
+# --- what is given ---------------------------------------------------------------------------------------------------
+def test_leaving_the_dependencies_out_does_not_cost_labels_where_nothing_can_be_learned(rng):
+    truth = np.repeat(rng.random(200) < 0.3, 20)
+    column = np.where(rng.random(4000) < 0.85, truth, ~truth) * 2 - 1
+    votes = Votes.from_dense(column[:, np.newaxis].astype(np.int8), lengths=[100] * 40)
+    prior = Markov(positive=0.3, stay=0.95)
+    given, left_out = (dg.LabelModel(prior=prior, **more).fit(votes) for more in ({"dependencies": ()}, {}))
+    first, second = (np.mean((model.predict_proba(votes)[:, 1] - truth) ** 2) for model in (given, left_out))
+    assert second < 1.1 * first
+    assert "taken at its word" in left_out.diagnostics_.notes[0].text
+
+
 # --- worlds that the model describes almost -------------------------------------------------------------------------
 def test_accuracies_by_position_do_not_cost_the_model_its_trust(rng):
     n, length, right = 3000, 5, rng.uniform(0.6, 0.9, (5, 9))

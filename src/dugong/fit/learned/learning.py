@@ -140,6 +140,8 @@ def _finish(case: Case, answer: ElementAnswer, setting: Setting, finding: GraphF
     exact, tempering = None, None
     if finding is not None and trust.share > 1 - TRUSTED:
         exact = _exact(case, setting, finding, rules)
+    elif case.prior is not None and len(case.sources) < FEWEST_SOURCES and not case.spread:
+        exact, trust = _at_its_word(case, answer, rules), Trust(share=1.0)
     if exact is None:
         trust, tempering = replace(trust, share=0.0), replace(alone, coarse=rules)
         law = Law(parameters=_discounted(case, answer, rules), prior=_prior(case, answer), tempering=tempering)
@@ -161,6 +163,16 @@ def _finish(case: Case, answer: ElementAnswer, setting: Setting, finding: GraphF
             case, answer, law, trust, strengths, describe_coarse(rules, before, case.votes, used=tempering is not None)
         ),
     )
+
+
+def _at_its_word(case: Case, answer: ElementAnswer, rules: CoarseRules) -> Exact:
+    """The exact model of independent sources under a given prior, where too few vote on elements to test anything.
+
+    A given prior is a word about labels in time, and nothing speaks against it: leaving the dependencies out gives what
+    declaring that there are none does.
+    """
+    whole = replace(answer, exponents=np.where(np.arange(5) == VOTES, answer.sayings.effect, answer.exponents))
+    return case.exact_rounds(list(_discounted(case, whole, rules).factors), answer.law, len(case.panel))
 
 
 def _prior(case: Case, answer: ElementAnswer) -> Prior:

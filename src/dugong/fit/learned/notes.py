@@ -106,6 +106,8 @@ def _exact_labels(case: Case, law: Law) -> FloatArray:
 
 
 def _why(trust: Trust, case: Case) -> str:
+    if trust.share >= TRUSTED and case.prior is not None and len(case.sources) < FEWEST_SOURCES:
+        return "the prior was given, and the fitted model is taken at its word: nothing tests it."
     if trust.share >= TRUSTED:
         return "the fitted model explains the votes and is taken at its word."
     if trust.share >= 1 - TRUSTED:
@@ -161,6 +163,6 @@ def _family_notes(weights: dict[str, float]) -> list[Note]:
         text = f"{', '.join(map(repr, related))} are variants of one another and count less (x {mean:.2f})."
         notes.append(Note(kind="copies", text=text, size=float(len(related))))
     if constant:
-        text = f"{', '.join(map(repr, constant))} always did the same and count nothing."
+        text = f"{', '.join(map(repr, constant))} count nothing: always the same, or the opposite of what windows say."
         notes.append(Note(kind="constant", text=text, size=float(len(constant))))
     return notes
