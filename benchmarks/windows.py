@@ -42,14 +42,14 @@ def make_world(name: str) -> World:
     blocks += [
         Block(names=(f"w{j}",), table=lopsided_table(rng), resolution=resolution) for j, resolution in enumerate(coarse)
     ]
-    lengths = 100 if name.startswith("sequence") else 20_000
+    lengths = 100 if name.startswith("sequence") else 10_000
     return World(prior=prior, blocks=tuple(blocks), lengths=lengths, name=name)
 
 
 def run_case(name: str, n_elements: int) -> dict[str, Any]:
     """Fit and label once to load what is compiled, then once to measure."""
     world = make_world(name)
-    length = 100 if name.startswith("sequence") else min(n_elements, 20_000)
+    length = 100 if name.startswith("sequence") else min(n_elements, 10_000)
     few, _ = world.sample(2, lengths=min(length, 1300), rng=1)
     votes, _ = world.sample(n_elements // length, lengths=length, rng=0)
 

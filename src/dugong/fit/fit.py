@@ -7,15 +7,18 @@ search for dependencies where nobody gave any. Exact E/M steps follow: none, one
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from dugong.exceptions import NotIdentifiableError
 from dugong.fit.em import EM, EMResult, Ties, expectation_maximisation, read_accuracies, read_correlations
 from dugong.fit.errors import StandardErrors
 from dugong.fit.finish import finish, within_errors
 from dugong.fit.first import first_law
 from dugong.fit.fitting import balance_matters, count_errors, fit_moments, moment_errors, plan_for
 from dugong.fit.learned import choose_part, learn
+from dugong.fit.learned.settings import FEWEST_SOURCES
 from dugong.fit.moments import table_errors
 from dugong.fit.moments.equations import Given
 from dugong.fit.passes import Contents, Passes
@@ -34,6 +37,10 @@ from dugong.votes import SourceInfo
 _STEPS_WITH_GOLD = EM(max_iter=5)
 # From a guess: as many as tables and transitions need to settle.
 _STEPS_FROM_A_GUESS = EM(max_iter=50)
+_TOO_FEW = (
+    "fewer than three sources vote on the same tasks, too few to find dependencies among them: they are taken as "
+    "independent, and the given prior at its word."
+)
 _GIVEN = "the dependencies were given and are taken at their word: nothing is discounted."
 
 
@@ -65,11 +72,28 @@ def fit(data: Passes, options: FitOptions) -> Fit:
         found = _from_moments(data, options)
     else:
         options.check_learning()
-        found = _from_search(data, options) if options.dependencies is None else _from_guess(data, options)
+        found = _from_guess(data, options) if options.dependencies is not None else _learned(data, options)
     # What nobody has seen is no evidence, rather than impossible: new votes may hold it.
     parameters = allow_unseen(found.law.parameters)
     found = replace(found, law=replace(found.law, parameters=parameters, inference=options.inference))
     return _audited(found, data) if data.rereadable else found
+
+
+def _learned(data: Passes, options: FitOptions) -> Fit:
+    """Search for dependencies, where there are enough sources to find any; else what is given is taken at its word."""
+    if options.prior is not None and data.votes.n_classes == 2 and _too_few(data.votes.sources):
+        try:
+            found = _from_moments(data, replace(options, dependencies=()))
+        except NotIdentifiableError:
+            return _from_search(data, options)  # closed forms need more; the search has beliefs to fall back on
+        note = Note(kind="dependencies", text=_TOO_FEW)
+        return replace(found, estimate=replace(found.estimate, diagnostics=found.estimate.diagnostics.noted(note)))
+    return _from_search(data, options)
+
+
+def _too_few(sources: Iterable[SourceInfo]) -> bool:
+    """Whether no three sources vote on the same tasks: the errors that a pair shares are then the labels' own."""
+    return max(Counter(info.resolution for info in sources).values()) < FEWEST_SOURCES
 
 
 def _audited(found: Fit, data: Passes) -> Fit:

@@ -56,7 +56,7 @@ class WindowEngine:
     @property
     def block_size(self) -> int:
         """Elements of one block."""
-        return int(np.clip(_CELLS // self.n_states**2, 1 << 10, 1 << 16))
+        return int(np.clip(_CELLS // self.n_states**2, 1 << 10, 1 << 14))
 
     @property
     def n_groups(self) -> int:
