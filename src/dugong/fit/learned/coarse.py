@@ -35,6 +35,7 @@ from dugong.votes import SourceInfo, Votes, class_indices, positive_class
 SHARED = 0.5  # labels that contradict their windows: the part of what they say that is taken for shared errors
 FEWEST = 10  # with this many windows or fewer nothing is learned
 _TIE = 1e-9
+_AGAINST_A_MODEL = 0.95  # probability that a source means something else, from which on a trusted model leaves it out
 _EDGE = 1e-9  # probabilities of windows stay this far from 0 and 1
 
 Source = TypeVar("Source", SourceInfo, "CoarseSource")
@@ -80,8 +81,8 @@ class CoarseSource:
 
     @property
     def exact_weight(self) -> float:
-        """What its votes count in an exact model."""
-        return 0.0 if self.harmful else self.fresh
+        """What its votes count in an exact model: such a model explains the votes, so only strong evidence is heard."""
+        return 0.0 if self.against > _AGAINST_A_MODEL else self.fresh
 
     @property
     def inverted(self) -> bool:
@@ -359,7 +360,7 @@ def describe_coarse(rules: CoarseRules, labels: FloatArray, votes: Votes, *, use
     ----------
     used : whether labels follow from the rules; an exact model that is trusted only leaves harmful sources out
     """
-    told = [one for one in rules.sources if used or one.harmful]
+    told = [one for one in rules.sources if used or one.exact_weight == 0]
     notes = [Note(kind="coarse", where=one.name, size=one.counts, text=_words(one)) for one in told]
     if not used or not rules.sources or not len(labels):
         return notes
