@@ -200,6 +200,7 @@ def damaged(plain: Any, rng: random.Random, where: tuple[Any, ...]) -> Any:
     return whole
 
 
+@pytest.mark.filterwarnings("ignore:this model was learned by an earlier version")
 @pytest.mark.parametrize("name", ["resolutions", "temporal", "learned", "joint", "patterns"])
 def test_a_damaged_model_is_refused_or_labels_with_probabilities(name: str, tmp_path: Path) -> None:
     votes, plain = dg.Votes.read(FILES / f"{name}.npz"), json.loads((FILES / f"{name}.json").read_text())

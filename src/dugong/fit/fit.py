@@ -38,8 +38,8 @@ _STEPS_WITH_GOLD = EM(max_iter=5)
 # From a guess: as many as tables and transitions need to settle.
 _STEPS_FROM_A_GUESS = EM(max_iter=50)
 _TOO_FEW = (
-    "fewer than three sources vote on the same tasks, too few to find dependencies among them: they are taken as "
-    "independent, and the given prior at its word."
+    "fewer than three sources vote on the same tasks, too few to find dependencies among them: the model of "
+    "independent sources under the given prior is taken at its word."
 )
 _GIVEN = "the dependencies were given and are taken at their word: nothing is discounted."
 
@@ -86,8 +86,9 @@ def _learned(data: Passes, options: FitOptions) -> Fit:
             found = _from_moments(data, replace(options, dependencies=()))
         except NotIdentifiableError:
             return _from_search(data, options)  # closed forms need more; the search has beliefs to fall back on
-        note = Note(kind="dependencies", text=_TOO_FEW)
-        return replace(found, estimate=replace(found.estimate, diagnostics=found.estimate.diagnostics.noted(note)))
+        about = found.estimate.diagnostics
+        about = replace(about, notes=(Note(kind="dependencies", text=_TOO_FEW), *about.notes))
+        return replace(found, estimate=replace(found.estimate, diagnostics=about))
     return _from_search(data, options)
 
 

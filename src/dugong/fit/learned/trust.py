@@ -62,7 +62,12 @@ def find_trust(setting: Setting, finding: GraphFinding, panel: Panel, trial: Tri
     if not len(targets.votes):
         return Trust(share=0.0)
     parents, repeats = finding.structure()
-    if (parents < 0).sum() < FEWEST_SOURCES:  # fewer independent groups do not tell labels from what a group shares
+    apart = parents < 0
+    if apart.sum() < FEWEST_SOURCES:  # fewer independent groups do not tell labels from what a group shares
+        return Trust(share=0.0)
+    # Two sources that repeat themselves agree because labels last or because errors do: only a pair of which one does
+    # not can tell, so all but one of three must not.
+    if (apart & ~repeats.rates.any(axis=0)).sum() < FEWEST_SOURCES - 1:
         return Trust(share=0.0)
     tables, _ = tables_of(setting, replace(finding.state, repeats=repeats), setting.folded.everywhere(), parents)
     labels = np.empty((len(targets.votes), panel.coding.n_classes))
