@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import dugong as dg
-from dugong.fit.learned import answer, families, peers, views
+from dugong.fit.learned import answer, families, learning, views
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "tests"))
@@ -44,8 +44,8 @@ MOVED = {
     "exponent of votes halved": (answer, "BELIEF", (0.5, 0.5, 0.25, 0.1, 1.0)),
     "exponent of votes doubled": (answer, "BELIEF", (0.5, 0.5, 1.0, 0.1, 1.0)),
     "exponent of neighbours halved": (answer, "BELIEF", (0.5, 0.5, 0.5, 0.1, 0.5)),
-    "weight of the belief .02 to .008": (peers, "RIDGE_SHARE", 0.008),
-    "weight of the belief .02 to .05": (peers, "RIDGE_SHARE", 0.05),
+    "weight of the belief .5 to .2": (learning, "RIDGE_SHARE", 0.2),
+    "weight of the belief .5 to 1.25": (learning, "RIDGE_SHARE", 1.25),
     "shared errors .5 to .3": (views, "SHARED_ERRORS", 0.3),
     "room for shared errors halved": (answer, "TEMPER", 0.075),
     "doubt .03 to .015": (answer, "DOUBT", 0.015),
