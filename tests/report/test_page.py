@@ -144,7 +144,7 @@ def test_pictures_and_regions_have_words(page):
 def test_size_stays_below_five_megabytes_by_default(rng):
     case = many_case()
     # Votes without any pattern are the worst case for the size: nothing can be saved.
-    model, lengths = case.model, np.full(1200, 2000)
+    model, lengths = case.model, np.full(600, 4000)
     columns = tuple(rng.integers(0, 4, lengths.sum()).astype(np.int8) for _ in case.votes.sources)
     from dugong.votes import Votes
 
