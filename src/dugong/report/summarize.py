@@ -48,7 +48,7 @@ def summarize(
         Sequences to show in full, most informative first: 100 by default, and as many as the budget allows.
     sequences : ids of sequences to show in any case, before all others
     budget : int or None
-        Characters that the sequences may take in a page, 3 million by default; None for no limit.
+        Characters that the sequences may take in a page, 2.8 million by default; None for no limit.
     made : datetime, optional
         What to write as the date; now by default.
     """
