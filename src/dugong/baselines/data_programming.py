@@ -7,6 +7,7 @@ likelihood of the votes along ``E[factor | votes] - E[factor]``, both means from
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Self
 
@@ -167,7 +168,7 @@ def _propensity(codes: Int8Array, n_classes: int) -> FloatArray:
     mirror image of the labels, before the propensities have come down.
     """
     spoken, asked = ((codes >= 0) & (codes < n_classes)).sum(axis=0), (codes >= 0).sum(axis=0)
-    return np.asarray(np.log((spoken + 0.5) / (asked - spoken + 0.5)) - np.log(np.e + n_classes - 1))
+    return np.asarray(np.log((spoken + 0.5) / (asked - spoken + 0.5)) - np.log(math.e + n_classes - 1))
 
 
 def _known(votes: Votes, gold: AnyArray | None) -> Int8Array:
