@@ -110,8 +110,7 @@ def findings(model: LabelModel, votes: Votes, comparison: Comparison | None) -> 
     for one in model.summary().sources:
         if one.accuracy is not None and one.accuracy < _chance(votes):
             said.append(
-                f"{one.name} is worse than chance (accuracy {one.accuracy:.2f}): look whether it is turned around; the "
-                "model uses it the other way round."
+                f"{one.name} is worse than chance (accuracy {one.accuracy:.2f}): look whether it is turned around."
             )
     faulty: dict[str, int] = {}
     for fault in votes.faults:
