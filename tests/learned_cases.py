@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dugong.tasks import Resolution, Sequence, Window
+from dugong.experiments.resolutions import with_coarse
 from dugong.votes import Votes
 
 REAL = ("tennis", "sleep-dodh", "salads-mid", "ner-bc5cdr")
@@ -52,27 +52,11 @@ def real_votes(folder: Path, name: str, every_source: bool = False, coarse: bool
         **({"abstain": -2, "missing": -1} if meta.get("missing") else {}),
     )
     if coarse:
-        votes = _with_coarse(votes, path, meta)
+        votes = with_coarse(votes, path, meta)
     gold = arrays["gold"].astype(int)
     gold = np.where(gold < 0, 0, gold + 1) if len(meta["classes"]) > 2 else np.where(gold < 0, 0, 2 * gold - 1)
     scored = arrays["split"] == 2 if name == "ner-bc5cdr" else np.ones(len(arrays["lengths"]), dtype=bool)
     return RealVotes(votes=votes, gold=gold, scored=scored)
-
-
-def _with_coarse(votes: Votes, path: Path, meta: dict) -> Votes:
-    """The same votes, and those on windows and sequences."""
-    columns = dict(zip(votes.source_names, votes.columns, strict=True))
-    resolutions: dict[str, Resolution] = {}
-    with np.load(path / "coarse.npz", allow_pickle=False) as data:
-        for place, one in enumerate(meta["coarse"]):
-            of = meta["classes"][one["of"]] if "of" in one else None
-            whole = one["level"] == "sequence"
-            resolutions[one["name"]] = (
-                Sequence(one["link"], of=of) if whole else Window(one["level"], None, one["link"], of=of)
-            )
-            codes = data[str(place)].astype(np.int8)
-            columns[one["name"]] = np.where(codes < 0, 0, 2 * codes - 1).astype(np.int8)
-    return Votes.from_tasks(columns, votes.lengths, resolutions=resolutions, classes=votes.class_names)
 
 
 def _salads(path: Path, meta: dict) -> RealVotes:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         TaskError,
         VoteError,
     )
+    from dugong.fit.beliefs import Belief
     from dugong.fit.learned import LearnedGraph, learn_graph
     from dugong.graph import temporal
     from dugong.labels import Labels
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 _MODULES = ("baselines", "endmodels", "estimators", "experiments", "formats", "metrics", "priors", "sources", "worlds")
 _HOMES = {
     "dugong.baselines": ("DataProgramming", "HiddenMarkov", "MajorityVote", "Supervised"),
+    "dugong.fit.beliefs": ("Belief",),
     "dugong.fit.learned": ("LearnedGraph", "learn_graph"),
     "dugong.exceptions": (
         "DugongError",
@@ -81,6 +83,7 @@ __all__ = [
     "MISSING",
     "NEGATIVE",
     "POSITIVE",
+    "Belief",
     "DataProgramming",
     "DugongError",
     "Element",

@@ -14,6 +14,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from tokenize import TokenError
 from typing import Any, BinaryIO
 
@@ -24,7 +25,7 @@ from dugong.exceptions import DugongError, FileError
 from dugong.paths import Place
 from dugong.types import AnyArray
 
-__all__ = ["Archive", "open_archive", "write_archive"]
+__all__ = ["Archive", "check_array", "load_array", "open_archive", "write_archive"]
 
 _HEADER = "header"
 _LONGEST_HEADER = 1 << 28  # bytes
@@ -47,7 +48,7 @@ class Archive:
         self._file = file
         if f"{_HEADER}.npy" not in file.namelist():
             raise FileError(stranger)
-        if file.getinfo(f"{_HEADER}.npy").file_size > _LONGEST_HEADER:
+        if self._size(_HEADER) > _LONGEST_HEADER:
             raise FileError(f"its header is longer than {_LONGEST_HEADER:,} bytes")
         self.header = parse(self.read(_HEADER, "u").tobytes())
 
@@ -70,21 +71,74 @@ class Archive:
         if name not in self:
             raise FileError(f"it lacks {name!r}")
         with self._file.open(f"{name}.npy") as member:
-            found, fortran, dtype = _describe(member)
-            if dtype.kind not in kinds:
-                held = "objects, which allow_pickle=False refuses" if dtype.hasobject else str(dtype)
-                raise FileError(f"{name} must hold other values; found {held}")
-            if shape is not None and not _fits(found, shape):
-                raise FileError(f"{name} must have the shape {shape}; found {found}")
-            expected = math.prod(found) * dtype.itemsize
-            present = self._file.getinfo(f"{name}.npy").file_size - member.tell()
-            if expected != present:
-                raise FileError(f"{name} must have {expected:,} bytes; found {present:,}")
-            array: AnyArray = np.frombuffer(member.read(), dtype=dtype)
-        return array.reshape(found, order="F" if fortran else "C")
+            found = _describe(member)
+            if shape is not None and not _fits(found.shape, shape):
+                raise FileError(f"{name} must have the shape {shape}; found {found.shape}")
+            return _read(member, found, self._size(name) - member.tell(), name, kinds)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The shape of an array, which is not read."""
+        if name not in self:
+            raise FileError(f"it lacks {name!r}")
+        with self._file.open(f"{name}.npy") as member:
+            return _describe(member).shape
+
+    def blocks(self, name: str, size: int = 1 << 20) -> Iterator[AnyArray]:
+        """A flat array of whole numbers, so many at a time."""
+        with self._file.open(f"{name}.npy") as member:
+            found = _describe(member)
+            left = math.prod(found.shape)
+            if found.dtype.kind not in "iu" or left * found.dtype.itemsize != self._size(name) - member.tell():
+                raise FileError(f"{name} must hold whole numbers, as many as its header says")
+            while left:
+                yield np.frombuffer(member.read(min(size, left) * found.dtype.itemsize), dtype=found.dtype)
+                left -= min(size, left)
+
+    def _size(self, name: str) -> int:
+        """Bytes of an array; only ways to pack are read that cannot make much out of nothing."""
+        about = self._file.getinfo(f"{name}.npy")
+        if about.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise FileError(f"{name} is packed in a way that Dugong does not write")
+        return about.file_size
 
 
-def _describe(member: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+def load_array(place: Place, kinds: str = "iufU") -> AnyArray:
+    """The array of an ``.npy`` file; whatever is wrong with it is a `FileError`."""
+    with place.open("rb") as handle:
+        present = handle.seek(0, 2)
+        handle.seek(0)
+        return _read(handle, _describe(handle), present - handle.tell(), "the array", kinds)
+
+
+@dataclass(frozen=True, slots=True)
+class _Array:
+    """What an array claims to be."""
+
+    shape: tuple[int, ...]
+    fortran: bool
+    dtype: np.dtype[Any]
+
+
+def check_array(place: Place) -> None:
+    """Raise a `FileError` unless a file begins like an array that can be read without running code."""
+    with place.open("rb") as handle:
+        if _describe(handle).dtype.hasobject:
+            raise FileError("it holds objects, which are never read")
+
+
+def _read(handle: Any, found: _Array, present: int, name: str, kinds: str) -> AnyArray:
+    """An array, if the bytes that are there are as many as it claims."""
+    if found.dtype.kind not in kinds:
+        held = "objects, which allow_pickle=False refuses" if found.dtype.hasobject else str(found.dtype)
+        raise FileError(f"{name} must hold other values; found {held}")
+    expected = math.prod(found.shape) * found.dtype.itemsize
+    if expected != present:
+        raise FileError(f"{name} must have {expected:,} bytes; found {present:,}")
+    array: AnyArray = np.frombuffer(handle.read(), dtype=found.dtype)
+    return array.reshape(found.shape, order="F" if found.fortran else "C")
+
+
+def _describe(member: Any) -> _Array:
     """Shape, order and dtype of an array, off its own header."""
     try:
         version = np.lib.format.read_magic(member)
@@ -94,7 +148,7 @@ def _describe(member: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
         raise FileError(f"an array has no header that can be read: {error}") from None
     if any(type(size) is not int or size < 0 for size in shape):
         raise FileError(f"an array must have sizes of at least 0; found the shape {shape}")
-    return shape, fortran, dtype
+    return _Array(shape, fortran, dtype)
 
 
 def _fits(found: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:

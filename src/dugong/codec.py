@@ -17,6 +17,7 @@ from __future__ import annotations
 import inspect
 import json
 import math
+import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -28,12 +29,24 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from dugong.exceptions import DugongError, FileError
 
-__all__ = ["Numbers", "check_version", "decode", "encode", "parse", "parse_toml", "reading", "to_plain"]
+__all__ = [
+    "Numbers",
+    "check_version",
+    "decode",
+    "describe_range",
+    "encode",
+    "parse",
+    "parse_toml",
+    "reading",
+    "show",
+    "to_plain",
+]
 
 T = TypeVar("T")
 _UNBOUNDED = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _LARGEST = 2**63 - 1
 _DEEPEST = 64
+_DOTTED = re.compile(rb"(?<![\w\"'-])(?:[\w\"'-]++[ \t]*+\.[ \t]*+){64}")
 _MOST_AXES = 24
 _LONGEST = 60  # characters of what was found
 _ROUNDING = 1e-6
@@ -124,6 +137,8 @@ def parse(text: bytes | str) -> Any:
 def parse_toml(text: bytes) -> dict[str, Any]:
     """Plain data of TOML."""
     try:
+        if _DOTTED.search(text):  # whose reader takes time in the square of their number
+            raise RecursionError
         return tomllib.loads(text.decode())
     except RecursionError:
         raise FileError(f"it is nested more than {_DEEPEST} levels deep") from None
@@ -147,7 +162,7 @@ def check_version(plain: Any, newest: int, what: str, name: str | None = None) -
         raise FileError(f"it holds something else than {what} of Dugong")
     version = plain.get("version")
     if type(version) is not int or version < 1:
-        raise FileError(f"version must be a whole number from 1; found {_show(version)}")
+        raise FileError(f"version must be a whole number from 1; found {show(version)}")
     if version > newest:
         raise FileError(
             f"it was written by a newer version of Dugong (file version {version}; this one reads up to version "
@@ -208,7 +223,9 @@ def _decode(kind: Any, plain: Any, where: str, numbers: Numbers) -> Any:
     if is_dataclass(kind):
         return _record(kind, plain, where)
     if inspect.isabstract(kind):
-        return _record(_marked(kind.__subclasses__(), plain, where), plain, where)
+        # Users may have classes of their own, which no file holds.
+        known = [one for one in kind.__subclasses__() if is_dataclass(one) and _kind(one)]
+        return _record(_marked(known, plain, where), plain, where)
     return _scalar(kind, plain, where, numbers)
 
 
@@ -217,7 +234,7 @@ def _scalar(kind: Any, plain: Any, where: str, numbers: Numbers) -> Any:
         return _number(plain, where, numbers)
     if kind is int:
         _require(type(plain) is int and abs(plain) <= _LARGEST, where, "a whole number", plain)
-        _require(numbers.low <= plain <= numbers.high, where, _range(numbers), plain)
+        _require(numbers.low <= plain <= numbers.high, where, describe_range(numbers), plain)
     elif kind is NoneType:
         _require(plain is None, where, "null", plain)
     else:
@@ -230,7 +247,7 @@ def _number(plain: Any, where: str, numbers: Numbers) -> float:
         return _UNBOUNDED[plain]
     fine = isinstance(plain, float | int) and not isinstance(plain, bool) and abs(plain) <= 1e308
     _require(fine, where, "a number", plain)
-    _require(numbers.low <= plain <= numbers.high, where, _range(numbers), plain)
+    _require(numbers.low <= plain <= numbers.high, where, describe_range(numbers), plain)
     return float(plain)
 
 
@@ -278,6 +295,7 @@ def _mapping(args: tuple[Any, ...], plain: Any, where: str, numbers: Numbers) ->
     key, value = args
     if isinstance(plain, Mapping):
         _require(key is str or not plain, where, "a list of rows", plain)
+        _require(all(isinstance(name, str) for name in plain), where, "an object whose keys are text", plain)
         return {name: _decode(value, one, _join(where, name), numbers) for name, one in plain.items()}
     _require(key is not str and isinstance(plain, list), where, "an object" if key is str else "a list of rows", plain)
     parts = get_args(key) if get_origin(key) is tuple else (key,)
@@ -365,10 +383,11 @@ def _marked(kinds: list[Any], plain: Any, where: str) -> Any:
 
 def _require(holds: bool, where: str, what: str, found: Any) -> None:  # noqa: FBT001
     if not holds:
-        raise FileError(f"{where or 'it'} must be {what}; found {_show(found)}")
+        raise FileError(f"{where or 'it'} must be {what}; found {show(found)}")
 
 
-def _range(numbers: Numbers) -> str:
+def describe_range(numbers: Numbers) -> str:
+    """The range of a number, in words."""
     return f"a number from {numbers.low:g} to {numbers.high:g}"
 
 
@@ -376,11 +395,14 @@ def _join(where: str, name: str) -> str:
     return f"{where}.{name}" if where else name
 
 
-def _show(found: Any) -> str:
+def show(found: Any) -> str:
+    """What was found, in a few words."""
     if isinstance(found, int) and not isinstance(found, bool) and abs(found) > _LARGEST:
         return "a number beyond 64 bits"
     if isinstance(found, str):
         found = found[:_LONGEST]
+    if hasattr(found, "dtype") and hasattr(found, "shape"):
+        return f"an array of {found.dtype}, shape {found.shape}"
     if isinstance(found, list):
         return f"a list of {len(found)}"
     if isinstance(found, dict):

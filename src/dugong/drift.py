@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtr
 
 from dugong.codec import to_plain
 from dugong.exceptions import VoteError
@@ -202,7 +202,7 @@ def _chance(old: RatioSums, new: RatioSums) -> float:
     gap, error = abs(old.ratio - new.ratio), float(np.sqrt(old.variance + new.variance))
     if error == 0:
         return 1.0 if gap < 1e-12 else 0.0
-    return float(2 * stats.t.sf(gap / error, units - 1))
+    return float(2 * stdtr(units - 1, -gap / error))
 
 
 def _holm(chances: FloatArray) -> FloatArray:

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
+from dugong.contract import typed
 from dugong.exceptions import LabelError
 from dugong.paths import Place, place_of, write_atomically
 from dugong.segments import Recording, Segments
@@ -64,7 +65,7 @@ class Labels:
         parts = [_one_resolution(votes, resolution, values, path) for resolution, values in probabilities.items()]
         table = pa.concat_tables(parts, promote_options="default")
         background = -1 if votes.n_classes == 2 else implied_background(votes)
-        names = dict(zip(votes.classes, votes.class_names or map(str, votes.classes), strict=True))
+        names = dict(zip(votes.classes, votes.class_words, strict=True))
         about = {"background": None if background is None else names[background]}
         return cls(table=table.replace_schema_metadata({_ABOUT: json.dumps(about)}))
 
@@ -131,6 +132,7 @@ class Labels:
         return {name.removeprefix(_PROBABILITY): np.asarray(part.column(name).to_numpy()) for name in present}
 
     # --- intervals ---------------------------------------------------------------------------------------------
+    @typed(LabelError)
     def segments(
         self,
         resolution: str | Resolution = "element",
@@ -298,7 +300,7 @@ def _warn(what: str) -> None:
 def class_columns(votes: Votes, resolution: Resolution) -> list[str]:
     """Names of the probability columns of a resolution: ``p_<class>``."""
     if isinstance(resolution, Element) or votes.n_classes == 2:
-        return [f"{_PROBABILITY}{name}" for name in votes.class_names or votes.classes]
+        return [f"{_PROBABILITY}{name}" for name in votes.class_words]
     return [f"{_PROBABILITY}negative", f"{_PROBABILITY}positive"]
 
 

@@ -5,17 +5,18 @@
 
 from __future__ import annotations
 
-import numbers
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
 
-from dugong.contract import Configured
+from dugong.codec import Numbers, reading
+from dugong.contract import Configured, typed
 from dugong.drift import Drift, DriftFeature, compare, some_of, watch
-from dugong.exceptions import GraphError, LabelError, NotFittedError, VoteError
+from dugong.exceptions import FileError, GraphError, LabelError, NotFittedError, VoteError
+from dugong.fit.beliefs import Belief
 from dugong.fit.em import EM
 from dugong.fit.fit import fit
 from dugong.fit.fitting import plan_for
@@ -31,25 +32,23 @@ from dugong.infer.explain import Explanation, explain
 from dugong.labels import Labels
 from dugong.law.parameters import Parameters, Temporal
 from dugong.priors import Prior
-from dugong.review import Review, choose
+from dugong.progress import FitProgress, fit_progress
+from dugong.review import DRAWS, Review, check_request, choose, choose_elements
 from dugong.store import StoredModel, load_model, save_model
+from dugong.suggest import Suggestions, suggest
 from dugong.summary import ModelSummary, fitted_on, summarize_model
 from dugong.sums import Moments, Plan, Shapes
 from dugong.tasks import Element, Resolution, find_resolution
-from dugong.texts import announced, counted
-from dugong.types import AnyArray, FloatArray, Inference, Int8Array
+from dugong.texts import counted
+from dugong.types import AnyArray, Count, FloatArray, Inference, Int8Array, Share
 from dugong.votes import Votes
 from dugong.votes.concat import align
 from dugong.votes.gold import Coding, as_given, from_given, gold_at
-from dugong.votes.pieces import not_votes
 
 if TYPE_CHECKING:
     from dugong.graph.identify import Identifiability
     from dugong.report import Report
     from dugong.report.notebook import Timeline
-
-
-_WORKING = "dugong: fitting; the first fit after an installation compiles, for up to a minute, and later ones do not."
 
 
 class LabelModel(Configured):
@@ -63,13 +62,16 @@ class LabelModel(Configured):
         "learn": found by what a fitted model leaves unexplained; "low-rank": from the inverse covariance of the votes.
         Pairs of source names that are dependent given the labels, and ``temporal("name")`` for a source that repeats
         itself. ``()`` takes all sources as independent, at their word.
-    sharing : {"tied", "task", "full"} or a mapping of source name to one of these
-        One table per source, one per position, or one over all label patterns of a sequence.
+    sharing : {"tied", "group", "task", "full"} or a mapping of source name to one of these but "group"
+        One table per source; one per group of sequences, leaning on that of all groups as far as they are alike
+        (``fit(votes, groups=patients)``); one per position; or one over all label patterns of a sequence.
     estimator : {"centred", "paper", "em", "sgd"} or an object of `dugong.estimators`
     signs : {"group", "positive"}
         "group": connected sources are better than random on average. "positive": every single one is.
     accuracies : mapping of source name to table P(vote | label), optional
         Known, not estimated.
+    beliefs : mapping of source name to `dugong.Belief`, optional
+        What is known about a source without being certain: pseudo-votes behind its table, a polarity.
     inference : {"auto", "exact", "approximate"}
         Labels are exact unless windows overlap so much, or coarse resolutions are so many, that this would take long;
         `diagnostics_` then says by how much they are off. "exact" refuses instead.
@@ -90,10 +92,11 @@ class LabelModel(Configured):
         *,
         prior: Prior | str = "learn",
         dependencies: Iterable[Dependency] | str = "learn",
-        sharing: Sharing | Mapping[str, Sharing] = "tied",
+        sharing: Sharing | Literal["group"] | Mapping[str, Sharing] = "tied",
         estimator: Any = "centred",
         signs: str = "group",
         accuracies: Mapping[str, Any] | None = None,
+        beliefs: Mapping[str, Belief] | None = None,
         inference: Inference = "auto",
         seed: int = 0,
         n_threads: int | None = None,
@@ -104,27 +107,44 @@ class LabelModel(Configured):
         self.estimator = estimator
         self.signs = signs
         self.accuracies = accuracies
+        self.beliefs = beliefs
         self.inference = inference
         self.seed = seed
         self.n_threads = n_threads
 
     # --- fitting ---------------------------------------------------------------------------------------------------
-    def fit(self, votes: Votes, gold: AnyArray | None = None, groups: Sequence[object] | None = None) -> Self:
+    @typed(LabelError)
+    def fit(
+        self,
+        votes: Votes,
+        gold: AnyArray | None = None,
+        groups: Sequence[object] | None = None,
+        *,
+        progress: bool | FitProgress | None = None,
+    ) -> Self:
         """Estimate accuracies and correlations from agreements and disagreements alone.
 
         Parameters
         ----------
         votes : Votes
         gold : (n_elements,) known labels, 0 = unknown; optional
-        groups : one label per sequence (patient, video), for standard errors; optional
+            Where they hold 0 and 1 only, an int8 array says that 0 means unknown.
+        groups : one label per sequence (patient, video); optional
+            Standard errors are by group; with ``sharing="group"`` each group has tables of its own.
+        progress : function of (step, done, in all), or False
+            Is told what the fit does; by default a bar where somebody watches, if it takes longer than a second. The
+            step "compile" occurs in the first fits of an installation only.
         """
-        if not isinstance(votes, Votes):
-            raise not_votes(votes)
         if votes.n_elements == 0:
             raise VoteError("a label model needs at least one element; all sequences are empty.\n  Check the loader.")
-        evidence = None if gold is None else gold_at(votes, gold, Element())
-        return self._fit(InMemory(votes=votes, evidence=evidence, groups=groups, n_threads=self.n_threads))
+        evidence = self._evidence(votes, gold)
+        votes = votes if groups is None else votes.in_groups(groups)
+        with fit_progress(progress) as tell:
+            return self._fit(
+                InMemory(votes=votes, evidence=evidence, groups=groups, n_threads=self.n_threads, progress=tell)
+            )
 
+    @typed(LabelError)
     def partial_fit(self, votes: Votes, groups: Sequence[object] | None = None) -> Self:
         """Add the moments of more votes to those seen before, and estimate anew.
 
@@ -142,6 +162,7 @@ class LabelModel(Configured):
             )
         return self.fit_moments(moments, votes)
 
+    @typed(LabelError)
     def fit_moments(self, moments: Moments, votes: Votes) -> Self:
         """Estimate from moments that were counted elsewhere; `votes` only says what is voted on.
 
@@ -150,6 +171,7 @@ class LabelModel(Configured):
         self._check_streamable(votes)
         return self._fit(KeptMoments(kept=moments, votes=votes))
 
+    @typed(LabelError)
     def plan(self, votes: Votes) -> Plan:
         """What has to be counted for `fit_moments`."""
         options = self._options()
@@ -158,8 +180,7 @@ class LabelModel(Configured):
     def _fit(self, data: Passes) -> Self:
         """Fit to votes, wherever they are, and keep what was found."""
         votes = data.votes
-        with announced(_WORKING, after=3.0):
-            found = fit(data, self._options())
+        found = fit(data, self._options())
         self.classes_ = np.array(votes.classes)
         self.class_names_ = votes.class_names
         self.sources_ = votes.sources
@@ -179,6 +200,7 @@ class LabelModel(Configured):
 
     def _options(self) -> FitOptions:
         """The settings with every name resolved."""
+        _check_run(self.seed, self.n_threads)
         return FitOptions.of(
             prior=self.prior,
             dependencies=self.dependencies,
@@ -186,14 +208,16 @@ class LabelModel(Configured):
             estimator=self.estimator,
             signs=self.signs,
             accuracies=self.accuracies,
+            beliefs=self.beliefs,
             inference=self.inference,
         )
 
     def _check_streamable(self, votes: Votes) -> None:
         options = self._options()
-        if not options.by_moments(votes) or isinstance(options.estimator, EM):
+        if not options.by_moments(votes) or isinstance(options.estimator, EM) or options.beliefs or options.grouped:
             raise GraphError(
-                "adding up moments needs two classes, a given prior, given dependencies and a closed-form estimator.\n"
+                "adding up moments needs two classes, a given prior, given dependencies, a closed-form estimator, and "
+                "neither beliefs nor tables by group.\n"
                 '  Fit on a sample first, then pass prior=model.prior_ and dependencies=(...), estimator="centred".'
             )
 
@@ -225,72 +249,160 @@ class LabelModel(Configured):
         )
 
     # --- labels ----------------------------------------------------------------------------------------------------
-    def predict_proba(self, votes: Votes, resolution: str | Resolution = "element") -> FloatArray:
-        """P(label | all votes of the sequence), shape (n_tasks, n_classes), columns as `classes_`."""
+    @typed(LabelError)
+    def predict_proba(
+        self,
+        votes: Votes,
+        resolution: str | Resolution = "element",
+        groups: Sequence[object] | None = None,
+        *,
+        known: AnyArray | None = None,
+    ) -> FloatArray:
+        """P(label | all votes of the sequence), shape (n_tasks, n_classes), columns as `classes_`.
+
+        `groups` names one group per sequence, where a model has tables by group (``sharing="group"``): here and in all
+        other methods. A sequence of an unknown group, or without one, gets the tables of all groups together.
+
+        `known` are labels of elements that somebody has looked at, 0 = unknown: they are certain, and tell about the
+        others of their sequence.
+        """
         wanted = self._resolution(votes, resolution)
-        return self._probabilities(votes, (wanted,))[wanted]
+        return self._probabilities(self._aligned(votes, groups), (wanted,), known)[wanted]
 
-    def _probabilities(self, votes: Votes, resolutions: tuple[Resolution, ...]) -> Mapping[Resolution, FloatArray]:
-        return answers.posterior(self.law_, self._aligned(votes), resolutions, n_threads=self.n_threads)
+    def _probabilities(
+        self, votes: Votes, resolutions: tuple[Resolution, ...], known: AnyArray | None = None
+    ) -> Mapping[Resolution, FloatArray]:
+        evidence = self._evidence(votes, known)
+        return answers.posterior(
+            self.law_, self._aligned(votes), resolutions, evidence=evidence, n_threads=self.n_threads
+        )
 
+    def _evidence(self, votes: Votes, known: AnyArray | None) -> Int8Array | None:
+        """Known labels of elements. An int8 array is in our own coding, so that 0 and +1 alone are not ambiguous."""
+        own = isinstance(known, np.ndarray) and known.dtype == np.int8 and known.shape == (votes.n_elements,)
+        if known is None or (own and np.isin(known, (0, *votes.classes)).all()):
+            return known
+        return gold_at(votes, known, Element())
+
+    @typed(LabelError)
     def predict(
         self,
         votes: Votes,
         resolution: str | Resolution = "element",
-        threshold: float = 0.5,
+        threshold: Share = 0.5,
         *,
         coding: Coding = "own",
+        groups: Sequence[object] | None = None,
     ) -> AnyArray:
         """The likelier class; with two classes +1 where P(+1) exceeds `threshold`.
 
         `coding` says how classes are written: our own way, as `classes_`, or as the votes were given
         (``coding="given"``: 0..K-1 for votes from `Votes.from_classes`).
         """
-        if not isinstance(threshold, numbers.Real) or not 0 <= float(threshold) <= 1:
-            raise LabelError(f"threshold= must be a probability; found {threshold!r}.")
-        probabilities = self.predict_proba(votes, resolution)
+        probabilities = self.predict_proba(votes, resolution, groups)
         if probabilities.shape[1] == 2:
             found = np.where(probabilities[:, 1] > threshold, 1, -1).astype(np.int8)
         else:
             found = np.asarray(self.classes_[probabilities.argmax(axis=1)], dtype=np.int8)
         return as_given(votes, found, coding)
 
-    def decode(self, votes: Votes) -> Int8Array:
-        """The most likely label sequence of every sequence (Viterbi), flat over elements."""
-        return answers.decode(self.law_, self._aligned(votes), n_threads=self.n_threads)
+    @typed(LabelError)
+    def decode(
+        self, votes: Votes, groups: Sequence[object] | None = None, *, known: AnyArray | None = None
+    ) -> Int8Array:
+        """The most likely label sequence of every sequence (Viterbi), flat over elements; through `known` labels."""
+        votes, evidence = self._aligned(votes, groups), self._evidence(votes, known)
+        return answers.decode(self.law_, votes, evidence=evidence, n_threads=self.n_threads)
 
-    def sample(self, votes: Votes, n_draws: int = 1) -> Int8Array:
+    @typed(LabelError)
+    def sample(self, votes: Votes, n_draws: Count = 1, groups: Sequence[object] | None = None) -> Int8Array:
         """Label sequences drawn from the posterior, shape (n_draws, n_elements)."""
         rng = np.random.default_rng(self.seed)
-        return answers.sample(self.law_, self._aligned(votes), rng, n_draws)
+        return answers.sample(self.law_, self._aligned(votes, groups), rng, n_draws)
 
-    def log_likelihood(self, votes: Votes) -> FloatArray:
+    @typed(LabelError)
+    def log_likelihood(self, votes: Votes, groups: Sequence[object] | None = None) -> FloatArray:
         """Log-probability of the votes of every sequence, shape (n_sequences,)."""
-        return answers.log_likelihood(self.law_, self._aligned(votes), n_threads=self.n_threads)
+        return answers.log_likelihood(self.law_, self._aligned(votes, groups), n_threads=self.n_threads)
 
-    def labels(self, votes: Votes, resolutions: Iterable[str | Resolution] | None = None) -> Labels:
-        """Labels as one tidy table: sequence, start, end, resolution, probabilities, label, seconds if known."""
-        votes = self._aligned(votes)
-        wanted = tuple(self._resolution(votes, one) for one in (resolutions or votes.resolutions))
-        found = self._probabilities(votes, wanted)
-        path = self.decode(votes) if Element() in wanted else None
+    @typed(LabelError)
+    def labels(
+        self,
+        votes: Votes,
+        resolutions: Iterable[str | Resolution] | None = None,
+        groups: Sequence[object] | None = None,
+        *,
+        known: AnyArray | None = None,
+    ) -> Labels:
+        """Labels as one tidy table: sequence, start, end, resolution, probabilities, label, seconds if known.
+
+        `known` labels are certain, as in `predict_proba`.
+        """
+        votes = self._aligned(votes, groups)
+        asked = votes.resolutions if resolutions is None else resolutions
+        wanted = tuple(self._resolution(votes, one) for one in asked)
+        if not wanted:
+            raise LabelError("labels need at least one resolution; found none.")
+        found = self._probabilities(votes, wanted, known)
+        path = self.decode(votes, known=known) if Element() in wanted else None
         return Labels.of(votes, {one: found[one] for one in wanted}, path)
 
-    def review(self, votes: Votes, budget: int = 50, by: str = "entropy") -> Review:
-        """Choose sequences for people to look at: the most uncertain ones, and not the same thing twice.
+    @typed(LabelError)
+    def review(
+        self,
+        votes: Votes,
+        budget: int = 50,
+        by: str = "entropy",
+        *,
+        known: AnyArray | None = None,
+        groups: Sequence[object] | None = None,
+    ) -> Review:
+        """Choose what people should look at: what teaches most, and not the same thing twice.
 
         Parameters
         ----------
         votes : Votes
         budget : int
-            How many sequences there is time for.
-        by : "entropy"
-            Bits of uncertainty that are left in the labels of a sequence.
+            How many sequences or elements there is time for.
+        by : {"entropy", "value"}
+            "entropy": sequences, by the bits of uncertainty that are left in their labels. "value": elements, by how
+            much knowing their label is expected to improve all labels of their sequence.
+        known : (n_elements,) labels that are known already, 0 = unknown; optional
+            They are not asked again, and what they tell about others is taken into account. Use what people answer in
+            `fit(votes, gold=known)` and `labels(votes, known=known)`.
+        """
+        check_request(budget, by)
+        votes, evidence = self._aligned(votes, groups), self._evidence(votes, known)
+        probabilities = self._probabilities(votes, (Element(),), known)[Element()]
+        if by == "entropy":
+            return choose(votes, probabilities, budget)
+        rng = np.random.default_rng(self.seed)
+
+        def draw(part: Votes, labels: Int8Array | None) -> Int8Array:
+            return answers.sample(self.law_, part, rng, DRAWS, evidence=labels, n_threads=self.n_threads)
+
+        return choose_elements(votes, probabilities, draw, budget, evidence)
+
+    @typed(LabelError)
+    def suggest(self, votes: Votes, sequences: Any, budget: int = 5, *, known: AnyArray | None = None) -> Suggestions:
+        """Rules worth writing: thresholds or lists of words that complement the present sources, as code to paste.
+
+        Parameters
+        ----------
+        votes : Votes
+        sequences : what was voted on, as in `dugong.apply`
+            Numbers, rows of a table, arrays of numbers, or words.
+        budget : int
+            How many rules.
+        known : (n_elements,) labels that are known, 0 = unknown; optional
+            Without them everything rests on the model's own probabilities.
         """
         votes = self._aligned(votes)
-        return choose(votes, self._probabilities(votes, (Element(),))[Element()], budget, by)
+        return suggest(votes, self.predict_proba(votes, known=known), sequences, budget)
 
-    def score(self, votes: Votes, gold: AnyArray, *, coding: Coding = "own") -> float:
+    def score(
+        self, votes: Votes, gold: AnyArray, *, coding: Coding = "own", groups: Sequence[object] | None = None
+    ) -> float:
         """Accuracy on the elements whose gold label is known.
 
         `gold` is in our own coding (0 = unknown) or, with ``coding="given"``, in that of the votes (-1 = unknown).
@@ -299,23 +411,32 @@ class LabelModel(Configured):
         known = labels != 0
         if not known.any():
             raise LabelError("score needs at least one known gold label; found none (0 means unknown).")
-        return float((self.predict(votes)[known] == labels[known]).mean())
+        return float((self.predict(votes, groups=groups)[known] == labels[known]).mean())
 
+    @typed(LabelError)
     def explain(
-        self, votes: Votes, sequence: int = 0, task: int = 0, resolution: str | Resolution = "element"
+        self,
+        votes: Votes,
+        sequence: int = 0,
+        task: int = 0,
+        resolution: str | Resolution = "element",
+        groups: Sequence[object] | None = None,
     ) -> Explanation:
         """Why a label is what it is: log-odds by vote, neighbours and prior."""
-        votes = self._aligned(votes)
-        return explain(self.law_, votes, sequence, task, self._resolution(votes, resolution))
+        votes = self._aligned(votes, groups)
+        law = self.law_ if votes.groups is None else self.law_.of_group(str(votes.groups[sequence]))
+        return explain(law, votes, sequence, task, self._resolution(votes, resolution))
 
     # --- reading ---------------------------------------------------------------------------------------------------
+    @typed(LabelError)
     def identifiability(self, votes: Votes) -> Identifiability:
         """What these votes can determine, before fitting."""
         shapes = Shapes.of(votes.lengths, votes.spans)
         options = self._options()
         return identify(options.design(votes), options.prior, shapes, class_names=votes.class_names)
 
-    def summary(self, votes: Votes | None = None, gold: AnyArray | None = None) -> ModelSummary:
+    @typed(LabelError)
+    def summary(self, votes: Votes | None = None, gold: AnyArray | Mapping[Any, Any] | None = None) -> ModelSummary:
         """What was learned about every source; with votes and known labels, beside what they show.
 
         Parameters
@@ -337,6 +458,7 @@ class LabelModel(Configured):
             prior=self.prior_,
             edges=[*self.correlations_, *((name, name) for name in _repeating(self.parameters_))],
             class_names=self.class_names_,
+            known=tuple(self.accuracies or ()),
             votes=votes,
             gold=gold,
         )
@@ -350,6 +472,9 @@ class LabelModel(Configured):
         n_sequences: int | None = None,
         sequences: Iterable[object] = (),
         title: str = "Label report",
+        media: Any = None,
+        media_bytes: int = 1_000_000,
+        groups: Sequence[object] | None = None,
     ) -> Report:
         """See what was learned: a value that renders as one self-contained page, as text and as JSON.
 
@@ -362,15 +487,31 @@ class LabelModel(Configured):
             Sequences to show in full, the most informative first; 100 by default, and as many as fit below 5 MB.
         sequences : ids of sequences to show in any case
         title : str
+        media : mapping, iterable of pairs or loader, optional
+            The sequences that were voted on: their words, pictures or signals are drawn beside the labels, and become a
+            part of the page.
+        media_bytes : int
+            What these may take; a page stays below 5 MB in any case.
+        groups : one group per sequence, optional
         """
         from dugong.report import summarize, write_report
 
         self._check_fitted()
-        found = summarize(self, votes, gold, title=title, n_sequences=n_sequences, sequences=sequences)
+        found = summarize(
+            self,
+            votes if groups is None else votes.in_groups(groups),
+            gold,
+            title=title,
+            n_sequences=n_sequences,
+            sequences=sequences,
+            media=media,
+            media_bytes=media_bytes,
+        )
         if path is not None:
             write_report(found, path)
         return found
 
+    @typed(LabelError)
     def drift(self, votes: Votes, *, level: float = 0.01) -> Drift:
         """Do new votes still look like those of the fit? By source: coverage, agreement, surprise; and all together.
 
@@ -400,17 +541,20 @@ class LabelModel(Configured):
             self._reference = watch(self.law_, self.accuracies_, self._specimen)
         return self._reference
 
-    def timeline(self, votes: Votes, sequence: object) -> Timeline:
+    @typed(LabelError)
+    def timeline(self, votes: Votes, sequence: object, media: Any = None) -> Timeline:
         """One sequence with its votes, probabilities and best path, to look at in a notebook or a browser.
 
         Parameters
         ----------
         votes : Votes
         sequence : its id
+        media : mapping, iterable of pairs or loader, optional
+            The sequences that were voted on, to draw words, pictures or signals beside the labels.
         """
         from dugong.report.notebook import make_timeline
 
-        return make_timeline(self, self._aligned(votes), sequence)
+        return make_timeline(self, self._aligned(votes), sequence, media)
 
     def __repr__(self) -> str:
         if not hasattr(self, "law_"):
@@ -424,6 +568,7 @@ class LabelModel(Configured):
         return model_html(self)
 
     # --- files -----------------------------------------------------------------------------------------------------
+    @typed(LabelError)
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to a ``.json`` file: plain data, never code, every number exactly."""
         self._check_fitted()
@@ -444,10 +589,13 @@ class LabelModel(Configured):
         save_model(stored, path)
 
     @classmethod
+    @typed(LabelError)
     def load(cls, path: str | PathLike[str]) -> Self:
         """Read what `save` wrote. The moments are not in the file; `partial_fit` says how to bring them along."""
         stored = load_model(path)
-        model = cls(**stored.settings)
+        with reading(path, FileError, "Its settings are damaged: fit again."):
+            model = cls().set_params(**stored.settings)
+            cls._options(model)
         model.classes_ = np.array((-1, 1) if stored.n_classes == 2 else range(1, stored.n_classes + 1))
         model.class_names_ = stored.class_names
         model.sources_ = stored.sources
@@ -458,15 +606,20 @@ class LabelModel(Configured):
         model.standard_errors_ = stored.errors
         model.diagnostics_ = stored.diagnostics
         model.seen_ = stored.seen
-        model._specimen, model._reference = None, stored.reference
+        vars(model).update(_specimen=None, _reference=stored.reference)
         return model
 
-    def _aligned(self, votes: Votes) -> Votes:
+    def _aligned(self, votes: Votes, groups: Sequence[object] | None = None) -> Votes:
         self._check_fitted()
-        return align(votes, self.sources_)
+        return align(votes if groups is None else votes.in_groups(groups), self.sources_)
 
     def _resolution(self, votes: Votes, resolution: str | Resolution) -> Resolution:
         return find_resolution(resolution, votes.resolutions) if isinstance(resolution, str) else resolution
+
+
+@typed(GraphError)
+def _check_run(seed: Annotated[int, Numbers(low=0)], n_threads: Annotated[int, Numbers(low=1)] | None) -> None:
+    """Settings that decide nothing about the law."""
 
 
 def _repeating(parameters: Parameters) -> list[str]:

@@ -21,10 +21,12 @@ from os import PathLike
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
+from dugong.codec import show
 from dugong.exceptions import DugongError, MissingExtraError, VoteError
 
 _LOCAL = "file://"
 _LOCK = ".dugong.lock"
+_LONGEST_NAME = 255  # bytes that file systems give a name
 _HELD: ContextVar[frozenset[Path]] = ContextVar("folders that are locked here", default=frozenset())
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -35,7 +37,7 @@ class PlaceError(DugongError, ValueError):
 
 
 class FolderBusyError(DugongError, OSError):
-    """Another run is writing into a folder."""
+    """Another run, or a studio, is writing into a folder."""
 
 
 class DiskFullError(DugongError, OSError):
@@ -153,7 +155,15 @@ Place = Path | Url
 
 def place_of(name: str | PathLike[str]) -> Place:
     """The place that a path or URL names; ``file://`` is this machine."""
-    text = os.fspath(name)
+    try:
+        text = os.fspath(name)
+        longest = max(map(len, os.fsencode(text).split(b"/")))
+    except (TypeError, UnicodeEncodeError):
+        raise PlaceError(f"a path or URL must be text that file systems know; found {show(name)}.") from None
+    if not isinstance(text, str) or "\0" in text or (longest > _LONGEST_NAME and "://" not in text):
+        raise PlaceError(
+            f"a path must be text without NUL, and no name in it longer than {_LONGEST_NAME} bytes; found {show(text)}."
+        )
     if text.startswith(_LOCAL):
         return Path(text.removeprefix(_LOCAL))
     return Url(text.rstrip("/")) if "://" in text else Path(text)
@@ -172,7 +182,27 @@ def _system(text: str) -> tuple[Any, str]:
             f"{text} cannot be reached: {error}.\n  fsspec needs a package for every kind of storage, such as s3fs for "
             "s3:// and gcsfs for gs://."
         ) from None
-    return system, path
+    return _Reached(system, text), path
+
+
+class _Reached:
+    """A file system whose own errors (no keys, no network, no such host) become ours."""
+
+    def __init__(self, system: Any, text: str) -> None:
+        self._system, self._text = system, text
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        function = getattr(self._system, name)
+
+        def call(*words: Any, **options: Any) -> Any:
+            try:
+                return function(*words, **options)
+            except (DugongError, OSError):
+                raise
+            except Exception as error:
+                raise PlaceError(f"{self._text} cannot be reached: {type(error).__name__}: {error}.") from error
+
+        return call
 
 
 def _fresh(text: str) -> tuple[Any, str]:
@@ -180,6 +210,13 @@ def _fresh(text: str) -> tuple[Any, str]:
     system, path = _system(text)
     system.invalidate_cache()
     return system, path
+
+
+def parts_of(file: Place) -> Place:
+    """The folder beside a file that keeps the parts of which it is made."""
+    if isinstance(file, Path) and file.is_dir():
+        raise PlaceError(f"{file} is a folder; name a file to write.")
+    return file.with_suffix(".parts")
 
 
 # --- writing -------------------------------------------------------------------------------------------------------
@@ -202,6 +239,9 @@ def written_aside(target: Place, write: Callable[[BinaryIO], object]) -> Iterato
     """A complete new file, not yet under its name; it is gone after the block if that does not `move` it."""
     if isinstance(target, Path) and not target.parent.is_dir():
         raise VoteError(f"there is no folder {target.parent}; make it first.")
+    # A rename would put a file in the place of a device such as /dev/null, for everybody on the machine.
+    if isinstance(target, Path) and target.exists() and not (target.is_file() or target.is_dir()):
+        raise VoteError(f"{target} must be a file; it is a device or a pipe. Name a file to write to.")
     folder = target.parent if isinstance(target, Path) else Path(tempfile.gettempdir())
     new = folder / f".{target.name}.{secrets.token_hex(4)}.part"
     try:
@@ -232,10 +272,10 @@ def move(new: Path, target: Place) -> None:
         target.upload(new)
         return
     new.replace(target)
-    _sync_folder(target.parent)
+    sync_folder(target.parent)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make the new name survive a power cut, where the system can."""
     if os.name != "posix":
         return
@@ -265,7 +305,7 @@ def locked(folder: Place) -> Iterator[None]:
         lock.acquire(timeout=0)
     except Timeout:
         raise FolderBusyError(
-            f"{folder} is being written by another run: wait until that has ended, or choose another folder."
+            f"{folder} is in use by another run or by a studio: wait until that has ended, or choose another folder."
         ) from None
     except OSError as error:
         raise PlaceError(f"{folder} cannot be locked: {error.strerror or error} ({folder / _LOCK}).") from error

@@ -2,16 +2,30 @@
 
 The library only ever calls a function; the bar is one such function. It writes to the standard error, and only to a
 terminal (or a notebook, or where ``FORCE_COLOR`` asks for it).
+
+A fit tells its steps as (what, done, in all): "learn", "em", "shards", and "compile" where kernels are compiled, which
+happens once per installation; in all is 0 where nobody knows.
 """
 
 from __future__ import annotations
 
+import os
+import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Value = TypeVar("Value")
+FitProgress = Callable[[str, int, int], None]
+# Most fits take less than a second, and a bar that flashes up tells nobody anything.
+_PATIENCE = 1.0
+_STEPS = {
+    "compile": "compiling; later fits start at once",
+    "learn": "learning what depends on what",
+    "em": "raising the likelihood",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,12 +43,16 @@ def progress_callback(
     title: str,
     unit: str,
     show: Callable[[Value], Shown],
+    after: float | None = None,
 ) -> Iterator[Callable[[Value], None]]:
-    """The function to call whenever something is done: the given one, a bar, or one that does nothing."""
+    """The function to call whenever something is done: the given one, a bar, or one that does nothing.
+
+    With `after`, the bar appears when so many seconds have passed, and goes when all is done.
+    """
     if callable(progress):
         yield progress
     elif progress:
-        with _bar(title, unit, show) as callback:
+        with _bar(title, unit, show, after) as callback:
             yield callback
     else:
         yield _ignore
@@ -45,26 +63,109 @@ def _ignore(_: object) -> None:
 
 
 @contextmanager
-def _bar(title: str, unit: str, show: Callable[[Value], Shown]) -> Iterator[Callable[[Value], None]]:
-    from rich import progress as bars
-    from rich.console import Console
+def fit_progress(progress: bool | FitProgress | None) -> Iterator[FitProgress]:  # noqa: FBT001  (what users pass)
+    """What a fit calls with its steps: the given function; a bar if it takes long and somebody watches; or nothing."""
+    if progress is False:
+        yield lambda *_: None
+    elif callable(progress):
+        with _compilations(progress):
+            yield progress
+    else:
+        with progress_callback(True, "fit", "", _fit_step, after=_PATIENCE) as callback:
 
-    console = Console(stderr=True)
-    if not (console.is_terminal or console.is_jupyter):
+            def tell(*step: Any) -> None:
+                callback(step)
+
+            with _compilations(tell):
+                yield tell
+
+
+def _fit_step(step: tuple[str, int, int]) -> Shown:
+    what, done, total = step
+    return Shown(done=done, total=total or None, words=_STEPS.get(what, what))
+
+
+@contextmanager
+def _compilations(tell: FitProgress) -> Iterator[None]:
+    """Tell about every kernel that is compiled meanwhile; those that a cache on disk holds are not."""
+    from numba.core import event
+
+    class Compilations(event.Listener):
+        n_begun = 0
+
+        def on_start(self, _: object) -> None:
+            self.n_begun += 1
+            tell("compile", self.n_begun, 0)
+
+        def on_end(self, _: object) -> None:
+            return None
+
+    with event.install_listener("numba:compile", Compilations()):
+        yield
+
+
+@contextmanager
+def _bar(
+    title: str, unit: str, show: Callable[[Value], Shown], after: float | None = None
+) -> Iterator[Callable[[Value], None]]:
+    bar = Bar(title, unit, transient=after is not None)
+    timer = threading.Timer(after or 0.0, bar.start)
+    timer.daemon = True
+    if not _somebody_watches():
         yield _ignore
         return
-    columns = (
-        bars.TextColumn("{task.description}"),
-        bars.BarColumn(),
-        bars.MofNCompleteColumn(),
-        bars.TextColumn(unit + "  {task.fields[words]}"),
-        bars.TimeRemainingColumn(),
-    )
-    with bars.Progress(*columns, console=console) as bar:
-        task = bar.add_task(title, total=None, words="")
+    timer.start() if after else bar.start()
+    try:
+        yield lambda value: bar.update(show(value))
+    finally:
+        timer.cancel()
+        if after:
+            timer.join()
+        bar.stop()
 
-        def update(value: Value) -> None:
-            shown = show(value)
-            bar.update(task, completed=shown.done, total=shown.total, words=shown.words)
 
-        yield update
+def _somebody_watches() -> bool:
+    """Whether there is a terminal, a notebook, or the wish for a bar; asked before anything is imported for it."""
+    return sys.stderr.isatty() or "IPython" in sys.modules or "FORCE_COLOR" in os.environ
+
+
+class Bar:
+    """A bar on the standard error; what it is told before it starts is what it begins with."""
+
+    def __init__(self, title: str, unit: str, *, transient: bool) -> None:
+        self._title, self._unit, self._transient = title, unit, transient
+        self._bar: Any = None
+        self._shown = Shown(done=0, total=None)
+
+    def start(self) -> None:
+        """Show the bar, if this is a terminal or a notebook after all."""
+        from rich import progress as bars
+        from rich.console import Console
+
+        console = Console(stderr=True)
+        if not (console.is_terminal or console.is_jupyter):
+            return
+        columns = (
+            bars.TextColumn("{task.description}"),
+            bars.BarColumn(),
+            bars.MofNCompleteColumn(),
+            bars.TextColumn(self._unit + "  {task.fields[words]}"),
+            bars.TimeRemainingColumn(),
+        )
+        bar = bars.Progress(*columns, console=console, transient=self._transient)
+        bar.add_task(self._title, total=None, words="")
+        bar.start()
+        self._bar = bar
+        self.update(self._shown)
+
+    def update(self, shown: Shown) -> None:
+        """Say how far it is."""
+        self._shown = shown
+        if self._bar is not None:
+            task = self._bar.task_ids[0]
+            self._bar.update(task, completed=shown.done, total=shown.total, words=shown.words)
+
+    def stop(self) -> None:
+        """Leave the bar as it is, or take it away."""
+        if self._bar is not None:
+            self._bar.stop()

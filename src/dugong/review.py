@@ -1,55 +1,90 @@
-"""Which sequences a person should look at first: those that teach most, and not the same thing twice.
+"""What a person should look at first: what teaches most, and not the same thing twice.
 
-In: votes and the probabilities of their elements. Out: the ids of some sequences, the most useful first. A sequence is
-worth the uncertainty that is left in it, in bits; one that looks like a sequence chosen before counts less.
+In: votes and what a law says about them. Out: a `Review`. By *entropy*: whole sequences, by the bits of uncertainty
+that are left in them; one that looks like a sequence chosen before counts less. By *value*: single elements, by how
+much knowing the label is expected to improve the labels of its sequence. The risk of a label with probabilities p is
+1 - sum p^2 (its expected Brier loss), so that an element t is worth
+
+    sum over elements s and classes k, j of   Cov(y_s = k, y_t = j)^2 / P(y_t = j),
+
+the expected fall of the risk of all s, t itself included. Covariances are those of labels drawn from the law. After a
+choice they become those that are expected to be left (law of total covariance), so that the neighbours of a chosen
+element lose exactly what it will tell about them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dugong.exceptions import LabelError
-from dugong.tasks import Element
-from dugong.types import ABSTAIN, MISSING, FloatArray, IntArray
+from dugong.tasks import Element, Window
+from dugong.tasks.layout import ranges
+from dugong.types import ABSTAIN, MISSING, FloatArray, Int8Array, IntArray
 from dugong.votes import Votes
+from dugong.votes.stretch import take_stretches
 
-__all__ = ["Review", "choose"]
+__all__ = ["Review", "choose", "choose_elements"]
 
 _TWIN = 0.1  # what a sequence counts that looks exactly like one that was chosen before
+DRAWS = 500  # of the labels of a sequence: covariances to about .02
+_CANDIDATES = 10  # elements that are looked at for each that is chosen, the most uncertain first
+_BLOCK = 400  # elements of a long sequence whose candidates are weighed against each other
+_AT_ONCE = 20_000  # elements that are drawn together
+_REACH = 100  # elements on either side of them that their labels can tell something about
+_CONTEXT = (
+    1_000  # elements of a long sequence on either side of these that are drawn along: what is farther is forgotten
+)
+BYS = ("entropy", "value")
+
+Draw = Callable[[Votes, Int8Array | None], Int8Array]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Review:
-    """Sequences to look at, the most useful first.
+    """What to look at, the most useful first: sequences, or single elements.
 
     Attributes
     ----------
-    ids : ids of the sequences
+    ids : ids of the sequences, one per choice
     places : (n,) their places in the votes
     worth : (n,) what looking at each was worth when it was chosen
     by : what worth means
+    elements : (n,) places of elements inside their sequences; None where whole sequences were chosen
+    rows : (n,) places of the same elements among all elements of the votes, as in arrays of gold labels; or None
     """
 
     ids: tuple[Any, ...]
     places: IntArray
     worth: FloatArray
     by: str
+    elements: IntArray | None = None
+    rows: IntArray | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
-        return {"by": self.by, "sequences": list(self.ids), "worth": self.worth.tolist()}
+        found: dict[str, Any] = {"by": self.by, "sequences": list(self.ids), "worth": self.worth.tolist()}
+        return found if self.elements is None else {**found, "elements": self.elements.tolist()}
 
     def __str__(self) -> str:
-        lines = [f"{'sequence':<24}  {self.by}"]
-        lines += [f"{one!s:<24}  {worth:8.2f}" for one, worth in zip(self.ids, self.worth.tolist(), strict=True)]
-        return "\n".join(lines)
+        if self.elements is None:
+            lines = [f"{'sequence':<24}  {self.by}"]
+            lines += [f"{one!s:<24}  {worth:8.2f}" for one, worth in zip(self.ids, self.worth.tolist(), strict=True)]
+            return "\n".join(lines)
+        rows = zip(self.ids, self.elements.tolist(), self.worth.tolist(), strict=True)
+        return "\n".join(
+            [
+                f"{'sequence':<24}  element  {self.by}",
+                *(f"{one!s:<24}  {at:>7}  {worth:8.3f}" for one, at, worth in rows),
+            ]
+        )
 
 
 def entropy(votes: Votes, probabilities: FloatArray) -> FloatArray:
@@ -59,17 +94,17 @@ def entropy(votes: Votes, probabilities: FloatArray) -> FloatArray:
     return _sums(bits, votes)
 
 
-# What a sequence can be worth; each takes votes and probabilities of their elements.
-WORTHS: dict[str, Callable[[Votes, FloatArray], FloatArray]] = {"entropy": entropy}
-
-
-def choose(votes: Votes, probabilities: FloatArray, budget: int, by: str) -> Review:
-    """Choose at most `budget` sequences, one after the other."""
-    if by not in WORTHS:
-        raise LabelError(f"sequences are chosen by {' or '.join(map(repr, WORTHS))}; found by={by!r}.")
+def check_request(budget: int, by: str) -> None:
+    """Raise unless something can be chosen so."""
+    if by not in BYS:
+        raise LabelError(f"reviews are chosen by {' or '.join(map(repr, BYS))}; found by={by!r}.")
     if budget < 1:
-        raise LabelError(f"the budget is a number of sequences, at least 1; found {budget}.")
-    worth = np.where(votes.lengths > 0, WORTHS[by](votes, probabilities), -np.inf)
+        raise LabelError(f"the budget is what there is time for, at least 1; found {budget}.")
+
+
+def choose(votes: Votes, probabilities: FloatArray, budget: int) -> Review:
+    """Choose at most `budget` sequences, one after the other, by entropy."""
+    worth = np.where(votes.lengths > 0, entropy(votes, probabilities), -np.inf)
     looks = _looks(votes, probabilities)
     scale = float(np.median(np.linalg.norm(looks - looks.mean(axis=0), axis=1))) or 1.0
     near = np.full(votes.n_sequences, np.inf)
@@ -83,7 +118,9 @@ def choose(votes: Votes, probabilities: FloatArray, budget: int, by: str) -> Rev
         gains.append(float(gain[best]))
         near = np.minimum(near, np.linalg.norm(looks - looks[best], axis=1))
     ids = votes.sequence_ids.tolist()
-    return Review(ids=tuple(ids[place] for place in places), places=np.array(places), worth=np.array(gains), by=by)
+    return Review(
+        ids=tuple(ids[place] for place in places), places=np.array(places), worth=np.array(gains), by="entropy"
+    )
 
 
 def _looks(votes: Votes, probabilities: FloatArray) -> FloatArray:
@@ -102,3 +139,140 @@ def _looks(votes: Votes, probabilities: FloatArray) -> FloatArray:
 def _sums(values: FloatArray, votes: Votes) -> FloatArray:
     """Sums of a value of elements, by sequence."""
     return np.asarray(np.diff(np.concatenate([[0.0], np.cumsum(values)])[votes.layout(Element()).offsets]))
+
+
+# --- by value --------------------------------------------------------------------------------------------------------
+def choose_elements(
+    votes: Votes, probabilities: FloatArray, draw: Draw, budget: int, known: Int8Array | None = None
+) -> Review:
+    """Choose at most `budget` elements, one after the other, by the risk that their labels take away.
+
+    Parameters
+    ----------
+    probabilities : (n_elements, K) of the labels
+    draw : function from votes and known labels to drawn labels, (n_draws, n_elements)
+    known : (n_elements,) labels that are known already, 0 = unknown
+    """
+    risk = 1 - (probabilities**2).sum(axis=1)
+    if known is not None:
+        risk = np.where(known == 0, risk, 0.0)
+    order = np.argsort(-risk, kind="stable")
+    candidates = np.sort(order[: _CANDIDATES * budget][risk[order[: _CANDIDATES * budget]] > 0])
+    pools = [
+        _Pool(scene, part, drawn, np.array(votes.classes))
+        for scene, drawn in _drawn(votes, _scenes(votes, candidates), draw, known)
+        for part in scene.parts
+    ]
+    chosen: list[tuple[int, int, float]] = []
+    while len(chosen) < budget and pools:
+        best = max(pools, key=lambda pool: pool.most)
+        if best.most <= 0:
+            break
+        chosen.append((best.scene.place, *best.take()))
+    places = np.array([one[0] for one in chosen], dtype=np.int64)
+    elements = np.array([one[1] for one in chosen], dtype=np.int64)
+    ids = votes.sequence_ids.tolist()
+    return Review(
+        ids=tuple(ids[place] for place in places.tolist()),
+        places=places,
+        worth=np.array([one[2] for one in chosen]),
+        by="value",
+        elements=elements,
+        rows=votes.layout(Element()).offsets[places] + elements,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Scene:
+    """A sequence, or a stretch of a long one, whose labels are drawn; and its candidates in parts."""
+
+    place: int
+    begin: int
+    end: int
+    parts: list[IntArray]
+
+
+def _scenes(votes: Votes, candidates: IntArray) -> list[_Scene]:
+    """Where candidates lie. Of a long sequence only what is near them is drawn: the rest tells nothing about them."""
+    offsets = votes.layout(Element()).offsets
+    owners = np.searchsorted(offsets, candidates, side="right") - 1
+    windows = [one for one in votes.resolutions if isinstance(one, Window)]
+    around = _REACH + _CONTEXT + min(max((one.size for one in windows), default=0), _AT_ONCE)
+    # Windows of a stretch are windows of the sequence only if it begins where one of each kind begins.
+    step = math.lcm(*(one.stride for one in windows))
+    step = step if step <= _AT_ONCE else 1
+    scenes: list[_Scene] = []
+    for place in np.unique(owners).tolist():
+        parts, length = _blocks(candidates[owners == place] - offsets[place]), int(votes.lengths[place])
+        if length <= _AT_ONCE:
+            scenes.append(_Scene(place, 0, length, parts))
+            continue
+        for part in parts:
+            begin, end = max(0, int(part[0]) - around) // step * step, min(length, int(part[-1]) + 1 + around)
+            scenes.append(_Scene(place, begin, end, [part]))
+    return scenes
+
+
+def _drawn(
+    votes: Votes, scenes: list[_Scene], draw: Draw, known: Int8Array | None
+) -> Iterator[tuple[_Scene, Int8Array]]:
+    """Drawn labels of every scene; many at a time, as far as memory allows."""
+    where = np.array([(one.place, one.begin, one.end) for one in scenes], dtype=np.int64).reshape(-1, 3)
+    places, begins, ends = where.T
+    starts = votes.layout(Element()).offsets[places] + begins
+    full = np.cumsum(ends - begins) // _AT_ONCE
+    for chosen in np.split(np.arange(len(scenes)), np.flatnonzero(np.diff(full)) + 1) if scenes else ():
+        lengths = ends[chosen] - begins[chosen]
+        part = take_stretches(votes, places[chosen], begins[chosen], ends[chosen])
+        drawn = draw(part, None if known is None else known[ranges(starts[chosen], lengths)])
+        pieces = np.split(drawn, np.cumsum(lengths)[:-1], axis=1)
+        yield from zip([scenes[at] for at in chosen], pieces, strict=True)
+
+
+def _blocks(candidates: IntArray) -> list[IntArray]:
+    """Candidates of a sequence, those of a long one in parts."""
+    return np.split(candidates, np.flatnonzero(np.diff(candidates // _BLOCK)) + 1)
+
+
+class _Pool:
+    """The candidates of one part of a scene, and the covariances of its labels with theirs.
+
+    `spread` has the shape (window, K, candidates, K): covariances of every element near a candidate with it.
+    """
+
+    def __init__(self, scene: _Scene, candidates: IntArray, drawn: Int8Array, classes: IntArray) -> None:
+        self.scene, self.candidates = scene, candidates
+        n_draws, length = drawn.shape
+        inside = candidates - scene.begin
+        first, last = max(0, int(inside[0]) - _REACH), min(length, int(inside[-1]) + _REACH + 1)
+        states = (drawn[:, first:last, None] == classes).astype(np.float32)
+        means = states.mean(axis=0)
+        own = inside - first
+        centred = (states - means).reshape(n_draws, -1)
+        spread = centred.T @ centred.reshape(n_draws, -1, len(classes))[:, own].reshape(n_draws, -1) / n_draws
+        self.spread = spread.reshape(last - first, len(classes), len(own), len(classes)).astype(np.float64)
+        self.chances = means[own].astype(np.float64)  # (candidates, K)
+        # Drawn covariances are never zero: what chance alone gives is taken off.
+        noise = (means * (1 - means)).sum(axis=1)
+        self.noise = float(noise.sum()) / n_draws * (1 - self.chances).sum(axis=1)
+        self.own, self.taken = own, np.zeros(len(own), dtype=np.bool_)
+        self._value()
+
+    def _value(self) -> None:
+        safe = np.where(self.chances > 0, self.chances, 1.0)
+        total = np.einsum("skcj,cj->c", self.spread**2, 1 / safe) - self.noise
+        # The label itself is known for certain afterwards, however little the others follow.
+        itself = np.einsum("ckj,cj->c", self.spread[self.own, :, np.arange(len(self.own))] ** 2, 1 / safe)
+        self.worth = np.where(self.taken, 0.0, np.maximum(total, itself))
+        self.most = float(self.worth.max(initial=0.0))
+
+    def take(self) -> tuple[int, float]:
+        """The best candidate and its worth; covariances become those that are expected to be left."""
+        best = int(np.argmax(self.worth))
+        found = int(self.candidates[best]), float(self.worth[best])
+        safe = np.where(self.chances[best] > 0, self.chances[best], 1.0)
+        told = self.spread[:, :, best] / safe
+        self.spread = self.spread - np.einsum("skj,cij->skci", told, self.spread[self.own, :, best])
+        self.taken[best] = True
+        self._value()
+        return found

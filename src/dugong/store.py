@@ -19,6 +19,7 @@ import numpy as np
 from dugong.codec import Numbers, check_version, decode, encode, parse, reading
 from dugong.drift import DriftFeature
 from dugong.exceptions import FileError
+from dugong.fit.beliefs import Belief
 from dugong.fit.errors import StandardErrors
 from dugong.fit.result import Diagnostics
 from dugong.graph import SourceGraph, TemporalDependency
@@ -72,6 +73,7 @@ class StoredModel:
             raise FileError(f"class_names must be {self.n_classes}; found {len(self.class_names)}")
         names = sorted(one.name for one in self.sources)
         of = {"law": self.law.parameters.sources, "graph": self.graph.names, "accuracies": self.accuracies}
+        of |= {"seen.balance": self.seen.balance, "seen.coverage": self.seen.coverage}
         for part, found in of.items():
             if sorted(found) != names:
                 raise FileError(f"{part} must be of the sources {names}; found {sorted(found)}")
@@ -154,6 +156,8 @@ def _pack_setting(value: Any) -> Any:
     """A setting as plain data; what is no plain value becomes a dictionary with one key that says what it is."""
     if isinstance(value, Prior):
         return {"prior": encode(value)}
+    if isinstance(value, Belief):
+        return {"belief": encode(value)}
     if isinstance(value, TemporalDependency):
         return {"temporal": [value.source, value.lag]}
     if isinstance(value, np.ndarray):
@@ -175,6 +179,8 @@ def _unpack_setting(plain: Any) -> Any:
         return plain
     if "prior" in plain:
         return decode(Prior, plain["prior"], "settings.prior")
+    if "belief" in plain:
+        return decode(Belief, plain["belief"], "settings.beliefs")
     if "temporal" in plain:
         return decode(TemporalDependency, plain["temporal"], "settings.dependencies")
     if "table" in plain:

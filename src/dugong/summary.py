@@ -6,8 +6,8 @@ known labels. Out: a `ModelSummary`, one row per source, which prints as a table
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from textwrap import shorten
 from typing import Any
 
@@ -27,6 +27,9 @@ __all__ = ["ClassAccuracy", "ModelSummary", "Seen", "SourceAccuracy", "fitted_on
 
 Interval = tuple[float, float]
 _WIDE = 4
+_NORMAL = 1.96  # 97.5 % of a normal law
+# Kinds of notes about the way to an estimate; they stand in the diagnostics.
+_FOR_EXPERTS = ("possible", "step", "sgd")
 _LONGEST = 200  # characters of the prior; transition matrices of many classes are cut
 
 
@@ -40,12 +43,14 @@ class Seen:
     n_sequences, n_elements : int
     coverage : share of the tasks on which each source voted
     balance : probability of each class at the resolution of each source, by the prior
+    asked : tasks that each source was asked about; empty in old files
     """
 
     n_sequences: int
     n_elements: int
     coverage: Mapping[str, float]
     balance: Mapping[str, FloatArray]
+    asked: Mapping[str, int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that `from_dict` turns back into the same value."""
@@ -71,6 +76,7 @@ def fitted_on(
         n_elements=int((shapes.lengths * shapes.counts).sum()),
         coverage={info.name: contents.coverage(info.name) for info in sources},
         balance={info.name: balance[info.resolution] for info in sources},
+        asked={info.name: contents.n_asked(info.name) for info in sources},
     )
 
 
@@ -84,7 +90,8 @@ class ClassAccuracy:
     label : str
     right : estimated P(vote for this class | label is this class)
     abstains : estimated P(abstain | label is this class)
-    interval : 95 % confidence interval of `right`, if there is one
+    interval : 95 % confidence interval of `right`, if there is one: how it varies between sequences, and not less than
+        so many tasks leave open
     empirical : the same share measured on known labels, if there are any
     """
 
@@ -173,6 +180,7 @@ def summarize_model(
     prior: Prior,
     edges: Sequence[tuple[str, str]],
     class_names: tuple[str, ...] | None,
+    known: Collection[str] = (),
     votes: Votes | None = None,
     gold: Any = None,
 ) -> ModelSummary:
@@ -182,12 +190,15 @@ def summarize_model(
     ----------
     intervals : lower and upper limits by source, in the shape of its table; may be empty
     edges : pairs of dependent sources; the same name twice for one that depends on its own earlier votes
+    known : sources whose tables were given, and are exact
     votes, gold : votes with known labels as in `Votes.summary`, optional
     """
     rows = []
     for info in sources:
         table = _plain_table(accuracies[info.name], seen.balance[info.name])
         limits = [_plain_table(one, seen.balance[info.name]) for one in intervals.get(info.name, ())]
+        n_tasks = None if info.name in known else seen.asked.get(info.name)
+        expected = None if n_tasks is None else n_tasks * seen.balance[info.name]
         measured = None if votes is None or gold is None else _measure(votes, info, gold)
         notes = tuple(note.text for note in diagnostics.notes if note.where == info.name)
         rows.append(
@@ -197,7 +208,9 @@ def summarize_model(
                 coverage=seen.coverage[info.name],
                 accuracy=_accuracy(table, seen.balance[info.name]),
                 empirical=None if measured is None else _share(measured),
-                classes=_classes(table, limits, measured, _labels(info.resolution, seen, info.name, class_names)),
+                classes=_classes(
+                    table, limits, expected, measured, _labels(info.resolution, seen, info.name, class_names)
+                ),
                 projection=diagnostics.projections.get(info.name, 0.0),
                 notes=notes,
             )
@@ -209,7 +222,9 @@ def summarize_model(
         dependencies=tuple(edges),
         n_sequences=seen.n_sequences,
         n_elements=seen.n_elements,
-        notes=tuple(note.text for note in diagnostics.notes if note.where not in names),
+        notes=tuple(
+            note.text for note in diagnostics.notes if note.where not in names and note.kind not in _FOR_EXPERTS
+        ),
         has_gold=gold is not None,
     )
 
@@ -232,6 +247,7 @@ def _accuracy(table: FloatArray | None, balance: FloatArray) -> float | None:
 def _classes(
     table: FloatArray | None,
     limits: Sequence[FloatArray | None],
+    expected: FloatArray | None,
     measured: FloatArray | None,
     labels: Sequence[str],
 ) -> tuple[ClassAccuracy, ...]:
@@ -240,6 +256,9 @@ def _classes(
     found = []
     for place, label in enumerate(labels):
         ends = [float(one[place, place]) for one in limits if one is not None]
+        if len(ends) == 2 and expected is not None:
+            least = _binomial(float(table[place, place]), float(expected[place]))
+            ends = [min(ends[0], least[0]), max(ends[1], least[1])]
         known = None if measured is None else float(measured[place].sum())
         found.append(
             ClassAccuracy(
@@ -251,6 +270,20 @@ def _classes(
             )
         )
     return tuple(found)
+
+
+def _binomial(share: float, n_tasks: float) -> Interval:
+    """Limits of a share that was seen in so many tasks (Wilson 1927); they hold the share, and are never equal.
+
+    How an estimate varies between sequences says nothing where these agree by chance, or where it was moved away from
+    something impossible: no estimate is surer than the same number of known labels would make it.
+    """
+    if n_tasks < 1e-6:  # of which nothing was seen, as far as numbers tell
+        return 0.0, 1.0
+    weight = _NORMAL**2 / n_tasks
+    middle = (share + weight / 2) / (1 + weight)
+    reach = np.sqrt(weight * share * (1 - share) + weight**2 / 4) / (1 + weight)
+    return max(0.0, min(share, float(middle - reach))), min(1.0, max(share, float(middle + reach)))
 
 
 def _labels(resolution: Resolution, seen: Seen, name: str, class_names: tuple[str, ...] | None) -> list[str]:

@@ -1,16 +1,26 @@
-"""Plain text that several stages print: aligned tables, numbers with their nouns, a word where it takes long.
+"""Plain text that several stages print: aligned tables, numbers with their nouns.
 
 In: words and numbers. Out: lines without signs that a terminal would obey.
 """
 
 from __future__ import annotations
 
-import contextlib
-import sys
-import threading
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Sequence
 
-__all__ = ["announced", "counted", "on_one_line", "text_table"]
+from dugong.exceptions import VoteError
+
+__all__ = ["counted", "on_one_line", "read_size", "text_table"]
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+
+
+def read_size(size: str | int, what: str = "memory") -> int:
+    """A number of bytes: 2000000000, ``"2GB"``, ``"500 MB"``."""
+    found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([kmgt]?)i?b?\s*", str(size), flags=re.IGNORECASE)
+    if found is None:
+        raise VoteError(f"{what} must be a size such as 2GB or 500MB; found {size!r}.")
+    return int(float(found[1]) * _UNITS[found[2].lower()])
 
 
 def text_table(
@@ -41,18 +51,3 @@ def on_one_line(text: str) -> str:
 def counted(number: int, noun: str, plural: str | None = None) -> str:
     """A number with its noun: ``1 source``, ``2,000 sources``; `plural` where an s is not enough."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
-
-
-@contextlib.contextmanager
-def announced(text: str, *, after: float) -> Iterator[None]:
-    """Say `text` on the standard error, if that is a terminal, when what is done inside takes longer than `after` s."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    timer = threading.Timer(after, lambda: sys.stderr.write(f"{text}\n"))
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()

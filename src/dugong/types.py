@@ -26,6 +26,11 @@ BoolArray = NDArray[np.bool_]
 AnyArray = NDArray[Any]
 Probabilities = Annotated[FloatArray, Numbers(low=0, high=1, sum_to_one=True)]
 
+ClassCount = Annotated[int, Numbers(low=2, high=100)]  # codes of classes and of underspecified votes fit an int8
+
+Count = Annotated[int, Numbers(low=0)]
+Share = Annotated[float, Numbers(low=0, high=1)]
+
 ScalarT = TypeVar("ScalarT", bound=np.generic)
 
 Link = Literal["any", "all", "majority", "joint"]

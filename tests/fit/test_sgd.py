@@ -400,8 +400,8 @@ def test_a_silent_source_is_found_silent() -> None:
     [
         ({"max_steps": 0}, "max_steps >= 1"),
         ({"learning_rate": 0.0}, "learning_rate > 0"),
-        ({"schedule": "linear"}, 'schedule="plateau"'),
-        ({"batches": "rows"}, 'batches="moments"'),
+        ({"schedule": "linear"}, "schedule= must be 'plateau'"),
+        ({"batches": "rows"}, "batches= must be 'moments'"),
     ],
 )
 def test_settings_that_cannot_be(options, message) -> None:

@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import dugong as dg
 import label_oracles as oracle
 from dugong import priors
 from dugong.exceptions import FileError, PriorError
-from dugong.priors import Joint, Markov, Patterns, Uniform
+from dugong.priors import Joint, Markov, Patterns, Prior, Uniform
+from dugong.sums import Laws, Shapes
 from dugong.tasks import Sequence, Window
 
 EXACT = {"rtol": 0, "atol": 1e-12}
@@ -201,3 +203,46 @@ def test_priors_print_what_they_are():
 def test_refusals(make, message):
     with pytest.raises(PriorError, match=f"(?s){message}"):
         make()
+
+
+class Listed(Prior):
+    """A user's own prior with numbers in a list: equal where they are, and without a hash."""
+
+    n_classes = 2
+
+    def __init__(self, positive: float) -> None:
+        self.numbers = [positive]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Listed) and self.numbers == other.numbers
+
+    __hash__ = None
+
+    def chain(self):
+        return Markov(positive=self.numbers[0], stay=0.8).chain()
+
+
+class Changing(Listed):
+    """The same object may have other numbers later."""
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+
+@pytest.mark.parametrize("kind", [Listed, Changing])
+def test_any_prior_of_a_users_own_can_be_fitted_with(kind) -> None:
+    """With or without a hash, and whatever was asked of it before: as the same law written by us."""
+    votes = dg.Votes.from_dense(np.random.default_rng(0).choice([-1, 1], (30, 6, 4)))
+    own = kind(0.4)
+    for positive in (0.4, 0.2):
+        own.numbers[0] = positive
+        model = dg.LabelModel(prior=own, dependencies=()).fit(votes)
+        ours = dg.LabelModel(prior=Markov(positive=positive, stay=0.8), dependencies=()).fit(votes)
+        np.testing.assert_array_equal(model.predict_proba(votes), ours.predict_proba(votes))
+        assert model.explain(votes).log_odds == ours.explain(votes).log_odds
+        laws, known = (Laws(one, Shapes.of(votes.lengths, {})) for one in (own, ours.prior))
+        window = Window(3)
+        np.testing.assert_array_equal(laws.joint("same", window, window), known.joint("same", window, window))
+        assert str(model.identifiability(votes)) == str(ours.identifiability(votes))
+    # A class of a user's own does not get in the way of those that files hold.
+    assert priors.from_dict(ours.prior.to_dict()) == ours.prior

@@ -75,7 +75,7 @@ CASES = {
         "source names must be unique; found 'blur' more than once.\n  Rename one of them",
     ),
     "a source without a name": (lambda: Votes.from_dense(GOOD, [3], ["blur", ""]), "a source must have a name"),
-    "a number for a name": (lambda: Votes.from_dense(GOOD, [3], range(2)), "at least one letter; found 0"),
+    "a number for a name": (lambda: Votes.from_dense(GOOD, [3], range(2)), "sources= must be a list"),
     "too few source names": (lambda: Votes.from_dense(GOOD, [3], ["blur"]), "1 source names for 2 columns"),
     "duplicate ids": (lambda: Votes.from_dense(GOOD, [2, 1], ids=[4, 4]), "ids must be unique; found 4 more than once"),
     "too few ids": (lambda: Votes.from_dense(GOOD, [2, 1], ids=["a"]), "1 sequence ids for 2 sequences"),
@@ -215,7 +215,10 @@ CASES = {
         "background must be one of the classes -1, 1",
     ),
     "no number of classes": (lambda: Votes.from_classes(GOOD, lengths=[3]), "pass n_classes="),
-    "too many classes": (lambda: Votes.from_classes(GOOD, 101, lengths=[3]), "from 2 to 100 classes"),
+    "too many classes": (
+        lambda: Votes.from_classes(GOOD, 101, lengths=[3]),
+        "n_classes= must be a number from 2 to 100 or None; found 101",
+    ),
     "too few class names": (
         lambda: Votes.from_classes(GOOD, 3, classes=["a", "b"], lengths=[3]),
         r"3 different class names; found \['a', 'b'\]",
@@ -248,6 +251,7 @@ CASES = {
         lambda: Votes.from_long(long(), {"b": 3}, ids=["a"]),
         "lengths must be given for every sequence.*'a'",
     ),
+    "no rows of FlyingSquid": (lambda: Votes.from_flyingsquid(np.zeros((0, 6)), n_tasks=2), "at least one sequence"),
     "FlyingSquid's width": (lambda: Votes.from_flyingsquid(GOOD, n_tasks=4), r"found shape \(3, 2\) and n_tasks=4"),
     "an unknown source": (lambda: Votes.from_dense(GOOD, [3]).column("blur"), "no source 'blur'.*known are 's0', 's1'"),
     "an unknown kind of file": (lambda: Votes.read("votes.csv"), r"\.parquet or \.npz files; found 'votes\.csv'"),

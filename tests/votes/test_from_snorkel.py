@@ -68,8 +68,8 @@ def test_many_classes_come_back_as_they_were(label_matrix):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda m, v: m.predict(v, coding="snorkel"), 'coding= must be "own" or "given"'),
-        (lambda m, v: m.predict(v, threshold=None), "threshold= must be a probability"),
+        (lambda m, v: m.predict(v, coding="snorkel"), "coding= must be 'own' or 'given'"),
+        (lambda m, v: m.predict(v, threshold=None), "threshold= must be a number from 0 to 1"),
         (lambda m, v: m.score(v, np.full(300, np.nan)), "labels must be one of"),
         (lambda m, v: m.score(v, np.array(["a"] * 300)), "labels must be one of"),
     ],

@@ -14,6 +14,7 @@ from dugong.exceptions import VoteError
 from dugong.tasks import Sequence, Spans, TimeAxis, Window
 from dugong.types import MISSING
 from dugong.votes import Fault, Votes, class_indices, count_faults, implied_background
+from dugong.votes.stretch import take_stretches
 from strategies import votes as any_votes
 
 
@@ -141,3 +142,22 @@ def test_codes_as_table_columns():
     assert class_indices(votes, votes.columns[0], 3).tolist() == [3, 0, 2, 4, -1]
     votes = Votes.from_dense([[-1], [0], [1], [9]], [4], missing=9)
     assert class_indices(votes, votes.columns[0], 2).tolist() == [0, 2, 1, -1]
+
+
+@given(any_votes(), st.data())
+def test_stretches_keep_votes_and_tasks_that_lie_inside(votes, data):
+    """Whole sequences stay as they are; of a stretch, all that is there is where it was."""
+    filled = np.flatnonzero(votes.lengths > 0)
+    whole = take_stretches(votes, filled, np.zeros(len(filled), np.int64), votes.lengths[filled])
+    assert all(np.array_equal(a, b) for a, b in zip(whole.columns, votes[filled].columns, strict=True))
+    for place in filled.tolist():
+        begin = data.draw(st.integers(0, int(votes.lengths[place]) - 1))
+        end = data.draw(st.integers(begin + 1, int(votes.lengths[place])))
+        part = take_stretches(votes, *np.array([[place], [begin], [end]]))
+        for info, column in zip(part.sources, part.columns, strict=True):
+            layout = votes.layout(info.resolution)
+            rows = layout.rows(place)
+            starts, stops = (bound[rows].tolist() for bound in layout.bounds())
+            given = dict(zip(zip(starts, stops, strict=True), votes.column(info.name)[rows].tolist(), strict=True))
+            bounds = zip(*(bound + begin for bound in part.layout(info.resolution).bounds()), strict=True)
+            assert column.tolist() == [given.get((int(a), int(b)), MISSING) for a, b in bounds]

@@ -22,8 +22,8 @@ from dugong.baselines.elements import (
     parameters_of,
     probabilities_at,
 )
-from dugong.contract import Configured
-from dugong.exceptions import PriorError, VoteError
+from dugong.contract import Configured, typed
+from dugong.exceptions import LabelError, PriorError, VoteError
 from dugong.priors import Markov
 from dugong.tasks import Element, Resolution
 from dugong.types import AnyArray, FloatArray, Int8Array
@@ -77,6 +77,7 @@ class DataProgramming(Configured):
         self.balance = balance
         self.seed = seed
 
+    @typed(VoteError)
     def fit(self, votes: Votes, gold: AnyArray | None = None, groups: object = None) -> Self:  # noqa: ARG002
         """Learn the weights; elements whose `gold` label is known (not 0) are not sampled."""
         if self.n_epochs < 1 or self.batch_size < 1 or self.step_size <= 0:
@@ -137,6 +138,7 @@ class DataProgramming(Configured):
             )
         return means[0] / (self.n_epochs - first), means[1] / (self.n_epochs - first)
 
+    @typed(LabelError)
     def predict_proba(self, votes: Votes, resolution: str | Resolution = "element") -> FloatArray:
         """P(label | votes), shape (n_tasks, n_classes); elements are independent of each other."""
         self._check_fitted()

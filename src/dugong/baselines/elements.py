@@ -32,7 +32,7 @@ def on_elements(votes: Votes) -> Votes:
         for info, column in zip(votes.sources, votes.columns, strict=True)
     ]
     sources = tuple(SourceInfo(name=info.name) for info in votes.sources)
-    return replace(votes, sources=sources, columns=tuple(columns), partial={}, spans={}, faults=())
+    return replace(votes, sources=sources, columns=tuple(columns), partial={}, scores={}, spans={}, faults=())
 
 
 def _whole_classes(votes: Votes, column: Int8Array) -> Int8Array:

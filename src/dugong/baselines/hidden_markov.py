@@ -20,8 +20,8 @@ from dugong.baselines.elements import (
     probabilities_at,
 )
 from dugong.baselines.majority import MajorityVote
-from dugong.contract import Configured
-from dugong.exceptions import VoteError
+from dugong.contract import Configured, typed
+from dugong.exceptions import LabelError, VoteError
 from dugong.fit.em import EM, EMResult, expectation_maximisation
 from dugong.fit.passes import InMemory
 from dugong.infer import engine
@@ -82,6 +82,7 @@ class HiddenMarkov(Configured):
         self.seed = seed
         self.n_threads = n_threads
 
+    @typed(VoteError)
     def fit(self, votes: Votes, gold: AnyArray | None = None, groups: object = None) -> Self:  # noqa: ARG002
         """Learn tables and transitions; known labels (`gold`, 0 = unknown) are evidence."""
         if self.start not in ("votes", "random") or self.n_starts < 1:
@@ -123,6 +124,7 @@ class HiddenMarkov(Configured):
         data = InMemory(votes=forced, evidence=evidence, n_threads=self.n_threads)
         return expectation_maximisation(data, Law(parameters=start, prior=prior), settings)
 
+    @typed(LabelError)
     def predict_proba(self, votes: Votes, resolution: str | Resolution = "element") -> FloatArray:
         """P(label | all votes of the sequence), shape (n_tasks, n_classes)."""
         self._check_fitted()

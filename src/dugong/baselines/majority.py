@@ -11,8 +11,8 @@ from typing import Literal, Self
 
 import numpy as np
 
-from dugong.contract import Configured
-from dugong.exceptions import LabelError
+from dugong.contract import Configured, typed
+from dugong.exceptions import LabelError, VoteError
 from dugong.tasks import Element, Layout, Resolution, find_resolution
 from dugong.tasks.layout import ranges
 from dugong.types import AnyArray, FloatArray, Int8Array
@@ -37,6 +37,7 @@ class MajorityVote(Configured):
         self.ties = ties
         self.seed = seed
 
+    @typed(VoteError)
     def fit(self, votes: Votes, gold: object = None, groups: object = None) -> Self:  # noqa: ARG002  same contract
         """Take note of the classes; there is nothing to estimate."""
         self.classes_ = np.array(votes.classes)
@@ -44,6 +45,7 @@ class MajorityVote(Configured):
         self.background_ = implied_background(votes)
         return self
 
+    @typed(LabelError)
     def predict_proba(self, votes: Votes, resolution: str | Resolution = "element") -> FloatArray:
         """Share of the votes for each class, shape (n_tasks, n_classes)."""
         self._check_fitted()
@@ -53,6 +55,7 @@ class MajorityVote(Configured):
             return elements
         return _coarse_shares(votes, found, elements)
 
+    @typed(LabelError)
     def predict(self, votes: Votes, resolution: str | Resolution = "element", threshold: float = 0.5) -> Int8Array:
         """The class with most votes; binary: +1 where its share exceeds `threshold`, ties by the named rule."""
         shares = self.predict_proba(votes, resolution)
@@ -61,6 +64,7 @@ class MajorityVote(Configured):
             return np.where(shares[:, 1] > threshold, 1, -1).astype(np.int8)
         return np.asarray(classes[self._winner(shares)])
 
+    @typed(LabelError)
     def score(self, votes: Votes, gold: AnyArray) -> float:
         """Accuracy on the elements whose gold label is known (not 0)."""
         known = np.asarray(gold) != 0

@@ -30,7 +30,7 @@ def serve(slot: str) -> None:
     """Answer items until the standard input ends; `slot` is the file for marks."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     faulthandler.enable()
-    inbound, outbound = _take_pipes()
+    inbound, outbound = take_pipes()
     open_slot(Path(slot))
     with inbound, outbound:
         function, problem = _receive_function(read_frame(inbound))
@@ -39,7 +39,8 @@ def serve(slot: str) -> None:
             _answer_all(function, inbound, outbound)
 
 
-def _take_pipes() -> tuple[BinaryIO, BinaryIO]:
+def take_pipes() -> tuple[BinaryIO, BinaryIO]:
+    """The pipes to the parent, out of reach of what user code reads and prints."""
     inbound, outbound = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)

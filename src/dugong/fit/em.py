@@ -8,13 +8,15 @@ they are, and sources that share a table are counted together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from dugong.contract import typed
 from dugong.exceptions import GraphError
+from dugong.fit.beliefs import AnyBelief, hold
 from dugong.fit.passes import Passes
 from dugong.law.law import Law
 from dugong.law.parameters import Conditional, Crossed, Factor, FullTable, Parameters, Temporal
@@ -26,6 +28,7 @@ _TABLES = ("table", "first", "step")
 _FLOOR = 1e-12  # of a probability in a logarithm: an empty cell then costs much, but not everything
 
 
+@typed(GraphError)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EM:
     """Settings of expectation-maximisation.
@@ -66,23 +69,26 @@ class Ties:
     ----------
     keys : name of the table of sources that may share one; only of sources that depend on their label alone
     known : sources whose tables are given
+    beliefs : what is believed about sources
     """
 
     keys: Mapping[str, str] = field(default_factory=dict)
     known: frozenset[str] = frozenset()
+    beliefs: Mapping[str, AnyBelief] = field(default_factory=dict)
 
-    def pool(self, counts: ExpectedCounts) -> ExpectedCounts:
-        """The same counts, those of sources that share a table added up."""
+    def pool(self, counts: ExpectedCounts, parameters: Parameters) -> ExpectedCounts:
+        """The same counts, those of sources that share a table added up, with what is believed about them."""
         sums: dict[object, FloatArray] = {}
         for source, tables in counts.factors.items():
             for name, table in tables.items():
                 # Sources may share a name and still differ in columns; only tables of one shape are one table.
                 key = (self.keys.get(source, source), name, table.shape)
                 sums[key] = sums[key] + table if key in sums else table
-        factors = {
+        factors: dict[str, Mapping[str, FloatArray]] = {
             source: {name: sums[self.keys.get(source, source), name, table.shape] for name, table in tables.items()}
             for source, tables in counts.factors.items()
         }
+        factors |= {name: hold(factors[name], parameters[name], one) for name, one in self.beliefs.items()}
         return replace(counts, factors=factors)
 
 
@@ -105,7 +111,6 @@ def expectation_maximisation(
     settings: EM,
     *,
     ties: Ties = FREE,
-    progress: Callable[[int, float], None] | None = None,
 ) -> EMResult:
     """Raise the likelihood of the votes, starting from `start`; factors of weight other than one are not allowed."""
     if any(factor.weight != 1 for factor in start.parameters.factors):
@@ -116,8 +121,8 @@ def expectation_maximisation(
     for step in range(settings.max_iter + 1):
         counts = data.counts(law)
         objective.append(float(counts.log_likelihood) + _log_penalty(law, start, settings))
-        if progress is not None:
-            progress(step, objective[-1])
+        if data.progress is not None:
+            data.progress("em", step, settings.max_iter)
         # The last E-step is under the law that is returned, so its counts serve for the tables that people read.
         converged = step > 0 and objective[-1] - objective[-2] < enough
         if converged or step == settings.max_iter:
@@ -130,7 +135,10 @@ def expectation_maximisation(
 def maximise(counts: ExpectedCounts, law: Law, start: Law, settings: EM, ties: Ties = FREE) -> Law:
     """The law whose tables explain the expected counts best, pulled towards those of `start`."""
     # Towards the start and not the step before: the pull would otherwise fade, and rare votes drift to certainties.
-    anchors, pooled = {factor.source: factor for factor in start.parameters.factors}, ties.pool(counts).factors
+    anchors, pooled = (
+        {factor.source: factor for factor in start.parameters.factors},
+        ties.pool(counts, law.parameters).factors,
+    )
     factors = tuple(
         factor
         if factor.source in ties.known

@@ -79,9 +79,12 @@ def finish(estimate: Estimate, data: Passes, prior: Prior, graph: SourceGraph, t
     temporal, kept = graph.temporal, dict[str, float]()
     # No more steps, because real sources share errors that nobody declared, and EM drifts towards explaining these.
     for _ in range(2 if temporal else 1):
-        counts, kept = _sum_groups(data.counts(law, apart=True), temporal)
+        # By group only where it matters: the spread between groups says which deviations from copying are no noise.
+        counts = data.counts(law, apart=bool(temporal))
+        if temporal:
+            counts, kept = _sum_groups(counts, temporal)
         law = maximise(counts, law, start, _STEP, ties)
-    pooled, accuracies = ties.pool(counts), dict(estimate.accuracies)
+    pooled, accuracies = ties.pool(counts, law.parameters), dict(estimate.accuracies)
     for factor in law.parameters.factors:
         if factor.source not in ties.known:
             # Where a table is P(vote | label) itself, its pseudo-votes belong to what is shown.
@@ -105,7 +108,6 @@ def finish(estimate: Estimate, data: Passes, prior: Prior, graph: SourceGraph, t
 
 def _sum_groups(counts: ExpectedCounts, temporal: Iterable[str]) -> tuple[ExpectedCounts, dict[str, float]]:
     """Counts of all groups together, transition tables shrunk towards copying; and what was kept of these."""
-    # By group, because the spread between groups says which deviations from copying are more than noise.
     shrunken = {name: shrink_counts(counts.factors[name]["step"]) for name in temporal}
     factors = {
         source: {name: table.sum(axis=0) for name, table in tables.items()}

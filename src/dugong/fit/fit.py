@@ -10,30 +10,39 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
-from dugong.exceptions import NotIdentifiableError
+from dugong.exceptions import GraphError, NotIdentifiableError
+from dugong.fit.beliefs import AnyBelief, Leaning, contradictions
+from dugong.fit.checks import check_prior
 from dugong.fit.em import EM, EMResult, Ties, expectation_maximisation, read_accuracies, read_correlations
 from dugong.fit.errors import StandardErrors
 from dugong.fit.finish import finish, within_errors
 from dugong.fit.first import first_law
-from dugong.fit.fitting import balance_matters, count_errors, fit_moments, moment_errors, plan_for
+from dugong.fit.fitting import count_errors, fit_moments, moment_errors, plan_for
+from dugong.fit.groups import describe, group_laws, leanings
 from dugong.fit.learned import choose_part, learn
 from dugong.fit.learned.settings import FEWEST_SOURCES
 from dugong.fit.moments import table_errors
 from dugong.fit.moments.equations import Given
-from dugong.fit.passes import Contents, Passes
+from dugong.fit.moments.joints import CentredTables
+from dugong.fit.passes import Contents, InMemory, Passes
 from dugong.fit.result import Diagnostics, Estimate, Note
-from dugong.fit.settings import FitOptions, Paper
+from dugong.fit.settings import Centred, FitOptions
+from dugong.fit.soft import learn_soft
 from dugong.graph import SourceGraph
+from dugong.graph.design import crossed_edges
 from dugong.graph.identify import check_identifiable
 from dugong.infer.answers import audit_answers
 from dugong.law.law import Law, allow_unseen
 from dugong.law.parameters import Conditional, Parameters
+from dugong.priors import Prior
 from dugong.sums import Moments
 from dugong.types import FloatArray
-from dugong.votes import SourceInfo
+from dugong.votes import SourceInfo, Votes
 
 # With known labels a closed-form estimate is followed by a few exact E/M steps that use them.
+# So it is with beliefs, which are known labels that nobody wrote down.
 _STEPS_WITH_GOLD = EM(max_iter=5)
 # From a guess: as many as tables and transitions need to settle.
 _STEPS_FROM_A_GUESS = EM(max_iter=50)
@@ -68,15 +77,89 @@ class Fit:
 
 def fit(data: Passes, options: FitOptions) -> Fit:
     """Fit a label model to votes, wherever they are."""
+    options.check(data.votes)
+    found = _fit(data, options)
+    return _with_groups(found, data, options) if options.grouped else found
+
+
+def _trust(law: Law) -> float:
+    """Share of the exact model in the labels of a law."""
+    return 1.0 if law.tempering is None else float(getattr(law.tempering, "trust", 0.0))
+
+
+def _with_groups(found: Fit, data: Passes, options: FitOptions) -> Fit:
+    """The same fit with a law for every group of sequences, leaning on the one of all."""
+    names = data.group_names()
+    if not names:
+        raise GraphError(
+            'sharing="group" needs to know which sequences belong together; found no groups.\n'
+            "  Name one per sequence: fit(votes, groups=patients), --groups, or groups in a project.toml."
+        )
+    parts, law = {name: data.of_group(name) for name in names}, found.law
+    ties = _ties(data.votes, law.parameters, options)
+    if law.tempering is None:
+        laws, note = group_laws(parts, law, ties)
+    else:
+        laws = dict.fromkeys(parts, law)
+        # Twice, because labels under the pooled law make groups look more alike than they are.
+        for _ in range(2):
+            counts = [part.counts(laws[name]) for name, part in parts.items()]
+            lean = leanings(counts, law.parameters, ties.beliefs)
+            own = replace(options, grouped=False, beliefs=_unknown(lean, options))
+            fitted = {name: _fit(part, own).law for name, part in parts.items()}
+            # A group that cannot confirm a model by itself (nobody in it is positive) is served better by that of all.
+            laws = {name: one if _trust(one) >= _trust(law) else law for name, one in fitted.items()}
+        note = describe(lean, len(parts))
+    laws = {
+        name: replace(one, parameters=allow_unseen(one.parameters), inference=law.inference, soft=law.soft)
+        for name, one in laws.items()
+    }
+    about = found.estimate.diagnostics.noted(note)
+    return replace(found, law=replace(law, groups=laws), estimate=replace(found.estimate, diagnostics=about))
+
+
+def _unknown(lean: Mapping[str, Leaning], options: FitOptions) -> dict[str, AnyBelief]:
+    """What tables lean on, but for those that are given."""
+    return {name: one for name, one in lean.items() if name not in options.accuracies}
+
+
+def _fit(data: Passes, options: FitOptions) -> Fit:
+    """Fit with the same tables for all sequences."""
     if options.by_moments(data.votes):
-        found = _from_moments(data, options)
+        found = _closed_form(data, options)
     else:
         options.check_learning()
         found = _from_guess(data, options) if options.dependencies is not None else _learned(data, options)
     # What nobody has seen is no evidence, rather than impossible: new votes may hold it.
     parameters = allow_unseen(found.law.parameters)
-    found = replace(found, law=replace(found.law, parameters=parameters, inference=options.inference))
+    estimate, believed = found.estimate, options.believed(data.votes)
+    about = estimate.diagnostics.noted(*contradictions(believed, estimate.accuracies))
+    law = replace(found.law, parameters=parameters, inference=options.inference)
+    if data.votes.scores and data.rereadable:
+        law = _with_scores(data, law)
+    found = replace(found, law=law, estimate=replace(estimate, diagnostics=about))
+    # Of shards only one is held at a time, and the moments of this check are not among the sums that are kept.
+    if options.prior is not None and isinstance(data, InMemory):
+        found = _checked_prior(found, data, options.prior)
     return _audited(found, data) if data.rereadable else found
+
+
+def _checked_prior(found: Fit, data: InMemory, prior: Prior) -> Fit:
+    """Say so where the votes contradict the prior that was given."""
+    notes = check_prior(data.votes, data.grouping, prior, found.graph, found.estimate.accuracies)
+    if not notes:
+        return found
+    about = found.estimate.diagnostics
+    # What the fitted labels say about the balance says it with one number less.
+    about = replace(about, notes=tuple(note for note in about.notes if note.kind != "contradiction"))
+    return replace(found, estimate=replace(found.estimate, diagnostics=about.noted(*notes)))
+
+
+def _with_scores(data: Passes, law: Law) -> Law:
+    """The law with what scores are worth beyond votes; a part of very many votes shows it."""
+    whole = data.sample()
+    part = choose_part(whole.votes, whole.evidence)
+    return learn_soft(law, part.votes, part.evidence, whole.n_threads)
 
 
 def _learned(data: Passes, options: FitOptions) -> Fit:
@@ -106,28 +189,41 @@ def _audited(found: Fit, data: Passes) -> Fit:
     return replace(found, estimate=replace(found.estimate, diagnostics=found.estimate.diagnostics.noted(note)))
 
 
+def _closed_form(data: Passes, options: FitOptions) -> Fit:
+    """Closed forms; EM from a guess where they cannot tell how sources at two resolutions depend on each other."""
+    try:
+        return _from_moments(data, options)
+    except NotIdentifiableError:
+        design = options.design(data.votes)
+        likely = isinstance(options.estimator, Centred | EM) and options.sharing == "tied" and data.rereadable
+        if not (likely and crossed_edges(design.sources, design.graph)):
+            raise
+        return _from_guess(data, options)
+
+
 # --- closed forms --------------------------------------------------------------------------------------------------
 def _from_moments(data: Passes, options: FitOptions) -> Fit:
     """Closed forms, then EM where it is asked for or labels are known; one or two exact steps on little data."""
-    votes, prior, pure = data.votes, options.prior, isinstance(options.estimator, Paper)
+    votes, prior = data.votes, options.prior
     assert prior is not None
     design = options.design(votes)
     moments = data.moments(plan_for(design, options.estimator))
     # Before anything is solved: a message about sources helps, one about a singular matrix does not.
     check_identifiable(design, prior, moments, votes.class_names)
-    given = Given.under(prior, design, moments, votes.class_names, options.signs, options.accuracies)
+    believed = options.believed(votes)
+    given = Given.under(prior, design, moments, votes.class_names, options.signs, options.accuracies, beliefs=believed)
     fitted = fit_moments(given, options.estimator, data)
     errors, estimate = moment_errors(fitted), fitted.estimate
     # The paper's estimator has no slopes: it is kept to the letter, so that its tables can be compared with its own.
-    if fitted.slopes is not None:
-        estimate = within_errors(estimate, table_errors(fitted.given, fitted.slopes))
+    if isinstance(fitted.tables, CentredTables):
+        estimate = within_errors(estimate, table_errors(fitted.given, fitted.tables.slopes))
     law = Law(parameters=estimate.parameters, prior=prior, inference=options.inference)
-    ties = _ties(votes.sources, estimate.parameters, options)
-    if isinstance(options.estimator, EM) or data.evidence is not None:
+    ties = _ties(votes, estimate.parameters, options)
+    if isinstance(options.estimator, EM) or data.evidence is not None or options.beliefs:
         settings = options.estimator if isinstance(options.estimator, EM) else _STEPS_WITH_GOLD
         ended = expectation_maximisation(data, law, settings, ties=ties)
         law, estimate = ended.law, _raised(estimate, ended, ties, design.graph)
-    elif not pure and data.rereadable and balance_matters(prior, moments):
+    elif fitted.balances:
         estimate = finish(estimate, data, prior, design.graph, ties)
         law = replace(law, parameters=estimate.parameters)
     contents = Contents.of_moments(moments)  # moments have counted every vote already
@@ -140,7 +236,7 @@ def _from_guess(data: Passes, options: FitOptions) -> Fit:
     contents, graph = data.contents(), options.design(data.votes).graph
     start = first_law(data, contents, options)
     settings = options.estimator if isinstance(options.estimator, EM) else _STEPS_FROM_A_GUESS
-    ties = _ties(data.votes.sources, start.parameters, options)
+    ties = _ties(data.votes, start.parameters, options)
     learning = replace(settings, learn_prior=settings.learn_prior or options.prior is None)
     ended = expectation_maximisation(data, start, learning, ties=ties)
     # One pass more, apart by group: keeping groups apart in every step of EM would cost more than this.
@@ -169,8 +265,10 @@ def _from_search(data: Passes, options: FitOptions) -> Fit:
         prior=options.prior,
         evidence=part.evidence,
         accuracies=options.accuracies,
+        beliefs=options.believed(part.votes),
         method=options.method,
         n_threads=part.n_threads,
+        progress=None if data.progress is None else partial(data.progress, "learn"),
     )
     estimate = Estimate(
         parameters=learned.law.parameters,
@@ -183,24 +281,25 @@ def _from_search(data: Passes, options: FitOptions) -> Fit:
     law = learned.law
     # A model that is not trusted at all has discounted factors, and no likelihood that could be raised.
     if isinstance(options.estimator, EM) and learned.trust > 0:
-        ties = _ties(part.votes.sources, law.parameters, options)
+        ties = _ties(part.votes, law.parameters, options)
         ended = expectation_maximisation(data, law, options.estimator, ties=ties)
         law, estimate = ended.law, _raised(estimate, ended, ties, learned.graph)
     errors = count_errors(law.parameters, part.counts(law, apart=True), learned.graph.edges)
     return _with_errors(Fit(law=law, estimate=estimate, errors=errors, graph=learned.graph, contents=data.contents()))
 
 
-def _ties(sources: tuple[SourceInfo, ...], parameters: Parameters, options: FitOptions) -> Ties:
-    """Which tables are known, and which sources share one: those whose votes depend on their label alone."""
-    shares = {info.name: info.shares or info.name for info in sources}
+def _ties(votes: Votes, parameters: Parameters, options: FitOptions) -> Ties:
+    """Which tables are known or believed, and which sources share one: those that depend on their label alone."""
+    shares = {info.name: info.shares or info.name for info in votes.sources}
     plain = [f.source for f in parameters.factors if isinstance(f, Conditional) and not f.parents]
-    return Ties(keys={name: shares[name] for name in plain}, known=frozenset(options.accuracies))
+    keys = {name: shares[name] for name in plain}
+    return Ties(keys=keys, known=frozenset(options.accuracies), beliefs=options.believed(votes))
 
 
 def _raised(estimate: Estimate, ended: EMResult, ties: Ties, graph: SourceGraph) -> Estimate:
     """An estimate after EM: its tables are those of the expected counts, known ones as they were."""
     parameters = ended.law.parameters
-    accuracies = read_accuracies(parameters, ties.pool(ended.counts))
+    accuracies = read_accuracies(parameters, ties.pool(ended.counts, parameters))
     known: Mapping[str, FloatArray] = {name: estimate.accuracies[name] for name in ties.known}
     gain, steps = ended.objective[-1] - ended.objective[0], len(ended.objective) - 1
     ending = "converged" if ended.converged else "stopped at the most steps allowed"

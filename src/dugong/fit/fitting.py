@@ -14,8 +14,8 @@ import numpy as np
 
 from dugong.fit.em import read_accuracies, read_correlations
 from dugong.fit.errors import RawTables, StandardErrors, jackknife
-from dugong.fit.moments import centred_tables, estimate_centred, find_slopes, replicate_tables
-from dugong.fit.moments.assemble import raw_tables
+from dugong.fit.moments import assemble, centred_tables, find_slopes, move_slopes, replicate_tables
+from dugong.fit.moments.assemble import JointTables, raw_tables
 from dugong.fit.moments.equations import Given
 from dugong.fit.moments.joints import CentredTables
 from dugong.fit.moments.stages import Solution
@@ -48,13 +48,14 @@ class Fitted:
     Attributes
     ----------
     given : what it was made from, at the class balance that it was made with
-    slopes : the solution of the centred equations, of which the standard errors are; None for the paper's estimator
+    tables : what the slopes of the centred equations say, of which the standard errors are; the paper's estimator has
+        no slopes, and its own tables
     balances : mean of y without each group, by resolution, where the sample's own class balance was used
     """
 
     estimate: Estimate
     given: Given
-    slopes: Solution | None = None
+    tables: JointTables
     balances: Mapping[Resolution, FloatArray] = field(default_factory=dict)
 
 
@@ -71,34 +72,37 @@ def fit_moments(given: Given, estimator: Estimator = _CENTRED, passes: Passes | 
     passes : goes over the votes behind the moments again; without it the balance stays the prior's
     """
     if isinstance(estimator, Paper):  # to the letter
-        return Fitted(estimate=estimate_paper(given), given=given)
-    estimate, slopes = _solve(given, estimator, passes)
+        return Fitted(estimate=estimate_paper(given), given=given, tables=paper_tables(given))
+    estimate, tables = _solve(given, find_slopes(given), estimator, passes)
     prior = given.laws.prior
-    if passes is None or not passes.rereadable or not balance_matters(prior, given.moments):
-        return Fitted(estimate=estimate, given=given, slopes=slopes)
+    error = balance_error(prior, given.moments) if passes is not None and passes.rereadable else 0.0
+    if passes is None or error <= NEGLIGIBLE_BALANCE:
+        return Fitted(estimate=estimate, given=given, tables=tables)
     sums = passes.balance(Law(parameters=estimate.parameters, prior=prior))
-    contradiction = _contradiction(given.laws, given.moments, sums.means()[Element()])
-    given = replace(given, laws=given.laws.with_balance(sums.means()))
-    estimate, slopes = _solve(given, estimator, passes)
+    contradiction = _contradiction(given.laws, error, sums.means()[Element()])
+    given = given.with_laws(given.laws.with_balance(sums.means()))
+    estimate, tables = _solve(given, move_slopes(given, tables.slopes), estimator, passes)
     estimate = replace(estimate, diagnostics=estimate.diagnostics.noted(sums.note(), *contradiction))
-    return Fitted(estimate=estimate, given=given, slopes=slopes, balances=sums.without_groups())
+    return Fitted(estimate=estimate, given=given, tables=tables, balances=sums.without_groups())
 
 
-def _solve(given: Given, estimator: Estimator, passes: Passes | None) -> tuple[Estimate, Solution]:
-    """The estimate, and the slopes of the closed form from the same moments.
+def _solve(
+    given: Given, slopes: Solution, estimator: Estimator, passes: Passes | None
+) -> tuple[Estimate, CentredTables]:
+    """The estimate, and the tables of the closed form from the same moments.
 
     A descent solves the same equations with the same weights. One for every group would cost minutes, so its standard
     errors are those of the closed form.
     """
+    tables = centred_tables(given, slopes)
     if isinstance(estimator, SGD):
-        votes = passes.votes if isinstance(passes, InMemory) else None
-        return estimate_sgd(given, estimator, votes), find_slopes(given)
-    return estimate_centred(given)
+        return estimate_sgd(given, estimator, passes.votes if isinstance(passes, InMemory) else None), tables
+    return assemble(tables), tables
 
 
-def _contradiction(laws: Laws, moments: Moments, found: float) -> tuple[Note, ...]:
+def _contradiction(laws: Laws, error: float, found: float) -> tuple[Note, ...]:
     """A warning where the labels of the sample cannot have the class balance that the prior expects."""
-    expected, error = float(laws.mean(Element())[0]), _balance_error(laws.prior, moments)
+    expected = float(laws.mean(Element())[0])
     gap = abs(found - expected) / 2
     if gap < max(CONTRADICTION, IMPOSSIBLE * error):
         return ()
@@ -111,13 +115,10 @@ def _contradiction(laws: Laws, moments: Moments, found: float) -> tuple[Note, ..
     return (Note(kind="contradiction", text=text, size=gap),)
 
 
-def balance_matters(prior: Prior, moments: Moments) -> bool:
-    """Whether the prior leaves the class balance of these sequences uncertain by more than a negligible amount."""
-    return bool(moments.shapes.counts.sum() > 0) and _balance_error(prior, moments) > NEGLIGIBLE_BALANCE
-
-
-def _balance_error(prior: Prior, moments: Moments) -> float:
-    """Standard deviation, under the prior, of the share of positives in such a sample."""
+def balance_error(prior: Prior, moments: Moments) -> float:
+    """Standard deviation, under the prior, of the share of positives in such a sample; 0 if there are no sequences."""
+    if not moments.shapes.counts.sum():
+        return 0.0
     variance = sample_balance_variance(prior, moments.shapes.lengths, moments.shapes.counts)
     return float(np.sqrt(variance)) / 2
 
@@ -127,8 +128,7 @@ def _balance_error(prior: Prior, moments: Moments) -> float:
 
 def moment_errors(fitted: Fitted) -> StandardErrors:
     """Standard errors of all accuracies and correlations of an estimate from moments."""
-    given, estimate = fitted.given, fitted.estimate
-    whole = paper_tables(given) if fitted.slopes is None else centred_tables(given, fitted.slopes)
+    given, estimate, whole = fitted.given, fitted.estimate, fitted.tables
 
     def without(groups: IntArray) -> RawTables:
         if not isinstance(whole, CentredTables):

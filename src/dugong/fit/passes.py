@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -19,6 +19,7 @@ from dugong.fit.result import Note
 from dugong.infer.answers import expected_counts, posterior
 from dugong.law.law import Law
 from dugong.law.results import ExpectedCounts
+from dugong.progress import FitProgress
 from dugong.sums import Grouping, Moments, Plan, Shapes, assign_groups, count
 from dugong.tasks import Resolution
 from dugong.types import ABSTAIN, MISSING, FloatArray, Int8Array, IntArray
@@ -62,9 +63,13 @@ class Contents:
 
     def coverage(self, source: str) -> float:
         """Share of the tasks that a source was asked about on which it did not abstain."""
+        asked = self.n_asked(source)
+        return 1 - self.codes[source].get(ABSTAIN, 0) / asked if asked else 0.0
+
+    def n_asked(self, source: str) -> int:
+        """Tasks that a source was asked about."""
         codes = self.codes[source]
-        asked = sum(codes.values()) - codes.get(MISSING, 0)
-        return 1 - codes.get(ABSTAIN, 0) / asked if asked else 0.0
+        return sum(codes.values()) - codes.get(MISSING, 0)
 
     @property
     def n_votes(self) -> int:
@@ -95,8 +100,8 @@ class LabelSums:
 
     def note(self) -> Note:
         """The balance in words."""
-        listed = ", ".join(f"{where.name} {mean:+.3f}" for where, mean in self.means().items())
-        return Note(kind="balance", text=f"class balance of this sample (mean of y by resolution): {listed}")
+        listed = ", ".join(f"{where.name} {(1 + mean) / 2:.1%}" for where, mean in self.means().items())
+        return Note(kind="balance", text=f"share of positive labels in this sample, by resolution: {listed}")
 
     def without_groups(self) -> dict[Resolution, FloatArray]:
         """Mean of y over all tasks but those of each group, shape (n_groups,)."""
@@ -118,6 +123,7 @@ class Passes(Protocol):
     votes : the votes, or some of them, which say what is voted on: sources, classes, lengths
     evidence : (n_elements,) class values of known labels, 0 = unknown, or None; they take part in `counts`
     rereadable : whether there is more than moments
+    progress : is told the steps of a fit (what, done, in all); None if nobody listens
     """
 
     @property
@@ -126,6 +132,8 @@ class Passes(Protocol):
     def evidence(self) -> Int8Array | None: ...  # noqa: D102
     @property
     def rereadable(self) -> bool: ...  # noqa: D102
+    @property
+    def progress(self) -> FitProgress | None: ...  # noqa: D102
 
     def contents(self) -> Contents:
         """What the votes are like."""
@@ -141,6 +149,12 @@ class Passes(Protocol):
 
     def sample(self) -> InMemory:
         """The votes, or whole sequences chosen from them, for what cannot be added up."""
+
+    def group_names(self) -> tuple[str, ...]:
+        """Names of the groups of sequences, sorted; none if there are no groups."""
+
+    def of_group(self, name: str) -> Passes:
+        """Passes over the sequences of one group."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -162,9 +176,11 @@ class InMemory:
     n_threads: int | None = None
     notes: tuple[Note, ...] = ()
     rereadable: bool = True
+    progress: FitProgress | None = None
 
     @cached_property
-    def _grouping(self) -> Grouping:
+    def grouping(self) -> Grouping:
+        """Which elements belong together, for standard errors."""
         return assign_groups(self.votes, self.groups, n_elements=self.n_elements, n_threads=self.n_threads)
 
     def contents(self) -> Contents:
@@ -173,14 +189,14 @@ class InMemory:
 
     def moments(self, plan: Plan) -> Moments:
         """The moments of the votes."""
-        return count(self.votes, plan, self._grouping, n_threads=self.n_threads)
+        return count(self.votes, plan, self.grouping, n_threads=self.n_threads)
 
     def balance(self, law: Law) -> LabelSums:
         """The class balance of the votes."""
         found = posterior(law, self.votes, self.votes.resolutions, n_threads=self.n_threads)
-        sums, counts, n_groups = {}, {}, self._grouping.n_groups
+        sums, counts, n_groups = {}, {}, self.grouping.n_groups
         for where in self.votes.resolutions:
-            groups = self._grouping.of_tasks(self.votes.layout(where))
+            groups = self.grouping.of_tasks(self.votes.layout(where))
             sums[where] = np.bincount(groups, found[where] @ _SIGNS, n_groups).astype(np.float64)
             counts[where] = np.bincount(groups, minlength=n_groups)
         return LabelSums(sums=sums, counts=counts)
@@ -190,7 +206,7 @@ class InMemory:
         # Apart costs a copy of the votes in the order of their groups: it is for where the spread matters.
         if not apart:
             return expected_counts(law, self.votes, evidence=self.evidence, n_threads=self.n_threads)
-        groups, n_groups = self._grouping.base, self._grouping.n_groups
+        groups, n_groups = self.grouping.base, self.grouping.n_groups
         return expected_counts(
             law, self.votes, groups=groups, n_groups=n_groups, evidence=self.evidence, n_threads=self.n_threads
         )
@@ -198,6 +214,17 @@ class InMemory:
     def sample(self) -> InMemory:
         """All of the votes."""
         return self
+
+    def group_names(self) -> tuple[str, ...]:
+        """The groups that there are."""
+        return () if self.votes.groups is None else tuple(np.unique(self.votes.groups).tolist())
+
+    def of_group(self, name: str) -> InMemory:
+        """The votes of one group; its standard errors are by sequence."""
+        assert self.votes.groups is not None
+        chosen = self.votes.groups == name
+        evidence = None if self.evidence is None else self.evidence[np.repeat(chosen, self.votes.lengths)]
+        return replace(self, votes=self.votes[np.flatnonzero(chosen)], evidence=evidence, groups=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -208,6 +235,7 @@ class KeptMoments:
     votes: Votes
     evidence: Int8Array | None = None
     rereadable: bool = False
+    progress: FitProgress | None = None
 
     def contents(self) -> Contents:
         """What the votes were like."""
@@ -228,6 +256,14 @@ class KeptMoments:
     def sample(self) -> InMemory:
         """Needs the votes."""
         raise _gone("a sample")
+
+    def group_names(self) -> tuple[str, ...]:
+        """Moments are of all groups together."""
+        return ()
+
+    def of_group(self, name: str) -> Passes:  # noqa: ARG002
+        """Needs the votes."""
+        raise _gone("tables by group")
 
 
 def _gone(what: str) -> VoteError:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Literal
 
 import numpy as np
 
-from dugong.exceptions import GraphError
+from dugong.contract import typed
+from dugong.exceptions import GraphError, PriorError
+from dugong.fit.beliefs import AnyBelief, Belief, resolve_beliefs
 from dugong.fit.em import EM
 from dugong.fit.learned import Method
 from dugong.fit.sgd.settings import SGD
@@ -64,9 +66,11 @@ class FitOptions:
     prior : None where it is learned
     dependencies : those that were given; None where they are learned
     method : how the source graph is learned
-    sharing, signs : as in `LabelModel`
+    sharing, signs : as in `LabelModel`; `sharing` is "tied" where tables are by group
+    grouped : whether every group of sequences has tables of its own
     estimator : settings of the estimator
     accuracies : known tables by source
+    beliefs : what is believed about sources, as it was given
     inference : how exact answers about labels must be, while fitting and afterwards
     """
 
@@ -74,25 +78,31 @@ class FitOptions:
     dependencies: tuple[Dependency, ...] | None = None
     method: Method = "residuals"
     sharing: Sharing | Mapping[str, Sharing] = "tied"
+    grouped: bool = False
     estimator: Estimator = field(default_factory=Centred)
     signs: str = "group"
     accuracies: Mapping[str, FloatArray] = field(default_factory=dict)
+    beliefs: Mapping[str, AnyBelief] = field(default_factory=dict)
     inference: Inference = "auto"
 
     @classmethod
+    @typed(GraphError)
     def of(
         cls,
         *,
         prior: Prior | str,
         dependencies: Iterable[Dependency] | str,
-        sharing: Sharing | Mapping[str, Sharing],
+        sharing: Sharing | Literal["group"] | Mapping[str, Sharing],
         estimator: object,
         signs: str,
-        accuracies: Mapping[str, Any] | None,
+        accuracies: Mapping[str, FloatArray] | None,
+        beliefs: Mapping[str, Belief] | None = None,
         inference: Inference = "auto",
     ) -> FitOptions:
         """Resolve the settings of a label model."""
         check_inference(inference)
+        if signs not in ("group", "positive"):
+            raise GraphError(f'signs must be "group" or "positive"; found {signs!r}.')
         if isinstance(prior, str) and prior != "learn":
             raise GraphError(f'prior must be "learn" or given as an object; found {prior!r}.')
         if isinstance(dependencies, str) and dependencies not in _METHODS:
@@ -102,12 +112,18 @@ class FitOptions:
             prior=None if isinstance(prior, str) else prior,
             dependencies=None if isinstance(dependencies, str) else tuple(dependencies),
             method=_METHODS[dependencies] if isinstance(dependencies, str) else "residuals",
-            sharing=sharing,
+            sharing="tied" if sharing == "group" else sharing,
+            grouped=sharing == "group",
             estimator=resolve_estimator(estimator),
             signs=signs,
             accuracies={name: np.asarray(table, dtype=np.float64) for name, table in (accuracies or {}).items()},
+            beliefs=_checked(beliefs),
             inference=inference,
         )
+
+    def believed(self, votes: Votes) -> dict[str, AnyBelief]:
+        """What is believed about every source that there is a belief about."""
+        return resolve_beliefs(self.beliefs, votes.sources, self.signs, self.accuracies)
 
     def by_moments(self, votes: Votes) -> bool:
         """Whether closed forms find the tables: two classes, nothing to learn beside them."""
@@ -123,10 +139,28 @@ class FitOptions:
             n_tasks=tasks_per_sequence(votes),
         )
 
+    def check(self, votes: Votes) -> None:
+        """Refuse a prior about other classes than those of the votes, and names of sources that do not vote."""
+        n_classes = votes.n_classes
+        for name in (*self.accuracies, *(self.sharing if isinstance(self.sharing, Mapping) else ())):
+            votes.index(name)
+        if self.prior is not None and self.prior.n_classes not in (None, n_classes):
+            raise PriorError(
+                f"the prior must be about the classes of the votes, {n_classes}; it is about {self.prior.n_classes}."
+            )
+
     def check_learning(self) -> None:
         """Refuse settings that only closed forms know."""
-        if isinstance(self.estimator, Paper | SGD) or self.sharing != "tied" or self.signs != "group":
+        if isinstance(self.estimator, Paper | SGD) or self.sharing != "tied":
             raise GraphError(
                 'learning the prior or the dependencies, and more than two classes, need estimator "centred" or "em", '
-                'sharing="tied" and signs="group".\n  Give a prior and dependencies to use other settings.'
+                'and sharing="tied".\n  Give a prior and dependencies to use other settings.'
             )
+
+
+def _checked(beliefs: Mapping[str, Belief] | None) -> dict[str, Belief]:
+    """Beliefs by source, or an error that says what was found in their place."""
+    for name, one in (beliefs or {}).items():
+        if not isinstance(one, Belief):
+            raise GraphError(f"beliefs maps names of sources to dugong.Belief objects; found {one!r} for {name!r}.")
+    return dict(beliefs or {})

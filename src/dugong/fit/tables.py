@@ -16,6 +16,9 @@ def project(table: FloatArray, axes: int = 1) -> tuple[FloatArray, float]:
     """Nearest table (least squares) whose last `axes` axes hold a distribution, and the largest move of an entry."""
     shape = table.shape
     flat = table.reshape(-1, int(np.prod(shape[len(shape) - axes :])))
+    inside = (flat >= 0).all(axis=1) & (np.abs(flat.sum(axis=1) - 1) < 1e-12)
+    if inside.all():
+        return table, 0.0
     ordered = -np.sort(-flat, axis=1)
     excess = np.cumsum(ordered, axis=1) - 1
     ranks = np.arange(1, flat.shape[1] + 1)
@@ -23,7 +26,6 @@ def project(table: FloatArray, axes: int = 1) -> tuple[FloatArray, float]:
     shift = excess[np.arange(len(flat)), kept - 1] / kept
     valid = np.maximum(flat - shift[:, np.newaxis], 0)
     valid /= valid.sum(axis=1, keepdims=True)  # huge entries (a label that hardly occurs) lose digits in the shift
-    inside = (flat >= 0).all(axis=1) & (np.abs(flat.sum(axis=1) - 1) < 1e-12)
     valid = np.where(inside[:, np.newaxis], flat, valid)
     return valid.reshape(shape), float(np.abs(valid - flat).max(initial=0.0))
 

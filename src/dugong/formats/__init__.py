@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from os import PathLike
 from typing import Any
 
+from dugong.contract import typed
 from dugong.exceptions import FormatError
 from dugong.formats.files import File
 from dugong.formats.intervals import Intervals
@@ -24,6 +25,7 @@ from dugong.segments import Segments
 __all__ = ["File", "Format", "Intervals", "find", "names", "of_name", "read", "write"]
 
 
+@typed(FormatError)
 def read(path: str | PathLike[str], format: str | None = None, *, encoding: str | None = None) -> Segments:  # noqa: A002
     """Read the intervals of a file, or of a folder of files of one format.
 
@@ -48,6 +50,7 @@ def read(path: str | PathLike[str], format: str | None = None, *, encoding: str 
         return _read(place, wanted, encoding)
 
 
+@typed(FormatError)
 def write(
     segments: Segments,
     path: str | PathLike[str],

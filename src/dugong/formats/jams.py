@@ -23,7 +23,8 @@ def _read(file: File) -> Segments:
     rows = Intervals(file, "second")
     whole = file.json
     with file.at("file_metadata"):
-        duration = whole["file_metadata"].get("duration")
+        given = whole["file_metadata"].get("duration")
+        duration = None if given is None else file.number(given, "the duration", "file_metadata")
     with file.at("annotations"):
         annotations = list(whole["annotations"])
     for place, one in enumerate(annotations):
@@ -33,7 +34,7 @@ def _read(file: File) -> Segments:
             path = f"annotations[{place}].data[{number}]"
             with file.at(path):
                 _add(rows, path, data, source)
-    return rows.done({file.stem: Recording(duration=None if duration is None else float(duration))})
+    return rows.done({file.stem: Recording(duration=duration)})
 
 
 def _source(one: dict[str, Any]) -> str:

@@ -14,6 +14,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
 
+from dugong.contract import typed
 from dugong.exceptions import FormatError
 from dugong.formats.files import File
 from dugong.paths import Place
@@ -114,6 +115,7 @@ def names() -> tuple[str, ...]:
     return tuple(every())
 
 
+@typed(FormatError)
 def of_name(name: str) -> Format:
     """The format of that name, or of that other name."""
     formats = every()

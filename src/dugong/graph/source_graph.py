@@ -11,15 +11,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
+from dugong.contract import typed
 from dugong.exceptions import GraphError
 from dugong.types import BoolArray, IntArray
 
 LARGEST_CLIQUE = 6
 
 
+@typed(GraphError)
 @dataclass(frozen=True, slots=True)
 class TemporalDependency:
     """A source that depends, given the labels, on its own vote `lag` tasks earlier."""
@@ -102,10 +102,18 @@ def _known(name: str, place: dict[str, int]) -> None:
 
 def connected(left: IntArray, right: IntArray, n_nodes: int) -> IntArray:
     """Number of the connected component of every node, (n_nodes,), counted in the order of the nodes."""
-    # 32 bits, because csgraph of older scipy reads indices as such, and with others leaves its answer unfilled.
-    ends = (np.asarray(left, dtype=np.int32), np.asarray(right, dtype=np.int32))
-    links = coo_array((np.ones(len(left)), ends), shape=(n_nodes, n_nodes))
-    return np.asarray(connected_components(links, directed=False)[1], dtype=np.int64)
+    # Every node points at a smaller one of its component, and at last at the smallest. Graphs of sources are small, and
+    # a few vector operations take a fifth of the time that building a sparse matrix does.
+    lowest = np.arange(n_nodes)
+    while True:
+        low = np.minimum(lowest[left], lowest[right])
+        moved = lowest.copy()
+        for ends in (left, right):
+            np.minimum.at(moved, lowest[ends], low)
+        moved = moved[moved]
+        if np.array_equal(moved, lowest):
+            return np.asarray(np.unique(lowest, return_inverse=True)[1], dtype=np.int64)
+        lowest = moved
 
 
 def determined(left: IntArray, right: IntArray, fixed: BoolArray) -> BoolArray:

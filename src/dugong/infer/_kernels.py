@@ -59,6 +59,19 @@ def pack_binary(votes: Int8Array, places: AnyArray, rows: AnyArray) -> None:
         rows[i] += place
 
 
+@entry
+def multiply(table: FloatArray, rows: AnyArray, values: FloatArray) -> bool:
+    """Multiply the values of every task by its row of a table; returns whether all stay near one."""
+    low, high = 1.0, 1.0
+    for i in range(len(rows)):
+        row = rows[i]
+        for c in range(values.shape[1]):
+            value = values[i, c] * table[row, c]
+            values[i, c] = value
+            low, high = min(low, value), max(high, value)
+    return low >= _LOW and high <= _HIGH
+
+
 @interpreted_first(lambda *tables: len(tables[0]) - tables[4])
 def follow(kinds: IntArray, starts: IntArray, steps: IntArray, following: IntArray, e: int, found: IntArray) -> int:
     """Steps of the product along some paths, from row e on; stops at a step that is not known yet.

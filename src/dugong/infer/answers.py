@@ -7,17 +7,21 @@ chain with soft evidence, which follows from the votes, answers every question i
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from dugong.infer import engine
 from dugong.infer.grouped import WindowEngine
 from dugong.infer.grouped.audit import Audit, audit
+from dugong.infer.mixed import MixedEngine
+from dugong.infer.scores import silenced, with_scores
 from dugong.law.law import Law
 from dugong.law.parameters import Parameters
 from dugong.law.results import ExpectedCounts
 from dugong.priors import Prior
 from dugong.tasks import Element, Resolution
+from dugong.tasks.layout import ranges
 from dugong.types import FloatArray, Int8Array, IntArray
 from dugong.votes import Votes
 
@@ -36,7 +40,15 @@ def posterior(
     ----------
     evidence : (n_elements,) class values of known labels, 0 = unknown; optional
     """
-    parameters, prior, potentials = _basis(law, votes, evidence, n_threads)
+    if _differ(law, votes):
+        rows: dict[Resolution, FloatArray] = {}
+        for own, chosen in _by_group(law, votes):
+            part = _part(votes, evidence, chosen)
+            for where, some in posterior(own, votes[chosen], resolutions, evidence=part, n_threads=n_threads).items():
+                whole = rows.setdefault(where, np.empty((votes.layout(where).n_tasks, some.shape[1])))
+                whole[_tasks(votes, where, chosen)] = some
+        return rows
+    votes, parameters, prior, potentials = _basis(law, votes, evidence, n_threads)
     found = engine.posterior(
         votes,
         parameters,
@@ -50,17 +62,37 @@ def posterior(
     return found.probabilities
 
 
-def decode(law: Law, votes: Votes, *, n_threads: int | None = None) -> Int8Array:
+def decode(law: Law, votes: Votes, *, evidence: Int8Array | None = None, n_threads: int | None = None) -> Int8Array:
     """The most likely labels of every sequence as a whole, as class values, (n_elements,)."""
-    parameters, prior, potentials = _basis(law, votes, None, n_threads)
+    if _differ(law, votes):
+        labels = np.empty(votes.n_elements, dtype=np.int8)
+        for own, chosen in _by_group(law, votes):
+            labels[_tasks(votes, Element(), chosen)] = decode(
+                own, votes[chosen], evidence=_part(votes, evidence, chosen), n_threads=n_threads
+            )
+        return labels
+    votes, parameters, prior, potentials = _clamped(law, votes, evidence, n_threads)
     return engine.decode(votes, parameters, prior, potentials=potentials, inference=law.inference, n_threads=n_threads)
 
 
 def sample(
-    law: Law, votes: Votes, rng: np.random.Generator, n_draws: int = 1, *, n_threads: int | None = None
+    law: Law,
+    votes: Votes,
+    rng: np.random.Generator,
+    n_draws: int = 1,
+    *,
+    evidence: Int8Array | None = None,
+    n_threads: int | None = None,
 ) -> Int8Array:
     """Labels of whole sequences drawn given the votes, as class values, (n_draws, n_elements)."""
-    parameters, prior, potentials = _basis(law, votes, None, n_threads)
+    if _differ(law, votes):
+        draws = np.empty((n_draws, votes.n_elements), dtype=np.int8)
+        for own, chosen in _by_group(law, votes):
+            draws[:, _tasks(votes, Element(), chosen)] = sample(
+                own, votes[chosen], rng, n_draws, evidence=_part(votes, evidence, chosen), n_threads=n_threads
+            )
+        return draws
+    votes, parameters, prior, potentials = _clamped(law, votes, evidence, n_threads)
     return engine.sample(
         votes, parameters, prior, rng, n_draws, potentials=potentials, inference=law.inference, n_threads=n_threads
     )
@@ -68,7 +100,13 @@ def sample(
 
 def log_likelihood(law: Law, votes: Votes, *, n_threads: int | None = None) -> FloatArray:
     """Log P(votes) of every sequence, (n_sequences,)."""
-    return engine.log_likelihood(votes, law.parameters, law.prior, inference=law.inference, n_threads=n_threads)
+    if _differ(law, votes):
+        found = np.empty(votes.n_sequences)
+        for own, chosen in _by_group(law, votes):
+            found[chosen] = log_likelihood(own, votes[chosen], n_threads=n_threads)
+        return found
+    votes, parameters = with_scores(votes, law.parameters, law.soft)
+    return engine.log_likelihood(votes, parameters, law.prior, inference=law.inference, n_threads=n_threads)
 
 
 def expected_counts(
@@ -93,6 +131,32 @@ def expected_counts(
     )
 
 
+# --- groups that differ --------------------------------------------------------------------------------------------
+def _differ(law: Law, votes: Votes) -> bool:
+    """Whether some of these sequences belong to a group with a law of its own."""
+    return bool(law.groups) and votes.groups is not None and votes.n_sequences > 0
+
+
+def _by_group(law: Law, votes: Votes) -> list[tuple[Law, IntArray]]:
+    """Every law that answers for some of the sequences, and their places; unknown groups go together."""
+    assert votes.groups is not None
+    names = np.where(np.isin(votes.groups, list(law.groups)), votes.groups, "")
+    known = [(name, np.flatnonzero(names == name)) for name in np.unique(names).tolist()]
+    # Without groups of its own, or the question would come back to here.
+    return [(replace(law.of_group(name), groups={}), places) for name, places in known]
+
+
+def _part(votes: Votes, evidence: Int8Array | None, sequences: IntArray) -> Int8Array | None:
+    """Known labels of the elements of some sequences."""
+    return None if evidence is None else evidence[_tasks(votes, Element(), sequences)]
+
+
+def _tasks(votes: Votes, resolution: Resolution, sequences: IntArray) -> IntArray:
+    """Places of the tasks of some sequences."""
+    offsets = votes.layout(resolution).offsets
+    return ranges(offsets[:-1][sequences], np.diff(offsets)[sequences])
+
+
 def audit_answers(law: Law, votes: Votes, seed: int = 0) -> Audit | None:
     """How far labels of all resolutions with votes are from exact ones, by sampling; None where they are exact.
 
@@ -104,16 +168,30 @@ def audit_answers(law: Law, votes: Votes, seed: int = 0) -> Audit | None:
     engine_of = (
         None if law.tempering is not None else engine.engine_for(votes, law.parameters, law.prior, law.inference)
     )
+    if isinstance(engine_of, MixedEngine):
+        engine_of = engine_of.windows
     if not isinstance(engine_of, WindowEngine) or engine_of.exact:
         return None
     return audit(engine_of, np.random.default_rng(seed))
 
 
+def _clamped(
+    law: Law, votes: Votes, evidence: Int8Array | None, n_threads: int | None
+) -> tuple[Votes, Parameters | None, Prior, FloatArray | None]:
+    """What the engine is asked with where it takes no known labels: potentials that rule all others out."""
+    votes, parameters, prior, potentials = _basis(law, votes, evidence, n_threads)
+    return votes, parameters, prior, potentials if evidence is None else engine.rule_out(votes, evidence, potentials)
+
+
 def _basis(
     law: Law, votes: Votes, evidence: Int8Array | None, n_threads: int | None
-) -> tuple[Parameters | None, Prior, FloatArray | None]:
-    """What the engine is asked with: the law's own factors, or no factors and the soft evidence of its tempering."""
+) -> tuple[Votes, Parameters | None, Prior, FloatArray | None]:
+    """What the engine is asked with: the law's own factors, or the evidence of its tempering; and scores."""
     if law.tempering is None:
-        return law.parameters, law.prior, None
+        return (*with_scores(votes, law.parameters, law.soft), law.prior, None)
     prior, potentials = law.tempering.chain(law, votes, evidence, n_threads)
-    return None, prior, potentials
+    if not any(one.source in votes.scores for one in law.soft):
+        return votes, None, prior, potentials
+    # What the votes say is in the potentials: of their factors only what scores add to them is left.
+    votes, parameters = with_scores(votes, silenced(law.parameters), law.soft)
+    return votes, parameters, prior, potentials

@@ -8,21 +8,24 @@ at the label of a coarser task; its states multiply where windows overlap.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from dugong.exceptions import TaskError
 from dugong.infer import _kernels as kernels
 from dugong.infer.blocks import BLOCK, report_impossible
+from dugong.infer.crossings import different_paths
 from dugong.infer.factors import Channel
 from dugong.infer.machine import Machine, explore
 from dugong.infer.paths import Paths, find_paths
 from dugong.infer.prepare import Prepared, VotesBlock, read_block
-from dugong.infer.product import MOST_STATES, Coarse, Product
+from dugong.infer.product import Coarse, Product
 from dugong.infer.runs import BlockAnswer
+from dugong.priors.chain import MOST_STATES, LabelChain
 from dugong.priors.labels import positive_class
-from dugong.tasks import Element, Resolution, describe
-from dugong.types import AnyArray, Int8Array
+from dugong.tasks import Element, Layout, Resolution, describe
+from dugong.types import AnyArray, Int8Array, IntArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -33,6 +36,13 @@ class ProductEngine:
     machine: Machine
     block_size: int = BLOCK
     exact: bool = True
+
+    @property
+    def n_bytes(self) -> IntArray:
+        """Memory for the states of every sequence; negative where the product is too wide for it."""
+        paths, begins = different_paths(self.prepared.layouts)
+        # Of paths that begin at one place the last is the one that has elements.
+        return 16 * self.machine.n_states[np.searchsorted(paths[0].offsets[:-1], begins, side="right") - 1]
 
     def read(self, begin: int, end: int) -> VotesBlock:
         """The votes of some sequences."""
@@ -89,12 +99,49 @@ class ProductEngine:
             report_impossible(self.prepared.votes, begin + failed)
 
 
-def build(prepared: Prepared, most_states: int = MOST_STATES) -> ProductEngine:
-    """Build the product of the resolutions that have votes, or are wanted, and walk all sequences through it."""
-    channels, resolutions = prepared.codes.channels, prepared.resolutions
-    coarse = tuple(_coarse(prepared, resolution) for resolution in resolutions[1:])
-    product = Product(chain=prepared.chain, lag=prepared.lag, coarse=coarse, most_states=most_states)
-    return ProductEngine(prepared=prepared, machine=explore(product, channels, prepared.layouts))
+def build(prepared: Prepared, most_states: int = MOST_STATES, *, partly: bool = False) -> ProductEngine:
+    """Build the product of the resolutions that have votes, or are wanted, and walk all sequences through it.
+
+    Partly: an engine for those sequences alone that need no more states; `ProductEngine.n_bytes` says which.
+    """
+    channels, layouts = prepared.codes.channels, prepared.layouts
+    coarse = tuple(_coarse(prepared, resolution) for resolution in prepared.resolutions[1:])
+    what = prepared.chain, prepared.lag, coarse, channels, most_states
+    if any(layout.spans is not None for layout in layouts):
+        return ProductEngine(prepared=prepared, machine=_explore(*what, layouts, partly=partly))
+    lengths = np.unique(prepared.votes.lengths).tolist()
+    return ProductEngine(prepared=prepared, machine=_explore_lengths(*what, tuple(lengths), partly=partly))
+
+
+# The passes of a fit ask for the same product again and again: it depends on lengths, not on votes or tables.
+@lru_cache(maxsize=4)
+def _explore_lengths(
+    chain: LabelChain,
+    lag: int,
+    coarse: tuple[Coarse, ...],
+    channels: tuple[Channel, ...],
+    most_states: int,
+    lengths: tuple[int, ...],
+    *,
+    partly: bool,
+) -> Machine:
+    one_of_each = np.array(lengths, dtype=np.int64)
+    layouts = tuple(Layout.of(where, one_of_each) for where in (Element(), *(one.resolution for one in coarse)))
+    return _explore(chain, lag, coarse, channels, most_states, layouts, partly=partly)
+
+
+def _explore(
+    chain: LabelChain,
+    lag: int,
+    coarse: tuple[Coarse, ...],
+    channels: tuple[Channel, ...],
+    most_states: int,
+    layouts: tuple[Layout, ...],
+    *,
+    partly: bool,
+) -> Machine:
+    product = Product(chain=chain, lag=lag, coarse=coarse, most_states=most_states)
+    return explore(product, channels, layouts, partly=partly)
 
 
 def _coarse(prepared: Prepared, resolution: Resolution) -> Coarse:

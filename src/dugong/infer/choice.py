@@ -8,20 +8,18 @@ from __future__ import annotations
 
 from typing import get_args
 
-import numpy as np
-
 from dugong.exceptions import GraphError, TaskError
 from dugong.infer import chain
-from dugong.infer.crossings import different_paths
 from dugong.infer.grouped import WindowEngine
+from dugong.infer.mixed import MixedEngine
 from dugong.infer.prepare import Prepared
-from dugong.infer.product import TooManyStatesError
 from dugong.infer.runs import BlockEngine
 from dugong.types import Inference
 
-# Beyond these a product takes longer than propagation, which is then exact enough to be preferred.
+# Beyond these a product takes several times as long as propagation, which is then exact enough to be preferred. Both
+# are of one sequence alone: its answer must not depend on which others are asked about at the same time.
 SMALL_STATES = 512
-SMALL_WORK = 200_000_000  # steps between states, over all elements
+_SMALL_BYTES = 1 << 28
 _MOST_BYTES = 1 << 31
 
 
@@ -51,18 +49,16 @@ def choose_engine(prepared: Prepared, inference: Inference = "auto") -> BlockEng
         return _product(prepared)
     if inference == "approximate":
         return windows
-    # Building stops as soon as a layer is too wide, so that trying costs little.
-    try:
-        engine = chain.build(prepared, SMALL_STATES)
-    except TooManyStatesError:
-        return windows
-    work, n_bytes = _work(engine)
-    return engine if work <= SMALL_WORK and n_bytes <= _MOST_BYTES // 8 else windows
+    engine = chain.build(prepared, SMALL_STATES, partly=True)
+    small = (engine.n_bytes >= 0) & (engine.n_bytes <= _SMALL_BYTES)
+    if small.all():
+        return engine
+    return MixedEngine(product=engine, windows=windows, small=small) if small.any() else windows
 
 
 def _product(prepared: Prepared) -> chain.ProductEngine:
     engine = chain.build(prepared)
-    _, n_bytes = _work(engine)
+    n_bytes = int(engine.n_bytes.max(initial=0))
     if n_bytes > _MOST_BYTES:
         longest = int(prepared.votes.lengths.max(initial=0))
         raise TaskError(
@@ -71,15 +67,3 @@ def _product(prepared: Prepared) -> chain.ProductEngine:
             '  Cut the sequences, or allow inference="approximate".'
         )
     return engine
-
-
-def _work(engine: chain.ProductEngine) -> tuple[float, int]:
-    """Steps between states over all elements, and bytes for the states of the longest sequence."""
-    prepared, machine = engine.prepared, engine.machine
-    paths, begins = different_paths(prepared.layouts)
-    steps = machine.steps_along(paths)
-    edges = machine.pointers[machine.step_first[1:] - 1] - machine.pointers[machine.step_first[:-1]]
-    states = np.append(0, np.cumsum(machine.sizes[machine.following[steps]]))
-    work = np.append(0, np.cumsum(edges[steps]))
-    ends = begins + prepared.votes.lengths
-    return float((work[ends] - work[begins]).sum()), int(16 * (states[ends] - states[begins]).max(initial=0))

@@ -11,6 +11,7 @@ from itertools import accumulate
 
 import numpy as np
 
+from dugong.infer import _kernels as kernels
 from dugong.infer.factors import Channel
 from dugong.infer.lookups import Lookup, Pin
 from dugong.tasks import Layout, Resolution
@@ -113,29 +114,24 @@ def emit(
         channel = codes.channels.index(lookup.channel)
         _multiply(table, own, parts[channel], part_powers[channel])
     if potentials is not None:  # on the labels of the elements, which are the first channel
-        _multiply(ScaledTable.exponential(potentials), slice(None), parts[0], part_powers[0])
+        _multiply(ScaledTable.exponential(potentials), np.arange(len(potentials)), parts[0], part_powers[0])
     return Emissions(values=values, powers=powers, rows=rows)
 
 
-def _multiply(table: ScaledTable, rows: AnyArray | slice, values: FloatArray, powers: IntArray) -> None:
-    values *= table.values[rows]
+def _multiply(table: ScaledTable, rows: AnyArray, values: FloatArray, powers: IntArray) -> None:
+    near = kernels.multiply(table.values, rows, values)
     if table.powers is not None:
         powers += table.powers[rows]
-    # Checked as a whole first: numbers that small are rare, and looking for them takes as long as multiplying.
-    if values.min(initial=1.0) < _LOW:
-        small = values < _LOW
-        values[small] *= 2.0**512
-        powers[small] -= 1
-    if values.max(initial=1.0) > _HIGH:
-        large = values > _HIGH
-        values[large] *= 2.0**-512
-        powers[large] += 1
+    if not near:  # numbers that small or large are rare
+        for bad, step in ((values < _LOW, 1), (values > _HIGH, -1)):
+            values[bad] *= 2.0 ** (512 * step)
+            powers[bad] -= step
 
 
 def _rows(lookup: Lookup, layouts: dict[Resolution, Layout], packed: tuple[AnyArray, ...]) -> AnyArray:
     """The row of the table for every task."""
     if lookup.group is not None:
-        return packed[lookup.pins[0].slot]
+        return packed[lookup.pins[0].slot].astype(np.int64)  # one type of rows, so that kernels are compiled once
     layout = layouts[lookup.channel.resolution]
     n_positions = len(lookup.table)
     rows = np.minimum(layout.positions(), n_positions - 1) * (len(lookup.rows) // n_positions)

@@ -28,7 +28,7 @@ from dugong.priors.joint import Joint
 from dugong.tasks import Element, Resolution, find_resolution
 from dugong.tasks.layout import ranges
 from dugong.types import MISSING, FloatArray, Inference, Int8Array, IntArray
-from dugong.votes import SourceInfo, Votes
+from dugong.votes import SourceInfo, Votes, replace_unchecked
 
 _KNOWN = "known labels"
 
@@ -253,7 +253,7 @@ def with_evidence(votes: Votes, parameters: Parameters, evidence: Int8Array | No
     table = np.hstack([np.eye(votes.n_classes), np.zeros((votes.n_classes, 1))])
     sure = Conditional(source=_KNOWN, resolution=Element(), table=table)
     return (
-        replace(votes, sources=(*votes.sources, SourceInfo(name=_KNOWN)), columns=(*votes.columns, column)),
+        replace_unchecked(votes, sources=(*votes.sources, SourceInfo(name=_KNOWN)), columns=(*votes.columns, column)),
         replace(parameters, factors=(*parameters.factors, sure)),
     )
 

@@ -21,11 +21,14 @@ import numpy as np
 from dugong.exceptions import TaskError
 from dugong.infer import engine
 from dugong.infer.answers import posterior
+from dugong.infer.scores import with_scores
 from dugong.law.law import Law
 from dugong.law.parameters import Parameters
 from dugong.tasks import Resolution, describe, find_resolution
 from dugong.types import MISSING, FloatArray
 from dugong.votes import Votes
+
+_MOST_ELEMENTS = 5_000_000  # of all copies of a sequence that one explanation makes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +120,8 @@ def explain(
     n_influences : int
         How many votes on other tasks to list.
     n_candidates : int
-        How many of the nearest votes to try. Each costs one inference over the sequence.
+        How many of the nearest votes to try. Each costs one inference over the sequence, so that it is fewer where a
+        sequence is very long: five million elements in all.
     potentials : (n_elements, K), optional
         Soft evidence about all elements of the votes; it is part of the prior's share.
     """
@@ -125,12 +129,16 @@ def explain(
     alone = _one_sequence(votes, sequence)
     _check_task(alone, wanted, sequence, task)
     own = _own_votes(alone, law.parameters, wanted, task)
-    others = _other_votes(alone, wanted, task, n_candidates)
+    # Every candidate is one more copy of the sequence: of a very long one fewer fit into memory.
+    others = _other_votes(alone, wanted, task, min(n_candidates, _MOST_ELEMENTS // max(1, int(alone.lengths[0]))))
     # All variants as sequences of one call: the engine prepares its tables once for all of them.
     copies = _variants(alone, own, others)
     if potentials is not None:
         potentials = np.tile(potentials[votes.layout("element").rows(sequence)], (copies.n_sequences, 1))
-    answer = engine.posterior(copies, law.parameters, law.prior, resolutions=[wanted], potentials=potentials)
+    copies, parameters = with_scores(copies, law.parameters, law.soft)
+    answer = engine.posterior(
+        copies, parameters, law.prior, resolutions=[wanted], potentials=potentials, inference=law.inference
+    )
     found = answer.probabilities[wanted]
     laws = found[task :: len(found) // copies.n_sequences]
     n_own = len(own)
@@ -234,6 +242,7 @@ def _variants(votes: Votes, own: list[_Vote], others: list[_Vote]) -> Votes:
     return replace(
         votes,
         columns=tuple(column.reshape(-1) for column in columns),
+        scores={name: np.tile(rows, (n_copies, 1)) for name, rows in votes.scores.items()},
         lengths=votes.lengths[repeated],
         ids=None,
         spans={name: table.select(repeated) for name, table in votes.spans.items()},

@@ -15,6 +15,7 @@ from dugong.infer.blocks import block_bounds
 from dugong.infer.crossings import different_paths, find_crossings
 from dugong.infer.factors import Channel
 from dugong.infer.product import Product
+from dugong.priors.chain import TooManyStatesError
 from dugong.tasks import Layout
 from dugong.types import FloatArray, IntArray
 
@@ -32,6 +33,7 @@ class Machine:
     following, step_first : by step: the layer it leads to, and where its pointers begin
     pointers, targets, weights : edges by origin: where they begin, the states they lead to, their probabilities
     pairs : by edge, ``label before * K + label after``
+    n_states : by path (see `crossings`), states of all its elements; -1 if one of its layers is too wide
     """
 
     sizes: IntArray
@@ -45,6 +47,7 @@ class Machine:
     targets: IntArray
     weights: FloatArray
     pairs: IntArray
+    n_states: IntArray
 
     def steps_along(self, paths: tuple[Layout, ...]) -> IntArray:
         """The step that leads to every element of some paths."""
@@ -54,15 +57,18 @@ class Machine:
         return found
 
 
-def explore(product: Product, channels: tuple[Channel, ...], layouts: tuple[Layout, ...]) -> Machine:
-    """Walk every kind of sequence through the product until no step is unknown."""
+def explore(
+    product: Product, channels: tuple[Channel, ...], layouts: tuple[Layout, ...], *, partly: bool = False
+) -> Machine:
+    """Walk every kind of sequence through the product until no step is unknown; partly, if some may be too wide."""
     known = _Known(product=product, n_coarse=len(layouts) - 1)
     given = any(layout.spans is not None for layout in layouts)
     paths, _ = different_paths(layouts)
+    walk, found = known.walk_some if partly else known.walk, [np.zeros(0, dtype=np.int64)]
     # Given spans make every sequence a path of its own: some at a time.
     for begin, end in block_bounds(layouts[0].offsets) if given else [(0, len(paths[0].lengths))]:
-        known.walk(tuple(layout.between(begin, end) for layout in paths))
-    return known.machine(channels)
+        found.append(walk(tuple(layout.between(begin, end) for layout in paths)))
+    return known.machine(channels, np.concatenate(found))
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -74,14 +80,27 @@ class _Known:
     kinds: IntArray = field(init=False)
     steps: IntArray = field(init=False)
     following: IntArray = field(init=False)
+    refused: set[tuple[int, int]] = field(init=False, default_factory=set)
 
     def __post_init__(self) -> None:
         self.kinds = np.full(1 << 2 * self.n_coarse, -1, dtype=np.int64)
         self.steps = np.full((16, 4), -1, dtype=np.int64)
         self.following = np.zeros(64, dtype=np.int64)
 
-    def walk(self, paths: tuple[Layout, ...]) -> None:
-        """Learn all steps of some paths."""
+    def walk_some(self, paths: tuple[Layout, ...]) -> IntArray:
+        """As `walk`, -1 for a path that has too wide a layer."""
+        n_paths = len(paths[0].lengths)
+        try:
+            return self.walk(paths)
+        except TooManyStatesError:
+            if n_paths == 1:
+                return np.array([-1])
+        # Halves of halves: few paths are tried one by one where few are too wide.
+        halves = ((0, n_paths // 2), (n_paths // 2, n_paths))
+        return np.concatenate([self.walk_some(tuple(one.between(*half) for one in paths)) for half in halves])
+
+    def walk(self, paths: tuple[Layout, ...]) -> IntArray:
+        """Learn all steps of some paths; returns the states of all elements of each."""
         bits, starts = find_crossings(paths)
         for crossing in np.unique(bits):
             if self.kinds[crossing] < 0:
@@ -91,10 +110,18 @@ class _Known:
         # The kernel follows known steps to the first unknown one, which is learned here; regular windows have few.
         while (e := kernels.follow(kinds, starts, self.steps, self.following, e, found)) < len(kinds):
             self._learn(0 if starts[e] else int(self.following[found[e - 1]]), int(bits[e]))
+        sizes = np.array([len(layer.rows) for layer in self.product.layers], dtype=np.int64)
+        return np.diff(cumulated(sizes[self.following[found]])[paths[0].offsets])
 
     def _learn(self, layer: int, crossing: int) -> None:
         opening = crossing & ((1 << self.n_coarse) - 1)
-        step = self.product.step(layer, crossing >> self.n_coarse, opening)
+        if (layer, crossing) in self.refused:
+            raise TooManyStatesError
+        try:
+            step = self.product.step(layer, crossing >> self.n_coarse, opening)
+        except TooManyStatesError:
+            self.refused.add((layer, crossing))
+            raise
         self._grow()
         self.steps[layer, self.kinds[crossing]] = step
         self.following[step] = self.product.steps[step].following
@@ -110,7 +137,7 @@ class _Known:
         if len(self.product.steps) > len(self.following):
             self.following = np.concatenate([self.following, np.zeros_like(self.following)])
 
-    def machine(self, channels: tuple[Channel, ...]) -> Machine:
+    def machine(self, channels: tuple[Channel, ...], n_states: IntArray) -> Machine:
         """All that is known, with edges and with what every channel sees."""
         layers, steps = self.product.layers, self.product.steps
         sizes = np.array([len(layer.rows) for layer in layers], dtype=np.int64)
@@ -130,6 +157,7 @@ class _Known:
             targets=np.concatenate([none, *(step.targets for step in steps)]),
             weights=np.concatenate([np.zeros(0), *(step.weights for step in steps)]),
             pairs=np.concatenate([none, *self._pairs()]),
+            n_states=n_states,
         )
 
     def _pairs(self) -> list[IntArray]:

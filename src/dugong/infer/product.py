@@ -16,18 +16,12 @@ from itertools import accumulate
 
 import numpy as np
 
-from dugong.exceptions import TaskError
 from dugong.infer.factors import Channel
-from dugong.priors.chain import LabelChain, remembered
+from dugong.priors.chain import MOST_STATES, LabelChain, TooManyStatesError, remembered
 from dugong.tasks import Resolution, automata, describe
 from dugong.types import BoolArray, FloatArray, IntArray, Link
 
-MOST_STATES = 4096
 INVALID = 2
-
-
-class TooManyStatesError(TaskError):
-    """The product of automata is larger than allowed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,12 +9,14 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from dugong.codec import encode
+from dugong.law.grading import Grading
 from dugong.law.parameters import Conditional, Crossed, Parameters
 from dugong.priors import Prior
 from dugong.types import FloatArray, Inference, Int8Array
@@ -48,17 +50,25 @@ class Law:
     prior : the law of the labels
     tempering : how the answer is made more cautious; None takes the law at its word
     inference : how exact answers must be
+    soft : how far the scores of soft sources can be believed
+    groups : laws of groups of sequences whose tables differ; this law is for all others
     """
 
     parameters: Parameters
     prior: Prior
     tempering: Tempering | None = None
     inference: Inference = "auto"
+    soft: tuple[Grading, ...] = ()
+    groups: Mapping[str, Law] = field(default_factory=dict)
+
+    def of_group(self, name: str) -> Law:
+        """The law of a group of sequences; this one for a group that is not known."""
+        return self.groups.get(name, self)
 
     @property
     def exact(self) -> Law:
         """The same law taken at its word."""
-        return replace(self, tempering=None)
+        return replace(self, tempering=None, groups={name: law.exact for name, law in self.groups.items()})
 
     @property
     def fingerprint(self) -> str:

@@ -9,12 +9,14 @@ cannot be told apart from ours, this raises instead of guessing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 
+from dugong.contract import fits
 from dugong.exceptions import LabelError
 from dugong.tasks.bio import BioScheme, bio_scheme
 from dugong.types import AnyArray, BoolArray, IntArray, read_only
@@ -88,6 +90,28 @@ def make_coding(
     )
 
 
+def from_indices(
+    labels: Sequence[AnyArray], gold: IntArray, classes: Classes | None
+) -> tuple[list[AnyArray], IntArray, Classes | None]:
+    """Labels and gold in our own coding, where `classes` says that they are indices 0..K-1 and -1 is none (Snorkel)."""
+    indices = list(classes) if classes is not None and fits(classes, Iterable[Any]) else []
+    if len(indices) < 2 or any(isinstance(one, str) for one in indices) or indices != list(range(len(indices))):
+        return list(labels), gold, classes
+    values = np.append(class_values(len(indices)), 0)  # index -1 is the last: unknown
+
+    def recoded(array: IntArray) -> IntArray:
+        wrong = (array < -1) | (array >= len(indices))
+        if wrong.any():
+            raise LabelError(f"with classes={indices}, labels are among these, or -1; found {array[wrong][0]}.")
+        if len(indices) == 2 and (array == -1).any() and (array == 1).any() and not (array == 0).any():
+            raise LabelError("with classes=[0, 1], -1 is unknown; found -1 and +1 and no 0: leave classes= out.")
+        return np.asarray(values[array])
+
+    names = [str(classes[one]) for one in indices] if isinstance(classes, Mapping) else list(map(str, indices))
+    own = dict(zip(values.tolist(), names, strict=False))
+    return [one if one.ndim == 2 else recoded(one) for one in labels], recoded(gold), own
+
+
 def class_values(n_classes: int) -> IntArray:
     """Return [-1, 1] for two classes and 1..K for more."""
     return np.array([-1, 1]) if n_classes == 2 else np.arange(1, n_classes + 1)
@@ -101,7 +125,7 @@ def _said(classes: Classes | None) -> tuple[tuple[str, ...] | None, bool]:
     """Return the names, and whether the caller stated the coding by giving the class values themselves."""
     if classes is None:
         return None, False
-    given = list(classes)
+    given = list(classes) if fits(classes, Iterable[Any]) else []
     if len(given) < 2:
         raise LabelError(f"classes must name at least two classes; found {given!r}.")
     if all(isinstance(item, Integral) for item in given):
@@ -159,7 +183,7 @@ def _count_from_values(arrays: Sequence[AnyArray]) -> int:
         return highest
     raise LabelError(
         f"cannot tell how many classes there are from values between {lowest} and {highest}.\n"
-        "  Two classes are coded -1 and +1, more are coded 1..K, and 0 is unknown: give classes=[-1, 1], "
+        "  Two classes are coded -1 and +1, more are coded 1..K, and 0 is unknown: give classes=[-1, 1] or [0, 1], "
         "or the names."
     )
 
@@ -171,7 +195,7 @@ def _refuse_zero_one(arrays: Sequence[AnyArray]) -> None:
             raise LabelError(
                 f"{name} must hold -1 and +1, and 0 for unknown; found {zeros} zeros, some +1 and no -1, "
                 "which looks like 0/1 coding.\n"
-                "  If 0 is the negative class, give 2 * values - 1; if 0 does mean unknown, say so with "
+                "  If 0 is the negative class, say so with classes=[0, 1]; if 0 does mean unknown, with "
                 "classes=[-1, 1] or classes={-1: ..., 1: ...}."
             )
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from numpy.typing import ArrayLike
 
 from dugong.exceptions import LabelError
-from dugong.metrics.coding import Classes, make_coding
+from dugong.metrics.coding import Classes, from_indices, make_coding
 from dugong.metrics.elements import Sums
 from dugong.metrics.evaluate import check_options, evaluate_case
 from dugong.metrics.inputs import Scored, make_case, make_layout, read_gold, read_labels
@@ -22,6 +22,7 @@ from dugong.metrics.intervals import Interval, figure, jackknife, range_of, sign
 from dugong.metrics.result import Evaluation
 from dugong.metrics.scores import LOSSES, number, scores_of, sums_of, total, without_each
 from dugong.texts import text_table
+from dugong.types import FloatArray
 
 __all__ = ["Comparison", "Difference", "compare"]
 
@@ -185,7 +186,9 @@ def compare(
     check_options(iou=iou, n_bins=n_bins, confidence=confidence)
     if len(methods) < 2:
         raise LabelError(f"a comparison needs at least two methods; found {list(methods)}.")
-    given, truth = {name: read_labels(labels, name) for name, labels in methods.items()}, read_gold(gold)
+    read = [read_labels(labels, name) for name, labels in methods.items()]
+    own, truth, classes = from_indices(read, read_gold(gold), classes)
+    given = dict(zip(methods, own, strict=True))
     layout = make_layout(len(truth), lengths, groups)
     coding = make_coding(list(given.values()), truth, classes=classes, positive=positive, background=background)
     cases = [make_case(labels, truth, coding, layout, name) for name, labels in given.items()]
@@ -214,7 +217,7 @@ def _differences(case: Scored, first: Sums, last: Sums, confidence: float) -> tu
         value = float(other[name] - one[name])
         without = other_without[name] - one_without[name]
         reason = why_no_interval(value, without) if grouped else "neither lengths nor groups were given"
-        interval = None if reason else jackknife(value, without, confidence=confidence, scale="plain")
+        interval = None if reason else _of_difference(name, value, without, confidence)
         same = value == 0.0 and not without.any()
         found.append(
             Difference(
@@ -228,6 +231,12 @@ def _differences(case: Scored, first: Sums, last: Sums, confidence: float) -> tu
             )
         )
     return tuple(found)
+
+
+def _of_difference(name: str, value: float, without: FloatArray, confidence: float) -> Interval:
+    """An interval of a difference; two shares differ by 1 at most, and few sequences must not claim more."""
+    low, high = jackknife(value, without, confidence=confidence, scale="plain")
+    return (low, high) if name in LOSSES else (max(-1.0, low), min(1.0, high))
 
 
 def _finding(name: str, interval: Interval | None) -> Finding:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dugong.contract import typed
 from dugong.exceptions import LabelError
 from dugong.metrics.calibration import calibration_curve
-from dugong.metrics.coding import Classes, LabelCoding, make_coding
+from dugong.metrics.coding import Classes, LabelCoding, from_indices, make_coding
 from dugong.metrics.elements import Sums, f_scores
 from dugong.metrics.inputs import Scored, make_case, make_layout, read_gold, read_labels
 from dugong.metrics.intervals import jackknife, why_no_interval
@@ -53,7 +54,7 @@ def evaluate(
         sequences.
     classes : sequence of str, of int, or mapping of int to str, optional
         Names in column order, the class values, or both as ``{-1: "no rally", 1: "rally"}``. Default: the
-        values.
+        values. ``[0, 1]`` or ``range(K)`` say that labels and gold are indices, with -1 for unknown (Snorkel).
     positive : int or str, optional
         The class that precision, recall, F1, the reliability curve and events are about. Default: +1 when
         there are two classes, none when there are more.
@@ -79,13 +80,14 @@ def evaluate(
     (0.6, 0.667, 1)
     """
     check_options(iou=iou, n_bins=n_bins, confidence=confidence)
-    given, truth = read_labels(labels), read_gold(gold)
+    (given,), truth, classes = from_indices([read_labels(labels)], read_gold(gold), classes)
     layout = make_layout(len(truth), lengths, groups)
     coding = make_coding([given], truth, classes=classes, positive=positive, background=background)
     case = make_case(given, truth, coding, layout)
     return evaluate_case(case, sums_of(case, iou=iou, n_bins=n_bins), iou=iou, n_bins=n_bins, confidence=confidence)
 
 
+@typed(LabelError)
 def check_options(*, iou: float, n_bins: int, confidence: float) -> None:
     """Refuse options outside their range."""
     if not 0.0 < iou <= 1.0:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dugong.contract import typed
 from dugong.exceptions import LabelError
 from dugong.metrics.elements import Sums, f_scores, ratio, sum_by
 from dugong.metrics.inputs import Scored, make_layout
@@ -46,6 +47,7 @@ class Events:
         return len(self.start)
 
 
+@typed(LabelError)
 def runs(kinds: IntArray, offsets: IntArray, breaks: BoolArray | None = None) -> Events:
     """Find the longest runs of equal kinds.
 
@@ -58,7 +60,12 @@ def runs(kinds: IntArray, offsets: IntArray, breaks: BoolArray | None = None) ->
     breaks : BoolArray, shape (n_elements,), optional
         Elements at which a new run starts even if the kind stays the same.
     """
+    kinds, offsets = np.asarray(kinds), np.asarray(offsets)
     n_elements = len(kinds)
+    breaks = None if breaks is None else np.asarray(breaks, dtype=np.bool_)
+    whole = kinds.ndim == offsets.ndim == 1 and kinds.dtype.kind in "iu" and offsets.dtype.kind in "iu"
+    if not whole or offsets.min(initial=0) < 0 or (breaks is not None and np.shape(breaks) != kinds.shape):
+        raise LabelError("runs need one whole number per element, offsets of at least 0, and one break per element.")
     opens = np.zeros(n_elements, dtype=np.bool_) if breaks is None else breaks.copy()
     opens[1:] |= kinds[1:] != kinds[:-1]
     opens[offsets[offsets < n_elements]] = True
@@ -69,6 +76,7 @@ def runs(kinds: IntArray, offsets: IntArray, breaks: BoolArray | None = None) ->
     return Events(start=read_only(start), end=read_only(end), kind=read_only(kinds[start]))
 
 
+@typed(LabelError)
 def spans_from_bio(tags: ArrayLike, classes: Sequence[str], lengths: ArrayLike) -> Events:
     """Find the spans that BIO tags mark.
 
@@ -89,8 +97,8 @@ def spans_from_bio(tags: ArrayLike, classes: Sequence[str], lengths: ArrayLike) 
     scheme = bio_scheme(classes)
     if scheme is None:
         raise LabelError(f"BIO tags must be named O, B-x and I-x; found {list(classes)}.")
-    columns = np.asarray(tags, dtype=np.int64)
-    if columns.ndim != 1 or np.any((columns < -1) | (columns >= len(classes))):
+    columns = np.asarray(tags)
+    if columns.dtype.kind not in "iu" or columns.ndim != 1 or np.any((columns < -1) | (columns >= len(classes))):
         raise LabelError(f"tags must be one flat array of numbers from -1 to {len(classes) - 1}.")
     offsets = make_layout(len(columns), lengths, None).offsets
     assert offsets is not None

@@ -116,7 +116,7 @@ def make_layout(n_elements: int, lengths: ArrayLike | None, groups: ArrayLike | 
     offsets = None if lengths is None else _offsets(lengths, n_elements)
     per_element, word = None, "groups"
     if groups is not None:
-        per_element = _element_groups(np.asarray(groups), offsets, n_elements)
+        per_element = _element_groups(_array(groups, "groups"), offsets, n_elements)
     elif offsets is not None:
         per_element, word = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)), "sequences"
     return Extent(

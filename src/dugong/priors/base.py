@@ -8,12 +8,14 @@ shorter lengths, samples) are answered here from `chain()`, the one form that in
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from functools import lru_cache, wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
 from dugong.codec import decode, encode
+from dugong.contract import typed
 from dugong.exceptions import PriorError
 from dugong.priors._kernels import class_count_moments, sample_states
 from dugong.priors.chain import Edges, LabelChain, chain_law
@@ -26,6 +28,10 @@ if TYPE_CHECKING:
     from dugong.priors.patterns import Patterns
 
 SHORT = 16
+
+ParamsT = ParamSpec("ParamsT")
+ResultT = TypeVar("ResultT")
+OfPrior = Callable[Concatenate["Prior", ParamsT], ResultT]
 
 
 class Prior(ABC):
@@ -134,6 +140,7 @@ class Prior(ABC):
         return np.array(self.classes, dtype=np.int8)[places]
 
 
+@typed(PriorError)
 def from_dict(plain: Mapping[str, Any]) -> Prior:
     """The prior that `to_dict` described."""
     found: Prior = decode(Prior, plain)
@@ -193,3 +200,30 @@ def sample_balance_variance(
 ) -> float:
     """Variance under the prior of the mean of y over all elements; y is +1 at class `positive`, else -1."""
     return 4.0 * float(sample_balance_covariance(prior, lengths, counts)[positive, positive])
+
+
+def kept_by_prior(maxsize: int) -> Callable[[OfPrior[ParamsT, ResultT]], OfPrior[ParamsT, ResultT]]:
+    """Keep what a function found about a prior, where priors that are equal have equal laws."""
+
+    def decorate(function: OfPrior[ParamsT, ResultT]) -> OfPrior[ParamsT, ResultT]:
+        kept = lru_cache(maxsize)(function)
+
+        @wraps(function)
+        def answer(prior: Prior, /, *args: ParamsT.args, **options: ParamsT.kwargs) -> ResultT:
+            asked: OfPrior[ParamsT, ResultT] = kept if _is_a_value(prior) else function
+            return asked(prior, *args, **options)
+
+        return answer
+
+    return decorate
+
+
+def _is_a_value(prior: Prior) -> bool:
+    """Whether a prior is known by its numbers: a user's own may have no hash, or be one object whose numbers change."""
+    if type(prior).__eq__ is object.__eq__:
+        return False
+    try:
+        hash(prior)
+    except TypeError:
+        return False
+    return True

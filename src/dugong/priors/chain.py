@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dugong.exceptions import PriorError
+from dugong.exceptions import PriorError, TaskError
 from dugong.priors._kernels import pair_laws, state_marginals
 from dugong.priors.pieces import Automaton, Piece, automaton
 from dugong.types import FloatArray, IntArray, read_only
@@ -25,6 +25,11 @@ from dugong.types import FloatArray, IntArray, read_only
 _TOLERANCE = 1e-6
 # Below this the law of the state has stopped moving as far as float64 can tell.
 STILL = 1e-16
+MOST_STATES = 4096
+
+
+class TooManyStatesError(TaskError):
+    """Labels that have to be remembered need more states per element than allowed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -67,6 +72,8 @@ class LabelChain:
 
 
 def _expand(chain: LabelChain, order: int) -> tuple[LabelChain, IntArray]:
+    if order > MOST_STATES:
+        raise TooManyStatesError(f"at most {MOST_STATES} labels can be remembered; found a lag of {order}.")
     start = [(state, (-1,) * order) for state in range(chain.n_states)]
     states = {key: place for place, key in enumerate(start)}
     edges: list[tuple[int, int, float]] = []
@@ -78,6 +85,11 @@ def _expand(chain: LabelChain, order: int) -> tuple[LabelChain, IntArray]:
         for target in np.flatnonzero(chain.transition[state]):
             following = (int(target), remembered)
             if following not in states:
+                if len(states) >= MOST_STATES:  # they double with every label that is remembered
+                    raise TooManyStatesError(
+                        f"exact inference takes at most {MOST_STATES} states per element; remembering the labels of "
+                        f"{order} elements needs more.\n  Use a smaller lag, or a Markov prior."
+                    )
                 states[following] = len(states)
                 queue.append(following)
             edges.append((states[key], states[following], float(chain.transition[state, target])))

@@ -13,18 +13,20 @@ from typing import Literal
 
 import numpy as np
 
+from dugong.contract import typed
 from dugong.exceptions import PriorError
 from dugong.priors.labels import class_values
 from dugong.priors.markov import Markov
 from dugong.priors.patterns import Patterns
-from dugong.types import FloatArray, Int8Array, IntArray
+from dugong.types import ClassCount, FloatArray, Int8Array, IntArray
 
 
+@typed(PriorError)
 def from_labels(
     gold_sequences: Iterable[Sequence[int] | Int8Array | IntArray],
     kind: Literal["markov", "patterns"] = "markov",
     *,
-    n_classes: int | None = None,
+    n_classes: ClassCount | None = None,
     length: int = 5,
     min_count: int = 6,
     smoothing: float | None = None,

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dugong.contract import typed
 from dugong.exceptions import PriorError
 from dugong.priors.base import Prior
 from dugong.priors.chain import LabelChain, check_distribution, normalised
@@ -47,6 +48,7 @@ class Joint(Prior):
     cells: tuple[float, ...]
     kind: ClassVar[str] = "joint"
 
+    @typed(PriorError)
     def __init__(self, tasks: Sequence[Named], table: FloatArray | Sequence[Any]) -> None:
         law = np.asarray(table, dtype=np.float64)
         named = tuple((_plain(resolution), int(index)) for resolution, index in tasks)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
 
+from dugong.contract import typed
 from dugong.exceptions import PriorError
 from dugong.priors.base import Prior
 from dugong.priors.chain import LabelChain, check_distribution, normalised
@@ -79,6 +81,7 @@ class Markov(Prior):
     transition: tuple[tuple[float, ...], ...]
     kind: ClassVar[str] = "markov"
 
+    @typed(PriorError)
     def __init__(
         self,
         *,
@@ -123,12 +126,7 @@ class Markov(Prior):
 
     def chain(self) -> LabelChain:
         """The chain itself: one state per class."""
-        return LabelChain(
-            initial=np.array(self.initial),
-            transition=np.array(self.transition),
-            labels=np.arange(self.n_classes),
-            n_classes=self.n_classes,
-        )
+        return _chain(self)
 
     def _check_binary(self, what: str) -> None:
         if self.n_classes != 2:
@@ -155,9 +153,20 @@ def _columns(values: Sequence[float]) -> str:
     return " ".join(f"{value:8.4g}" for value in values)
 
 
+@lru_cache(maxsize=16)
+def _chain(prior: Markov) -> LabelChain:
+    """One value for all passes of a fit, by which they know that their prior is the same."""
+    return LabelChain(
+        initial=np.array(prior.initial),
+        transition=np.array(prior.transition),
+        labels=np.arange(prior.n_classes),
+        n_classes=prior.n_classes,
+    )
+
+
 def _check_choice(positive: object, stay: object, bout: object, initial: object, transition: object) -> None:
     short, table = [positive, stay, bout], [initial, transition]
-    named = positive is not None and (stay is None) != (bout is None) and table == [None, None]
+    named = positive is not None and (stay is None) != (bout is None) and all(value is None for value in table)
     tabled = all(value is None for value in short) and initial is not None and transition is not None
     if not (named or tabled):
         names = ("positive", "stay", "bout", "initial", "transition")

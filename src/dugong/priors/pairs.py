@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypedDict, Unpack
 
 import numpy as np
-from scipy.sparse import coo_matrix
 
 from dugong.exceptions import TaskError
 from dugong.priors._kernels import part_sums
@@ -287,10 +286,9 @@ def looked_up(question: Question, prior: Joint) -> PairSums:
 def _pool(chain: LabelChain, edges: Edges, groups: IntArray, origins: IntArray, weights: FloatArray) -> FloatArray:
     """Weighted sum, by group, of the state laws at some origins."""
     reach, place = np.unique(origins, return_inverse=True)
-    n_groups = int(groups.max(initial=-1)) + 1
-    # A sparse product, because most origins belong to few geometries.
-    pooling = coo_matrix((weights, (groups, place)), shape=(n_groups, len(reach))).tocsr()
-    return np.asarray(pooling @ marginal_laws(chain, edges, reach))
+    laws, n_groups = marginal_laws(chain, edges, reach), int(groups.max(initial=-1)) + 1
+    found = [np.bincount(groups, weights * law[place], n_groups) for law in laws.T]
+    return np.asarray(np.stack(found, axis=1), dtype=np.float64)
 
 
 def _laws(question: Question, edges: Edges, starts: FloatArray, bounds: IntArray) -> FloatArray:

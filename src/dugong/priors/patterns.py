@@ -16,15 +16,15 @@ from typing import ClassVar
 
 import numpy as np
 
+from dugong.contract import typed
 from dugong.exceptions import PriorError
 from dugong.priors.base import Prior
-from dugong.priors.chain import LabelChain, check_distribution, normalised
+from dugong.priors.chain import MOST_STATES, LabelChain, check_distribution, normalised
 from dugong.priors.labels import class_index, class_values
 from dugong.texts import counted
-from dugong.types import FloatArray
+from dugong.types import ClassCount, FloatArray
 
 Pattern = tuple[int, ...]
-MOST_STATES = 4096
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -51,7 +51,8 @@ class Patterns(Prior):
     n_classes: int
     kind: ClassVar[str] = "patterns"
 
-    def __init__(self, table: Mapping[Pattern, float] | FloatArray, *, n_classes: int | None = None) -> None:
+    @typed(PriorError)
+    def __init__(self, table: Mapping[Pattern, float] | FloatArray, *, n_classes: ClassCount | None = None) -> None:
         if not isinstance(table, Mapping):
             table, n_classes = _from_array(np.asarray(table, dtype=np.float64), n_classes)
         _check_patterns(table)

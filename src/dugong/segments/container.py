@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
+from dugong.codec import show
 from dugong.exceptions import LabelError
 from dugong.tasks import Rounding
 from dugong.types import AnyArray, FloatArray, read_only
@@ -59,6 +60,10 @@ class Recording:
     text: str | None = None
     tokens: tuple[tuple[int, int], ...] | None = None
     media: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.text, str | None):
+            raise LabelError(f"the text of a recording must be text; found {show(self.text)}.")
 
     @property
     def seconds(self) -> float | None:

@@ -37,7 +37,8 @@ def digest_code(value: Any) -> str:
 
 def _parts(source: Source) -> list[Any]:
     parts = [source.function, source.pre, source.vectorized, source.wants_tasks, encode(source.resolution)]
-    return parts if source.short == "give" else [*parts, source.short]
+    parts += [] if source.short == "give" else [source.short]
+    return [*parts, "soft"] if source.soft else parts
 
 
 class _Reader:

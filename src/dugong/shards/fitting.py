@@ -7,13 +7,15 @@ once: it reads whole sequences that a hash of their ids chooses from all shards,
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import count
 from operator import methodcaller
 from os import PathLike
 from typing import Any, Generic
+
+import numpy as np
 
 from dugong.codec import encode
 from dugong.engines import Engine, Serial, reduce_sums
@@ -25,6 +27,7 @@ from dugong.law.law import Law
 from dugong.law.results import ExpectedCounts
 from dugong.model import LabelModel
 from dugong.paths import Place, place_of
+from dugong.progress import FitProgress, fit_progress
 from dugong.shards.folder import Shard, VoteShards
 from dugong.shards.kept import BALANCE, CONTENTS, MOMENTS, Form, SumT, counts_form, keeping, kept
 from dugong.shards.memory import check_memory, sample_within
@@ -32,8 +35,6 @@ from dugong.shards.sampling import SAMPLE, read_sample
 from dugong.sums import Moments, Plan, groups
 from dugong.types import Int8Array
 from dugong.votes import Votes
-
-ShardProgress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -43,9 +44,18 @@ class _Ask(Generic[SumT]):
     question: Callable[[InMemory], SumT]
     n_elements: int
     n_threads: int | None
+    members: frozenset[str] | None = None
 
     def __call__(self, shard: Shard) -> SumT:
-        return self.question(InMemory(votes=shard.read(), n_elements=self.n_elements, n_threads=self.n_threads))
+        votes = _only(shard.read(), self.members)
+        return self.question(InMemory(votes=votes, n_elements=self.n_elements, n_threads=self.n_threads))
+
+
+def _only(votes: Votes, members: frozenset[str] | None) -> Votes:
+    """The sequences with these ids; all of them if there are no groups."""
+    if members is None:
+        return votes
+    return votes[np.array([str(one) in members for one in votes.sequence_ids.tolist()], dtype=np.bool_)]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -56,6 +66,8 @@ class OverShards:
     ----------
     n_sample : elements of a sample, about
     folder : where sums of single shards are kept, if anywhere
+    groups : the group of every sequence by its id, if there are groups
+    group : the one that these passes are over; None for all
     """
 
     shards: VoteShards
@@ -63,9 +75,11 @@ class OverShards:
     n_sample: int = SAMPLE
     n_threads: int | None = None
     folder: Place | None = None
-    progress: ShardProgress | None = None
+    progress: FitProgress | None = None
     evidence: Int8Array | None = None
     rereadable: bool = True
+    groups: Mapping[str, str] = field(default_factory=dict)
+    group: str | None = None
     _steps: count[int] = field(default_factory=count)
 
     @cached_property
@@ -103,7 +117,7 @@ class OverShards:
 
     def sample(self) -> InMemory:
         """Whole sequences, chosen from all shards by a hash of their ids."""
-        votes, shards = read_sample(self.shards, self.n_sample), self.shards
+        votes, shards = _only(read_sample(self.shards, self.n_sample), self._members), self.shards
         notes: tuple[Note, ...] = ()
         if votes.n_sequences < shards.n_sequences:
             text = (
@@ -114,9 +128,24 @@ class OverShards:
             notes = (Note(kind="sample", text=text, size=votes.n_elements / shards.n_elements),)
         return InMemory(votes=votes, n_threads=self.n_threads, notes=notes)
 
+    def group_names(self) -> tuple[str, ...]:
+        """The groups that there are."""
+        return tuple(sorted(set(self.groups.values())))
+
+    def of_group(self, name: str) -> OverShards:
+        """Passes over the sequences of one group in all shards."""
+        return replace(self, group=name)
+
+    @property
+    def _members(self) -> frozenset[str] | None:
+        own = (one for one, name in self.groups.items() if name == self.group)
+        return None if self.group is None else frozenset(own)
+
     def _sum(self, question: Callable[[InMemory], SumT], form: Form[SumT], asked: dict[str, Any]) -> SumT:
         total, tell = len(self.shards), self.progress
-        ask = _Ask(question=question, n_elements=self.n_elements, n_threads=self.n_threads)
+        members = self._members
+        ask = _Ask(question=question, n_elements=self.n_elements, n_threads=self.n_threads, members=members)
+        asked = asked if members is None else {**asked, "members": sorted(members)}
         return reduce_sums(
             self.engine,
             kept(ask, self.folder, form, {"groups": self.n_elements, **encode(asked)}),
@@ -134,7 +163,8 @@ def fit_shards(
     sample: int = SAMPLE,
     keep: str | PathLike[str] | None = None,
     memory: str | int | None = None,
-    progress: ShardProgress | None = None,
+    groups: Mapping[str, str] | None = None,
+    progress: bool | FitProgress | None = None,
 ) -> LabelModel:
     """Fit a model to votes that need not fit into memory.
 
@@ -152,22 +182,24 @@ def fit_shards(
         counted. Workers write into it themselves. The fitted model is the same with it and without.
     memory : bytes, or a size such as "2GB", optional
         The largest shard must fit into it, and the sample becomes smaller if need be.
-    progress : function of (what is summed, shards done, shards in all), optional
+    groups : mapping of sequence id to group, for ``sharing="group"``
+    progress : as in `LabelModel.fit`; what is summed counts shards, optional
     """
     check_memory(shards, memory)
-    if model.sharing != "tied" and shards.specimen().spans:
+    if model.sharing not in ("tied", "group") and shards.specimen().spans:
         raise GraphError(
             f"sharing={model.sharing!r} with spans needs all votes at once.\n"
             '  Use sharing="tied", or votes in one file.'
         )
     folder = None if keep is None else place_of(keep).absolute()
-    data = OverShards(
-        shards=shards,
-        engine=engine or Serial(),
-        n_sample=sample_within(shards, memory, sample),
-        n_threads=model.n_threads,
-        folder=folder,
-        progress=progress,
-    )
-    with keeping(folder, shards.shards):
+    with keeping(folder, shards.shards), fit_progress(progress) as tell:
+        data = OverShards(
+            shards=shards,
+            engine=engine or Serial(),
+            n_sample=sample_within(shards, memory, sample),
+            n_threads=model.n_threads,
+            folder=folder,
+            groups={str(one): str(name) for one, name in (groups or {}).items()},
+            progress=tell,
+        )
         return model._fit(data)  # noqa: SLF001  (our own)

@@ -19,7 +19,16 @@ from dugong.fit.passes import Contents, LabelSums
 from dugong.law.results import ExpectedCounts
 from dugong.paths import Place, locked
 from dugong.shards.folder import Shard
-from dugong.shards.stamps import State, digest_file, digest_of, drop_others, read_state, settle, write_stamped
+from dugong.shards.stamps import (
+    State,
+    digest_file,
+    digest_of,
+    drop_others,
+    drop_unfinished,
+    read_state,
+    settle,
+    write_stamped,
+)
 from dugong.sums import Moments
 from dugong.tasks import Resolution
 from dugong.types import AnyArray, FloatArray
@@ -92,6 +101,7 @@ def keeping(folder: Place | None, shards: tuple[Shard, ...]) -> Iterator[None]:
         return
     names = {shard.name for shard in shards}
     with locked(folder):
+        drop_unfinished(folder)
         sums = {file.name for file in folder.glob(f"*{_SUFFIX}")}
         wanted = {name for name in sums if name.removesuffix(_SUFFIX).rpartition(".")[0] in names}
         drop_others(folder, wanted, f"*{_SUFFIX}")

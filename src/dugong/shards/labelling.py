@@ -6,7 +6,7 @@ there already, from the same model and the same votes, is left as it is: after a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from typing import BinaryIO
@@ -62,6 +62,7 @@ class _Label:
     resolutions: tuple[str, ...] | None
     suffix: str
     restart: bool
+    groups: Mapping[str, str]
 
     def __call__(self, shard: Shard) -> LabelledShard:
         path = self.folder / f"{shard.name}{self.suffix}"
@@ -70,11 +71,15 @@ class _Label:
             "votes": digest_file(shard.path),
             "resolutions": None if self.resolutions is None else list(self.resolutions),
         }
+        groups = None
+        if self.groups:
+            names = [str(one) for one in shard.read().sequence_ids.tolist()]
+            groups = wanted["groups"] = [self.groups.get(one, "") for one in names]
         state = None if self.restart else read_state(path)
-        if state is not None and {name: state.get(name) for name in wanted} == wanted:
+        if state is not None and state == wanted | {"rows": state.get("rows")} and isinstance(state["rows"], int):
             settle(path, state)
             return LabelledShard(path=path, n_rows=state["rows"], kept=True)
-        table = self.model.labels(shard.read(), self.resolutions).table
+        table = self.model.labels(shard.read(), self.resolutions, groups).table
         write_stamped(path, _writer(table, self.suffix), {**wanted, "rows": table.num_rows})
         return LabelledShard(path=path, n_rows=table.num_rows, kept=False)
 
@@ -88,6 +93,7 @@ def label_shards(
     engine: Engine | None = None,
     suffix: str = ".parquet",
     restart: bool = False,
+    groups: Mapping[str, str] | None = None,
     memory: str | int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> LabelledShards:
@@ -104,6 +110,7 @@ def label_shards(
     suffix : ".parquet" or ".csv"
     restart : bool
         Label all shards anew.
+    groups : mapping of sequence id to group, for a model with tables by group
     memory : bytes, or a size such as "2GB", optional
         The largest shard must fit into it.
     progress : function of (shards done, shards in all), optional
@@ -121,6 +128,7 @@ def label_shards(
         resolutions=None if resolutions is None else tuple(resolutions),
         suffix=suffix,
         restart=restart,
+        groups={str(one): str(name) for one, name in (groups or {}).items()},
     )
     n_rows = n_kept = 0
     names = {f"{shard.name}{suffix}" for shard in shards.shards}

@@ -7,23 +7,13 @@ shard takes a few hundred bytes per element while it is labelled.
 
 from __future__ import annotations
 
-import re
-
 from dugong.exceptions import VoteError
 from dugong.shards.folder import VoteShards
 from dugong.shards.sampling import SAMPLE
+from dugong.texts import read_size
 
 PROCESS = 300_000_000
-_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _ELEMENT, _PER_SOURCE, _PER_CLASS = 100, 4, 40  # bytes
-
-
-def read_size(memory: str | int) -> int:
-    """A number of bytes: 2000000000, ``"2GB"``, ``"500 MB"``."""
-    found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([kmgt]?)i?b?\s*", str(memory), flags=re.IGNORECASE)
-    if found is None:
-        raise VoteError(f"memory must be a size such as 2GB or 500MB; found {memory!r}.")
-    return int(float(found[1]) * _UNITS[found[2].lower()])
 
 
 def words(n_bytes: float) -> str:

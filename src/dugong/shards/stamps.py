@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from dugong.exceptions import VoteError
+from dugong.codec import decode, parse
+from dugong.exceptions import FileError, VoteError
 from dugong.paths import Place, locked, move, write_atomically, written_aside
 
 UNFINISHED = "UNFINISHED"
@@ -64,11 +65,11 @@ def settle(path: Place, state: Mapping[str, Any]) -> None:
 
 
 def _read_states(path: Place) -> dict[str, State]:
+    """States by digest; a stamp that is damaged, or no stamp of ours, knows none."""
     try:
-        found = json.loads(stamp_of(path).read_bytes())
-    except (OSError, ValueError):
+        return decode(dict[str, State], parse(stamp_of(path).read_bytes()))
+    except (OSError, FileError):
         return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _write_states(path: Place, states: Mapping[str, State]) -> None:
@@ -84,11 +85,21 @@ def unfinished(folder: Place) -> Iterator[None]:
     with locked(folder):
         marker = folder / UNFINISHED
         write_atomically(marker, lambda handle: handle.write(text))
-        for left in folder.glob(".*.part"):
-            if _ASIDE.fullmatch(left.name):
-                left.unlink()
+        drop_unfinished(folder)
         yield
         marker.unlink()
+
+
+def drop_unfinished(folder: Place) -> None:
+    """Remove what runs that died were writing; nobody else writes, because the folder is locked."""
+    for left in folder.glob(".*.part"):
+        if _ASIDE.fullmatch(left.name) and _is_file(left):
+            left.unlink()
+
+
+def _is_file(file: Place) -> bool:
+    """Whether it is a file, and no link: we make none, so that links are the user's."""
+    return file.is_file() and not (isinstance(file, Path) and file.is_symlink())
 
 
 def check_finished(folder: Place) -> None:
@@ -118,8 +129,8 @@ def drop_others(folder: Place, kept: set[str], pattern: str = "part-*") -> None:
     """
     stems = {name.rpartition(".")[0] for name in kept}
     for file in folder.glob(pattern):
-        linked = isinstance(file, Path) and file.is_symlink()
-        if file.suffix != ".json" and file.name not in kept and not linked and read_state(file) is not None:
+        ours = all(map(_is_file, (file, stamp_of(file)))) and read_state(file) is not None
+        if file.suffix != ".json" and file.name not in kept and ours:
             file.unlink()
             if file.stem not in stems:  # the stamp may be that of labels in another format, too
                 stamp_of(file).unlink()

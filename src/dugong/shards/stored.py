@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dugong.contract import fits
 from dugong.exceptions import SourceError
 from dugong.paths import Place
 from dugong.shards.stamps import State, read_state
@@ -19,6 +20,7 @@ from dugong.sources.voting import SequenceVotes
 from dugong.tasks import Layout
 from dugong.types import MISSING, Int8Array, IntArray
 from dugong.votes import Fault, SourceInfo, Votes
+from dugong.votes.scores import ScoreArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -35,7 +37,7 @@ class StoredShard:
     def read(cls, path: Place, settings: str) -> StoredShard | None:
         """Read a shard that was finished under the same settings."""
         state = read_state(path)
-        if state is None or state.get("settings") != settings:
+        if state is None or state.get("settings") != settings or not fits(state.get("sources"), dict[str, str | None]):
             return None
         votes = Votes.read(path)
         faults: dict[SequenceId, tuple[Fault, ...]] = {}
@@ -62,6 +64,12 @@ class StoredShard:
         """The votes of a source on a sequence."""
         place, offsets = self.places[sequence], self.offsets[source]
         return self.votes.column(source)[int(offsets[place]) : int(offsets[place + 1])]
+
+    def scores(self, source: str, sequence: SequenceId) -> dict[str, ScoreArray]:
+        """The scores of a source on a sequence by its name; none if it is not soft."""
+        place, offsets = self.places[sequence], self.offsets[source]
+        rows = self.votes.scores.get(source)
+        return {} if rows is None else {source: rows[int(offsets[place]) : int(offsets[place + 1])]}
 
     def sequence(self, sequence: SequenceId) -> SequenceVotes:
         """A sequence without any votes: its length, spans and clock."""
@@ -96,11 +104,13 @@ def merge(
     elif stored is not None and sequence in stored.places:
         _check_length(base, stored.sequence(sequence).length)
     columns, seconds = [], []
+    scores: dict[str, ScoreArray] = {}
     usage: list[Mapping[str, int]] = []
     for info in every:
         if fresh is not None and info.name in ran:
             place = ran.index(info.name)
             columns.append(fresh.votes[place])
+            scores |= {name: rows for name, rows in fresh.scores.items() if name == info.name}
             seconds.append(fresh.seconds[place])
             usage.append(fresh.usage[place] if fresh.usage else {})
             continue
@@ -108,6 +118,7 @@ def merge(
         usage.append({})
         if stored is not None and stored.digest(info.name, sequence) is not None:
             columns.append(stored.column(info.name, sequence))
+            scores |= stored.scores(info.name, sequence)
         else:
             columns.append(_not_asked(info, base))
     old = stored.faults.get(sequence, ()) if stored is not None else ()
@@ -122,6 +133,7 @@ def merge(
         seconds=tuple(seconds),
         usage=tuple(usage),
         pre_seconds=base.pre_seconds,
+        scores=scores,
     )
 
 

@@ -102,6 +102,7 @@ def _row(tally: Tally, place: int, votes: Votes) -> SourceSummary:
         coverage=sum(spoken.values()) / max(n_tasks, 1),
         overlaps=int(tally.overlaps[place]) / max(n_tasks, 1),
         conflicts=int(tally.conflicts[place]) / max(n_tasks, 1),
+        soft=source.name in votes.scores,
     )
 
 
@@ -113,7 +114,7 @@ def _about_sources(tally: Tally, votes: Votes) -> list[Problem]:
             asked = "was never asked" if codes[MISSING] == codes.total() else "never votes"
             text = f"source {name!r} {asked}; it has no influence and may be left out."
             found.append(Problem(kind="never-votes", source=name, text=text))
-        elif len(spoken) == 1 and sum(spoken.values()) == codes.total():
+        elif len(spoken) == 1 and sum(spoken.values()) == codes.total() and name not in votes.scores:
             word = code_name(votes, next(iter(spoken)), source.resolution)
             text = f"source {name!r} always votes {word}; it tells no two tasks apart."
             found.append(Problem(kind="always-same", source=name, text=text))

@@ -11,6 +11,7 @@ from contextlib import closing
 from functools import partial
 from typing import Any, Unpack
 
+from dugong.contract import typed
 from dugong.engines import Engine, ShippingError, WorkerLostError, ship
 from dugong.exceptions import SourceError
 from dugong.sources.collecting import Applied, Collector
@@ -20,9 +21,11 @@ from dugong.sources.items import Item
 from dugong.sources.progress import ProgressCallback, progress_callback
 from dugong.sources.running import RunOptions, prepare_run
 from dugong.sources.voting import Job, OnFault, SequenceVotes, vote_on_sequence
+from dugong.types import ClassCount
 from dugong.votes import Votes
 
 
+@typed(SourceError)
 def apply(  # noqa: PLR0913 (a run has many sides, each named by the caller)
     sources: Any,
     sequences: Any,
@@ -30,7 +33,7 @@ def apply(  # noqa: PLR0913 (a run has many sides, each named by the caller)
     n_jobs: int = 1,
     progress: bool | ProgressCallback = True,
     on_fault: OnFault = "raise",
-    n_classes: int | None = None,
+    n_classes: ClassCount | None = None,
     classes: Iterable[str] | None = None,
     background: str | int | None = None,
     spans: Mapping[str, Any] | None = None,
@@ -115,6 +118,7 @@ def apply(  # noqa: PLR0913 (a run has many sides, each named by the caller)
     ).votes
 
 
+@typed(SourceError)
 def apply_with_report(
     sources: Any,
     sequences: Any,

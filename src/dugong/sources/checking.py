@@ -15,12 +15,17 @@ from typing import Any, get_args
 
 import numpy as np
 
+from dugong.codec import show
+from dugong.contract import fits
 from dugong.exceptions import SourceError
-from dugong.sources.coding import VoteCoding
+from dugong.sources.coding import ScoreCoding, VoteCoding
 from dugong.sources.decorator import Source
 from dugong.sources.voting import OnFault
 from dugong.tasks import Element, Spans, SpanTable, describe, in_elements
 from dugong.votes import Votes
+
+_SHORTEST = 0.001  # seconds: a limit that rings before the source has begun tells nothing
+_LONGEST = 10**8  # seconds, three years: what timers of every system can count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,13 +36,19 @@ class Meaning:
     class_names: tuple[str, ...] | None = None
     background: int | None = None
 
-    def codings(self, sources: Iterable[Source]) -> tuple[VoteCoding, ...]:
+    def codings(self, sources: Iterable[Source]) -> tuple[VoteCoding | ScoreCoding, ...]:
         """What each source may return."""
+        sources = tuple(sources)
         made = {
             resolution: VoteCoding.of(resolution, self.n_classes, self.class_names)
             for resolution in dict.fromkeys(source.resolution for source in sources)
         }
-        return tuple(made[source.resolution] for source in sources)
+        return tuple(
+            ScoreCoding(n_classes=self.n_classes if isinstance(source.resolution, Element) else 2)
+            if source.soft
+            else made[source.resolution]
+            for source in sources
+        )
 
 
 def sources_in(module: ModuleType) -> tuple[Source, ...]:
@@ -48,6 +59,8 @@ def sources_in(module: ModuleType) -> tuple[Source, ...]:
 
 def read_sources(sources: Any, only: str | Iterable[str] | None) -> tuple[Source, ...]:
     """The sources that run, in the order given."""
+    if not isinstance(sources, Source) and not fits(sources, Iterable[Any]):
+        raise SourceError(f"sources must be a list of functions decorated with @source; found {show(sources)}.")
     every = (sources,) if isinstance(sources, Source) else tuple(sources)
     for place, one in enumerate(every):
         if not isinstance(one, Source):
@@ -94,8 +107,10 @@ def check_rate(rate: Any) -> float | None:
 def check_timeout(timeout: Any) -> None:
     """Raise unless the time limit makes sense."""
     real = isinstance(timeout, numbers.Real) and not isinstance(timeout, bool)
-    if timeout is not None and not (real and 0 < float(timeout) < math.inf):
-        raise SourceError(f"timeout= must be a positive number of seconds, or None; found {timeout!r}.")
+    if timeout is not None and not (real and _SHORTEST <= float(timeout) <= _LONGEST):
+        raise SourceError(
+            f"timeout= must be a positive number of seconds, {_SHORTEST} to {_LONGEST:,}, or None; found {timeout!r}."
+        )
 
 
 def in_elements_of(source: Source, rate: float | None) -> Source:

@@ -1,6 +1,7 @@
 """From what a source returned to int8 codes, with nothing guessed.
 
-In: Python values, or an array from a vectorised source. Out: codes as `dugong.types` describes them.
+In: Python values, or an array from a vectorised source. Out: codes as `dugong.types` describes them; of soft sources
+rows of scores.
 Integers (and floats that are whole, as numpy's sign function gives them), None for abstain, and class names
 are allowed; True, False and NaN are not, because they do not say which vote is meant.
 """
@@ -17,6 +18,7 @@ import numpy as np
 
 from dugong.tasks import Element, Resolution
 from dugong.types import MISSING, AnyArray, Int8Array
+from dugong.votes.scores import ScoreArray, bad_rows, rows_of, votes_of
 
 _BAD = 127
 
@@ -100,6 +102,48 @@ class VoteCoding:
             return not isinstance(value, bool | np.bool_) and value in self.codes
         except TypeError:
             return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreCoding:
+    """What soft sources at one resolution may return: probabilities of `n_classes` classes."""
+
+    n_classes: int
+
+    @property
+    def allowed(self) -> str:
+        """What may be returned, in words."""
+        many = f"{self.n_classes} probabilities that sum to one"
+        return f"P(positive), {many} or None (abstain)" if self.n_classes == 2 else f"{many} or None (abstain)"
+
+    def encode(self, values: list[Any]) -> ScoreArray:
+        """Rows of scores, (n, K), of a list of returned values."""
+        rows = np.full((len(values), self.n_classes), np.nan, dtype=np.float32)
+        wrong = [place for place, value in enumerate(values) if isinstance(value, bool | np.bool_)]
+        for place, value in enumerate(values):
+            try:
+                if value is not None:
+                    rows[place] = value if np.ndim(value) else rows_of(np.array([value]), self.n_classes)
+            except (TypeError, ValueError):  # a word, or another number of classes
+                wrong.append(place)
+        wrong += np.flatnonzero(bad_rows(rows)).tolist()
+        if wrong:
+            raise WrongVote(values[min(wrong)], min(wrong), len(set(wrong)))
+        return rows
+
+    def encode_array(self, values: AnyArray) -> ScoreArray:
+        """Rows of scores of an array, (n,) or (n, K)."""
+        return self.encode(list(values))
+
+
+def read_soft(found: AnyArray, coding: ScoreCoding) -> tuple[ScoreArray, Int8Array]:
+    """Scores and votes of what a soft source gave; where it failed as a whole, that is a column of abstentions."""
+    if found.ndim == 1:
+        return np.full((len(found), coding.n_classes), np.nan, dtype=np.float32), found
+    missing = found[:, 0] == MISSING
+    rows = np.where(missing[:, np.newaxis], np.float32(np.nan), found)
+    classes = (-1, 1) if coding.n_classes == 2 else tuple(range(1, coding.n_classes + 1))
+    return rows, np.where(missing, np.int8(MISSING), votes_of(rows, classes))
 
 
 def hint_for(value: Any, *, vectorized: bool) -> str:

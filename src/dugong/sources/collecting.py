@@ -22,6 +22,8 @@ from dugong.tasks import SpanTable, describe
 from dugong.tasks.time import TimeAxis
 from dugong.types import ABSTAIN, MISSING, AnyArray
 from dugong.votes import Fault, SourceInfo, Votes
+from dugong.votes.pieces import check_words
+from dugong.votes.scores import ScoreArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +91,8 @@ class Collector:
     _lengths: list[int] = field(default_factory=list)
     _spans: dict[str, list[SpanTable]] = field(default_factory=dict)
     _clocks: list[tuple[float, float] | None] = field(default_factory=list)
+    _scores: dict[str, bytearray] = field(default_factory=dict)
+    _widths: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._columns = [bytearray() for _ in self.sources]
@@ -98,6 +102,7 @@ class Collector:
     def add(self, result: SequenceVotes) -> None:
         """Append the votes on one sequence."""
         for place, votes in enumerate(result.votes):
+            self._add_scores(place, len(votes), result.scores.get(self.sources[place].name))
             self._columns[place] += votes.tobytes()
             self._seconds[place] += result.seconds[place]
         for used, more in zip(self._usage, result.usage, strict=False):  # kept votes of an earlier run used nothing
@@ -111,6 +116,16 @@ class Collector:
         self._lengths.append(result.length)
         self._clocks.append(result.clock)
         self.n_elements += result.length
+
+    def _add_scores(self, place: int, n_tasks: int, rows: ScoreArray | None) -> None:
+        """Append scores; a source that was not asked on some sequences has none there."""
+        name = self.sources[place].name
+        if rows is not None and name not in self._scores:
+            self._widths[name] = rows.shape[1]
+            self._scores[name] = bytearray(_no_scores(len(self._columns[place]), rows.shape[1]).tobytes())
+        if name in self._scores:
+            found = _no_scores(n_tasks, self._widths[name]) if rows is None else np.ascontiguousarray(rows)
+            self._scores[name] += found.tobytes()
 
     @property
     def n_sequences(self) -> int:
@@ -128,6 +143,10 @@ class Collector:
             ids=_id_array(self._ids),
             spans={name: _join(tables) for name, tables in self._spans.items()},
             time=_time_axis(self._clocks),
+            scores={
+                name: np.frombuffer(rows, dtype=np.float32).reshape(-1, self._widths[name])
+                for name, rows in self._scores.items()
+            },
             faults=tuple(self.faults),
             n_classes=meaning.n_classes,
             class_names=meaning.class_names,
@@ -159,6 +178,10 @@ class Collector:
         )
 
 
+def _no_scores(n_tasks: int, width: int) -> ScoreArray:
+    return np.full((n_tasks, width), np.nan, dtype=np.float32)
+
+
 def _slim(fault: Fault) -> Fault:
     """A source that fails on every element leaves one traceback in memory, not a million equal ones."""
     return replace(fault, error=sys.intern(fault.error), traceback=sys.intern(fault.traceback))
@@ -182,4 +205,5 @@ def _time_axis(clocks: list[tuple[float, float] | None]) -> TimeAxis | None:
 
 
 def _id_array(ids: list[SequenceId]) -> AnyArray:
+    check_words((one for one in ids if isinstance(one, str)), "a sequence id", without="\0")
     return np.array(ids, dtype=np.int64) if isinstance(ids[0], int) else np.array(ids)

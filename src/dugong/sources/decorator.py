@@ -12,8 +12,9 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
 from functools import reduce
-from typing import Any, Literal, get_args, overload
+from typing import Any, Literal, overload
 
+from dugong.contract import fits
 from dugong.engines import importable
 from dugong.exceptions import SourceError
 from dugong.tasks import Element, Resolution, Sequence, Spans, Window
@@ -46,6 +47,8 @@ class Source:
         What happens at the last window of a sequence where it is short.
     depends_on : tuple of (name, lag)
         Declared dependencies: another source with lag 0, or this source itself with lag 1 or more.
+    soft : bool
+        Whether it returns probabilities in place of votes.
     """
 
     function: VoteFunction
@@ -57,6 +60,7 @@ class Source:
     wants_tasks: bool = False
     short: Short = "give"
     depends_on: tuple[Declared, ...] = ()
+    soft: bool = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function itself, as if it had not been decorated."""
@@ -112,6 +116,7 @@ def source(
     vectorized: bool = False,
     short: Short = "give",
     depends_on: Any = (),
+    soft: bool = False,
 ) -> Callable[[VoteFunction], Source]: ...
 
 
@@ -126,6 +131,7 @@ def source(
     vectorized: bool = False,
     short: Short = "give",
     depends_on: Any = (),
+    soft: bool = False,
 ) -> Source | Callable[[VoteFunction], Source]:
     """Turn a function into a source of votes; works with and without arguments.
 
@@ -152,6 +158,9 @@ def source(
     depends_on : name, lag, source, pair or a list of these
         Sources whose errors go along with those of this one. A whole number k says that it depends on its own
         vote k tasks earlier.
+    soft : bool
+        The function returns P(positive), or one probability per class, in place of a vote; None abstains. How far the
+        numbers can be believed is learned: they need not be calibrated.
 
     Examples
     --------
@@ -177,6 +186,7 @@ def source(
             wants_tasks=vectorized and _has_parameter(inner, "tasks"),
             short=_check_short(short, label, vectorized=vectorized),
             depends_on=read_dependencies(depends_on, label),
+            soft=bool(soft),
         )
 
     return decorate if function is None else decorate(function)
@@ -222,7 +232,7 @@ def _check_resolution(resolution: Any, name: str) -> Resolution:
 
 
 def _check_short(short: Any, name: str, *, vectorized: bool) -> Short:
-    if short not in get_args(Short):
+    if not fits(short, Short):
         raise SourceError(f"short= of source {name!r} must be 'give', 'pad' or 'skip'; found {short!r}.")
     if short == "pad" and vectorized:
         raise SourceError(
@@ -233,11 +243,11 @@ def _check_short(short: Any, name: str, *, vectorized: bool) -> Short:
 
 
 def _check_pre(pre: Any, name: str) -> tuple[Callable[[Any], Any], ...]:
-    steps = (pre,) if callable(pre) else tuple(pre)
+    steps = [pre] if callable(pre) or not fits(pre, Iterable[Any]) else list(pre)
     wrong = [step for step in steps if not callable(step)]
     if wrong:
         raise SourceError(f"pre= of source {name!r} must hold functions of a sequence; found {wrong[0]!r}.")
-    return steps
+    return tuple(steps)
 
 
 def read_dependencies(given: Any, name: str) -> tuple[Declared, ...]:

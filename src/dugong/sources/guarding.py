@@ -66,9 +66,9 @@ def _limited(timeout: float | None) -> Iterator[None]:
         raise TooSlow(f"it took longer than {timeout:g} s")
 
     before = signal.signal(signal.SIGALRM, ring)
-    # Rings again every second: a handler of the source itself may have caught the first one.
-    signal.setitimer(signal.ITIMER_REAL, timeout, 1.0)
     try:
+        # Rings again every second: a handler of the source itself may have caught the first one.
+        signal.setitimer(signal.ITIMER_REAL, timeout, 1.0)
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)

@@ -45,15 +45,16 @@ def pairs_of(sequences: Any) -> tuple[Iterator[tuple[Any, Any]], int | None]:
             f"found {type(sequences).__name__}.\n"
             "  If it is one single sequence, pass {'my id': sequence}."
         )
+    pairs = hasattr(sequences, "deferred") or hasattr(sequences, "items")
+    if isinstance(sequences, type) or (not pairs and not isinstance(sequences, Iterable)):
+        raise SourceError(
+            f"sequences must be a mapping of id to sequence, or (id, sequence) pairs; found {sequences!r}."
+        )
     total = len(sequences) if hasattr(sequences, "__len__") else None
     if hasattr(sequences, "deferred"):
         return iter(sequences.deferred()), total
     if isinstance(sequences, Mapping) or hasattr(sequences, "items"):
         return iter(sequences.items()), total
-    if not isinstance(sequences, Iterable):
-        raise SourceError(
-            f"sequences must be a mapping of id to sequence, or (id, sequence) pairs; found {sequences!r}."
-        )
     return _checked_pairs(sequences), total
 
 

@@ -44,6 +44,7 @@ class Judge:
     show : function from what a task covers to text or a picture, or None for our own
     batch : tasks per request
     parallel : requests under way at once
+    soft : whether the model also says how likely its answer is
     most_pictures : pictures per task; windows with more are thinned out evenly
     tokens_per_picture : what a picture may cost, for the budget
     """
@@ -56,6 +57,7 @@ class Judge:
     show: Callable[[Any], Any] | None = None
     batch: int = 1
     parallel: int = 4
+    soft: bool = False
     most_pictures: int = 4
     tokens_per_picture: int = 2000
 
@@ -83,26 +85,37 @@ class Judge:
             return self._read(text, len(group)) is not None
 
         answers = self._read(self.service.ask(self.request(group), self._most(group), valid), len(group))
-        return [self.choices[one] for one in answers or ()]
+        return [self._vote(*one) for one in answers or ()]
+
+    def _vote(self, answer: str, probability: float) -> Any:
+        """The vote that an answer means; of a soft judge one probability per class, None where it is unsure."""
+        vote = self.choices[answer]
+        if not self.soft:
+            return vote
+        n_classes = max(2, *(one for one in self.choices.values() if one is not None))
+        if not vote:
+            return None
+        rest = np.full(n_classes, (1 - probability) / (n_classes - 1))
+        rest[(vote + 1) // 2 if n_classes == 2 else vote - 1] = probability
+        return rest.tolist()
 
     def request(self, group: list[Content]) -> dict[str, Any]:
         """The body of a request about some tasks."""
         words = ", ".join(json.dumps(one, ensure_ascii=False) for one in self.choices)
         many = len(group) > 1
         system = f"{self.question}\nAnswer with one of: {words}."
+        if self.soft:
+            system += " With each answer give the probability, from 0 to 1, that it is right."
         if many:
             system += f" There are {len(group)} items; give one answer for each, in order."
         content: Content = []
         for place, one in enumerate(group):
             content += [{"type": "text", "text": f"Item {place + 1}:"}, *one] if many else one
-        answer = {"type": "string", "enum": list(self.choices)}
+        answer: dict[str, Any] = {"type": "string", "enum": list(self.choices)}
+        if self.soft:
+            answer = _object(answer=answer, probability={"type": "number", "minimum": 0, "maximum": 1})
         items = {"type": "array", "items": answer, "minItems": len(group), "maxItems": len(group)}
-        schema = {
-            "type": "object",
-            "properties": {"answers": items},
-            "required": ["answers"],
-            "additionalProperties": False,
-        }
+        schema = _object(answers=items)
         return {
             "model": self.model,
             "temperature": 0,
@@ -117,7 +130,7 @@ class Judge:
     def _reply(self, n_tasks: int) -> int:
         """Tokens that the answer may have: one per byte is more than enough."""
         longest = max(len(one.encode()) for one in self.choices)
-        return 32 + n_tasks * (longest + 8)
+        return 32 + n_tasks * (longest + 8 + 48 * self.soft)
 
     def _most(self, group: list[Content]) -> int:
         """Tokens that a request can cost: no tokenizer makes more than one token of a byte."""
@@ -127,15 +140,26 @@ class Judge:
         text: int = len(json.dumps(self.request(words), ensure_ascii=False).encode("utf-8", "replace"))
         return text + pictures * self.tokens_per_picture + self._reply(len(group)) + _OVERHEAD
 
-    def _read(self, text: str, n_tasks: int) -> list[str] | None:
-        """The answers in a text, None if it is not what was asked for."""
+    def _read(self, text: str, n_tasks: int) -> list[tuple[str, float]] | None:
+        """The answers in a text with their probabilities, None if it is not what was asked for."""
         try:
             answers = json.loads(text)["answers"]
         except (ValueError, LookupError, TypeError, RecursionError):
             return None
         if not isinstance(answers, list) or len(answers) != n_tasks:
             return None
-        return answers if all(isinstance(one, str) and one in self.choices for one in answers) else None
+        found = [self._said(one) for one in answers]
+        return None if None in found else [one for one in found if one is not None]
+
+    def _said(self, one: Any) -> tuple[str, float] | None:
+        """An answer and its probability, None if it is not what was asked for."""
+        answer, probability = one, 1.0
+        if self.soft:
+            fields = one if isinstance(one, dict) else {}
+            answer, probability = fields.get("answer"), fields.get("probability", -1)
+        known = isinstance(answer, str) and answer in self.choices
+        number = isinstance(probability, int | float) and not isinstance(probability, bool) and 0 <= probability <= 1
+        return (str(answer), float(probability)) if known and number else None
 
     # --- what is shown -----------------------------------------------------------------------------------------------
     def _content(self, item: Any) -> Content:
@@ -151,6 +175,16 @@ class Judge:
             chosen = np.linspace(0, len(elements) - 1, min(self.most_pictures, len(elements))).round().astype(int)
             return [picture_part(elements[place]) for place in chosen]
         return [{"type": "text", "text": _text(item, elements)}]
+
+
+def _object(**properties: Any) -> dict[str, Any]:
+    """The schema of an object with these fields and no others."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
 
 
 def _elements(item: Any) -> list[Any]:
@@ -208,7 +242,7 @@ def png(picture: AnyArray) -> bytes:
     )
 
 
-def judge(
+def judge(  # noqa: PLR0913 (a request has many sides, each named by the caller)
     question: str,
     choices: Mapping[str, Any] | None = None,
     *,
@@ -221,6 +255,7 @@ def judge(
     cache: str = "judge.sqlite",
     show: Callable[[Any], Any] | None = None,
     batch: int = 1,
+    soft: bool = False,
     timeout: float = 60.0,
 ) -> Source:
     """Make a source of a model that is asked a question: any OpenAI-compatible chat endpoint, a local server as well.
@@ -249,6 +284,8 @@ def judge(
         From what a task covers to a text or a picture (bytes, (height, width, 3)).
     batch : int
         Tasks per request.
+    soft : bool
+        Ask for a probability with each answer, and vote softly: how far the numbers can be believed is learned.
     timeout : float
         Seconds for one request.
     """
@@ -257,6 +294,8 @@ def judge(
         raise SourceError(f"choices= must map answers to votes, such as {{'yes': 1, 'no': -1}}; found {choices!r}.")
     if batch < 1:
         raise SourceError(f"batch= must be at least 1 task; found {batch!r}.")
+    if soft and not all(one is None or (isinstance(one, int) and not isinstance(one, bool)) for one in votes.values()):
+        raise SourceError(f"choices= of a soft judge must map answers to votes as numbers; found {choices!r}.")
     found = Element() if resolution is None else resolution
     service = Service(
         base_url=base_url, key_env=key_env, cache=str(cache), max_tokens_total=max_tokens_total, timeout=timeout
@@ -269,5 +308,6 @@ def judge(
         by_element=isinstance(found, Element),
         show=show,
         batch=batch,
+        soft=soft,
     )
-    return source(resolution=found, name=name, vectorized=True)(function)
+    return source(resolution=found, name=name, vectorized=True, soft=soft)(function)

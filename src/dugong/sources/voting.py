@@ -20,7 +20,7 @@ import numpy as np
 
 from dugong.engines import mark
 from dugong.exceptions import DugongError, SourceError
-from dugong.sources.coding import VoteCoding, WrongVote, hint_for, short
+from dugong.sources.coding import ScoreCoding, VoteCoding, WrongVote, hint_for, read_soft, short
 from dugong.sources.decorator import Source
 from dugong.sources.guarding import guarded, raised_by_source
 from dugong.sources.inputs import SpanPairs, clock_of, length_of, loaded, sequence_spans
@@ -29,8 +29,9 @@ from dugong.sources.loaders.rows import Rows
 from dugong.sources.preparing import Preprocessed, step_name
 from dugong.sources.views import TaskBounds, WindowView, by_position, padded
 from dugong.tasks import Element, Layout, Resolution, Sequence, SpanTable, Window
-from dugong.types import MISSING, Int8Array
+from dugong.types import MISSING, AnyArray, Int8Array
 from dugong.votes import Fault
+from dugong.votes.scores import ScoreArray
 
 OnFault = Literal["raise", "abstain"]
 _HOME = Path(__file__).parent
@@ -44,7 +45,7 @@ class Job:
     Attributes
     ----------
     sources : tuple of Source
-    codings : tuple of VoteCoding, one per source
+    codings : tuple of VoteCoding or ScoreCoding, one per source
     on_fault : "raise" or "abstain"
     span_makers : mapping of name to function
         Functions that find the spans of a sequence.
@@ -55,7 +56,7 @@ class Job:
     """
 
     sources: tuple[Source, ...]
-    codings: tuple[VoteCoding, ...]
+    codings: tuple[VoteCoding | ScoreCoding, ...]
     on_fault: OnFault = "raise"
     span_makers: Mapping[str, Callable[[Any], SpanPairs]] = field(default_factory=dict)
     rate: float | None = None
@@ -80,6 +81,7 @@ class SequenceVotes:
     pre_seconds : mapping of step name to seconds
     usage : tuple of mappings, one per source
         What a source says that it used: calls, cached answers and tokens of a judge.
+    scores : mapping of source name to (n_tasks, K) float32, of soft sources
     """
 
     id: SequenceId
@@ -91,6 +93,7 @@ class SequenceVotes:
     seconds: tuple[float, ...]
     pre_seconds: Mapping[str, float]
     usage: tuple[Mapping[str, int], ...] = ()
+    scores: Mapping[str, ScoreArray] = field(default_factory=dict)
 
 
 def vote_on_sequence(job: Job, item: Item) -> SequenceVotes:
@@ -102,17 +105,20 @@ def vote_on_sequence(job: Job, item: Item) -> SequenceVotes:
     spans = sequence_spans(job.span_makers, item.spans, sequence, length, item.id)
     desk = _Desk(item.id, length, spans, Preprocessed(sequence), job.on_fault)
     faulty = raised_by_source()
-    votes, seconds = [], []
+    votes, seconds, scores = [], [], {}
     for source, coding in zip(job.sources, job.codings, strict=True):
         begin, before = perf_counter(), sum(desk.prepared.seconds.values())
         try:
             with guarded(job.timeout):
-                votes.append(desk.vote(source, coding))
+                found = desk.vote(source, coding)
         except faulty as error:
             if isinstance(error, DugongError):
                 raise
             # What broke out of the loop over tasks (the time was up, or an interrupt of the source's own).
-            votes.append(desk.abstain(source, error))
+            found = desk.abstain(source, error)
+        if isinstance(coding, ScoreCoding):
+            scores[source.name], found = read_soft(found, coding)
+        votes.append(found)
         preparing = sum(desk.prepared.seconds.values()) - before
         seconds.append(perf_counter() - begin - preparing)
     return SequenceVotes(
@@ -125,6 +131,7 @@ def vote_on_sequence(job: Job, item: Item) -> SequenceVotes:
         seconds=tuple(seconds),
         pre_seconds=desk.prepared.seconds,
         usage=tuple(_usage(source) for source in job.sources),
+        scores=scores,
     )
 
 
@@ -133,12 +140,13 @@ def _usage(source: Source) -> Mapping[str, int]:
     return {} if take is None else take()
 
 
-def _unasked(source: Source, votes: Int8Array, bounds: TaskBounds) -> Int8Array:
+def _unasked(source: Source, votes: AnyArray, bounds: TaskBounds) -> AnyArray:
     """Votes with "was not asked" where a source skips a short window."""
     if source.short != "skip" or bounds.full.all():
         return votes
     n_full = int(bounds.full.sum())
-    return np.concatenate([votes[:n_full], np.full(len(bounds) - n_full, MISSING, dtype=np.int8)])
+    unasked = np.full((len(bounds) - n_full, *votes.shape[1:]), MISSING, dtype=votes.dtype)
+    return np.concatenate([votes[:n_full], unasked])
 
 
 class _Desk:
@@ -160,7 +168,7 @@ class _Desk:
         self.faults: list[Fault] = []
         self._bounds: dict[Resolution, TaskBounds] = {}
 
-    def vote(self, source: Source, coding: VoteCoding) -> Int8Array:
+    def vote(self, source: Source, coding: VoteCoding | ScoreCoding) -> AnyArray:
         bounds = self.bounds(source.resolution)
         if len(bounds) == 0:
             return np.zeros(0, dtype=np.int8)
@@ -232,10 +240,12 @@ class _Desk:
                     values.append(function(get(len(values))))
             except (Exception, SystemExit) as error:  # becomes a fault or a SourceError
                 self._fault(source, len(values), bounds, error)
-                values.append(0)
+                values.append(None)
         return values
 
-    def _vote_at_once(self, source: Source, coding: VoteCoding, sequence: Any, bounds: TaskBounds) -> Int8Array:
+    def _vote_at_once(
+        self, source: Source, coding: VoteCoding | ScoreCoding, sequence: Any, bounds: TaskBounds
+    ) -> AnyArray:
         try:
             returned = source.function(sequence, tasks=bounds) if source.wants_tasks else source.function(sequence)
         except (Exception, SystemExit) as error:  # becomes a fault or a SourceError
@@ -244,7 +254,7 @@ class _Desk:
             returned = returned.filled(0)
         # Lists stay lists: an array of mixed values would turn numbers into words and None into an object.
         shape = (len(returned),) if isinstance(returned, list | tuple) else np.shape(returned)
-        if shape != (len(bounds),):
+        if shape[:1] != (len(bounds),) or (len(shape) > 1 and not source.soft):
             raise wrong_number(source, self.id, bounds, shape)
         if isinstance(returned, list | tuple):
             return coding.encode(list(returned))
@@ -299,15 +309,16 @@ def raised(source: Source, fault: Fault, where: str) -> SourceError:
 
 
 def wrong_vote(
-    source: Source, sequence: SequenceId, bounds: TaskBounds, coding: VoteCoding, wrong: WrongVote
+    source: Source, sequence: SequenceId, bounds: TaskBounds, coding: VoteCoding | ScoreCoding, wrong: WrongVote
 ) -> SourceError:
     """The error for a returned value that is no vote."""
     where = place(source, sequence, wrong.task, bounds)
+    hint = hint_for(wrong.value, vectorized=source.vectorized)
+    if source.soft:
+        hint = "Squash unbounded scores first: 1 / (1 + exp(-score)); any increasing function of them will do."
     others = f" and {wrong.count - 1} more such values" if wrong.count > 1 else ""
     return SourceError(
-        f"source {source.name!r} must return {coding.allowed}; "
-        f"found {short(wrong.value)} on {where}{others}.\n"
-        f"  {hint_for(wrong.value, vectorized=source.vectorized)}"
+        f"source {source.name!r} must return {coding.allowed}; found {short(wrong.value)} on {where}{others}.\n  {hint}"
     )
 
 

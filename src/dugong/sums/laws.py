@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dugong.priors import Prior, pair_sums
+from dugong.priors.base import kept_by_prior
 from dugong.sums.rows import MomentRow, Relation
 from dugong.sums.sums import Shapes
 from dugong.tasks import Element, Resolution
-from dugong.types import FloatArray
+from dugong.types import FloatArray, read_only
 
 _SIGNS = np.array([-1.0, 1.0])
 
@@ -60,8 +61,8 @@ class Laws:
         key = (kind, first, second, lag, by_position)
         if key not in self._cache and kind == "same" and lag == 0 and isinstance(first, Element) and not by_position:
             self._cache[key] = self._marginal()
-        if key not in self._cache:
-            sums = pair_sums(
+        if key not in self._cache and self.shapes.spans:
+            law = pair_sums(
                 self.prior,
                 kind,
                 first,
@@ -70,10 +71,13 @@ class Laws:
                 self.shapes.counts,
                 by_position=by_position,
                 lag=lag,
-                spans=self.shapes.spans or None,
+                spans=self.shapes.spans,
                 class_names=self.class_names,
             )
-            self._cache[key] = sums.means()
+            self._cache[key] = law.means()
+        elif key not in self._cache:
+            lengths, counts = (tuple(one.tolist()) for one in (self.shapes.lengths, self.shapes.counts))
+            self._cache[key] = _mean_law(self.prior, (lengths, counts), self.class_names, key)
         return self._cache[key]
 
     def _marginal(self) -> FloatArray:
@@ -122,3 +126,18 @@ class Laws:
             return np.zeros(1)
         overall = float(self.joint("same", resolution, resolution).sum(axis=1) @ _SIGNS)
         return np.asarray(self.balance[resolution], dtype=np.float64)[..., np.newaxis] - overall
+
+
+# Several parts of a fit ask for the same laws: the check that tables can be told, the estimate, the summary.
+@kept_by_prior(maxsize=128)
+def _mean_law(
+    prior: Prior,
+    shapes: tuple[tuple[int, ...], tuple[float, ...]],
+    class_names: tuple[str, ...] | None,
+    pair: tuple[Relation, Resolution, Resolution, int, bool],
+) -> FloatArray:
+    (kind, first, second, lag, by_position), (lengths, counts) = pair, map(np.array, shapes)
+    found = pair_sums(
+        prior, kind, first, second, lengths, counts, by_position=by_position, lag=lag, class_names=class_names
+    )
+    return read_only(found.means())

@@ -16,14 +16,19 @@ import numpy as np
 
 from dugong.archives import Archive, open_archive, write_archive
 from dugong.codec import Numbers, check_version, decode, reading
+from dugong.contract import typed
 from dugong.exceptions import FileError, VoteError
 from dugong.paths import place_of, write_atomically
+from dugong.sums.groups import N_NAMED_GROUPS
 from dugong.sums.rows import MomentRow, Plan
 from dugong.tasks import Resolution, SpanTable
 from dugong.types import AnyArray, FloatArray, IntArray, read_only
 from dugong.votes import SourceInfo
 
 _VERSION = 2  # version 1 had slots without names, which the codec reads as well
+_GROUPS = (N_NAMED_GROUPS + 1,)  # and the rest
+_LONGEST = 1 << 30  # elements of a sequence: the laws of its tasks are followed element by element
+_MOST_COLUMNS = 128  # different votes of a source
 _SPAN_PARTS = ("offsets", "starts", "stops")
 # A tally needs a place for every length up to the longest, a sort does not.
 _SHORT = 1 << 20  # lengths below this are tallied without sorting
@@ -133,6 +138,7 @@ class Moments:
         counts = tuple(_add(a, b) for a, b in zip(self.counts, other.counts, strict=True))
         return replace(self, counts=counts, shapes=self.shapes + other.shapes)
 
+    @typed(VoteError)
     def save(self, path: str | PathLike[str]) -> None:
         """Write to an ``.npz`` file: plain arrays and one JSON header, no pickle."""
         write_atomically(path, self.write)
@@ -149,6 +155,7 @@ class Moments:
         write_archive(handle, header, arrays)
 
     @classmethod
+    @typed(VoteError)
     def load(cls, path: str | PathLike[str]) -> Moments:
         """Read what `save` wrote."""
         place = place_of(path)
@@ -158,9 +165,12 @@ class Moments:
         ):
             check_version(stored.header, _VERSION, "moments")
             header = decode(_Header, stored.header)
+            shapes = [stored.shape(f"row{i}") for i in range(len(header.rows))]
+            if len({shape[:1] for shape in shapes}) > 1 or max((shape[:1] for shape in shapes), default=()) > _GROUPS:
+                raise FileError(f"all rows must have the same number of groups, at most {_GROUPS[0]}; found others")
+            if stored.shape("lengths") != stored.shape("shape_counts"):
+                raise FileError("lengths and shape_counts must be as many; found others")
             counts = tuple(_read_counts(stored, i, row, header) for i, row in enumerate(header.rows))
-            if len({len(one) for one in counts}) > 1:
-                raise FileError("all rows must have the same number of groups; found several")
             return cls(
                 plan=Plan(rows=header.rows),
                 sources=header.sources,
@@ -204,7 +214,11 @@ def _read_counts(stored: Archive, place: int, row: MomentRow, header: _Header) -
     unknown = set(row.sources) - {source.name for source in header.sources}
     if unknown:
         raise FileError(f"rows[{place}] must be of the sources; found {sorted(unknown)[0]!r}")
-    counts = stored.read(f"row{place}", "iuf", (None,) * (1 + row.by_position + len(row.slots)))
+    n_axes = 1 + row.by_position + len(row.slots)
+    columns = stored.shape(f"row{place}")[1 + row.by_position :]
+    if len(columns) != len(row.slots) or not all(2 < one <= _MOST_COLUMNS for one in columns):
+        raise FileError(f"row{place} must have {n_axes} axes, with 3 to {_MOST_COLUMNS} votes each; found others")
+    counts = stored.read(f"row{place}", "iuf", (None,) * n_axes)
     if not np.isfinite(counts).all() or counts.min(initial=0) < 0:
         raise FileError(f"row{place} must hold counts of at least 0; found {counts.min()}")
     return counts
@@ -213,8 +227,8 @@ def _read_counts(stored: Archive, place: int, row: MomentRow, header: _Header) -
 def _read_shapes(stored: Archive, names: tuple[str, ...]) -> Shapes:
     lengths = stored.read("lengths", "iu", (None,))
     counts = stored.read("shape_counts", "iuf", lengths.shape)
-    if min(lengths.min(initial=0), counts.min(initial=0)) < 0:
-        raise FileError("lengths and shape_counts must be at least 0; found negative ones")
+    if min(lengths.min(initial=0), counts.min(initial=0)) < 0 or int(lengths.max(initial=0)) > _LONGEST:
+        raise FileError(f"shape_counts must be at least 0, and lengths from 0 to {_LONGEST:,}; found others")
     spans = {
         name: SpanTable(**{part: stored.read(f"span{i}_{part}", "iu", (None,)) for part in _SPAN_PARTS})
         for i, name in enumerate(names)

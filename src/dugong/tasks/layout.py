@@ -58,7 +58,10 @@ class SpanTable:
                 f"spans {name!r} must be given for every sequence; "
                 f"found {len(self.offsets) - 1} lists for {len(lengths)} sequences."
             )
-        owner = np.repeat(np.arange(len(lengths)), np.diff(self.offsets))
+        counts, n = np.diff(self.offsets), len(self.starts)
+        if self.offsets[0] != 0 or (counts < 0).any() or self.offsets[-1] != n or len(self.stops) != n:
+            raise TaskError(f"spans {name!r} must be counted by their offsets, from 0 to {n} without a step back.")
+        owner = np.repeat(np.arange(len(lengths)), counts)
         outside = (self.starts < 0) | (self.stops > lengths[owner]) | (self.starts >= self.stops)
         if outside.any():
             first = int(np.argmax(outside))

@@ -14,12 +14,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, get_args
 
+from dugong.contract import typed
 from dugong.exceptions import TaskError
 from dugong.types import Link
 
 
 def _check_link(link: str, where: str) -> None:
-    if link not in get_args(Link):
+    if not isinstance(link, str) or link not in get_args(Link):
         choices = ", ".join(repr(choice) for choice in get_args(Link))
         raise TaskError(f"the link of {where} must be one of {choices}; found {link!r}.")
 
@@ -82,6 +83,8 @@ class Window:
         stride_seconds: float | None = None,
     ) -> None:
         _check_link(link, "a window")
+        if not isinstance(name, str | None) or not isinstance(of, str | int | None):
+            raise TaskError(f"the name of a window is text and of= a class; found name={name!r} and of={of!r}.")
         if (size is None) == (seconds is None) or (stride is not None and stride_seconds is not None):
             raise TaskError(
                 "a window has a size in elements or in seconds, and likewise its stride; found "
@@ -174,6 +177,7 @@ def in_elements(resolution: Resolution, rate: float | None) -> Resolution:
     return resolution.at(rate)
 
 
+@typed(TaskError)
 @dataclass(frozen=True, slots=True)
 class Sequence:
     """The whole sequence: one task each."""
@@ -191,6 +195,7 @@ class Sequence:
         return "sequence"
 
 
+@typed(TaskError)
 @dataclass(frozen=True, slots=True)
 class Spans:
     """Pieces that are given for every sequence: shots, sentences, strides.
@@ -226,6 +231,7 @@ def describe(resolution: Resolution) -> str:
     return f"{resolution.name} (link={resolution.link!r}{of})"
 
 
+@typed(TaskError)
 def find_resolution(wanted: str | Resolution, available: Iterable[Resolution]) -> Resolution:
     """Find the resolution that a user means by a name, a kind ("window") or the object itself.
 

@@ -8,7 +8,7 @@ from dugong.votes.codes import (
     implied_background,
     positive_class,
 )
-from dugong.votes.container import Votes
+from dugong.votes.container import Votes, replace_unchecked
 from dugong.votes.gold import gold_at, labels_from_classes
 from dugong.votes.records import Fault, SourceInfo, count_faults
 from dugong.votes.summary import Problem, SourceSummary, Summary, find_problems
@@ -30,4 +30,5 @@ __all__ = [
     "implied_background",
     "labels_from_classes",
     "positive_class",
+    "replace_unchecked",
 ]

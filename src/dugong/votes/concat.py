@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dugong.contract import typed
 from dugong.exceptions import VoteError
 from dugong.tasks import Layout, SpanTable, TimeAxis, describe
 from dugong.types import MISSING, AnyArray, Int8Array
+from dugong.votes.pieces import not_votes
 from dugong.votes.records import Fault, SourceInfo
+from dugong.votes.scores import ScoreArray
 
 if TYPE_CHECKING:
     from dugong.votes.container import Votes
@@ -24,6 +27,7 @@ __all__ = ["align", "concat"]
 _SAME = ("n_classes", "class_names", "background", "partial")
 
 
+@typed(VoteError)
 def concat(parts: Iterable[Votes], keys: Iterable[str] | None = None) -> Votes:
     """The sequences of several votes, one after the other.
 
@@ -39,6 +43,9 @@ def concat(parts: Iterable[Votes], keys: Iterable[str] | None = None) -> Votes:
     from dugong.votes.container import Votes
 
     pieces = list(parts)
+    for piece in pieces:
+        if not isinstance(piece, Votes):
+            raise not_votes(piece)
     if not pieces:
         raise VoteError("there must be votes to put together; found none.")
     first = pieces[0]
@@ -51,6 +58,8 @@ def concat(parts: Iterable[Votes], keys: Iterable[str] | None = None) -> Votes:
     return Votes(
         sources=sources,
         columns=tuple(np.concatenate([_column(piece, source) for piece in pieces]) for source in sources),
+        scores=_join_scores(pieces, sources),
+        groups=None if any(one.groups is None for one in pieces) else np.concatenate([one.groups for one in pieces]),
         lengths=np.concatenate([piece.lengths for piece in pieces]),
         ids=ids,
         n_classes=first.n_classes,
@@ -83,6 +92,19 @@ def _column(piece: Votes, source: SourceInfo) -> Int8Array:
         return piece.column(source.name)
     layout = Layout.of(source.resolution, piece.lengths, piece.spans)
     return np.full(layout.n_tasks, MISSING, dtype=np.int8)
+
+
+def _join_scores(pieces: list[Votes], sources: tuple[SourceInfo, ...]) -> dict[str, ScoreArray]:
+    """Scores of every source that has some anywhere; where it has none, its votes speak for themselves."""
+    found = {}
+    for source in sources:
+        known = [piece.scores.get(source.name) for piece in pieces]
+        width = next((rows.shape[1] for rows in known if rows is not None), 0)
+        if width:
+            gaps = (np.full((len(_column(piece, source)), width), np.nan, np.float32) for piece in pieces)
+            parts = [gap if rows is None else rows for rows, gap in zip(known, gaps, strict=True)]
+            found[source.name] = np.concatenate(parts)
+    return found
 
 
 def _join_ids(pieces: list[Votes], keys: list[str] | None) -> AnyArray | None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dugong.contract import typed
 from dugong.exceptions import VoteError
 from dugong.tasks import Element, Layout, Resolution, SpanTable, Window, find_resolution, in_elements
 from dugong.tasks.layout import ranges
@@ -23,7 +24,9 @@ from dugong.votes.concat import concat
 from dugong.votes.dense import from_classes, from_dense, from_flyingsquid, from_metal
 from dugong.votes.flat import from_tasks
 from dugong.votes.long import from_long
+from dugong.votes.pieces import normal_ids, not_votes
 from dugong.votes.records import Fault, SourceInfo
+from dugong.votes.scores import ScoreArray, from_scores
 from dugong.votes.segments import from_segments, to_segments, with_segments
 
 if TYPE_CHECKING:
@@ -62,6 +65,10 @@ class Votes:
     time : TimeAxis or None
     given : tuple of int or str, or None
         How the classes were written where the votes came from, in the order of `classes`; None for our own coding.
+    scores : mapping of source name to (n_tasks, K) float32
+        What soft sources said in probabilities; a row of NaN where they abstained. Their votes are in `columns` too.
+    groups : (n_sequences,) array of str or None
+        Which sequences belong together (patients, videos); not kept in files.
     faults : tuple of Fault
         Sources that raised while they were applied with ``on_fault="abstain"``.
     """
@@ -77,17 +84,20 @@ class Votes:
     spans: Mapping[str, SpanTable] = field(default_factory=dict)
     time: TimeAxis | None = None
     given: tuple[int | str, ...] | None = None
+    scores: Mapping[str, ScoreArray] = field(default_factory=dict)
+    groups: AnyArray | None = None
     faults: tuple[Fault, ...] = ()
     _layouts: dict[Resolution, Layout] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        from dugong.votes.validate import check_votes, normal_ids
+        from dugong.votes.validate import check_votes
 
         lengths = read_only(np.ascontiguousarray(self.lengths, dtype=np.int64))
         object.__setattr__(self, "lengths", lengths)
         object.__setattr__(self, "sources", tuple(self._in_elements(source) for source in self.sources))
         object.__setattr__(self, "ids", normal_ids(self.ids))
         object.__setattr__(self, "columns", tuple(read_only(np.ascontiguousarray(c)) for c in self.columns))
+        object.__setattr__(self, "scores", {name: read_only(rows) for name, rows in self.scores.items()})
         check_votes(self)
 
     def _in_elements(self, source: SourceInfo) -> SourceInfo:
@@ -111,8 +121,10 @@ class Votes:
     from_long = staticmethod(from_long)
     from_flyingsquid = staticmethod(from_flyingsquid)
     from_metal = staticmethod(from_metal)
+    from_scores = staticmethod(from_scores)
     from_segments = staticmethod(from_segments)
     concat = staticmethod(concat)
+    explain_misfit = staticmethod(not_votes)
 
     # --- sizes and names -----------------------------------------------------------------------------
     @property
@@ -136,6 +148,11 @@ class Votes:
         return tuple(source.name for source in self.sources)
 
     @property
+    def class_words(self) -> tuple[str, ...]:
+        """What the classes are called, in the order of `classes`: by name, else as they were written, else by value."""
+        return self.class_names or tuple(map(str, self.classes if self.given is None else self.given))
+
+    @property
     def sequence_ids(self) -> AnyArray:
         """Ids of the sequences; 0, 1, 2, ... if none were given."""
         return np.arange(self.n_sequences) if self.ids is None else self.ids
@@ -151,6 +168,7 @@ class Votes:
         return tuple(dict.fromkeys([Element(), *(source.resolution for source in self.sources)]))
 
     # --- look-ups ------------------------------------------------------------------------------------
+    @typed(VoteError)
     def index(self, name: str) -> int:
         """Place of a source by name."""
         if name not in self.source_names:
@@ -162,6 +180,7 @@ class Votes:
         """The flat votes of one source."""
         return self.columns[self.index(name)]
 
+    @typed(VoteError)
     def layout(self, resolution: str | Resolution = "element") -> Layout:
         """Where the tasks of a resolution lie; any Window or Sequence object may be asked for."""
         found = find_resolution(resolution, self.resolutions) if isinstance(resolution, str) else resolution
@@ -174,6 +193,7 @@ class Votes:
         return layout
 
     # --- what is in them -----------------------------------------------------------------------------
+    @typed(VoteError)
     def summary(self, gold: Any = None) -> Summary:
         """Coverage, overlaps and conflicts of every source, with Snorkel's column names.
 
@@ -192,12 +212,14 @@ class Votes:
 
         return summarize(self, gold)
 
+    @typed(VoteError)
     def covered(self, resolution: str | Resolution = "element") -> BoolArray:
         """Whether some source spoke about each task: voted on a task that shares an element with it."""
         from dugong.votes.overlaps import find_covered
 
         return find_covered(self, self.layout(resolution))
 
+    @typed(VoteError)
     def buckets(self, source: str, gold: Any) -> dict[tuple[int, int], IntArray]:
         """Where a source is right and wrong: tasks by (gold label, vote).
 
@@ -217,6 +239,7 @@ class Votes:
         return find_buckets(self, source, gold)
 
     # --- parts ---------------------------------------------------------------------------------------
+    @typed(VoteError)
     def select(self, sequences: Any = None, sources: Iterable[str] | None = None) -> Votes:
         """Some sequences (slice, indices or mask) and some sources (by name), in the given order."""
         votes = self if sources is None else self._select_sources(tuple(sources))
@@ -231,31 +254,62 @@ class Votes:
         chosen = {
             "sources": tuple(self.sources[p] for p in places),
             "columns": tuple(self.columns[p] for p in places),
+            "scores": {name: rows for name, rows in self.scores.items() if name in names},
         }
         return replace(self, **chosen, faults=tuple(fault for fault in self.faults if fault.source in names))  # type: ignore[arg-type]
 
     def _select_sequences(self, sequences: Any) -> Votes:
-        chosen = np.atleast_1d(np.arange(self.n_sequences)[sequences])
+        try:
+            chosen = np.atleast_1d(np.arange(self.n_sequences)[sequences])
+        except (IndexError, TypeError, ValueError, OverflowError) as error:
+            raise VoteError(f"sequences are chosen by place, slice, list of places or mask: {error}.") from None
+        if chosen.ndim != 1:
+            raise VoteError(f"sequences are chosen by one list of places or one mask; found {chosen.ndim} axes.")
         tasks: dict[Resolution, IntArray] = {}
         for resolution in dict.fromkeys(source.resolution for source in self.sources):
             offsets = self.layout(resolution).offsets
             tasks[resolution] = ranges(offsets[:-1][chosen], np.diff(offsets)[chosen])
         columns = [column[tasks[info.resolution]] for info, column in zip(self.sources, self.columns, strict=True)]
+        scores = {
+            name: read_only(rows[tasks[self.sources[self.index(name)].resolution]])
+            for name, rows in self.scores.items()
+        }
         ids = self.sequence_ids[chosen]
         kept = set(ids.tolist()) if self.faults else set()
         # Sequences of valid votes are valid, unless one is taken twice: its id would be there twice.
-        taken = replace if len(np.unique(chosen)) < len(chosen) else _replace_unchecked
+        once = (np.diff(chosen) > 0).all() or len(np.unique(chosen)) == len(chosen)
+        taken = replace_unchecked if once else replace
         return taken(
             self,
             columns=tuple(map(read_only, columns)),
+            scores=scores,
             lengths=read_only(self.lengths[chosen]),
             ids=read_only(ids),
+            groups=None if self.groups is None else read_only(self.groups[chosen]),
             spans={name: table.select(chosen) for name, table in self.spans.items()},
             time=None if self.time is None else self.time.select(chosen),
             faults=tuple(fault for fault in self.faults if fault.sequence in kept),
         )
 
+    def in_groups(self, groups: Iterable[object] | None) -> Votes:
+        """The same votes with one group (patient, video) per sequence, or with none."""
+        if groups is None:
+            return self if self.groups is None else replace_unchecked(self, groups=None)
+        names = np.array([str(one) for one in groups], dtype=np.str_)
+        if len(names) != self.n_sequences:
+            raise VoteError(f"groups must name one group per sequence ({self.n_sequences}); found {len(names)}.")
+        return replace_unchecked(self, groups=read_only(names))
+
     with_segments = with_segments
+
+    def with_table(self, table: Any, name: str, **options: Any) -> Votes:
+        """These votes and a column of a table (other predictions, an annotator's file) as one more source.
+
+        See `dugong.votes.columns.with_table` for the options: column, soft, values, resolution.
+        """
+        from dugong.votes.columns import with_table
+
+        return with_table(self, table, name, **options)
 
     # --- out -----------------------------------------------------------------------------------------
     def to_long(self) -> pa.Table:
@@ -270,6 +324,7 @@ class Votes:
 
     to_segments = to_segments
 
+    @typed(VoteError)
     def write(self, path: str | PathLike[str]) -> None:
         """Write to a ``.parquet`` or ``.npz`` file: versioned, self-describing, never code.
 
@@ -280,17 +335,21 @@ class Votes:
         write_votes(self, path)
 
     @classmethod
+    @typed(VoteError)
     def read(cls, path: str | PathLike[str]) -> Votes:
         """Read what `write` wrote; a truncated, foreign or newer file is a `VoteError` that says so."""
         from dugong.votes.files import read_votes
 
         return read_votes(path)
 
+    @typed(VoteError)
     def equals(self, other: Votes) -> bool:
         """Whether two votes are the same: sources, codes, sequences, classes, spans, time and faults."""
         return (
             all(getattr(self, name) == getattr(other, name) for name in _PLAIN)
             and all(np.array_equal(a, b) for a, b in zip(self.columns, other.columns, strict=True))
+            and self.scores.keys() == other.scores.keys()
+            and all(np.array_equal(rows, other.scores[name], equal_nan=True) for name, rows in self.scores.items())
             and np.array_equal(self.lengths, other.lengths)
             and np.array_equal(self.sequence_ids, other.sequence_ids)
             and self.spans.keys() == other.spans.keys()
@@ -322,7 +381,7 @@ class Votes:
         return describe_votes(self)
 
 
-def _replace_unchecked(votes: Votes, **changes: Any) -> Votes:
+def replace_unchecked(votes: Votes, **changes: Any) -> Votes:
     """The same with other parts that are known to be valid; checking them again would cost more than taking them."""
     found = object.__new__(Votes)
     for name in Votes.__dataclass_fields__:

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dugong.contract import typed
 from dugong.exceptions import VoteError
 from dugong.tasks import TimeAxis
-from dugong.types import MISSING, AnyArray, Int8Array
+from dugong.types import MISSING, AnyArray, ClassCount, Int8Array
 from dugong.votes.codes import MAX_CODE, count_codes
 from dugong.votes.encode import Codebook, add_missing, encode_pieces
-from dugong.votes.pieces import as_pieces, by_row, column_names
+from dugong.votes.pieces import as_pieces, by_row, column_names, normal_ids, take_ids
 from dugong.votes.records import SourceInfo
 
 if TYPE_CHECKING:
@@ -31,12 +32,13 @@ _PAPER = "-1, 0 or +1"
 _PAPER_HINT = "If 0 means a class here, use Votes.from_classes(..., abstain=-1)."
 
 
+@typed(VoteError)
 def from_dense(
     votes: Any,
     lengths: ArrayLike | None = None,
     sources: Iterable[str] | None = None,
     *,
-    ids: ArrayLike | None = None,
+    ids: Any = None,
     classes: Iterable[str] | None = None,
     missing: float | None = None,
     background: int | None = None,
@@ -55,7 +57,8 @@ def from_dense(
     sources : iterable of str, optional
         Names; those of the columns of a data frame, else ``s0, s1, ...``.
     ids : (n_sequences,) or, for (N, m) without lengths, (N,); optional
-        Ids of the sequences, strings or integers; 0, 1, 2, ... by default. One id per row says where sequences end.
+        Ids of the sequences, strings or integers; 0, 1, 2, ... by default. One id per row, or the name of a column of a
+        data frame, says where sequences end.
     classes : two str, optional
         What -1 and +1 are called.
     missing : number, optional
@@ -83,6 +86,7 @@ def from_dense(
         raise VoteError(f"coding must be 'paper' or left out; found {coding!r}.\n  {_PAPER_HINT}")
     codes, nan = add_missing({-1: -1, 0: 0, 1: 1}, missing)
     book = Codebook(codes=codes, says=_PAPER, hint=_PAPER_HINT, nan=nan)
+    votes, ids = take_ids(votes, ids)
     lengths, ids = by_row(votes, lengths, ids)
     pieces, found = as_pieces(votes, lengths)
     infos = _element_sources(pieces, column_names(votes) if sources is None else sources)
@@ -93,16 +97,17 @@ def from_dense(
         sources=infos,
         columns=tuple(columns),
         lengths=found,
-        ids=None if ids is None else np.asarray(ids),
+        ids=normal_ids(ids),
         class_names=None if classes is None else tuple(classes),
         background=background,
         time=time,
     )
 
 
+@typed(VoteError)
 def from_classes(
     votes: Any,
-    n_classes: int | None = None,
+    n_classes: ClassCount | None = None,
     *,
     abstain: int | None = -1,
     missing: float | None = None,
@@ -111,7 +116,7 @@ def from_classes(
     sources: Iterable[str] | None = None,
     classes: Iterable[str] | None = None,
     partial: Mapping[int, Iterable[int]] | None = None,
-    ids: ArrayLike | None = None,
+    ids: Any = None,
     time: TimeAxis | None = None,
 ) -> Votes:
     """Votes on elements as class indices 0..K-1, the coding of Snorkel and WRENCH.
@@ -142,6 +147,7 @@ def from_classes(
     names = None if classes is None else tuple(classes)
     count = _count_classes(n_classes, names)
     book, codebook = class_book(count, abstain=abstain, missing=missing, partial=partial)
+    votes, ids = take_ids(votes, ids)
     lengths, ids = by_row(votes, lengths, ids)
     pieces, found = as_pieces(votes, lengths)
     infos = _element_sources(pieces, column_names(votes) if sources is None else sources)
@@ -151,7 +157,7 @@ def from_classes(
         columns=tuple(columns),
         lengths=found,
         given=tuple(range(count)),
-        ids=None if ids is None else np.asarray(ids),
+        ids=normal_ids(ids),
         n_classes=count,
         class_names=names,
         background=None if background is None else _our_class(background, count, "the background"),
@@ -160,6 +166,7 @@ def from_classes(
     )
 
 
+@typed(VoteError)
 def from_flyingsquid(
     votes: ArrayLike,
     n_tasks: int,
@@ -187,15 +194,16 @@ def from_flyingsquid(
             f"FlyingSquid's votes must be (n, m * n_tasks), one row per sequence; found shape {array.shape} "
             f"and n_tasks={n_tasks}."
         )
-    block = array.reshape(len(array), n_tasks, -1)
+    block = array.reshape(len(array), n_tasks, array.shape[1] // n_tasks)
     return from_dense(block, sources=sources, ids=ids, classes=classes, coding="paper")
 
 
+@typed(VoteError)
 def from_metal(
     votes: Any,
     lengths: ArrayLike | None = None,
     *,
-    n_classes: int = 2,
+    n_classes: ClassCount = 2,
     sources: Iterable[str] | None = None,
     ids: ArrayLike | None = None,
     classes: Iterable[str] | None = None,
@@ -227,7 +235,7 @@ def from_metal(
         sources=infos,
         columns=tuple(encode_pieces(pieces, book, tuple(info.name for info in infos))),
         lengths=found,
-        ids=None if ids is None else np.asarray(ids),
+        ids=normal_ids(ids),
         n_classes=n_classes,
         class_names=names,
     )

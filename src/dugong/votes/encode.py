@@ -74,8 +74,9 @@ def add_missing(codes: Mapping[int, int], missing: float | None) -> tuple[dict[i
         return dict(codes), None
     if math.isnan(missing):
         return dict(codes), MISSING
-    if missing != int(missing) or int(missing) in codes:
-        meaning = "is no whole number" if missing != int(missing) else "already means something else"
+    whole = abs(missing) < 2**63 and missing == int(missing)
+    if not whole or int(missing) in codes:
+        meaning = "already means something else" if whole else "is no whole number"
         raise VoteError(f"the code for a missing vote must be a free whole number or NaN; {missing} {meaning}.")
     return {**codes, int(missing): MISSING}, None
 

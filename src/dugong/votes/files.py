@@ -2,23 +2,25 @@
 
 In: `Votes` and a path, or a path. Out: a file that is complete or not there at all, or the same `Votes`. Both formats
 hold the same header (JSON) and the same flat arrays: ``vote:NAME`` (int8, one per source, in the flat order of its
-resolution), ``lengths``, ``ids`` (if given), ``span:NAME:offsets`` / ``starts`` / ``stops``, and ``time:start`` /
-``rate`` / ``stamps`` / ``offsets``. The header says what they mean and how long they are; its ``storage`` leaves room
-for other physical forms (bit planes).
+resolution), ``score:K:NAME`` (float32, one per class, of soft sources), ``lengths``, ``ids`` (if given),
+``span:NAME:offsets`` / ``starts`` / ``stops``, and ``time:start`` / ``rate`` / ``stamps`` / ``offsets``. The header
+says what they mean and how long they are; its ``storage`` leaves room for other physical forms (bit planes).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from typing import Annotated, Any, BinaryIO
+
+import numpy as np
 
 from dugong.archives import open_archive, write_archive
 from dugong.codec import Numbers, check_version, decode, reading
 from dugong.exceptions import FileError, VoteError
 from dugong.paths import Place, place_of, write_atomically
-from dugong.tasks import Rounding, SpanTable, TimeAxis, count_tasks
+from dugong.tasks import Element, Resolution, Rounding, Spans, SpanTable, TimeAxis, count_tasks
 from dugong.types import AnyArray
 from dugong.votes.container import Votes
 from dugong.votes.records import Fault, SourceInfo
@@ -29,6 +31,7 @@ FORMAT = "dugong-votes"
 VERSION = 1
 _STORAGE = "int8"
 _SPAN_PARTS = ("offsets", "starts", "stops")
+_LONGEST = 1 << 48  # elements of a sequence; more have never been voted on, and sums of them would overflow
 _TIME_PARTS = ("start", "rate", "stamps", "offsets")
 _Size = Annotated[int, Numbers(low=0)]
 
@@ -64,6 +67,7 @@ class Header:
     time: StoredTime | None
     faults: tuple[Fault, ...]
     given: tuple[int | str, ...] | None = None
+    soft: tuple[str, ...] = ()
     arrays: Mapping[str, StoredArray]
 
 
@@ -81,6 +85,8 @@ def pack(votes: Votes) -> Stored:
     arrays: dict[str, AnyArray] = {
         f"vote:{source.name}": column for source, column in zip(votes.sources, votes.columns, strict=True)
     }
+    for name, rows in votes.scores.items():
+        arrays |= {f"score:{place}:{name}": np.ascontiguousarray(rows[:, place]) for place in range(rows.shape[1])}
     arrays["lengths"] = votes.lengths
     if votes.ids is not None:
         arrays["ids"] = votes.ids
@@ -98,6 +104,7 @@ def pack(votes: Votes) -> Stored:
         spans=tuple(votes.spans),
         time=None if votes.time is None else StoredTime(rounding=votes.time.rounding),
         faults=votes.faults,
+        soft=tuple(votes.scores),
         given=votes.given,
         arrays={name: StoredArray(length=len(array), dtype=_kind(array)) for name, array in arrays.items()},
     )
@@ -120,6 +127,7 @@ def unpack(stored: Stored) -> Votes:
         spans=spans,
         time=None if header.time is None else _time(header.time, arrays),
         faults=header.faults,
+        scores=_scores(header, arrays),
         given=header.given,
     )
 
@@ -128,6 +136,15 @@ def _array(arrays: Mapping[str, AnyArray], name: str) -> AnyArray:
     if name not in arrays:
         raise FileError(f"its header lacks {name!r}")
     return arrays[name]
+
+
+def _scores(header: Header, arrays: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+    found = {}
+    for source in header.sources:
+        if source.name in header.soft:
+            width = header.n_classes if isinstance(source.resolution, Element) else 2
+            found[source.name] = np.stack([_array(arrays, f"score:{k}:{source.name}") for k in range(width)], axis=1)
+    return found
 
 
 def _spans(name: str, arrays: Mapping[str, AnyArray]) -> SpanTable:
@@ -199,24 +216,51 @@ def read_npz(path: Place) -> Stored:
         return read_arrays(
             header,
             lambda names: {name: archive.read(places[name], "iufU", (header.arrays[name].length,)) for name in names},
+            lambda name: archive.blocks(places[name]),
         )
 
 
-def read_arrays(header: Header, read: Callable[[list[str]], dict[str, AnyArray]]) -> Stored:
-    """All arrays of a file; a file cannot claim more votes than it has tasks, so lengths come first."""
-    names = list(header.arrays)
-    arrays = read([name for name in names if not name.startswith("vote:")])
-    lengths = _array(arrays, "lengths")
-    if lengths.dtype.kind not in "iu" or int(lengths.min(initial=0)) < 0:
-        raise FileError("lengths must be whole numbers of at least 0; found others")
-    spans = {name: _spans(name, arrays) for name in header.spans}
+def read_arrays(
+    header: Header, read: Callable[[list[str]], dict[str, AnyArray]], blocks: Callable[[str], Iterable[AnyArray]]
+) -> Stored:
+    """All arrays of a file, once their sizes were compared: with each other, and with the lengths, block by block.
+
+    A few bytes can stand for billions of equal numbers, so that room is made only for what fits together.
+    """
+    sizes = {name: stored.length for name, stored in header.arrays.items()}
+    _check_sizes(header, sizes)
+    counts: dict[Resolution, int] = {
+        source.resolution: 0 for source in header.sources if not isinstance(source.resolution, Spans)
+    }
+    n_elements = 0
+    for lengths in blocks("lengths"):
+        if int(lengths.min(initial=0)) < 0 or int(lengths.max(initial=0)) > _LONGEST:
+            raise FileError(f"lengths must be whole numbers from 0 to {_LONGEST:,}; found others")
+        n_elements += int(lengths.sum(dtype=np.uint64))
+        for resolution in counts:
+            counts[resolution] += int(count_tasks(resolution, lengths.astype(np.int64), {}).sum())
     for source in header.sources:
-        stored = header.arrays.get(f"vote:{source.name}")
-        if stored is None:
-            raise FileError(f"its header lacks {f'vote:{source.name}'!r}")
-        expected = int(count_tasks(source.resolution, lengths, spans).sum())
+        expected = counts.get(source.resolution, sizes.get(f"span:{source.resolution.name}:starts", 0))
+        stored = header.arrays[f"vote:{source.name}"]
         if (stored.length, stored.dtype) != (expected, _STORAGE):
             found = f"{stored.length:,} ({stored.dtype})"
             raise FileError(f"source {source.name!r} must have {expected:,} votes ({_STORAGE}); found {found}")
-    arrays |= read([name for name in names if name.startswith("vote:")])
-    return Stored(header=header, arrays={name: arrays[name] for name in names})
+    if sizes.get("time:stamps", n_elements) != n_elements:
+        raise FileError(f"time:stamps must be {n_elements:,}, one per element; found {sizes['time:stamps']:,}")
+    return Stored(header=header, arrays=read(list(header.arrays)))
+
+
+def _check_sizes(header: Header, sizes: Mapping[str, int]) -> None:
+    """Compare the lengths of arrays with each other: one id per sequence, one end per span."""
+    needed = ["lengths", *(f"vote:{source.name}" for source in header.sources)]
+    needed += [f"span:{name}:{part}" for name in header.spans for part in _SPAN_PARTS]
+    absent = [name for name in needed if name not in sizes]
+    if absent:
+        raise FileError(f"its header lacks {absent[0]!r}")
+    n = sizes["lengths"]
+    same = {"ids": n, "time:start": n, "time:rate": n, "time:offsets": n + 1}
+    for name in header.spans:
+        same |= {f"span:{name}:offsets": n + 1, f"span:{name}:stops": sizes[f"span:{name}:starts"]}
+    for name, expected in same.items():
+        if sizes.get(name, expected) != expected:
+            raise FileError(f"{name} must have {expected:,} values; found {sizes[name]:,}")

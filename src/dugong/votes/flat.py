@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dugong.contract import typed
 from dugong.exceptions import VoteError
 from dugong.tasks import Element, Resolution, SpanTable, TimeAxis
-from dugong.types import MISSING, Int8Array
+from dugong.types import MISSING, ClassCount, Int8Array
 from dugong.votes.codes import MAX_CODE
 from dugong.votes.encode import Codebook, encode_values
-from dugong.votes.pieces import as_lengths
+from dugong.votes.pieces import as_lengths, normal_ids
 from dugong.votes.records import SourceInfo
 
 if TYPE_CHECKING:
@@ -28,12 +29,13 @@ __all__ = ["as_spans", "from_tasks", "read_resolutions"]
 SpanLists = SpanTable | Iterable[Iterable[tuple[int, int]]]
 
 
+@typed(VoteError)
 def from_tasks(
     votes: Mapping[str, ArrayLike],
     lengths: ArrayLike | None = None,
     *,
     resolutions: Mapping[str, Resolution] | None = None,
-    n_classes: int | None = None,
+    n_classes: ClassCount | None = None,
     classes: Iterable[str] | None = None,
     spans: Mapping[str, SpanLists] | None = None,
     background: int | None = None,
@@ -82,7 +84,7 @@ def from_tasks(
         sources=infos,
         columns=tuple(_column(votes[info.name], info, count) for info in infos),
         lengths=as_lengths(lengths),
-        ids=None if ids is None else np.asarray(ids),
+        ids=normal_ids(ids),
         n_classes=count,
         class_names=names,
         background=background,

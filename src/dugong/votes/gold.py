@@ -12,16 +12,19 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dugong.codec import show
+from dugong.contract import typed
 from dugong.exceptions import LabelError
 from dugong.tasks import Element, Resolution, describe, find_resolution, link_labels
-from dugong.types import ABSTAIN, MISSING, AnyArray, Int8Array, IntArray
+from dugong.types import ABSTAIN, MISSING, AnyArray, ClassCount, Int8Array, IntArray
 from dugong.votes.codes import positive_class
 from dugong.votes.container import Votes
 
 __all__ = ["Coding", "as_given", "find_buckets", "from_given", "gold_at", "labels_from_classes"]
 
 
-def labels_from_classes(labels: ArrayLike, n_classes: int, unknown: int | None = -1) -> Int8Array:
+@typed(LabelError)
+def labels_from_classes(labels: ArrayLike, n_classes: ClassCount, unknown: int | None = -1) -> Int8Array:
     """Labels given as class indices 0..K-1, in our own coding: -1/+1 or 1..K, and 0 where unknown."""
     array = np.asarray(labels)
     known = np.ones(array.shape, dtype=np.bool_) if unknown is None else array != unknown
@@ -38,10 +41,14 @@ def labels_from_classes(labels: ArrayLike, n_classes: int, unknown: int | None =
 Coding = Literal["own", "given"]
 
 
+def _check_coding(coding: Any) -> None:
+    if not isinstance(coding, str) or coding not in get_args(Coding):
+        raise LabelError(f'coding= must be "own" or "given"; found {show(coding)}.')
+
+
 def as_given(votes: Votes, labels: Int8Array, coding: Coding) -> AnyArray:
     """Labels of our own coding, or written as the votes were given."""
-    if coding not in get_args(Coding):
-        raise LabelError(f'coding= must be "own" or "given"; found {coding!r}.')
+    _check_coding(coding)
     if coding == "own" or votes.given is None:
         return labels
     if votes.n_classes > 2 and np.isin(labels, (-1,)).any():
@@ -52,11 +59,11 @@ def as_given(votes: Votes, labels: Int8Array, coding: Coding) -> AnyArray:
 
 def from_given(votes: Votes, gold: Any, coding: Coding) -> Any:
     """Known labels in our own coding, from that or from the coding in which the votes came."""
-    if coding not in get_args(Coding):
-        raise LabelError(f'coding= must be "own" or "given"; found {coding!r}.')
+    _check_coding(coding)
     return gold if coding == "own" or votes.given is None else labels_from_classes(gold, votes.n_classes)
 
 
+@typed(LabelError)
 def gold_at(votes: Votes, gold: Any, resolution: Resolution) -> Int8Array:
     """Labels of all tasks of a resolution, 0 where unknown.
 
@@ -97,7 +104,9 @@ def _read(votes: Votes, labels: Any, resolution: Resolution) -> Int8Array:
             f"{flat[bad][0]} at {int(np.argmax(bad))}.\n"
             "  For class indices 0..K-1, use dugong.votes.labels_from_classes(labels, n_classes)."
         )
-    if classes == (-1, 1) and flat.any() and not (flat == -1).any() and (flat == 0).any():
+    # Our readers give int8, in which 0 is unknown: somebody may well have marked positives alone.
+    ours = flat.dtype == np.int8
+    if not ours and classes == (-1, 1) and flat.any() and not (flat == -1).any() and (flat == 0).any():
         raise LabelError(
             "the coding of these labels is ambiguous: they hold only 0 and 1, and 0 may mean unknown or a "
             "class.\n"
@@ -110,7 +119,10 @@ def _read(votes: Votes, labels: Any, resolution: Resolution) -> Int8Array:
 def _flatten(labels: Any) -> AnyArray:
     if isinstance(labels, list | tuple) and labels and all(np.ndim(piece) == 1 for piece in labels):
         return np.concatenate([np.asarray(piece) for piece in labels])
-    return np.asarray(labels)
+    try:
+        return np.asarray(labels)
+    except ValueError:
+        raise LabelError("labels must be one flat list, or one list per sequence; found rows of other forms.") from None
 
 
 def find_buckets(votes: Votes, source: str, gold: Any) -> dict[tuple[int, int], IntArray]:

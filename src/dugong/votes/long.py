@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dugong.contract import typed
 from dugong.exceptions import TaskError, VoteError
 from dugong.tasks import Resolution, SpanTable, TimeAxis
-from dugong.types import AnyArray, Int8Array, IntArray
+from dugong.types import AnyArray, ClassCount, Int8Array, IntArray
 from dugong.votes.flat import SpanLists, as_spans, read_resolutions
 from dugong.votes.pieces import as_lengths
 from dugong.votes.records import SourceInfo
@@ -29,7 +30,10 @@ if TYPE_CHECKING:
 
 __all__ = ["from_long"]
 
+Value = str | float | bool  # what a cell of a table can hold
 
+
+@typed(VoteError)
 def from_long(  # noqa: PLR0913  (a table says little about itself; each argument is a fact that it lacks)
     table: Any,
     lengths: ArrayLike | Mapping[Any, int] | None = None,
@@ -39,15 +43,15 @@ def from_long(  # noqa: PLR0913  (a table says little about itself; each argumen
     rate: float | ArrayLike | Mapping[Any, float] | None = None,
     start: float | ArrayLike | Mapping[Any, float] = 0.0,
     timestamps: Mapping[Any, ArrayLike] | None = None,
-    n_classes: int | None = None,
-    classes: Iterable[Any] | None = None,
-    abstain: Any = None,
-    missing: Any = None,
-    background: Any = None,
-    partial: Mapping[Any, Iterable[Any]] | None = None,
+    n_classes: ClassCount | None = None,
+    classes: Iterable[Value] | None = None,
+    abstain: Value | None = None,
+    missing: Value | None = None,
+    background: Value | None = None,
+    partial: Mapping[Any, Iterable[Value]] | None = None,
     spans: Mapping[str, SpanLists] | None = None,
     sources: Iterable[str] | None = None,
-    ids: Iterable[Any] | None = None,
+    ids: Iterable[Value] | None = None,
     ignore: Iterable[str] = (),
 ) -> Votes:
     """Votes from a long table: columns sequence, source, start, end, vote.

@@ -76,25 +76,33 @@ def read_parquet(path: Place) -> Stored:
     """Read header and arrays."""
     with open_parquet(path, page_checksum_verification=True, pre_buffer=False) as file:
         header = read_header(file)
-        return read_arrays(header, partial(read_columns, file, header))
+        return read_arrays(header, partial(read_columns, file, header), partial(_blocks, file, header))
 
 
 def read_columns(file: pq.ParquetFile, header: Header, names: list[str]) -> dict[str, AnyArray]:
-    """Fill one array after the other, a row group at a time, so that no second copy of the votes is made."""
+    """Fill one array after the other, a block at a time, so that no second copy of the votes is made."""
     arrays = {name: _empty(file, name, header.arrays[name]) for name in names}
-    start = 0
-    for group in range(file.num_row_groups):
-        for name, array in arrays.items():
-            if start < len(array):
-                column = file.read_row_group(group, columns=[name], use_threads=False).column(name)
-                piece = column.slice(0, len(array) - start)
-                if piece.null_count:
-                    raise FileError(f"{name} must have {len(array):,} values; found empty ones among them")
-                array[start : start + len(piece)] = piece.to_numpy()
-        start += file.metadata.row_group(group).num_rows
-    if start < max((len(array) for array in arrays.values()), default=0):
-        raise FileError("it has fewer rows than its header says")
+    for name, array in arrays.items():
+        start = 0
+        for piece in _blocks(file, header, name):
+            array[start : start + len(piece)] = piece
+            start += len(piece)
     return {name: array.astype(np.str_) if array.dtype == object else array for name, array in arrays.items()}
+
+
+def _blocks(file: pq.ParquetFile, header: Header, name: str) -> Iterator[AnyArray]:
+    """The values of a column, block by block; rows beyond its length are empty."""
+    length = header.arrays[name].length
+    _empty(file, name, header.arrays[name])
+    left = length
+    for batch in file.iter_batches(batch_size=_ROWS, columns=[name], use_threads=False):
+        piece = batch.column(0).slice(0, left)
+        if piece.null_count:
+            raise FileError(f"{name} must have {length:,} values; found empty ones among them")
+        yield piece.to_numpy(zero_copy_only=False)
+        left -= len(piece)
+        if not left:
+            return
 
 
 def _empty(file: pq.ParquetFile, name: str, stored: StoredArray) -> AnyArray:

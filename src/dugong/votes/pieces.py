@@ -7,21 +7,38 @@ sequences: rows without lengths are an error.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dugong.contract import fits
 from dugong.exceptions import VoteError
-from dugong.types import AnyArray, IntArray
+from dugong.types import AnyArray, IntArray, read_only
 
-__all__ = ["as_lengths", "as_pieces", "by_row", "column_names", "not_votes"]
+__all__ = ["as_lengths", "as_pieces", "by_row", "check_words", "column_names", "normal_ids", "not_votes"]
+
+_SURROGATES = (0xD800, 0xDFFF)
 
 
 def column_names(votes: Any) -> list[str] | None:
     """Names of the sources that a data frame brings along; None for arrays."""
     columns = getattr(votes, "columns", None)
     return None if columns is None or not hasattr(votes, "to_numpy") else [str(name) for name in columns]
+
+
+def take_ids(votes: Any, ids: Any) -> tuple[Any, Any]:
+    """A data frame without the column that `ids` names, and what that holds; both as they are where it names none."""
+    if ids is None or fits(ids, AnyArray):
+        return votes, ids
+    if not isinstance(ids, str) or ids not in list(getattr(votes, "columns", ())):
+        known = ", ".join(map(repr, getattr(votes, "columns", ()))) or "no columns with names"
+        raise VoteError(
+            "ids= is one id per row or per sequence, or the name of a column of a data frame; found "
+            f"{ids!r} and {known}."
+        )
+    return votes[[name for name in votes.columns if name != ids]], np.asarray(votes[ids])
 
 
 def by_row(votes: Any, lengths: ArrayLike | None, ids: ArrayLike | None) -> tuple[ArrayLike | None, ArrayLike | None]:
@@ -42,6 +59,37 @@ def by_row(votes: Any, lengths: ArrayLike | None, ids: ArrayLike | None) -> tupl
             "  Sort the rows by sequence and time first."
         )
     return np.diff(np.append(starts, len(rows))), names
+
+
+def normal_ids(ids: ArrayLike | None) -> AnyArray | None:
+    """Ids as one array of integers or of strings: what files can hold without pickle."""
+    if ids is None:
+        return None
+    if isinstance(ids, list | tuple):
+        check_words((one for one in ids if isinstance(one, str)), "a sequence id", without="\0")
+    array = np.asarray(ids)
+    if array.dtype.kind == "O" and all(isinstance(one, str) for one in array.flat):
+        array = array.astype(np.str_)
+    if array.dtype.kind in "iu":
+        array = array.astype(np.int64)
+    if array.ndim != 1 or array.dtype.kind not in "iU":
+        raise VoteError(
+            f"sequence ids must be a list of strings or of integers; found {array.dtype}, shape {array.shape}."
+        )
+    if array.dtype.kind == "U" and array.size:
+        letters = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("="), copy=False).view(np.uint32)
+        if ((letters >= _SURROGATES[0]) & (letters <= _SURROGATES[1])).any():
+            raise VoteError("a sequence id must be text without lone surrogates; found some.\n  Rename it.")
+    return read_only(array)
+
+
+def check_words(words: Iterable[str], what: str, *, without: str = "") -> None:
+    """Refuse words that some file cannot hold: with half a letter of UTF-16, or one of the letters `without`."""
+    for word in words:
+        if any(letter in word for letter in without) or any(
+            _SURROGATES[0] <= ord(letter) <= _SURROGATES[1] for letter in word
+        ):
+            raise VoteError(f"{what} must be text without NUL and lone surrogates; found {word!r}.\n  Rename it.")
 
 
 def as_lengths(lengths: ArrayLike) -> IntArray:
@@ -139,7 +187,7 @@ def _short(values: IntArray) -> str:
 
 def not_votes(found: Any) -> VoteError:
     """What to say to somebody who gives something else where votes are expected: which constructor to use."""
-    shape: tuple[int, ...] = np.shape(found) if hasattr(found, "__len__") and not isinstance(found, str | dict) else ()
+    shape: tuple[int, ...] = getattr(found, "shape", ())
     kind = f"{type(found).__name__} of shape {shape}" if shape else type(found).__name__
     remedy = "  Make them with Votes.from_classes, from_dense, from_long or from_tasks, or Votes.read(path)."
     if len(shape) == 2:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dugong.contract import typed
 from dugong.exceptions import VoteError
 from dugong.segments import Segments, class_codes
 from dugong.segments.gold import asked_spans, on_axis, recordings_of
@@ -32,6 +33,7 @@ __all__ = ["from_segments", "to_segments", "with_segments"]
 _BINARY = {"-1", "1", "+1"}
 
 
+@typed(VoteError)
 def from_segments(
     segments: Segments,
     lengths: ArrayLike | Mapping[Any, int] | None = None,
@@ -88,6 +90,7 @@ def from_segments(
     return replace(found, time=replace(found.time, rounding=told.rounding))
 
 
+@typed(VoteError)
 def with_segments(
     votes: Votes, segments: Segments, *, background: str | None = None, missing_ok: bool = False
 ) -> Votes:
@@ -229,6 +232,7 @@ def _asked(votes: Votes, info: SourceInfo, spans: Mapping[str, list[tuple[float,
 
 
 # --- from votes --------------------------------------------------------------------------------------------------
+@typed(VoteError)
 def to_segments(votes: Votes, sources: Iterable[str] | None = None) -> Segments:
     """The votes as intervals: longest stretches of equal votes on elements, single votes on coarser tasks.
 

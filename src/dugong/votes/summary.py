@@ -44,6 +44,7 @@ class SourceSummary:
     polarity, words : the codes it votes, as numbers and in words
     coverage, overlaps, conflicts : fractions of its tasks
     correct, incorrect : votes on tasks with a known label, None without gold
+    soft : whether it gives probabilities with its votes
     """
 
     name: str
@@ -58,6 +59,7 @@ class SourceSummary:
     conflicts: float
     correct: int | None = None
     incorrect: int | None = None
+    soft: bool = False
 
     @property
     def accuracy(self) -> float | None:
@@ -88,6 +90,8 @@ class Summary:
         }
         if any(row.n_asked < row.n_tasks for row in rows):
             columns["Asked"] = [row.n_asked / row.n_tasks if row.n_tasks else 0.0 for row in rows]
+        if any(row.soft for row in rows):
+            columns["Soft"] = [row.soft for row in rows]
         if self.has_gold:
             columns["Correct"] = [row.correct for row in rows]
             columns["Incorrect"] = [row.incorrect for row in rows]
@@ -137,6 +141,7 @@ def _summarize_source(votes: Votes, place: int, source: SourceInfo, met: tuple[i
         conflicts=met[1] / max(n_tasks, 1),
         correct=correct,
         incorrect=incorrect,
+        soft=source.name in votes.scores,
     )
 
 
@@ -161,6 +166,8 @@ def _table(columns: dict[str, list[Any]]) -> str:
 def _cell(value: Any) -> str:
     if value is None:
         return "-"
+    if isinstance(value, bool):
+        return "yes" if value else ""
     return f"{value:.3f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
 
 
@@ -198,7 +205,7 @@ def _about_sources(votes: Votes) -> list[Problem]:
             asked = "was never asked" if counts.get(MISSING, 0) == len(column) else "never votes"
             text = f"source {source.name!r} {asked}; it has no influence and may be left out."
             found.append(Problem(kind="never-votes", source=source.name, text=text))
-        elif len(spoken) == 1 and n_spoken(counts) == len(column):
+        elif len(spoken) == 1 and n_spoken(counts) == len(column) and source.name not in votes.scores:
             word = code_name(votes, spoken[0], source.resolution)
             text = f"source {source.name!r} always votes {word}; it tells no two tasks apart."
             found.append(Problem(kind="always-same", source=source.name, text=text))

@@ -13,33 +13,19 @@ import numpy as np
 
 from dugong.exceptions import VoteError
 from dugong.tasks import Element, Resolution, describe
-from dugong.types import MISSING, AnyArray, BoolArray, Int8Array, read_only
+from dugong.types import MISSING, BoolArray, Int8Array
 from dugong.votes.codes import MAX_CODE
 
 if TYPE_CHECKING:
     from dugong.votes.container import Votes
+from dugong.votes.pieces import check_words
 from dugong.votes.records import SourceInfo
+from dugong.votes.scores import check_scores
 
-__all__ = ["check_votes", "normal_ids"]
+__all__ = ["check_votes"]
 
 _BLOCK = 1 << 18
 _MAX_CLASSES = 100
-
-
-def normal_ids(ids: AnyArray | None) -> AnyArray | None:
-    """Ids as one array of integers or of strings: what files can hold without pickle."""
-    if ids is None:
-        return None
-    array = np.asarray(ids)
-    if array.dtype.kind == "O" and all(isinstance(one, str) for one in array.flat):
-        array = array.astype(np.str_)
-    if array.dtype.kind in "iu":
-        array = array.astype(np.int64)
-    if array.ndim != 1 or array.dtype.kind not in "iU":
-        raise VoteError(
-            f"sequence ids must be a list of strings or of integers; found {array.dtype}, shape {array.shape}."
-        )
-    return read_only(array)
 
 
 def check_votes(votes: Votes) -> None:
@@ -54,6 +40,7 @@ def check_votes(votes: Votes) -> None:
     _check_time(votes)
     for resolution in dict.fromkeys(source.resolution for source in votes.sources):
         _check_columns(votes, resolution)
+    check_scores(votes)
 
 
 def _check_sources(votes: Votes) -> None:
@@ -64,6 +51,7 @@ def _check_sources(votes: Votes) -> None:
     nameless = [name for name in votes.source_names if not isinstance(name, str) or not name]
     if nameless:
         raise VoteError(f"a source must have a name, a string with at least one letter; found {nameless[0]!r}.")
+    check_words(votes.source_names, "the name of a source")
     repeated = [name for name, count in Counter(votes.source_names).items() if count > 1]
     if repeated:
         raise VoteError(f"source names must be unique; found {repeated[0]!r} more than once.\n  Rename one of them.")
@@ -91,6 +79,7 @@ def _check_classes(votes: Votes) -> None:
         )
     if votes.class_names is not None and len(set(votes.class_names)) != votes.n_classes:
         raise VoteError(f"there must be {votes.n_classes} different class names; found {list(votes.class_names)}.")
+    check_words(votes.class_names or (), "the name of a class")
     if votes.background is not None and votes.background not in votes.classes:
         raise VoteError(f"the background must be one of the classes {votes.classes}; found {votes.background}.")
     for code, members in votes.partial.items():

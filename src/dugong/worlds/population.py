@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from dugong.exceptions import GraphError, TaskError
 from dugong.priors import Prior
+from dugong.priors.base import kept_by_prior
 from dugong.priors.geometry import pair_indices
 from dugong.sums import MomentRow, Moments, Plan, Shapes
 from dugong.tasks import Layout, Resolution, SpanTable, describe
@@ -152,7 +152,7 @@ def _plain(spans: Mapping[str, SpanTable] | None) -> tuple[tuple[str, tuple[tupl
     )
 
 
-@lru_cache(maxsize=4096)
+@kept_by_prior(maxsize=4096)
 def _label_law(
     prior: Prior,
     tasks: tuple[LabelTask, ...],

@@ -54,13 +54,9 @@ class Shots:
 
 def draw_lengths(lengths: Lengths, n_sequences: int, rng: np.random.Generator) -> IntArray:
     """Length of every sequence."""
-    if callable(lengths):
-        drawn = np.asarray(lengths(n_sequences, rng), dtype=np.int64)
-    elif isinstance(lengths, int | np.integer):
-        drawn = np.full(n_sequences, int(lengths), dtype=np.int64)
-    else:
-        drawn = np.asarray(lengths, dtype=np.int64)
-    if drawn.shape != (n_sequences,) or (drawn < 0).any():
+    given = lengths(n_sequences, rng) if callable(lengths) else lengths
+    drawn = np.full(n_sequences, given) if np.ndim(given) == 0 else np.asarray(given)
+    if drawn.dtype.kind not in "iu" or drawn.shape != (n_sequences,) or (drawn < 0).any():
         raise TaskError(
             f"a world needs one length of at least 0 for each of {n_sequences} sequences; found shape {drawn.shape}."
         )

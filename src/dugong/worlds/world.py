@@ -17,7 +17,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from dugong.exceptions import GraphError, PriorError
+from dugong.contract import typed
+from dugong.exceptions import GraphError, PriorError, TaskError
 from dugong.graph import Dependency, SourceGraph, eliminate, temporal
 from dugong.law.parameters import Conditional, Crossed, Factor, FullTable, Parameters, Temporal
 from dugong.priors import Prior
@@ -110,6 +111,7 @@ class World:
             raise GraphError(f"there is no source {source!r} in this world; known are {list(self._places)}.")
         return self._places[source]
 
+    @typed(TaskError)
     def sample(
         self,
         n_sequences: int,

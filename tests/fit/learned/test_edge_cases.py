@@ -42,7 +42,7 @@ def test_few_sources_and_short_sequences(rng, n_sources, n_classes):
     probabilities(votes, learned)
     assert learned.trust == 0
     notes = {note.kind: note.text for note in learned.diagnostics.notes}
-    assert ("only" in notes["trust"]) == (n_sources < 3)
+    assert ("peers can confirm from 3 on" in notes["trust"]) == (n_sources < 3)
 
 
 def test_no_elements_at_all():
@@ -215,3 +215,38 @@ def test_ten_near_copies_leave_the_labels_honest(rng):
         inside = (found >= low) & (found < low + 0.2)
         if inside.sum() > 200:
             assert abs(found[inside].mean() - truth[inside].mean()) < 0.12
+
+
+def test_lexicons_that_are_silent_on_most_elements(rng):
+    """Two kinds of words among many others: what nobody speaks about is not what one of the lexicons looks for."""
+    kind = rng.choice(3, 6000, p=[0.9, 0.06, 0.04])  # other words, words of the class, words of another kind
+    codes = np.zeros((6000, 6), dtype=np.int8)
+    for place in range(6):
+        wanted, said = (1, 1) if place < 4 else (2, -1)
+        codes[(kind == wanted) & (rng.random(6000) < 0.7), place] = said
+    votes = Votes.from_dense(codes, lengths=[30] * 200)
+    learned = learn(votes)
+    assert learned.trust == 0  # a model is tested where sources speak, and that is on one element of ten
+    assert np.mean((probabilities(votes, learned)[:, 1] > 0.5) == (kind == 1)) > 0.97
+
+
+def test_three_sources_that_share_errors_are_not_taken_at_their_word(rng):
+    """Some label explains any three sources: that they agree with it says nothing about the truth."""
+    truth, shared = rng.random((2, 3000)) < 0.4
+    followed = np.where(rng.random(3000) < 0.4, shared, truth)
+    codes = np.where(rng.random((3000, 3)) < 0.9, followed[:, np.newaxis], ~followed[:, np.newaxis])
+    votes = Votes.from_dense((codes * 2 - 1).astype(np.int8), lengths=[10] * 300)
+    learned = learn(votes)
+    assert learned.trust == 0
+    found = probabilities(votes, learned)
+    assert found.max() < 0.99  # right on four of five where all agree
+
+
+def test_few_long_sequences_are_few_observations(rng):
+    """Gains of neighbours go together: three stretches that happen to suit a model do not prove it."""
+    from dugong.fit.learned.trust import _two_errors
+
+    gains = np.repeat(rng.normal(size=30), 64)
+    apart, together = _two_errors(gains, np.arange(len(gains))), _two_errors(gains, np.arange(len(gains)) // 64)
+    assert 6 < together / apart < 10  # sqrt(64) = 8, and Student's law
+    assert _two_errors(gains, np.zeros(len(gains), dtype=int)) == np.inf

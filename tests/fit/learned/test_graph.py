@@ -231,7 +231,7 @@ def test_low_rank_with_abstains_missing_votes_and_several_classes(rng):
 
 def test_words_for_learning_are_checked(rng):
     votes, _ = lopsided(4, seed=1).sample(50, rng=1)
-    with pytest.raises(GraphError, match='method must be "residuals" or "low-rank"; found \'magic\''):
+    with pytest.raises(GraphError, match="method= must be 'residuals' or 'low-rank'; found 'magic'"):
         dg.learn_graph(votes, method="magic")
     with pytest.raises(GraphError, match='dependencies must be "learn" or "low-rank", or given as a list'):
         dg.LabelModel(dependencies="magic").fit(votes)

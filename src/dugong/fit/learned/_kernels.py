@@ -45,10 +45,23 @@ def add_by_row(which: IntArray, values: FloatArray, total: FloatArray) -> None:
 
 
 @kernel
-def mark_codes(column: Int8Array, seen: BoolArray) -> None:
-    """Mark the unsigned bytes that occur in a column."""
-    for i in range(len(column)):
-        seen[np.uint8(column[i])] = True
+def number_keys(keys: IntArray, table: IntArray, which: IntArray) -> int:
+    """Number keys in the order in which they first occur; `table`, of a power of two places, holds -1.
+
+    `which` becomes the number of every key, and the table where each number first occurred; returns how many there are.
+    """
+    mask, n = np.uint64(len(table) - 1), 0
+    for i in range(len(keys)):
+        value = np.uint64(keys[i]) * np.uint64(0x9E3779B97F4A7C15)
+        place = (value ^ (value >> np.uint64(29))) & mask
+        while table[place] >= 0 and keys[table[place]] != keys[i]:
+            place = (place + np.uint64(1)) & mask
+        if table[place] < 0:
+            table[place], which[i] = i, n
+            n += 1
+        else:
+            which[i] = which[table[place]]
+    return n
 
 
 @kernel
@@ -64,8 +77,8 @@ def count_votes(codes: Int8Array, labels: FloatArray, use: BoolArray, counts: Fl
     for i in range(codes.shape[0]):
         if use[i]:
             for j in range(codes.shape[1]):
-                z = codes[i, j]
-                if z >= 0:
+                if codes[i, j] >= 0:
+                    z = np.uint64(codes[i, j])  # a signed index would be asked whether it counts from the end
                     for y in range(labels.shape[1]):
                         counts[j, z, y] += labels[i, y]
 
@@ -112,6 +125,33 @@ def count_fresh(
 
 
 @kernel
+def count_own(sources: IntArray, votes: IntArray, labels: FloatArray, tables: FloatArray, counts: FloatArray) -> None:
+    """Add P(label | what peers say, and the vote) of every vote to ``counts[source, label, vote]``; tables likewise."""
+    for i in range(len(sources)):
+        j, z, total = np.uint64(sources[i]), np.uint64(votes[i]), 1e-300
+        for y in range(labels.shape[1]):
+            total += labels[i, y] * tables[j, y, z]
+        for y in range(labels.shape[1]):
+            counts[j, y, z] += labels[i, y] * tables[j, y, z] / total
+
+
+@kernel
+def right_votes(sources: IntArray, votes: IntArray, labels: FloatArray, meant: FloatArray, right: FloatArray) -> None:
+    """P(vote) of a source that is right, given what its peers say; ``meant[source, label, vote]`` is what is right."""
+    for i in range(len(sources)):
+        j, total = np.uint64(sources[i]), 0.0
+        right[i] = 0.0
+        for z in range(meant.shape[2]):
+            allowed = 0.0
+            for y in range(labels.shape[1]):
+                allowed += meant[j, y, z] * labels[i, y]
+            total += allowed
+            if z == votes[i]:
+                right[i] = allowed
+        right[i] /= max(total, 1e-300)
+
+
+@kernel
 def count_edges(
     codes: Int8Array, labels: FloatArray, use: BoolArray, children: IntArray, parents: IntArray, counts: FloatArray
 ) -> None:
@@ -144,10 +184,18 @@ def add_evidence(codes: Int8Array, logs: FloatArray, weights: FloatArray, use: B
 def add_logs(codes: Int8Array, logs: FloatArray, use: BoolArray, out: FloatArray) -> None:
     """Add the logs (m, C, K) of the votes on every element, by label; nothing where `use` is off."""
     for i in range(codes.shape[0]):
-        if use[i]:
+        if use[i] and out.shape[1] == 2:  # two sums in registers
+            a, b = out[i, 0], out[i, 1]
             for j in range(codes.shape[1]):
-                z = codes[i, j]
-                if z >= 0:
+                if codes[i, j] >= 0:
+                    z = np.uint64(codes[i, j])
+                    a += logs[j, z, 0]
+                    b += logs[j, z, 1]
+            out[i, 0], out[i, 1] = a, b
+        elif use[i]:
+            for j in range(codes.shape[1]):
+                if codes[i, j] >= 0:
+                    z = np.uint64(codes[i, j])
                     for y in range(out.shape[1]):
                         out[i, y] += logs[j, z, y]
 

@@ -32,7 +32,7 @@ from dugong.fit.learned.views import (
 from dugong.types import BoolArray, FloatArray
 from dugong.votes import SourceInfo
 
-_HAIR = 1e-5
+_HAIR = 1e-10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -84,12 +84,10 @@ def answer(seen: View, exponents: FloatArray) -> FloatArray:
     logs = np.einsum("rfk,f->rk", seen.rows, exponents[:NEIGHBOURS])[which]
     if exponents[NEIGHBOURS] > 0:
         logs += exponents[NEIGHBOURS] * seen.messages(exponents)
+    # A tie goes to the first class, as in majority vote, and not to rounding errors.
+    logs[:, 0] += _HAIR
     labels = softmax((1 - TEMPER) * logs)
-    labels += DOUBT * (seen.law.balance - labels)
-    # Even odds, but for a hair: a tie goes to the first class, as in majority vote, and not to rounding errors.
-    even = np.full(labels.shape[1], 1 / labels.shape[1])
-    even[0] += _HAIR
-    labels[seen.quiet[which]] = even / even.sum()
+    labels += DOUBT * (seen.base[which] - labels)
     known = rows.known[which]
     labels[known >= 0] = np.eye(labels.shape[1])[known[known >= 0]]
     return labels

@@ -6,12 +6,13 @@ In: votes, and a prior, known labels or known tables if there are any. Out: a `C
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dugong.exceptions import GraphError
-from dugong.fit.em import read_accuracies
+from dugong.fit.beliefs import AnyBelief
+from dugong.fit.em import Ties, read_accuracies
 from dugong.fit.learned.coarse import finest
 from dugong.fit.learned.exact import Exact, run_exact
 from dugong.fit.learned.families import content_order, find_families
@@ -45,6 +46,7 @@ class Case:
     possible : steps that are possible, if some are not
     background : class index of elements about which nobody speaks, or None
     pinned : known tables by source
+    beliefs : what is believed about sources
     evidence : known labels
     """
 
@@ -59,6 +61,7 @@ class Case:
     possible: Possible | None
     background: int | None
     pinned: Mapping[str, FloatArray]
+    beliefs: Mapping[str, AnyBelief]
     evidence: Int8Array | None
     n_threads: int | None
 
@@ -108,14 +111,15 @@ class Case:
             Markov(initial=law.initial, transition=law.transition) if self.prior is None else self.prior,
             ROUNDS_EXACT if n_searched == self.votes.n_elements else ROUNDS_LARGE,
             learn_prior=self.prior is None,
-            pinned=frozenset(self.pinned),
+            ties=Ties(known=frozenset(self.pinned), beliefs=self.beliefs),
             evidence=self.evidence,
             n_threads=self.n_threads,
         )
 
     def accuracies(self, exact: Exact) -> dict[str, FloatArray]:
         """P(vote | label) of every source, in the given order."""
-        found = read_accuracies(exact.parameters, exact.counts) | dict(self.pinned)
+        held = Ties(beliefs=self.beliefs).pool(exact.counts, exact.parameters)
+        found = read_accuracies(exact.parameters, held) | dict(self.pinned)
         return {name: found[name] for name in self.names}
 
 
@@ -124,6 +128,7 @@ def prepare_case(
     prior: Prior | None,
     evidence: Int8Array | None,
     pinned: Mapping[str, FloatArray],
+    beliefs: Mapping[str, AnyBelief],
     n_threads: int | None,
 ) -> Case:
     """Check what was given, read a sample, and put the sources into an order that follows from their votes."""
@@ -136,6 +141,8 @@ def prepare_case(
     panel = read_sample(Reader(votes, on_elements, coding, evidence))
     order = content_order(panel, tuple(info.name for info in on_elements))
     panel, sources = panel.columns(order), tuple(on_elements[place] for place in order)
+    if beliefs:
+        panel = replace(panel, beliefs=tuple(beliefs.get(info.name) for info in sources))
     folded, background = fold(panel), implied_background(votes)
     return Case(
         names=votes.source_names,
@@ -149,6 +156,7 @@ def prepare_case(
         possible=None if prior is not None else _possible(votes, Reader(votes, (), coding, evidence)),
         background=None if background is None else votes.classes.index(background),
         pinned={name: np.asarray(table, dtype=np.float64) for name, table in pinned.items()},
+        beliefs=beliefs,
         evidence=evidence,
         n_threads=n_threads,
     )

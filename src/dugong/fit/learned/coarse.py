@@ -15,6 +15,7 @@ from typing import TypeVar
 import numpy as np
 from scipy.special import expit, softmax
 
+from dugong.fit.beliefs import AnyBelief
 from dugong.fit.learned.calibration import (
     LARGEST,
     N_VOTES,
@@ -118,6 +119,7 @@ def learn_coarse(
     votes: Votes,
     sources: Iterable[SourceInfo],
     known: Mapping[str, FloatArray] | None = None,
+    beliefs: Mapping[str, AnyBelief] | None = None,
 ) -> CoarseRules:
     """Learn what every coarse source adds.
 
@@ -126,12 +128,14 @@ def learn_coarse(
     labels : (n_elements, K) labels by the votes on elements
     sources : the coarse ones are taken, but for those that are tied to the elements by a joint prior alone
     known : tables (2, 3) of sources that are known, taken at their word
+    beliefs : what is believed about them
     """
-    known = known or {}
+    known, beliefs = known or {}, beliefs or {}
     coarse = [s for s in sources if not isinstance(s.resolution, Element) and s.resolution.link != "joint"]
     learned: list[CoarseSource] = []
     for level in _levels(coarse):
         fitted = [_learn_one(labels, votes, info, known.get(info.name)) for info in level]
+        fitted = [_believed(one, beliefs.get(one.name)) for one in fitted]
         fitted = _weigh(labels, votes, fitted)
         fitted = [one for same in _same(fitted) for one in _hold_together(labels, votes, same)]
         labels = _move_level(labels, votes, fitted)
@@ -215,6 +219,14 @@ def _learn_one(labels: FloatArray, votes: Votes, info: SourceInfo, table: FloatA
         trust=float(expit(learned.gain / overlap - n_free * half)),
         against=float(expit(further)) if wrong_way else 0.0,
     )
+
+
+def _believed(one: CoarseSource, belief: AnyBelief | None) -> CoarseSource:
+    """The same with a belief about its table; half of the windows are taken to be positive."""
+    if belief is None:
+        return one
+    counts = belief.held(one.learned.table * one.n_windows / 2)
+    return replace(one, learned=replace(one.learned, table=counts / counts.sum(axis=1, keepdims=True)))
 
 
 def _fresh(votes: Votes, one: CoarseSource, before: FloatArray) -> float:

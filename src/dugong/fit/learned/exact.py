@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dugong.fit.beliefs import hold, votes_by_label
+from dugong.fit.em import FREE, Ties
 from dugong.fit.learned.settings import PSEUDO_PAIRS, PSEUDO_VOTES
 from dugong.fit.learned.tables import mute_unseen, smoothed
 from dugong.infer.engine import expected_counts
@@ -43,11 +45,11 @@ def run_exact(
     rounds: int,
     *,
     learn_prior: bool,
-    pinned: frozenset[str] = frozenset(),
+    ties: Ties = FREE,
     evidence: Int8Array | None = None,
     n_threads: int | None = None,
 ) -> Exact:
-    """At least one and at most `rounds` rounds; sources in `pinned` keep their tables."""
+    """At least one and at most `rounds` rounds; known tables are kept, and beliefs hold."""
     n_votes = max(sum(int((column != MISSING).sum()) for column in votes.columns), 1)
     shares = {info.name: info.shares for info in votes.sources}
     parameters, law = start, prior
@@ -57,11 +59,11 @@ def run_exact(
         likelihoods.append(float(counts.log_likelihood))
         if learn_prior and isinstance(law, Markov) and isinstance(prior, Markov):
             law = _next_prior(counts, prior)
-        parameters = _next_parameters(counts, parameters, start, pinned, shares)
+        parameters = _next_parameters(counts, parameters, start, ties, shares)
         # Per vote, because the likelihood grows with the votes, and so does what a round can gain.
         if len(likelihoods) > 1 and likelihoods[-1] - likelihoods[-2] < _GAIN * n_votes:
             break
-    parameters = replace(parameters, factors=tuple(_mute(f, counts, pinned) for f in parameters.factors))
+    parameters = replace(parameters, factors=tuple(_mute(f, counts, ties.known) for f in parameters.factors))
     return Exact(parameters=parameters, prior=law, counts=counts, likelihoods=tuple(likelihoods))
 
 
@@ -69,7 +71,7 @@ def _mute(factor: Factor, counts: ExpectedCounts, pinned: frozenset[str]) -> Fac
     """The same factor with votes that never occurred as no evidence."""
     if factor.source in pinned or factor.source not in counts.factors:
         return factor
-    never = _marginal_counts(factor, counts.factors[factor.source]).sum(axis=0) <= 0
+    never = votes_by_label(counts.factors[factor.source]).sum(axis=0) <= 0
     if isinstance(factor, Temporal):
         return replace(factor, first=mute_unseen(factor.first, never), step=mute_unseen(factor.step, never))
     assert isinstance(factor, Conditional | Crossed)
@@ -88,14 +90,18 @@ def _next_parameters(
     counts: ExpectedCounts,
     parameters: Parameters,
     start: Parameters,
-    pinned: frozenset[str],
+    ties: Ties,
     shares: Mapping[str, str | None],
 ) -> Parameters:
     anchors = {factor.source: factor for factor in start.factors}
     factors = tuple(
         factor
-        if factor.source in pinned or factor.source not in counts.factors
-        else _next_factor(factor, anchors[factor.source], _pooled(factor, parameters, counts, shares))
+        if factor.source in ties.known or factor.source not in counts.factors
+        else _next_factor(
+            factor,
+            anchors[factor.source],
+            hold(_pooled(factor, parameters, counts, shares), factor, ties.beliefs.get(factor.source)),
+        )
         for factor in parameters.factors
     )
     return Parameters(n_classes=parameters.n_classes, factors=factors)
@@ -129,19 +135,10 @@ def _next_factor(factor: Factor, anchor: Factor, counts: Mapping[str, FloatArray
     assert isinstance(anchor, Conditional | Crossed)
     if isinstance(factor, Conditional) and not factor.parents:
         return replace(factor, table=_leaning(counts["table"], anchor.table, PSEUDO_VOTES))
-    marginal = smoothed(_marginal_counts(factor, counts)[np.newaxis])[0]
+    marginal = smoothed(votes_by_label(counts)[np.newaxis])[0]
     return replace(factor, table=_leaning(counts["table"], anchor.table, PSEUDO_PAIRS), marginal=marginal)
 
 
 def _leaning(counts: FloatArray, anchor: FloatArray, weight: float) -> FloatArray:
     total = counts + weight * anchor
     return np.asarray(total / total.sum(axis=-1, keepdims=True))
-
-
-def _marginal_counts(factor: Factor, counts: Mapping[str, FloatArray]) -> FloatArray:
-    """Expected votes of a source by its own label, (K, C)."""
-    if isinstance(factor, Temporal):
-        return np.asarray(counts["first"] + counts["step"].sum(axis=(0, 2)))
-    table = counts["table"]
-    inner = tuple(range(1, table.ndim - 1))
-    return np.asarray(table.sum(axis=inner) + counts["marginal"]) if inner else table

@@ -22,6 +22,7 @@ from dugong.types import BoolArray, FloatArray, IntArray
 
 _FEWEST = 4  # with three sources two that share errors cannot be told from two that are better than the third
 _COMMON = 20  # votes on the same elements without which a kappa is noise
+_SETTLED = 1e-14  # a step of a skill below this is rounding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -106,8 +107,11 @@ def _beyond_skill(agreements: Agreements, start: FloatArray) -> FloatArray:
     similar = start
     for _ in range(SKILL_ROUNDS):
         weights = usable * both * family_weights(similar) * (1 - similar)
+        agreed = weights * kappa
         for _ in range(100):  # damped steps of a rank-one fit of kappa
-            fitted = (weights * kappa * skill).sum(axis=1) / np.maximum((weights * skill**2).sum(axis=1), 1e-9)
+            before, fitted = skill, agreed @ skill / np.maximum(weights @ skill**2, 1e-9)
             skill = np.sqrt(skill * np.clip(fitted, 1e-3, 0.99))
+            if np.abs(skill - before).max() < _SETTLED:
+                break
         similar = (similar + agreements.similar((1 - np.outer(skill, skill)) * (1 - chance)) * usable) / 2
     return similar

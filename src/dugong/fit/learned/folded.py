@@ -12,7 +12,7 @@ import numpy as np
 
 from dugong.fit.learned import _kernels as kernels
 from dugong.fit.learned.panel import Panel
-from dugong.types import AnyArray, BoolArray, FloatArray, IntArray
+from dugong.types import BoolArray, FloatArray, IntArray
 
 _ROOM = 1 << 62
 
@@ -69,14 +69,26 @@ def fold(panel: Panel) -> Folded:
 
 def _unique_rows(panel: Panel) -> tuple[IntArray, IntArray]:
     """An element with every row, and the row of every element: columns are joined as digits of one number."""
-    keys: AnyArray = panel.known.astype(np.int64) + 1
+    keys: IntArray = panel.known.astype(np.int64) + 1
     base, many = panel.coding.n_columns + 1, panel.coding.n_classes + 1
     for place in range(panel.n_sources):
         # Keys are numbered anew before they would overflow, which keeps them exact for any number of sources.
         if many > _ROOM // base:
-            distinct, keys = np.unique(keys, return_inverse=True)
-            many = len(distinct)
+            first, keys = _distinct(keys)
+            many = len(first)
         keys = keys * base + (panel.codes[:, place] + 1)
         many *= base
-    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
-    return np.asarray(first), np.asarray(which)
+    return _distinct(keys)
+
+
+def _distinct(keys: IntArray) -> tuple[IntArray, IntArray]:
+    """Where each of the different keys, in increasing order, first occurs, and which of them every key is."""
+    table, which = np.full(1 << (2 * len(keys) + 1).bit_length(), -1, dtype=np.int64), np.empty_like(keys)
+    n = kernels.number_keys(keys, table, which)
+    first = np.sort(table[table >= 0])
+    assert len(first) == n
+    # Only the different keys are sorted: their order must not depend on that of the elements.
+    order = np.argsort(keys[first], kind="stable")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(n)
+    return first[order], rank[which]

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import get_args
 
 import numpy as np
 
+from dugong.contract import typed
 from dugong.exceptions import GraphError
 from dugong.fit.learned.case import prepare_case
 from dugong.fit.learned.indicators import low_rank_strengths
@@ -45,6 +45,7 @@ class LearnedGraph:
         return (*self.graph.edges, *(temporal(name, lag) for name, lag in self.graph.temporal.items()))
 
 
+@typed(GraphError)
 def learn_graph(votes: Votes, method: Method = "residuals", *, n_threads: int | None = None) -> LearnedGraph:
     """Learn which sources on elements depend on each other, given labels that nobody knows.
 
@@ -60,13 +61,11 @@ def learn_graph(votes: Votes, method: Method = "residuals", *, n_threads: int | 
     LearnedGraph
         The graph, the strength of every edge, and `dependencies` for a `LabelModel`.
     """
-    if method not in get_args(Method):
-        raise GraphError(f'method must be "residuals" or "low-rank"; found {method!r}.')
     part = choose_part(votes).votes
     if method == "residuals":
         learned = learn(part, n_threads=n_threads)
         return LearnedGraph(graph=learned.graph, strengths=learned.strengths, method=method)
-    case = prepare_case(part, None, None, {}, n_threads)
+    case = prepare_case(part, None, None, {}, {}, n_threads)
     names = case.element_names
     pairs, own = low_rank_strengths(case.setting().panel)
     edges = {(names[j], names[k]): float(pairs[j, k]) for j, k in np.argwhere(np.tril(pairs) > SELF_EDGE).tolist()}

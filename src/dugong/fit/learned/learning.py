@@ -13,10 +13,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from dugong.fit.beliefs import AnyBelief
 from dugong.fit.em import read_correlations
 from dugong.fit.learned.answer import ElementAnswer, finish_answer, first_answer, says_something
 from dugong.fit.learned.case import Case, prepare_case
 from dugong.fit.learned.coarse import CoarseRules, describe_coarse, learn_coarse, table_of
+from dugong.fit.learned.crossing import find_crossings
 from dugong.fit.learned.exact import Exact
 from dugong.fit.learned.factors import coarse_factors, flat_table, forest_factors
 from dugong.fit.learned.families import family_weights
@@ -40,7 +42,7 @@ from dugong.fit.learned.settings import (
 from dugong.fit.learned.tables import make_tables, mute_unseen
 from dugong.fit.learned.tempering import Peers
 from dugong.fit.learned.trust import Trust, find_trust, related_by
-from dugong.fit.learned.views import VOTES, Constraints, vote_shares
+from dugong.fit.learned.views import VOTES, Constraints, LabelLaw, vote_shares
 from dugong.graph import SourceGraph
 from dugong.law.law import Law
 from dugong.law.parameters import Conditional, Factor, Parameters
@@ -59,6 +61,7 @@ def learn(
     prior: Prior | None = None,
     evidence: Int8Array | None = None,
     accuracies: Mapping[str, FloatArray] | None = None,
+    beliefs: Mapping[str, AnyBelief] | None = None,
     method: Method = "residuals",
     n_threads: int | None = None,
     progress: Progress | None = None,
@@ -72,12 +75,13 @@ def learn(
         Learned (a Markov chain) unless given.
     evidence : (n_elements,) class values of known labels, 0 = unknown; optional
     accuracies : known tables P(vote | label) by source, kept as they are; optional
+    beliefs : what is believed about sources; optional
     method : {"residuals", "low-rank"}
         How the graph is learned: by what a fit leaves unexplained, or from the inverse covariance of the votes.
     progress : callable (stages done, stages in all), optional
     """
     tell = progress or (lambda _done, _total: None)
-    case = prepare_case(votes, prior, evidence, accuracies or {}, n_threads)
+    case = prepare_case(votes, prior, evidence, accuracies or {}, beliefs or {}, n_threads)
     tell(1, _STAGES)
     weights = family_weights(case.similar) * says_something(case.panel) * _upright(case)
     fixed = Constraints(law=case.law, possible=case.possible, pinned=case.pinned_tables())
@@ -85,22 +89,24 @@ def learn(
     first, lasting = first_answer(part, case.sources, weights, case.background, fixed)
     tell(2, _STAGES)
     setting, finding, related = case.setting(), None, case.similar
-    testable = bool((weights > 0).sum() >= FEWEST_SOURCES)
-    if testable and not case.spread and not _crowd(case):
+    testable, unsearched = bool((weights > 0).sum() >= FEWEST_SOURCES), _unsearched(case)
+    if testable and not unsearched:
         shares = vote_shares(setting.folded.rows, weights, case.background)
         finding = search(setting, shares, case.background, weights, method)
         related = np.maximum(related_by(finding.structure()[0]), related)
     tell(3, _STAGES)
-    exponents, trust = first.exponents, Trust(share=0.0)
+    exponents = first.exponents
+    trust = Trust(share=0.0, untested=unsearched or f"fewer than {FEWEST_SOURCES} sources say something of their own")
     if testable:
         trial = make_trial(part, related, first.sayings, exponents, lasting, fixed)
         if finding is not None:
-            trust = find_trust(setting, finding, part, trial, exponents)
+            trust = find_trust(setting, finding, part, trial, exponents, coarse=bool(case.coarse))
         # Where the belief already predicts every source clearly worse, what could be learned would not be used, but for
         # the first tables of sources on windows.
         if case.background is None and len(trial.targets.votes) and (case.coarse or not trust.clear):
             if trust.share > 0 and finding is not None:
-                trust = find_trust(setting, finding, part, trial, learn_exponents(trial, exponents, FREE))
+                free = learn_exponents(trial, exponents, FREE)
+                trust = find_trust(setting, finding, part, trial, free, trust.confirmed)
             # Exponents that suit some sources need not suit others: few sources are few observations of them, however
             # many votes they have.
             n_sources = len(np.unique(trial.targets.sources))
@@ -145,9 +151,15 @@ def _agreement(votes: Votes, column: Int8Array, info: SourceInfo) -> float:
     return float(np.corrcoef(mean[spoken], said[spoken])[0, 1])
 
 
-def _crowd(case: Case) -> bool:
-    """Whether most sources were not asked about most elements: pairs then share too little to search for edges."""
-    return len(case.panel) > 0 and float((case.panel.codes < 0).mean()) > CROWD
+def _unsearched(case: Case) -> str:
+    """Why no model is searched for, in words; empty if one is."""
+    if case.spread:
+        return "no source votes on single elements"
+    if len(case.panel) and float((case.panel.codes < 0).mean()) > CROWD:  # pairs share too little to find edges
+        return "most sources were not asked about most elements"
+    # A model is tested where sources speak, and would mostly answer elsewhere.
+    heard = float(case.panel.spoken().any(axis=1).mean()) if len(case.panel) else 1.0
+    return "most elements have no vote" if case.background is None and heard < CROWD else ""
 
 
 def _finish(case: Case, answer: ElementAnswer, setting: Setting, finding: GraphFinding | None, trust: Trust) -> Learned:
@@ -155,10 +167,12 @@ def _finish(case: Case, answer: ElementAnswer, setting: Setting, finding: GraphF
     graph, strengths = _found_graph(case, finding)
     alone = Peers(answer=answer)
     before = alone.without_coarse(case.votes, case.evidence, case.n_threads) if case.coarse else np.zeros((0, 0))
-    rules = learn_coarse(before, case.votes, case.coarse, case.pinned)
+    rules = learn_coarse(before, case.votes, case.coarse, case.pinned, case.beliefs)
     exact, tempering = None, None
     if finding is not None and trust.share > 1 - TRUSTED:
         exact = _exact(case, setting, finding, rules)
+        exact, across = _crossed(case, exact, len(setting.panel))
+        graph, strengths = _joined(graph, across), strengths | across
     elif case.prior is not None and len(case.sources) < FEWEST_SOURCES and not case.spread:
         exact, trust = _at_its_word(case, answer, rules), Trust(share=1.0)
     if exact is None:
@@ -182,6 +196,31 @@ def _finish(case: Case, answer: ElementAnswer, setting: Setting, finding: GraphF
             case, answer, law, trust, strengths, describe_coarse(rules, before, case.votes, used=tempering is not None)
         ),
     )
+
+
+def _crossed(case: Case, exact: Exact, n_searched: int) -> tuple[Exact, dict[tuple[str, str], float]]:
+    """The exact model with dependence across resolutions, if there is any: no model is trusted that leaves it out."""
+    if case.spread or not case.coarse:
+        return exact, {}
+    parameters, across = find_crossings(case, exact)
+    if not across:
+        return exact, {}
+    law = case.law or _law_of_chain(exact.prior)
+    return case.exact_rounds(list(parameters.factors), law, n_searched), across
+
+
+def _law_of_chain(prior: Prior) -> LabelLaw:
+    """A learned prior, which is a chain, as where further rounds begin."""
+    assert isinstance(prior, Markov)
+    initial, transition = np.asarray(prior.initial), np.asarray(prior.transition)
+    return LabelLaw(balance=initial, initial=initial, transition=transition)
+
+
+def _joined(graph: SourceGraph, across: Mapping[tuple[str, str], float]) -> SourceGraph:
+    """The graph with edges across resolutions; who follows another source no longer repeats itself."""
+    follows = {fine for _, fine in across}
+    lags = {name: lag for name, lag in graph.temporal.items() if name not in follows}
+    return replace(graph, edges=(*graph.edges, *across), temporal=lags)
 
 
 def _at_its_word(case: Case, answer: ElementAnswer, rules: CoarseRules) -> Exact:

@@ -17,6 +17,7 @@ from dugong.fit.result import Diagnostics, Note
 from dugong.infer import answers
 from dugong.law.law import Law
 from dugong.tasks import Element
+from dugong.texts import counted
 from dugong.types import FloatArray
 from dugong.votes import Votes
 
@@ -113,6 +114,8 @@ def _why(trust: Trust, case: Case) -> str:
         return "the fitted model explains the votes and is taken at its word."
     if trust.share >= 1 - TRUSTED:
         return f"the fitted model is {trust.share:.0%} of every label, votes weighed by what peers confirm the rest."
+    if trust.sources and trust.worst >= 0:
+        return "too few independent sources confirm the fitted model, so votes are weighed by what peers confirm."
     if trust.sources:
         who = ", ".join(repr(case.element_names[place]) for place in trust.sources)
         return (
@@ -120,9 +123,9 @@ def _why(trust: Trust, case: Case) -> str:
             f"{-trust.worst:.4f} nats a vote worse than that does)."
         )
     if len(case.sources) < FEWEST_SOURCES:
-        few = f"only {len(case.sources)} sources vote on elements, and peers can confirm from {FEWEST_SOURCES} on"
+        few = f"only {counted(len(case.sources), 'source')} on elements, and peers can confirm from {FEWEST_SOURCES} on"
         return f"{few}, so votes are weighed by what is believed of sources."
-    return "there is too little to test a model, so votes are weighed by what peers confirm."
+    return f"no model can be tested ({trust.untested}), so votes are weighed by what peers confirm."
 
 
 def _discount_notes(answer: ElementAnswer, trust: Trust, n_sources: int) -> list[Note]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dugong.fit.beliefs import AnyBelief
 from dugong.fit.learned import _kernels as kernels
 from dugong.fit.learned.lifting import denial, spread
 from dugong.tasks import Element
@@ -72,6 +73,7 @@ class Panel:
     starts : (n,) whether an element is the first of its sequence
     known : (n,) class index of known labels, -1 unknown
     ties : (m,) equal numbers for sources that share their tables, or None if none do
+    beliefs : (m,) what is believed about each source, or None if nothing is
     """
 
     coding: Coding
@@ -79,6 +81,7 @@ class Panel:
     starts: BoolArray
     known: Int8Array
     ties: IntArray | None = None
+    beliefs: tuple[AnyBelief | None, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -110,6 +113,7 @@ class Panel:
             starts=starts[chosen],
             known=self.known[chosen],
             ties=self.ties,
+            beliefs=self.beliefs,
         )
 
     def columns(self, places: IntArray) -> Panel:
@@ -120,6 +124,7 @@ class Panel:
             starts=self.starts,
             known=self.known,
             ties=None if self.ties is None else self.ties[places],
+            beliefs=None if self.beliefs is None else tuple(self.beliefs[place] for place in places),
         )
 
 
@@ -182,6 +187,7 @@ def stack(panels: list[Panel]) -> Panel:
         starts=np.concatenate([panel.starts for panel in panels]),
         known=np.concatenate([panel.known for panel in panels]),
         ties=panels[0].ties,
+        beliefs=panels[0].beliefs,
     )
 
 

@@ -18,7 +18,7 @@ from dugong.fit.learned import _kernels as kernels
 from dugong.fit.learned.settings import FEWEST_SEQUENCES, PART
 from dugong.sums._kernels import add_hashes
 from dugong.types import AnyArray, BoolArray, Int8Array
-from dugong.votes import Votes
+from dugong.votes import Votes, count_codes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -91,5 +91,5 @@ def _only_votes(votes: Votes, part: Votes) -> BoolArray:
 def _codes(column: Int8Array) -> BoolArray:
     """(256,) which unsigned bytes occur."""
     seen = np.zeros(256, dtype=np.bool_)
-    kernels.mark_codes(column, seen)
+    seen[[code % 256 for code in count_codes(column)]] = True
     return seen

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import minimize
 
+from dugong.fit.learned import _kernels as kernels
 from dugong.fit.learned.folded import fold
 from dugong.fit.learned.panel import Panel
 from dugong.fit.learned.settings import (
@@ -207,23 +208,19 @@ def first_tables(targets: Targets) -> FloatArray:
 
 def own_tables(targets: Targets, labels: FloatArray, tables: FloatArray, rounds: int = 5) -> FloatArray:
     """Tables of the left-out sources given what their peers say, (m, K, K + 1), leaning to first guesses of them."""
-    m, n_votes = targets.margins.shape
-    cells, lean = targets.sources * n_votes + targets.votes, OWN_VOTES * _lapses(targets, labels)
+    lean = OWN_VOTES * _lapses(targets, labels)
     for _ in range(rounds):
-        joint = labels * tables[targets.sources, :, targets.votes]
-        joint /= joint.sum(axis=1, keepdims=True) + 1e-300
-        counts = [np.bincount(cells, joint[:, y], m * n_votes).reshape(m, n_votes) for y in range(n_votes - 1)]
-        tables = np.stack(counts, axis=1) + lean
+        counts = np.zeros(lean.shape)
+        kernels.count_own(targets.sources, targets.votes, labels, tables, counts)
+        tables = counts + lean
         tables /= tables.sum(axis=2, keepdims=True)
     return tables
 
 
 def _lapses(targets: Targets, labels: FloatArray) -> FloatArray:
     """Tables of sources that are right but for a share of lapses, by how well the peers agree with them."""
-    m = len(targets.margins)
-    meant = np.moveaxis(_meant(targets), 1, 2)[targets.sources]  # (n, K + 1, K): labels for which a vote is right
-    allowed = (meant * labels[:, np.newaxis]).sum(axis=2)
-    right = allowed[np.arange(len(labels)), targets.votes] / np.maximum(allowed.sum(axis=1), 1e-300)
+    m, right = len(targets.margins), np.empty(len(labels))
+    kernels.right_votes(targets.sources, targets.votes, labels, _meant(targets), right)
     chance = _shares(targets)[targets.sources, targets.votes]
     counts, lapse = np.bincount(targets.sources, minlength=m), np.full(m, 0.05)
     for _ in range(10):

@@ -24,7 +24,7 @@ from dugong.fit.learned.tables import (
     softmax,
     steps_to_transition,
 )
-from dugong.fit.learned.views import LabelLaw, first_classes
+from dugong.fit.learned.views import LabelLaw, add_logs, first_classes
 from dugong.tasks.bio import Possible
 from dugong.types import BoolArray, FloatArray, IntArray
 
@@ -134,6 +134,10 @@ def _evidence(
     panel: Panel, tables: Tables, parents: IntArray, repeats: Repeats, moved: FloatArray, stayed: FloatArray
 ) -> None:
     """Log-likelihoods of the votes of every element, known labels clamped."""
+    if not repeats and (parents < 0).all():
+        moved[:] = add_logs(panel, logs_of(tables.single), np.ones(len(panel), dtype=np.bool_))
+        clamp(moved, panel)
+        return
     kernels.add_model(
         panel.codes,
         logs_of(tables.single),

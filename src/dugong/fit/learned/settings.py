@@ -76,6 +76,7 @@ TESTABLE: Final = 500.0  # information on pairs of errors and silences without w
 DEMANDING: Final = 4.0  # times as much of it is needed where most sources repeat their errors
 SILENCE: Final = 40.0  # how many pairs of silences tell as much as a pair of votes
 OPPOSITE: Final = 0.95  # share of contradictions from which on one of two sources is taken to be turned round
+SATURATED: Final = 3  # independent groups of sources that some label always explains: they confirm nothing
 FEWEST_SOURCES: Final = 3  # on elements, below which no model can be tested
 
 # --- rounds --------------------------------------------------------------------------------------------------------

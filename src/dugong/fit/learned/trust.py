@@ -14,15 +14,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import stdtrit
 
 from dugong.fit.learned.panel import Panel
 from dugong.fit.learned.peers import Trial, log_scores
 from dugong.fit.learned.repeats import Repeats
 from dugong.fit.learned.rounds import Setting, posterior_of, tables_of
 from dugong.fit.learned.search import GraphFinding
-from dugong.fit.learned.settings import FEWEST_SOURCES, PATIENCE
+from dugong.fit.learned.settings import FEWEST_SOURCES, JACKKNIFE_BLOCK, PATIENCE, SATURATED
 from dugong.fit.learned.tables import Tables, softmax
 from dugong.types import FloatArray, IntArray
+
+_NORMAL_TWO = 0.97725  # P(a normal number is below two standard deviations)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -37,6 +40,8 @@ class Trust:
     sources : places of that group; nobody if nothing could be predicted
     gains : ... of every group of sources that was left out
     clear : whether every group is predicted better by more than two standard errors
+    confirmed : how far sources beyond the three that any label explains confirm the model, 0 to 1
+    untested : why no model could be tested, in words; empty if one was
     """
 
     share: float
@@ -45,30 +50,53 @@ class Trust:
     sources: tuple[int, ...] = ()
     gains: tuple[float, ...] = ()
     clear: bool = False
+    confirmed: float = 0.0
+    untested: str = ""
+
+
+def root_of(parents: IntArray) -> IntArray:
+    """(m,) the root of the tree of every source."""
+    root = np.arange(len(parents))
+    for _ in parents:
+        root = np.where(parents[root] >= 0, parents[root], root)
+    return root
 
 
 def related_by(parents: IntArray) -> FloatArray:
     """(m, m) one where two sources are in the same tree: given the label they still tell of each other."""
-    root = np.arange(len(parents))
-    for _ in parents:
-        root = np.where(parents[root] >= 0, parents[root], root)
+    root = root_of(parents)
     same = root[:, np.newaxis] == root
     return np.asarray(same & ~np.eye(len(parents), dtype=np.bool_), dtype=np.float64)
 
 
-def find_trust(setting: Setting, finding: GraphFinding, panel: Panel, trial: Trial, exponents: FloatArray) -> Trust:
-    """The trust that a model earns; none where nothing can be predicted."""
+def find_trust(
+    setting: Setting,
+    finding: GraphFinding,
+    panel: Panel,
+    trial: Trial,
+    exponents: FloatArray,
+    confirmed: float | None = None,
+    *,
+    coarse: bool = False,
+) -> Trust:
+    """The trust that a model earns; none where nothing can be predicted. `confirmed`: what is known of that already.
+
+    `coarse`: whether there are sources on windows. One that follows such a source repeats itself inside of windows, and
+    is still a group of its own.
+    """
     targets = trial.targets
     if not len(targets.votes):
-        return Trust(share=0.0)
+        return Trust(share=0.0, untested="no source says anything that others could predict")
     parents, repeats = finding.structure()
     apart = parents < 0
-    if apart.sum() < FEWEST_SOURCES:  # fewer independent groups do not tell labels from what a group shares
-        return Trust(share=0.0)
+    if apart.sum() <= SATURATED:  # fewer independent groups do not tell labels from what a group shares
+        why = f"there are only {apart.sum()} independent groups of sources, and some label explains any {SATURATED}"
+        return Trust(share=0.0, untested=why)
     # Two sources that repeat themselves agree because labels last or because errors do: only a pair of which one does
     # not can tell, so all but one of three must not.
+    repeating = "nearly all sources repeat their errors from element to element, which looks like labels that last"
     if (apart & ~repeats.rates.any(axis=0)).sum() < FEWEST_SOURCES - 1:
-        return Trust(share=0.0)
+        return Trust(share=0.0, untested=repeating)
     tables, _ = tables_of(setting, replace(finding.state, repeats=repeats), setting.folded.everywhere(), parents)
     labels = np.empty((len(targets.votes), panel.coding.n_classes))
     for peers, places, _ in trial.groups:
@@ -80,14 +108,22 @@ def find_trust(setting: Setting, finding: GraphFinding, panel: Panel, trial: Tri
     fresh = ~repeats.sources[targets.sources]
     asked = [(places[fresh[places]], places) for _, places, _ in trial.groups]
     asked = [(own, places) for own, places in asked if len(own)]
-    if len(np.unique(targets.sources[fresh])) < FEWEST_SOURCES:
-        return Trust(share=0.0)
+    if not asked:
+        return Trust(share=0.0, untested=repeating)
     means = np.array([gains[own].mean() for own, _ in asked])
-    errors = np.array([gains[own].std() / np.sqrt(len(own)) for own, _ in asked])
+    blocks = _blocks(panel)[targets.elements]
+    errors = np.array([_two_errors(gains[own], blocks[own]) for own, _ in asked]) / 2
     worst = int(np.argmin(means + 2 * errors))
     limit = float((means + 2 * errors)[worst])
+    earned = gains[fresh] - _seen(tables, setting)
+    if confirmed is None:
+        groups = root_of(parents)[targets.sources[fresh]]
+        n_groups = int(apart.sum()) if coarse else len(np.unique(groups))
+        confirmed = _confirmed(earned, groups, blocks[fresh], n_groups)
+    share = _shown(earned, blocks[fresh]) * confirmed * _endured(limit)
     return Trust(
-        share=_shown(gains[fresh], tables, setting) * float(np.clip(1 + limit / PATIENCE, 0.0, 1.0)),
+        share=share,
+        confirmed=confirmed,
         gain=float(gains[fresh].mean()),
         worst=limit,
         sources=tuple(np.unique(targets.sources[asked[worst][0]]).tolist()),
@@ -96,15 +132,50 @@ def find_trust(setting: Setting, finding: GraphFinding, panel: Panel, trial: Tri
     )
 
 
-def _shown(gains: FloatArray, tables: Tables, setting: Setting) -> float:
-    """From 0 to 1: how far the gain is more than noise, nothing below two standard errors, all from four on.
+def _blocks(panel: Panel) -> IntArray:
+    """(n,) number of the piece of its sequence to which every element belongs: what neighbours gain goes together."""
+    return np.asarray(np.cumsum(panel.places() % JACKKNIFE_BLOCK == 0))
 
-    The model has seen the votes that it predicts: a nat for each of its numbers is no gain.
-    """
+
+def _two_errors(gains: FloatArray, blocks: IntArray) -> float:
+    """Two standard errors of a mean over blocks, by Student's law where blocks are few; infinite for one block."""
+    sums = np.bincount(np.unique(blocks, return_inverse=True)[1], gains - gains.mean())
+    n_blocks = len(sums)
+    if n_blocks < 2:
+        return np.inf
+    error = np.sqrt((sums**2).sum() * n_blocks / (n_blocks - 1)) / len(gains)
+    return float(error * stdtrit(n_blocks - 1, _NORMAL_TWO))
+
+
+def _seen(tables: Tables, setting: Setting) -> float:
+    """Nats per vote that are no gain: the model has seen the votes that it predicts, one for each of its numbers."""
     rows = setting.folded
-    seen = tables.single.size / max(float(rows.sizes @ (rows.rows.codes >= 0).sum(axis=1)), 1.0)
-    error = float(gains.std() / np.sqrt(len(gains))) + 1e-12
-    return float(np.clip((gains.mean() - seen) / error / 2 - 1, 0.0, 1.0))
+    return tables.single.size / max(float(rows.sizes @ (rows.rows.codes >= 0).sum(axis=1)), 1.0)
+
+
+def _shown(gains: FloatArray, blocks: IntArray) -> float:
+    """From 0 to 1: how far a gain is more than noise, nothing below two standard errors, all from four on."""
+    return float(np.clip(gains.mean() / (_two_errors(gains, blocks) + 1e-12) - 1, 0.0, 1.0))
+
+
+def _confirmed(gains: FloatArray, groups: IntArray, blocks: IntArray, n_groups: int) -> float:
+    """From 0 to 1: how far independent groups of sources, but for the three best predicted, are surely not worse off.
+
+    Three groups agree with some label whatever they do: as many numbers describe them as explain them. Only what goes
+    beyond three says something about the model; and it must say it, so that a standard error is taken off. Groups
+    that were not asked count among the three.
+    """
+    names, place = np.unique(groups, return_inverse=True)
+    if n_groups <= SATURATED:
+        return 0.0
+    best = np.argsort(-np.bincount(place, gains))[: max(SATURATED - (n_groups - len(names)), 1)]
+    rest = ~np.isin(place, best)
+    return _endured(float(gains[rest].mean()) - _two_errors(gains[rest], blocks[rest]) / 2)
+
+
+def _endured(gain: float) -> float:
+    """From 1 to 0, as a gain falls from 0 to a loss of which there is no patience."""
+    return float(np.clip(1 + gain / PATIENCE, 0.0, 1.0))
 
 
 def _only(peers: IntArray, tables: Tables, parents: IntArray, repeats: Repeats) -> tuple[Tables, IntArray, Repeats]:

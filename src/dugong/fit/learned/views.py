@@ -14,6 +14,7 @@ The tables come from a few rounds of expectation and maximisation from the vote.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Annotated
 
 import numpy as np
@@ -24,7 +25,6 @@ from dugong.fit.learned.folded import Folded
 from dugong.fit.learned.panel import Panel
 from dugong.fit.learned.settings import (
     FARTHEST,
-    FEWEST_SOURCES,
     PSEUDO_VOTES,
     ROUNDS_STICKY,
     ROUNDS_TABLES,
@@ -99,16 +99,12 @@ class Shares:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class View:
-    """Features of the rows of a panel, (n_rows, 4, K), and the law of the labels.
-
-    `quiet` are rows with no vote where only one or two sources could have voted: the balance of what they speak about
-    is not that of what they are silent about, and nobody else tells.
-    """
+    """Features of the rows of a panel, (n_rows, 4, K), their class balance (n_rows, K), and the law of the labels."""
 
     folded: Folded
     rows: FloatArray
     law: LabelLaw
-    quiet: BoolArray
+    base: FloatArray
 
     def features(self, chosen: IntArray, messages: FloatArray) -> FloatArray:
         """All five features of some elements, given their messages, (n, 5, K), centred over the classes."""
@@ -119,7 +115,7 @@ class View:
     def carried(self, exponents: FloatArray) -> FloatArray:
         """Evidence of every row inside the chain, (n_rows, K), known labels clamped."""
         logs = np.einsum("rfk,f->rk", self.rows[:, SHARE:], exponents[SHARE:NEIGHBOURS])
-        return clamp(logs - logs.max(axis=1, keepdims=True, initial=-np.inf), self.folded.rows)
+        return clamp(logs - reduce(np.maximum, logs.T)[:, np.newaxis], self.folded.rows)
 
     def messages(self, exponents: FloatArray) -> FloatArray:
         """What the neighbours of every element say about it, (n, K)."""
@@ -137,7 +133,7 @@ def vote_shares(panel: Panel, weights: FloatArray, background: int | None) -> Sh
     n_classes = panel.coding.n_classes
     counts = np.zeros((len(panel), n_classes))
     kernels.count_shares(panel.codes, panel.coding.split, weights, counts)
-    total = counts.sum(axis=1, keepdims=True)
+    total = reduce(np.add, counts.T)[:, np.newaxis]
     nobody = np.full(n_classes, 1 / n_classes) if background is None else np.eye(n_classes)[background]
     share = np.where(total > 0, counts / np.where(total > 0, total, 1.0), nobody)
     known = panel.known >= 0
@@ -154,7 +150,7 @@ def learn_sayings(
     A class that nobody names is known by silence alone: more rounds would let it swallow what single sources say.
     """
     rows, shares = folded.rows, vote_shares(folded.rows, weights, background)
-    heard = rows if background is not None else replace(rows, codes=_spoken_only(rows))
+    heard = rows if background is not None else replace(rows, codes=_heard(rows))
 
     def maximise(labels: FloatArray) -> tuple[FloatArray, FloatArray]:
         summed = folded.weighted(labels)
@@ -165,7 +161,7 @@ def learn_sayings(
     labels = shares.share
     tables, balance = maximise(labels)
     for _ in range(1 if background is not None else ROUNDS_TABLES):
-        logs = add_logs(heard, _weighted_logs(tables, weights), shares.use)
+        logs = add_logs(heard, _vote_logs(tables, weights, rows, background), shares.use)
         labels = softmax(clamp(logs + np.log(balance), rows))
         labels = labels if background is None else (labels + shares.share) / 2
         tables, balance = maximise(labels)
@@ -180,7 +176,7 @@ def learn_sayings(
 
 def _effect(folded: Folded, shares: Shares) -> float:
     """Design effect of the mean number of votes per voted element, whose errors are believed to be correlated."""
-    votes = shares.counts.sum(axis=1)
+    votes = reduce(np.add, shares.counts.T)
     voted = folded.sizes[votes > 0].sum()
     return float(1 + SHARED_ERRORS * max(float(votes @ folded.sizes) / max(float(voted), 1.0) - 1, 0.0))
 
@@ -189,20 +185,29 @@ def view(folded: Folded, sayings: Sayings, law: LabelLaw) -> View:
     """The features of every row."""
     rows, background = folded.rows, sayings.background
     shares = vote_shares(rows, sayings.weights, background)
-    log_tables = _weighted_logs(sayings.tables, sayings.weights)
-    # Silence has a feature of its own with an exponent of its own, because it tells far less than a vote.
-    if background is None:
-        log_tables[:, rows.coding.silent] = 0.0
-    votes = add_logs(rows, log_tables, shares.use) / sayings.effect
+    votes = add_logs(rows, _vote_logs(sayings.tables, sayings.weights, rows, background), shares.use) / sayings.effect
     silence = add_logs(rows, _silence_logs(sayings, rows.coding.n_columns), shares.use)
     balance = np.log(np.maximum(law.balance, 1e-300))
     counts = shares.counts + SHARE_PRIOR * law.balance
-    share = np.log(np.maximum(counts / counts.sum(axis=1, keepdims=True), 1e-300))
+    share = np.log(np.maximum(counts / reduce(np.add, counts.T)[:, np.newaxis], 1e-300))
     features = np.stack([np.broadcast_to(balance, votes.shape), share, votes, silence], axis=1)
-    quiet = np.zeros(len(rows), dtype=np.bool_)
-    if (sayings.weights > 0).sum() < FEWEST_SOURCES and background is None:
+    base = np.broadcast_to(law.balance, votes.shape)
+    if background is None:
         quiet = (shares.counts.sum(axis=1) == 0) & (rows.codes == rows.coding.silent).any(axis=1)
-    return View(folded=folded, rows=features, law=law, quiet=quiet)
+        base = np.where(quiet[:, np.newaxis], at_rest(law.balance), base)
+        features[quiet, BALANCE : SHARE + 1] = np.log(np.maximum(base[quiet], 1e-300))[:, np.newaxis]
+    return View(folded=folded, rows=features, law=law, base=base)
+
+
+def at_rest(balance: FloatArray) -> FloatArray:
+    """Class balance of elements about which all were asked and nobody speaks: the first class is as common as any.
+
+    The balance of what sources speak about is not that of what they are silent about, and nothing in the votes tells
+    it. Most sources are written to find something, so that silence does not speak for what they look for.
+    """
+    lifted = balance.copy()
+    lifted[0] = balance.max()
+    return np.asarray(lifted / lifted.sum())
 
 
 def learn_steps(seen: View, exponents: FloatArray, fixed: Constraints) -> View:
@@ -242,8 +247,22 @@ def add_logs(panel: Panel, logs: FloatArray, use: BoolArray) -> FloatArray:
     return out
 
 
-def _spoken_only(rows: Panel) -> Int8Array:
-    return np.where(rows.codes == rows.coding.silent, np.int8(-1), rows.codes)
+def _heard(rows: Panel) -> Int8Array:
+    """Codes without silence, unless every source names one class only: then speaking is all that there is.
+
+    What such a source says if it speaks tells nothing; how often it speaks of each label does.
+    """
+    named = np.stack([(rows.codes == k).any(axis=0) for k in range(rows.coding.n_classes)])
+    one_sided = bool((named.sum(axis=0) <= 1).all())
+    return rows.codes if one_sided else np.where(rows.codes == rows.coding.silent, np.int8(-1), rows.codes)
+
+
+def _vote_logs(tables: FloatArray, weights: FloatArray, rows: Panel, background: int | None) -> FloatArray:
+    """Logs (m, C, K) of votes; silence has a feature and an exponent of its own, because it tells far less."""
+    logs = _weighted_logs(tables, weights)
+    if background is None:
+        logs[:, rows.coding.silent] = 0.0
+    return logs
 
 
 def _leaning(counts: FloatArray) -> FloatArray:

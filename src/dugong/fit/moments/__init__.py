@@ -24,7 +24,7 @@ from dugong.fit.moments.equations import (
     pinned_slopes,
 )
 from dugong.fit.moments.joints import CentredTables
-from dugong.fit.moments.solve import normal_equations, refine_replicates, solve
+from dugong.fit.moments.solve import gauss_newton, normal_equations, refine_replicates, solve
 from dugong.fit.moments.stages import Solution, solve_stages
 from dugong.fit.result import Estimate, Note
 from dugong.sums import Laws
@@ -34,8 +34,12 @@ from dugong.types import FloatArray, IntArray
 def estimate_centred(given: Given) -> tuple[Estimate, Solution]:
     """Estimate all tables from counts; also returns the slopes, from which the jackknife starts."""
     slopes = find_slopes(given)
-    tables = centred_tables(given, slopes)
-    return Assembly(tables).estimate(slopes, _repetitions(tables)), slopes
+    return assemble(centred_tables(given, slopes)), slopes
+
+
+def assemble(tables: CentredTables) -> Estimate:
+    """The estimate that solved slopes make."""
+    return Assembly(tables).estimate(tables.slopes, _repetitions(tables))
 
 
 def find_slopes(given: Given) -> Solution:
@@ -44,6 +48,18 @@ def find_slopes(given: Given) -> Solution:
     start, pinned = pinned_slopes(given, unknowns)
     varies = informative(given.design, given.moments, unknowns)
     return solve_stages(given, unknowns, make_equations, solve, start=start, pinned=pinned, varies=varies)
+
+
+def move_slopes(given: Given, near: Solution) -> Solution:
+    """Slopes from the same counts under other laws of the labels, so near that stages and signs are the same."""
+    # A sign that a rule has forced is no solution, from which steps could begin.
+    if given.signs != "group" or given.beliefs:
+        return find_slopes(given)
+    beta = near.beta
+    for stage in near.stages:
+        beta = gauss_newton(stage.chosen(make_equations(given, near.unknowns, stage.rows)), beta, stage.solved)
+    equations = make_equations(given, near.unknowns, near.rows)
+    return replace(near, beta=beta, equations=equations)
 
 
 def centred_tables(given: Given, slopes: Solution) -> CentredTables:

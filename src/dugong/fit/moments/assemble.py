@@ -286,11 +286,11 @@ def _moved(name: str, size: float) -> str:
     """What it means that shares of votes came out below 0 or above 1 and had to be moved."""
     if size <= FAR:
         return (
-            f"the estimated shares of votes of {name!r} came out slightly impossible, as happens by chance, and were "
-            f"moved by {size:.3g} to the nearest possible ones"
+            f"the estimated shares of votes of {name!r} came out slightly impossible (below 0 or above 1), as happens "
+            "by chance, and were moved to the nearest possible ones"
         )
     return (
         f"what {name!r} says does not fit the other sources and the prior: its estimated shares of votes came out "
-        f"impossible (below 0 or above 1) and were moved by {size:.3g} to the nearest possible ones. Do not rely "
-        "on its accuracy; look at some of its votes, at the prior, and at sources that may share its errors"
+        "impossible (below 0 or above 1) and were moved to the nearest possible ones. Do not rely on its accuracy; "
+        "look at some of its votes, at the prior, and at sources that may share its errors"
     )

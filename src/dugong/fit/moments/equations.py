@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from dugong.fit.beliefs import AnyBelief
 from dugong.graph.design import Design, valid_pair
 from dugong.priors import Prior
 from dugong.sums import Laws, MomentRow, Moments, Slot
@@ -34,6 +35,8 @@ class Given:
     signs : {"group", "positive"}
         "group": connected sources are better than random on average; "positive": every single one is.
     accuracies : known P(vote | label) by source, taken as they are
+    beliefs : what is believed about sources; it chooses signs here, its pseudo-votes come with E/M steps
+    counted : what follows from the counts of some rows alone, once it was asked for
     """
 
     design: Design
@@ -41,6 +44,14 @@ class Given:
     laws: Laws
     signs: str = field(default="group", kw_only=True)
     accuracies: Mapping[str, FloatArray] = field(default_factory=dict, kw_only=True)
+    beliefs: Mapping[str, AnyBelief] = field(default_factory=dict, kw_only=True)
+    counted: dict[tuple[MomentRow, ...], list[_Counted]] = field(init=False, default_factory=dict, repr=False)
+
+    def with_laws(self, laws: Laws) -> Given:
+        """The same counts under other laws of the labels; what follows from counts alone is kept."""
+        found = replace(self, laws=laws)
+        found.counted.update(self.counted)
+        return found
 
     @classmethod
     def under(
@@ -51,10 +62,12 @@ class Given:
         class_names: tuple[str, ...] | None = None,
         signs: str = "group",
         accuracies: Mapping[str, FloatArray] | None = None,
+        *,
+        beliefs: Mapping[str, AnyBelief] | None = None,
     ) -> Given:
         """The same with the laws of a prior."""
         laws = Laws(prior, moments.shapes, class_names)
-        return cls(design, moments, laws, signs=signs, accuracies=accuracies or {})
+        return cls(design, moments, laws, signs=signs, accuracies=accuracies or {}, beliefs=beliefs or {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -160,45 +173,64 @@ class Unknowns:
         return np.asarray(own[np.minimum(np.arange(n_positions), len(own) - 1)])
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Counted:
+    """Rows whose tables have the same shape, and all of their equations that the counts alone determine.
+
+    `numbers` are left, right, value, variance and total of the equations; `cells` the shape that these have before
+    they are flat: (..., rows, positions, 2, 2).
+    """
+
+    rows: list[MomentRow]
+    numbers: tuple[AnyArray, ...]
+    cells: tuple[int, ...]
+
+
 def make_equations(given: Given, unknowns: Unknowns, rows: Iterable[MomentRow]) -> Equations:
     """All equations of some pair rows that hold any votes."""
+    rows = tuple(rows)
+    if rows not in given.counted:
+        given.counted[rows] = _count(given, unknowns, rows)
+    parts = [(*one.numbers[:3], _scales(given, one), *one.numbers[3:]) for one in given.counted[rows]]
+    each = [(row, int(np.prod(one.cells[-3:]))) for one in given.counted[rows] for row in one.rows]
+    return join_equations(parts, each)
+
+
+def _count(given: Given, unknowns: Unknowns, rows: tuple[MomentRow, ...]) -> list[_Counted]:
     design, moments = given.design, given.moments
     found = [(row, moments.placed(row)) for row in rows if valid_pair(design.independence, row, design.levels)]
-    # SourceTables of one shape go through together; the order of the equations is that of the shapes.
+    # Tables of one shape go through together; the order of the equations is that of the shapes.
     alike: dict[tuple[int, ...], list[tuple[MomentRow, FloatArray]]] = {}
     for row, table in found:
         if table.any():
             alike.setdefault(table.shape, []).append((row, table))
-    parts = [_equations_of(given, unknowns, some) for some in alike.values()]
-    each = [(row, table.shape[-3] * N_INDICATORS**2) for some in alike.values() for row, table in some]
-    return join_equations(parts, each)
+    return [_count_alike(given, unknowns, some) for some in alike.values()]
 
 
-def _equations_of(given: Given, unknowns: Unknowns, found: list[tuple[MomentRow, FloatArray]]) -> tuple[AnyArray, ...]:
+def _count_alike(given: Given, unknowns: Unknowns, found: list[tuple[MomentRow, FloatArray]]) -> _Counted:
     """Equations of rows whose tables have the same shape, all at once."""
     tables = np.stack([table for _, table in found], axis=-4)  # (..., rows, positions, C, C')
-    n_positions = tables.shape[-3]
     covariance, variance = covariances(tables)
     total = np.broadcast_to(tables.sum(axis=(-2, -1), keepdims=True), covariance.shape)
-    where = {info.name: info.resolution for info in given.moments.sources}
     names = dict.fromkeys(name for row, _ in found for name in row.sources)
-    places = {name: unknowns.at(given.design.key(name), n_positions) for name in names}
-    left, right, scale = [], [], []
-    for row, _ in found:
-        first, second = row.sources
-        left.append(places[first])
-        right.append(places[second])
-        scale.append(given.laws.pair(row, where[first], where[second]).covariance[..., :n_positions])
+    places = {name: unknowns.at(given.design.key(name), tables.shape[-3]) for name in names}
+    left, right = (np.stack([places[row.sources[side]] for row, _ in found]) for side in (0, 1))
     # Every pair of indicators of every row and position is an equation: their places are spread over these cells.
     cells, flat = covariance.shape[-4:], (*covariance.shape[:-4], -1)
-    return (
-        np.broadcast_to(np.stack(left)[:, :, :, np.newaxis], cells).reshape(-1),
-        np.broadcast_to(np.stack(right)[:, :, np.newaxis, :], cells).reshape(-1),
-        covariance.reshape(flat),
-        np.broadcast_to(np.stack(scale, axis=-2)[..., np.newaxis, np.newaxis], covariance.shape).reshape(flat),
-        variance.reshape(flat),
-        total.reshape(flat),
+    numbers = (
+        np.broadcast_to(left[:, :, :, np.newaxis], cells).reshape(-1),
+        np.broadcast_to(right[:, :, np.newaxis, :], cells).reshape(-1),
+        *(part.reshape(flat) for part in (covariance, variance, total)),
     )
+    return _Counted(rows=[row for row, _ in found], numbers=numbers, cells=covariance.shape)
+
+
+def _scales(given: Given, counted: _Counted) -> FloatArray:
+    """Cov(y, y') of every equation, by the laws of the labels."""
+    where, shape = {info.name: info.resolution for info in given.moments.sources}, counted.cells
+    pairs = [given.laws.pair(row, *(where[name] for name in row.sources)) for row in counted.rows]
+    scale = np.stack([pair.covariance[..., : shape[-3]] for pair in pairs], axis=-2)[..., np.newaxis, np.newaxis]
+    return np.asarray(np.broadcast_to(scale, shape).reshape(*shape[:-4], -1))
 
 
 def covariances(table: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
-from itertools import product
 
 import numpy as np
 
@@ -50,7 +48,9 @@ class SourceTables:
     accuracies: Mapping[str, FloatArray]
     whole: SourceTables | None = None
     _marginals: dict[str, FloatArray] = field(init=False, default_factory=dict)
+    _raw: dict[str, FloatArray] = field(init=False, default_factory=dict)
     _pairs: dict[tuple[str, str], MomentRow] = field(init=False, default_factory=dict)
+    _scored: dict[tuple[str, int], tuple[FloatArray, FloatArray]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         # The first row of a pair counts, whichever way round.
@@ -65,6 +65,11 @@ class SourceTables:
 
     def raw(self, name: str) -> FloatArray:
         """P(vote | label) before projection, (..., positions or 1, 2, C)."""
+        if name not in self._raw:
+            self._raw[name] = self._make_raw(name)
+        return self._raw[name]
+
+    def _make_raw(self, name: str) -> FloatArray:
         if name in self.accuracies:
             known = np.asarray(self.accuracies[name], dtype=np.float64)
             return known if known.ndim == 3 else known[np.newaxis]
@@ -89,8 +94,10 @@ class SourceTables:
 
     def score(self, name: str, position: int = 0) -> tuple[FloatArray, FloatArray]:
         """Unbiased score per vote column from one source alone, (..., C), and its precision (1 / variance)."""
-        scores, precision = _scores(self, (name,), position, _best_weights(self, (name,), position))
-        return scores[name], precision
+        if (name, position) not in self._scored:
+            scores, precision = _scores(self, (name,), position, _best_weights(self, (name,), position))
+            self._scored[name, position] = scores[name], precision
+        return self._scored[name, position]
 
 
 def combined(tables: SourceTables, names: Sequence[str], position: int = 0) -> tuple[Scores, FloatArray]:
@@ -224,10 +231,10 @@ def _clique_at(tables: SourceTables, rows: list[MomentRow], counted: list[FloatA
     proxies, n_slots = [row.sources[-1] for row in rows], len(rows[0].slots)
     scores, _ = combined(tables, proxies, position)
     here = [_at(table, position, n_slots) for table in counted]
-    with_label = sum(_expectation(table, n_slots, [scores[name]]) for name, table in zip(proxies, here, strict=True))
+    with_label = sum(_expectation(table, n_slots, scores[name]) for name, table in zip(proxies, here, strict=True))
     # Proxies may not be asked everywhere: the row with most votes says most about the votes alone.
     largest = max(here, key=lambda table: float(table.sum()))
-    alone = _expectation(largest, n_slots, [np.ones(largest.shape[-1])])
+    alone = _means(largest, n_slots).sum(axis=-1)
     return np.moveaxis(products_to_joints(np.stack([alone, with_label]), 1), 0, alone.ndim - n_slots + 1)
 
 
@@ -261,11 +268,10 @@ def shrink_temporal(tables: SourceTables, name: str, lag: int, joint: FloatArray
         return joint, 1.0
     # Proxies are held fixed, because their errors are the same in all cells and would hide deviations from copying.
     left_out = moments.without_each(groups)
-    full = _pattern_joint(tables, [moments.table(row) for row in rows], _own_proxies(rows))
     without = _pattern_joint(tables, [left_out.table(row) for row in rows], _own_proxies(rows))
     where = moments.resolution(name)
     labels = tables.laws.pair(MomentRow(slots=(Slot(name), Slot(name, lag))), where, where).law()[0]
-    return shrink_to_copying(joint, weighted_error(full, without, shares), labels, len(groups))
+    return shrink_to_copying(joint, weighted_error(joint, without, shares), labels, len(groups))
 
 
 def _repeats(tables: SourceTables, name: str, lag: int) -> list[MomentRow]:
@@ -289,39 +295,57 @@ def _pattern_joint(
     """
     n_tasks = len(proxies[0])
     scored = [[tables.score(name, task if placed else 0) for task, name in enumerate(names)] for names in proxies]
-    products: list[FloatArray] = []
-    for subset in product((0, 1), repeat=n_tasks):
-        # Rows are combined by the precision of what stands in for the labels of this subset.
-        weights = np.stack(np.broadcast_arrays(*(_precision(scores, subset) for scores in scored)))
-        total = weights.sum(axis=0)
-        weights = np.where(total > 0, weights / np.where(total > 0, total, 1.0), 1 / len(counted))
-        parts = []
-        for weight, table, scores in zip(weights, counted, scored, strict=True):
-            used = [
-                score if chosen else np.ones(score.shape[-1]) for (score, _), chosen in zip(scores, subset, strict=True)
-            ]
-            parts.append(weight.reshape(*weight.shape, *(1,) * n_tasks) * _expectation(table, 2 * n_tasks, used))
-        products.append(np.sum(parts, axis=0))
-    shape = products[0].shape
-    # All subsets of tasks are there, in the order of binary numbers: one axis of two places per task.
-    joint = products_to_joints(np.stack(products).reshape(*(2,) * n_tasks, *shape), n_tasks)
-    lead = len(shape) - n_tasks
+    # Rows are combined by the precision of what stands in for the labels of a subset of tasks.
+    weights = np.stack(np.broadcast_arrays(*(_by_subset([precision for _, precision in row]) for row in scored)))
+    total = weights.sum(axis=0)
+    weights = np.where(total > 0, weights / np.where(total > 0, total, 1.0), 1 / len(counted))
+    weights = weights.reshape(*weights.shape[: weights.ndim - n_tasks], *(1,) * n_tasks, *(2,) * n_tasks)
+    # One axis of two places per task, in the order of binary numbers: its proxy left out, or taken.
+    parts = [
+        weight * _products(table, 2 * n_tasks, [score for score, _ in scores])
+        for weight, table, scores in zip(weights, counted, scored, strict=True)
+    ]
+    joint = np.sum(parts, axis=0)
+    last = range(joint.ndim - n_tasks, joint.ndim)
+    joint = products_to_joints(np.moveaxis(joint, last, range(n_tasks)), n_tasks)
+    lead = joint.ndim - 2 * n_tasks
     return np.moveaxis(joint, range(n_tasks), range(lead, lead + n_tasks))
 
 
-def _precision(scores: list[tuple[FloatArray, FloatArray]], subset: tuple[int, ...]) -> FloatArray:
-    chosen = [precision for (_, precision), inside in zip(scores, subset, strict=True) if inside]
-    return np.asarray(reduce(np.multiply, chosen, np.ones(())))
+def _by_subset(factors: Sequence[FloatArray]) -> FloatArray:
+    """Products of all subsets of factors, one axis of two places each, at the end."""
+    found = np.ones(())
+    for place, factor in enumerate(factors):
+        sides = np.stack([np.ones_like(factor), factor], axis=-1)
+        found = found[..., np.newaxis] * sides.reshape(*factor.shape, *(1,) * place, 2)
+    return found
 
 
-def _expectation(table: FloatArray, n_slots: int, scores: Sequence[FloatArray]) -> FloatArray:
-    """Mean over anchors of ``1[votes] * product of scores``; of the `n_slots` last axes the last ones have scores."""
+def _expectation(table: FloatArray, n_slots: int, score: FloatArray) -> FloatArray:
+    """Mean over anchors of ``1[votes] * score``; the score is that of the last of `n_slots` axes."""
+    cells = _means(table, n_slots)
+    flat = cells.reshape(*table.shape[: table.ndim - n_slots], -1, table.shape[-1])
+    return np.asarray(np.matmul(flat, score[..., np.newaxis]).reshape(cells.shape[:-1]))
+
+
+def _products(table: FloatArray, n_slots: int, scores: Sequence[FloatArray]) -> FloatArray:
+    """Means of ``1[votes] * product of scores`` for all subsets of scores, one axis of two places each, at the end."""
+    lead, result = table.ndim - n_slots, _means(table, n_slots)
+    for score in scores:
+        # The votes of the next proxy come after all other votes: its axis goes, one of two places comes to the end.
+        sides = np.stack([np.ones_like(score), score], axis=-1)
+        axis = lead + n_slots - len(scores)
+        moved = np.moveaxis(result, axis, -1)
+        flat = moved.reshape(*moved.shape[:lead], -1, moved.shape[-1])
+        result = np.matmul(flat, sides).reshape(*moved.shape[:-1], 2)
+    return result
+
+
+def _means(table: FloatArray, n_slots: int) -> FloatArray:
+    """Counts over their sum along the last axes."""
     lead = table.shape[: table.ndim - n_slots]
-    result = table / np.maximum(table.reshape(*lead, -1).sum(axis=-1), 1.0).reshape(*lead, *(1,) * n_slots)
-    for score in reversed(scores):
-        cells = result.reshape(*lead, -1, result.shape[-1])
-        result = np.matmul(cells, score[..., np.newaxis]).reshape(result.shape[:-1])
-    return np.asarray(result)
+    total = np.maximum(table.reshape(*lead, -1).sum(axis=-1), 1.0)
+    return np.asarray(table / total.reshape(*lead, *(1,) * n_slots))
 
 
 def need_rows(rows: list[MomentRow], design: Design, names: tuple[str, ...]) -> None:

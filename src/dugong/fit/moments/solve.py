@@ -28,7 +28,7 @@ def solve(equations: Equations, beta: FloatArray, free: BoolArray) -> tuple[Floa
     The sign of each connected group that touches no fixed entry is arbitrary.
     """
     start, condition = solve_logs(equations, beta, free)
-    return _gauss_newton(equations, start, free), condition
+    return gauss_newton(equations, start, free), condition
 
 
 def solve_logs(equations: Equations, beta: FloatArray, free: BoolArray) -> tuple[FloatArray, float]:
@@ -80,8 +80,10 @@ def _with_signs(equations: Equations, beta: FloatArray, free: BoolArray) -> Floa
     sign = np.concatenate([np.where(beta[held] < 0, -1.0, 1.0), agree[order], np.ones(n)])
     low, high = np.minimum(left, right), np.maximum(left, right)
     _, first = np.unique(low * (n + 1) + high, return_index=True)  # of several links of two nodes the strongest
-    links = coo_array((1.0 + first, (low[first], high[first])), shape=(n + 1, n + 1))
-    reached, before = breadth_first_order(minimum_spanning_tree(links.tocsr()), n, directed=False)
+    # 32 bits, because csgraph of older scipy takes no others.
+    ends = (low[first].astype(np.int32), high[first].astype(np.int32))
+    links = coo_array((1.0 + first, ends), shape=(n + 1, n + 1)).tocsr()
+    reached, before = breadth_first_order(minimum_spanning_tree(links), n, directed=False)
     signs = dict(zip(zip(low[first].tolist(), high[first].tolist(), strict=True), sign[first].tolist(), strict=True))
     found = np.ones(n + 1)
     for node, above in zip(reached[1:].tolist(), before[reached[1:]].tolist(), strict=True):
@@ -89,7 +91,7 @@ def _with_signs(equations: Equations, beta: FloatArray, free: BoolArray) -> Floa
     return np.where(free, np.abs(beta) * found[:n], beta)
 
 
-def _gauss_newton(equations: Equations, beta: FloatArray, free: BoolArray) -> FloatArray:
+def gauss_newton(equations: Equations, beta: FloatArray, free: BoolArray) -> FloatArray:
     """Gauss-Newton steps, damped until each of them lowers the cost (Levenberg and Marquardt)."""
     columns = np.flatnonzero(free)
     if not len(columns) or not len(equations.left):

@@ -22,6 +22,10 @@ from dugong.graph import connected, determined
 from dugong.sums import MomentRow
 from dugong.types import BoolArray, FloatArray
 
+# What a believed source counts in the choice of signs: of two that contradict each other it decides, and a single weak
+# one does not turn round what many others say.
+_BELIEVED = 2.0
+
 Equate = Callable[[Given, Unknowns, Sequence[MomentRow]], Equations]
 Solve = Callable[[Equations, FloatArray, BoolArray], tuple[FloatArray, float | None]]
 
@@ -51,6 +55,7 @@ class Solution:
     unknowns : where those of each source stand
     beta : (..., n_unknowns) their values
     equations : all equations that were looked at
+    rows : the rows that they are from
     condition : condition number by stage
     signs : what the sign rule found, by name
     notes : what should be known about it
@@ -60,6 +65,7 @@ class Solution:
     unknowns: Unknowns
     beta: FloatArray
     equations: Equations
+    rows: tuple[MomentRow, ...] = ()
     condition: Mapping[str, float] = field(default_factory=dict)
     signs: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
@@ -111,6 +117,7 @@ def solve_stages(
         raise GraphError(f'signs must be "group" or "positive"; found {signs!r}.')
     # What is pinned is known from the start; every stage adds what it has solved, and later ones hold it.
     beta, known, condition = start, pinned, dict[str, float]()
+    believed, forced = _believed(given, unknowns)
     rows, stages = list[MomentRow](), list[SolvedStage]()
     for name, extra in design.stages.items():
         if not extra and name != "same task":
@@ -127,7 +134,7 @@ def solve_stages(
         if found is not None:
             condition[name] = found
         # Signs are chosen stage by stage, because a later stage leans on the signs of what it holds.
-        beta = turn_groups(chosen, beta, known, unknowns.direction)
+        beta = turn_groups(chosen, beta, known, believed)
         stages.append(stage)
         known = known | fresh
     # What nothing determines says nothing about labels: its votes are then as likely under either.
@@ -138,13 +145,13 @@ def solve_stages(
     right = beta * unknowns.direction
     outcome = {key: f"{'+' if right[own].sum() >= 0 else '-'} ({rule})" for key, own in unknowns.places.items()}
     notes = _undetermined(unknowns, varies & ~known)
-    if signs == "positive":
-        beta, flips = _force_positive(unknowns, beta, pinned)
-        notes += flips
+    beta, flips = _force_positive(unknowns, beta, pinned, forced)
+    notes += flips
     return Solution(
         unknowns=unknowns,
         beta=beta,
         equations=equations,
+        rows=tuple(rows),
         condition=condition,
         signs=outcome,
         notes=tuple(notes),
@@ -171,10 +178,25 @@ def turn_groups(equations: Equations, beta: FloatArray, anchored: BoolArray, dir
     return np.where(((average < 0) & ~held)[group], -beta, beta)
 
 
-def _force_positive(unknowns: Unknowns, beta: FloatArray, pinned: BoolArray) -> tuple[FloatArray, list[Note]]:
-    """Turn single tables round that are worse than random."""
+def _believed(given: Given, unknowns: Unknowns) -> tuple[FloatArray, set[str]]:
+    """Directions in which sources that are believed to be right count more; and tables that must not be worse."""
+    key, beliefs = given.design.key, given.beliefs
+    upright = {key(name) for name, one in beliefs.items() if one.upright} & set(unknowns.places)
+    forced = {key(name) for name, one in beliefs.items() if one.better_than_chance} & set(unknowns.places)
+    direction = unknowns.direction.copy()
+    for name in upright:
+        direction[unknowns.places[name]] *= _BELIEVED
+    return direction, set(unknowns.places) if given.signs == "positive" else forced
+
+
+def _force_positive(
+    unknowns: Unknowns, beta: FloatArray, pinned: BoolArray, forced: set[str]
+) -> tuple[FloatArray, list[Note]]:
+    """Turn single tables round that are worse than random, where that cannot be."""
     result, notes, right = beta.copy(), [], beta * unknowns.direction
     for key, places in unknowns.places.items():
+        if key not in forced:
+            continue
         wrong = (right[places].sum(axis=1) < 0) & ~pinned[places[:, 0]]
         if wrong.any():
             result[places[wrong]] *= -1

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from dugong.contract import typed
 from dugong.exceptions import GraphError
 
 Schedule = Literal["plateau", "cosine"]
 Batches = Literal["moments", "votes"]
 
 
+@typed(GraphError)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SGD:
     """Settings of estimation by stochastic gradient descent (Adam).

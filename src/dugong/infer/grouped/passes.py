@@ -82,9 +82,12 @@ class Pass:
         """Forward and backward over the active sequences; pairs are written in place."""
         positive, logs = np.empty((len(self.windows), 2)), np.zeros(len(self.spans))
         tables = self.windows, self.counted, self.factors
-        failed = kernels.smooth(
-            steps, self.spans, active, *tables, *self.scratch, self.rows, self.room, pairs, positive, logs
-        )
+        if not len(self.windows) and self.local.n_states == 2:
+            failed = kernels.smooth_two(steps, self.spans, active, self.scratch[0], pairs, logs)
+        else:
+            failed = kernels.smooth(
+                steps, self.spans, active, *tables, *self.scratch, self.rows, self.room, pairs, positive, logs
+            )
         if failed >= 0:
             report_impossible(votes, begin + failed)
         return Smoothed(pairs=pairs, positive=positive, logs=logs)

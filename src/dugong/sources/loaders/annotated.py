@@ -15,12 +15,14 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
+from dugong.contract import typed
 from dugong.paths import place_of
 from dugong.sources.loaders.blocks import read_duration
 from dugong.sources.loaders.errors import LoaderError, in_file
 from dugong.sources.loaders.folders import Folder, find_files
 from dugong.types import FloatArray
 
+CONLL_ENDINGS = (".conll", ".conllu")
 _WORDS = re.compile(r"\w+|[^\w\s]")
 
 
@@ -46,12 +48,13 @@ class Token(str):
         return Token, (str(self), self.start, self.end)
 
 
+@typed(LoaderError)
 def conll(path: str | Path, *, by: Literal["document", "sentence"] = "document") -> dict[str, list[Token]]:
-    """Load a CoNLL-2003 or CoNLL-U file: one sequence of words per document, or per sentence.
+    """Load a CoNLL-2003 or CoNLL-U file, or a folder of them: one sequence of words per document, or per sentence.
 
     Parameters
     ----------
-    path : file
+    path : file, or a folder of .conll or .conllu files
     by : {"document", "sentence"}
         Documents have the ids that `dugong.formats.read` gives to their annotations; sentence 2 of document ``a`` is
         ``a:2``.
@@ -62,6 +65,9 @@ def conll(path: str | Path, *, by: Literal["document", "sentence"] = "document")
 
     if by not in ("document", "sentence"):
         raise LoaderError(f"by= must be 'document' or 'sentence'; found {by!r}.")
+    if Path(path).is_dir():
+        files = find_files(path, "*", CONLL_ENDINGS).values()
+        return {name: words for one in files for name, words in conll(one, by=by).items()}
     file = File.open(place_of(path))
     documents = conllu.parse(file) if Path(path).suffix == ".conllu" else plain.parse(file)
     found: dict[str, list[Token]] = {}
@@ -76,6 +82,7 @@ def conll(path: str | Path, *, by: Literal["document", "sentence"] = "document")
     return found
 
 
+@typed(LoaderError)
 def text_folder(path: str | Path, *, pattern: str = "*.txt", encoding: str = "utf-8") -> Folder:
     """Load a folder of plain texts, one sequence of words each; every word knows its characters."""
     return Folder(files=find_files(path, pattern), read=partial(_read_text, encoding=encoding))
@@ -141,6 +148,7 @@ class Epochs:
         return f"Epochs({self._length} epochs of {1 / self.clock[1]:g} s; {', '.join(self.channels)})"
 
 
+@typed(LoaderError)
 def edf_folder(
     path: str | Path, *, every: str | float = "30s", channels: Sequence[str] | None = None, pattern: str = "*.edf"
 ) -> Folder:

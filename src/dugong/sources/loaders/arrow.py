@@ -36,8 +36,7 @@ class Csv:
 
     def read(self, path: Path) -> Columns:
         """Read a whole file."""
-        table = _guard(path, lambda: self._table(path))
-        return _columns(table, path)
+        return _guard(path, lambda: _columns(self._table(path)))
 
     def _table(self, path: Path) -> Any:
         from pyarrow import csv
@@ -63,16 +62,15 @@ class Parquet:
         """Read a whole file."""
         from pyarrow import parquet
 
-        table = _guard(path, lambda: parquet.read_table(path, use_threads=False))
-        return _columns(table, path)
+        return _guard(path, lambda: _columns(parquet.read_table(path, use_threads=False)))
 
 
-def _guard(path: Path, read: Callable[[], Any]) -> Any:
+def _guard(path: Path, read: Callable[[], Columns]) -> Columns:
     import pyarrow as pa
 
     try:
         return read()
-    except (OSError, LoaderError, pa.ArrowException) as error:
+    except (OSError, LoaderError, pa.ArrowException, UnicodeDecodeError) as error:
         raise in_file(path, f"cannot be read: {error}") from error
 
 
@@ -85,11 +83,11 @@ def is_number(text: str) -> bool:
     return True
 
 
-def _columns(table: Any, path: Path) -> Columns:
+def _columns(table: Any) -> Columns:
     names = table.column_names
     repeated = {name for name in names if names.count(name) > 1}
     if repeated:
-        raise in_file(path, f"column names must be unique; found {min(repeated)!r} more than once.")
+        raise LoaderError(f"column names must be unique; found {min(repeated)!r} more than once.")
     return {name: _to_numpy(table.column(name)) for name in names}
 
 

@@ -15,6 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from dugong.archives import check_array
+from dugong.contract import typed
+from dugong.paths import place_of
 from dugong.sources.inputs import Deferred
 from dugong.sources.loaders.arrow import Columns, Csv, Parquet, is_number
 from dugong.sources.loaders.blocks import Blocks, Cutting, Reduce, cut, read_duration
@@ -58,6 +61,7 @@ class Folder(Mapping[str, Any]):
         return ((key, Deferred(self.read, path)) for key, path in self.files.items())
 
 
+@typed(LoaderError)
 def csv_folder(
     path: str | Path,
     *,
@@ -98,6 +102,7 @@ def csv_folder(
     return _tables(path, pattern, reader.read, _timing(time, rate, time_unit, tolerance, every, reduce))
 
 
+@typed(LoaderError)
 def parquet_folder(
     path: str | Path,
     *,
@@ -113,6 +118,7 @@ def parquet_folder(
     return _tables(path, pattern, Parquet().read, _timing(time, rate, time_unit, tolerance, every, reduce))
 
 
+@typed(LoaderError)
 def npy_folder(path: str | Path, *, pattern: str = "*.npy") -> Folder:
     """Load a folder of npy files: arrays whose first axis is the sequence, or structured arrays as `Rows`."""
     files = find_files(path, pattern)
@@ -120,11 +126,12 @@ def npy_folder(path: str | Path, *, pattern: str = "*.npy") -> Folder:
     return Folder(files=files, read=partial(_read_array, like=(first, _shape_of(_load_array(first)))))
 
 
-def folder(path: str | Path, **options: Any) -> Folder:
+@typed(LoaderError)
+def folder(path: str | Path, **options: Any) -> Mapping[Any, Any]:
     """Load a folder of files of one kind, which their endings tell; options go to the loader of that kind."""
     from dugong.sources.loaders import annotated, media
 
-    kinds: dict[str, Callable[..., Folder]] = {
+    kinds: dict[str, Callable[..., Mapping[Any, Any]]] = {
         ".csv": csv_folder,
         ".parquet": parquet_folder,
         ".npy": npy_folder,
@@ -132,6 +139,7 @@ def folder(path: str | Path, **options: Any) -> Folder:
         **dict.fromkeys(media.AUDIO_ENDINGS, media.audio_folder),
         ".edf": annotated.edf_folder,
         ".txt": annotated.text_folder,
+        **dict.fromkeys(annotated.CONLL_ENDINGS, annotated.conll),
     }
     place = _existing(path)
     found = Counter(file.suffix.lower() for file in place.iterdir() if file.suffix.lower() in kinds)
@@ -139,8 +147,9 @@ def folder(path: str | Path, **options: Any) -> Folder:
     if len(loaders) != 1:
         listing = ", ".join(f"{count} {ending}" for ending, count in sorted(found.items())) or "none"
         raise LoaderError(
-            f"{place}: must hold files of one kind (.csv, .parquet, .npy, .txt, .edf, video, sound); found {listing}.\n"
-            "  Use csv_folder, parquet_folder, npy_folder, video_folder or audio_folder to say which."
+            f"{place}: must hold files of one kind (.csv, .parquet, .npy, .txt, .conll, .edf, video, sound); found "
+            f"{listing}.\n  Say which in a loader: csv_folder, parquet_folder, npy_folder, text_folder, conll, "
+            "edf_folder, video_folder or audio_folder."
         )
     return loaders.pop()(place, **options)
 
@@ -163,7 +172,7 @@ def find_files(path: str | Path, pattern: str, endings: tuple[str, ...] = ()) ->
 
 
 def _existing(path: str | Path) -> Path:
-    place = Path(path)
+    place = Path(place_of(path))  # which refuses what no file system can name
     if not place.is_dir():
         raise LoaderError(f"{place}: is not a folder.")
     return place
@@ -258,8 +267,9 @@ def _example(column: AnyArray, kind: str) -> str:
 
 def _load_array(path: Path) -> AnyArray:
     try:
+        check_array(path)
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+    except (OSError, ValueError, EOFError) as error:  # FileError is a ValueError
         raise in_file(path, f"cannot be read as an array: {error}") from error
     if not isinstance(array, np.ndarray) or array.ndim == 0:
         raise in_file(path, "must hold an array whose first axis is the sequence.")

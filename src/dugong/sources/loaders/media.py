@@ -16,7 +16,8 @@ from typing import Any, Self, overload
 
 import numpy as np
 
-from dugong.exceptions import MissingExtraError
+from dugong.contract import typed
+from dugong.exceptions import LoaderError, MissingExtraError
 from dugong.sources.loaders.blocks import read_duration
 from dugong.sources.loaders.errors import in_file
 from dugong.sources.loaders.folders import Folder, find_files
@@ -199,6 +200,7 @@ class Audio(_Timed):
         return partial(Audio, mono=self._mono), (self.path, self.rate, self._first, self._last, self.sample_rate)
 
 
+@typed(LoaderError)
 def video_folder(
     path: str | Path, *, every: str | float | None = None, size: int | None = None, pattern: str = "*"
 ) -> Folder:
@@ -231,6 +233,7 @@ def _read_video(path: Path, *, rate: float, every: str | float | None, size: int
     return Video(path, rate, 0, n_elements, size, decoder)
 
 
+@typed(LoaderError)
 def audio_folder(path: str | Path, *, every: str | float = "1s", mono: bool = True, pattern: str = "*") -> Folder:
     """Load a folder of sound files, one sequence each; an element is a piece of sound.
 

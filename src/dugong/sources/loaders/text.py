@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dugong.contract import typed
 from dugong.sources.inputs import Deferred
 from dugong.sources.loaders.errors import LoaderError, in_file
 from dugong.types import IntArray
@@ -59,6 +60,7 @@ class TextLines(Mapping[int, Any]):
         return text.removeprefix("\ufeff").rstrip("\r\n")
 
 
+@typed(LoaderError)
 def text_lines(path: str | Path, *, tokenize: Tokenizer = str.split, encoding: str = "utf-8") -> TextLines:
     """Load a text file, one sequence of tokens per line.
 

@@ -1,0 +1,228 @@
+"""Does a given prior fit the votes? Class balance by third moments, stickiness by lagged ones (METHOD 3.6).
+
+In: votes on elements with two classes, a prior, and which sources depend on which. Out: notes where the votes say
+something else than the prior by far more than chance, with both numbers and the remedy. Neither number needs the prior:
+the skewness of the label is the third centred moment of three independent votes over the product of their slopes, and
+its correlation with the next label is that of two sources one element apart over that on the same element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from dugong.fit.result import Note
+from dugong.graph import SourceGraph
+from dugong.priors import Prior, pair_law
+from dugong.sums import Grouping
+from dugong.tasks import Element
+from dugong.tasks.layout import ranges
+from dugong.types import MISSING, BoolArray, FloatArray, Int8Array, IntArray
+from dugong.votes import Votes
+
+_FEWEST_SOURCES, _MOST_SOURCES = 3, 8  # those with most votes: triples of more would tell little else
+_MOST_ELEMENTS = 1 << 14
+_FEWEST_GROUPS = 8
+# Both must be exceeded: standard errors, so that a right prior is hardly ever doubted, and a size that matters.
+_STANDARD_ERRORS = 4.0
+_ODDS, _STAYING = 1.5, 0.1
+_ROUNDS = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelMoment:
+    """A number about labels as the prior and the votes have it, with the standard error of the latter."""
+
+    given: float
+    found: float
+    error: float
+
+    def far(self) -> bool:
+        """Whether chance cannot explain the difference."""
+        return bool(np.isfinite(self.error) and abs(self.found - self.given) > _STANDARD_ERRORS * self.error)
+
+
+def check_prior(
+    votes: Votes, grouping: Grouping, prior: Prior, graph: SourceGraph, accuracies: Mapping[str, FloatArray]
+) -> tuple[Note, ...]:
+    """Notes where the votes contradict a given prior; none where they cannot tell."""
+    if votes.n_classes != 2:
+        return ()
+    moments = measure(votes, grouping, prior, graph, accuracies)
+    if moments is None:
+        return ()
+    balance, staying = moments
+    odds = [p / (1 - p) for p in np.clip((balance.given, balance.found), 1e-6, 1 - 1e-6)]
+    wrong_balance = balance.far() and max(odds) > _ODDS * min(odds)
+    wrong_staying = staying.far() and abs(staying.found - staying.given) > _STAYING
+    said = []
+    if wrong_balance:
+        said.append(f"{balance.found:.1%} +- {balance.error:.1%} positive, where the prior says {balance.given:.1%}")
+    if wrong_staying:
+        said.append(
+            f"a correlation of {staying.found:.2f} +- {staying.error:.2f} between a label and the next, where the "
+            f"prior says {staying.given:.2f}"
+        )
+    if not said:
+        return ()
+    positive, memory = np.clip(balance.found, 0.01, 0.99), np.clip(staying.found, 0.0, 0.99)
+    stay = f", or priors.Markov(positive={positive:.2g}, stay={positive + memory * (1 - positive):.2g})"
+    text = (
+        f"the votes contradict the prior: they say {' and '.join(said)}. Most likely the prior is of other data: try "
+        f'prior="learn"{stay if np.isfinite(staying.error) else ""}. It may also be that sources depend on each other '
+        'in ways that were not declared: dependencies="learn" looks for them'
+    )
+    return (Note(kind="contradiction", where="prior", text=text, size=abs(balance.found - balance.given)),)
+
+
+def measure(
+    votes: Votes, grouping: Grouping, prior: Prior, graph: SourceGraph, accuracies: Mapping[str, FloatArray]
+) -> tuple[LabelMoment, LabelMoment] | None:
+    """Share of positives, correlation of a label with the next; None with fewer than three independent sources."""
+    places, cuts = _sample(votes, grouping)
+    chosen = _independent(votes, graph, places)
+    parts = graph.components()
+    apart = np.array([[parts[one] != parts[other] for other in chosen] for one in chosen])
+    if len({parts[name] for name in chosen}) < _FEWEST_SOURCES or len(cuts) - 1 < _FEWEST_GROUPS:
+        return None
+    slopes = np.array([_slope(accuracies[name]) for name in chosen])
+    skews, memories = _solve(votes, chosen, (places, cuts), apart, slopes)
+    positives = (1 - skews / np.sqrt(4 + skews**2)) / 2
+    balance, memory = _said(prior, votes)
+    lasting = any(name in graph.temporal for name in chosen)
+    return (
+        LabelMoment(given=balance, found=float(positives[0]), error=_jackknife(positives[1:])),
+        LabelMoment(given=memory, found=float(memories[0]), error=np.inf if lasting else _jackknife(memories[1:])),
+    )
+
+
+def _sample(votes: Votes, grouping: Grouping) -> tuple[IntArray, IntArray]:
+    """Elements of every group, of very many the first ones, one group after the other; where each group begins.
+
+    Group 0 is what was left over when groups were made; it takes no part.
+    """
+    # Runs of elements, not elements, are sorted: this must not take longer than the fit that it is about.
+    owners = np.flatnonzero((grouping.base > 0) & (votes.lengths > 0))
+    blocks = grouping.blocks[owners]
+    inside = ranges(np.zeros_like(blocks), blocks)
+    owners, blocks = np.repeat(owners, blocks), np.repeat(blocks, blocks)
+    lengths, groups = votes.lengths[owners], grouping.base[owners] + inside
+    starts, stops = (-(-(inside + late) * lengths // blocks) for late in (0, 1))
+    order = np.argsort(groups, kind="stable")
+    sizes, groups = (stops - starts)[order], groups[order]
+    names, first = np.unique(groups, return_index=True)
+    before = np.cumsum(sizes) - sizes
+    before -= np.repeat(before[first], np.diff(np.append(first, len(groups))))
+    taken = np.clip(max(_MOST_ELEMENTS // max(len(names), 1), 1) - before, 0, sizes)
+    places = ranges((votes.layout("element").offsets[owners] + starts)[order], taken)
+    each = np.add.reduceat(taken, first) if len(first) else taken
+    return places, np.append(0, np.cumsum(each[each > 0]))
+
+
+def _independent(votes: Votes, graph: SourceGraph, places: IntArray) -> list[str]:
+    """Sources on elements that do not repeat themselves, of many those with most votes in a sample."""
+    names = [info.name for info in votes.sources if isinstance(info.resolution, Element)]
+    once = [name for name in names if name not in graph.temporal]
+    # Where a prior is wrong, a search for dependencies takes what labels do in time for repeated errors of all sources.
+    # On the same element those hardly matter: the balance can still be looked at.
+    names = once if len(once) >= _FEWEST_SOURCES else names
+    if len(names) <= _MOST_SOURCES:
+        return names
+    n_votes = {name: int(np.count_nonzero(np.abs(votes.column(name)[places]) == 1)) for name in names}
+    return sorted(names, key=lambda name: (-n_votes[name], name))[:_MOST_SOURCES]
+
+
+def _slope(table: FloatArray) -> float:
+    """Half the difference of mean votes between the labels; of a table by position, of its mean."""
+    mean = table.reshape(-1, *table.shape[-2:]).mean(axis=0) if table.shape[-2:] == (2, 3) else np.zeros((2, 3))
+    return float(mean[1, 1] - mean[1, 0] - mean[0, 1] + mean[0, 0]) / 2
+
+
+def _rest(sums: list[FloatArray]) -> FloatArray:
+    """Sums over all groups, then over all but each: leading axis 1 + n_groups."""
+    each = np.stack(sums).astype(np.float64)
+    return np.concatenate([each.sum(axis=0)[np.newaxis], each.sum(axis=0) - each])
+
+
+def _means(left: FloatArray, right: FloatArray, asked: tuple[FloatArray, FloatArray], cuts: IntArray) -> FloatArray:
+    """E[left_j right_k] over where both were asked, by group, (1 + n_groups, columns, m)."""
+    sums = _rest([left[a:b].T @ right[a:b] for a, b in pairwise(cuts)])
+    if min(one.min(initial=1) for one in asked) > 0:  # everybody was asked everywhere
+        counts = _rest([np.full((1, 1), b - a) for a, b in pairwise(cuts)])
+    else:
+        counts = _rest([asked[0][a:b].T @ asked[1][a:b] for a, b in pairwise(cuts)])
+    return np.asarray(sums / np.maximum(counts, 1))
+
+
+def _solve(
+    votes: Votes, chosen: list[str], sample: tuple[IntArray, IntArray], apart: BoolArray, slopes: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Skewness of the label, and its correlation with the next, (1 + n_groups,) each."""
+    columns = [votes.column(name) for name in chosen]
+    covariances, third = _same_task(columns, *sample)
+    memory = _lagged(columns, *_later(votes, *sample))
+    memory, covariances = (memory + memory.swapaxes(1, 2)) / 2 * apart, covariances * apart
+    # Slopes in units of the label's own spread, from the covariances alone: a wrong prior has no part in them.
+    units = np.tile(slopes + 1e-3, (len(covariances), 1))
+    for _ in range(_ROUNDS):
+        units = (units + np.einsum("rjk,rk->rj", covariances, units) / np.maximum(units**2 @ apart, 1e-12)) / 2
+    product = np.einsum("ra,rb,rc->rabc", units, units, units)
+    product *= apart[:, :, np.newaxis] & apart[:, np.newaxis] & apart
+    tops, bottoms = (third * product).sum(axis=(1, 2, 3)), (product**2).sum(axis=(1, 2, 3))
+    together = (memory * covariances).sum(axis=(1, 2)) / np.maximum((covariances**2).sum(axis=(1, 2)), 1e-300)
+    return np.asarray(tops / np.maximum(bottoms, 1e-300)), np.asarray(together)
+
+
+def _read(columns: list[Int8Array], places: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Votes of some elements as -1, 0 and +1, and who was asked, (n, m) each."""
+    codes = np.stack([column[places] for column in columns], axis=1)
+    # Half as long numbers hold sums of so few ones exactly.
+    return np.where(np.abs(codes) == 1, codes, 0).astype(np.float32), (codes != MISSING).astype(np.float32)
+
+
+def _same_task(columns: list[Int8Array], places: IntArray, cuts: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Covariances and third centred moments of votes on the same element, (1 + n_groups, m, m) and (..., m, m, m)."""
+    values, asked = _read(columns, places)
+    one, m = np.ones_like(values[:, :1]), values.shape[1]
+    means = _means(one, values, (one, asked), cuts)[:, 0]
+    pairs = _means(values, values, (asked, asked), cuts)
+    both, both_asked = ((part[:, :, np.newaxis] * part[:, np.newaxis]).reshape(-1, m * m) for part in (values, asked))
+    third = _means(both, values, (both_asked, asked), cuts).reshape(-1, m, m, m)
+    for axes in ("a,bc", "b,ac", "c,ab"):
+        third -= np.einsum(f"r{axes.replace(',', ',r')}->rabc", means, pairs)
+    third += 2 * np.einsum("ra,rb,rc->rabc", means, means, means)
+    return pairs - means[:, :, np.newaxis] * means[:, np.newaxis], third
+
+
+def _later(votes: Votes, places: IntArray, cuts: IntArray) -> tuple[IntArray, IntArray]:
+    """Those elements of a sample that have one before them."""
+    offsets = votes.layout("element").offsets
+    follows = offsets[np.searchsorted(offsets, places)] != places
+    return places[follows], np.append(0, np.cumsum(follows))[cuts]
+
+
+def _lagged(columns: list[Int8Array], places: IntArray, cuts: IntArray) -> FloatArray:
+    """Covariances of votes with those on the element before, (1 + n_groups, m, m)."""
+    (x, asked_x), (y, asked_y) = (_read(columns, places - back) for back in (1, 0))
+    both = (asked_x, asked_y)
+    return np.asarray(_means(x, y, both, cuts) - _means(x, both[1], both, cuts) * _means(both[0], y, both, cuts))
+
+
+def _said(prior: Prior, votes: Votes) -> tuple[float, float]:
+    """Share of positives, and correlation of a label with the next, as a prior has them for sequences so long."""
+    lengths, counts = np.unique(votes.lengths[votes.lengths > 0], return_counts=True)
+    element, values = Element(), np.array([-1.0, 1.0])
+    share = np.diag(pair_law(prior, "same", element, element, lengths, counts, lag=0))
+    spread = float(1 - (values @ share) ** 2)
+    if lengths[-1] < 2 or spread <= 0:
+        return float(share[1]), 0.0
+    pairs = pair_law(prior, "same", element, element, lengths, counts, lag=1)
+    together = float(values @ pairs @ values - (values @ pairs.sum(axis=1)) * (values @ pairs.sum(axis=0)))
+    return float(share[1]), together / spread
+
+
+def _jackknife(values: FloatArray) -> float:
+    return float(np.sqrt((len(values) - 1) * np.var(values)))

@@ -1,0 +1,160 @@
+"""Soft votes: what scores are worth is learned without labels, whether or not they are calibrated."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import expit, logit
+
+import dugong as dg
+from dugong.infer import answers, engine
+from dugong.infer.scores import with_scores
+from dugong.law.parameters import Conditional, Parameters
+from dugong.tasks import Element
+
+HARD = np.array([[0.62, 0.18, 0.2], [0.15, 0.6, 0.25]])
+
+
+def brier(probabilities, truth):
+    return float(((probabilities[:, 1] - truth) ** 2).mean())
+
+
+def chain(rng, n_sequences, length, positive, stay):
+    prior = dg.priors.Markov(positive=positive, stay=stay)
+    steps, labels = np.array(prior.transition), np.zeros((n_sequences, length), dtype=int)
+    labels[:, 0] = rng.random(n_sequences) < positive
+    for t in range(1, length):
+        labels[:, t] = rng.random(n_sequences) < steps[labels[:, t - 1], 1]
+    return prior, labels.ravel()
+
+
+def world(seed, n_sequences=600, positive=0.4, stay=0.8, sharpness=(1, 1, 3, 3), shift=0.0, n_hard=2):
+    """Two hard sources, and soft ones: log-likelihood ratios are normal, stated with some sharpness and shift.
+
+    Returns votes, truth, prior, and the best possible labels.
+    """
+    rng, length = np.random.default_rng(seed), 10
+    prior, truth = chain(rng, n_sequences, length, positive, stay)
+    hard = {}
+    for place in range(n_hard):
+        said = (rng.random(len(truth))[:, None] > np.cumsum(HARD[truth], axis=1)).sum(axis=1)
+        hard[f"h{place}"] = np.array([-1, 1, 0], dtype=np.int8)[said]
+    scores, potentials = {}, np.zeros((len(truth), 2))
+    for place, sharp in enumerate(sharpness):
+        info = (0.8, 0.5)[place % 2]
+        ratio = rng.normal((2 * truth - 1) * info, np.sqrt(2 * info))
+        potentials[:, 1] += ratio
+        scores[f"s{place}"] = expit(sharp * (ratio + logit(positive) + shift))
+    votes = dg.Votes.from_scores(scores, [length] * n_sequences, votes=hard)
+    factors = tuple(Conditional(source=name, resolution=Element(), table=HARD) for name in hard)
+    parameters = Parameters(n_classes=2, factors=factors)
+    best = engine.posterior(votes.select(sources=hard), parameters, prior, potentials=potentials)
+    return votes, truth, prior, best.probabilities[Element()]
+
+
+def hardened(votes, threshold):
+    """The same with votes where scores exceed a threshold, and nothing more."""
+    columns = {info.name: column for info, column in zip(votes.sources, votes.columns, strict=True)}
+    columns |= {name: np.where(rows[:, 1] > threshold, 1, -1) for name, rows in votes.scores.items()}
+    return dg.Votes.from_tasks(columns, lengths=votes.lengths)
+
+
+@pytest.mark.parametrize("learned", [False, True])
+@pytest.mark.parametrize("sharpness", [(1, 1, 1, 1), (3, 3, 3, 3), (1, 1, 3, 3)])
+def test_labels_are_near_the_optimum_and_better_than_with_any_threshold(sharpness, learned):
+    ratios = []
+    for seed in range(3):
+        votes, truth, prior, best = world(seed, sharpness=sharpness)
+        options = {} if learned else {"prior": prior, "dependencies": ()}
+        found = brier(dg.LabelModel(**options).fit(votes).predict_proba(votes), truth)
+        ratios.append(found / brier(best, truth))
+        for threshold in (0.1, 0.3, 0.5, 0.7, 0.9) if seed == 0 else ():
+            plain = hardened(votes, threshold)
+            assert brier(dg.LabelModel(**options).fit(plain).predict_proba(plain), truth) > 1.1 * found
+    assert np.mean(ratios) < 1.02
+
+
+def test_a_biased_detector_is_read_by_the_order_of_its_scores():
+    votes, truth, prior, best = world(7, sharpness=(1, 3), shift=-2.0)
+    model = dg.LabelModel(prior=prior, dependencies=()).fit(votes)
+    assert brier(model.predict_proba(votes), truth) < 1.03 * brier(best, truth)
+
+
+def test_a_source_that_is_sure_of_nothing_it_says_gets_no_more_than_its_vote_is_worth():
+    votes, truth, prior, _ = world(3, sharpness=(), n_hard=4)
+    rng = np.random.default_rng(0)
+    scores = rng.random(len(truth)).astype(np.float32)
+    noisy = dg.Votes.from_scores(
+        {"noise": scores}, votes.lengths, votes=dict(zip(votes.source_names, votes.columns, strict=True))
+    )
+    plain = dg.LabelModel(prior=prior, dependencies=()).fit(votes).predict_proba(votes)
+    with_noise = dg.LabelModel(prior=prior, dependencies=()).fit(noisy).predict_proba(noisy)
+    assert abs(brier(with_noise, truth) - brier(plain, truth)) < 0.01 * brier(plain, truth)
+
+
+def test_what_a_score_is_worth_never_falls_where_the_score_rises():
+    votes, _, prior, _ = world(1)
+    for grading in dg.LabelModel(prior=prior, dependencies=()).fit(votes).law_.soft:
+        ratio = grading.table[1] / grading.table[0]
+        assert (np.diff(ratio[0]) <= 1e-9).all()  # votes against: the surer, the less likely positive
+        assert (np.diff(ratio[1]) >= -1e-9).all()
+
+
+def test_scores_enter_as_enumeration_says():
+    votes, _, prior, _ = world(2, n_sequences=60)
+    model = dg.LabelModel(prior=prior, dependencies=()).fit(votes)
+    graded, parameters = with_scores(votes[:3], model.law_.parameters, model.law_.soft)
+    from dugong.infer import enumerate as enumerated
+    from dugong.infer.factors import flatten
+
+    oracle = enumerated.posterior(graded, flatten(graded, parameters), prior.chain(), (Element(),), None)
+    found = answers.posterior(model.law_, votes[:3])[Element()]
+    np.testing.assert_allclose(found, oracle.probabilities[Element()], rtol=0, atol=1e-10)
+
+
+def test_scores_on_windows_count_and_survive_a_file(tmp_path):
+    rng = np.random.default_rng(5)
+    prior, truth = chain(rng, 500, 8, 0.3, 0.8)
+    windows = truth.reshape(-1, 4).max(axis=1)
+    ratio = rng.normal((2 * windows - 1) * 1.5, np.sqrt(3))
+    hard = {
+        name: np.where(rng.random(len(truth)) < 0.75, 2 * truth - 1, 1 - 2 * truth).astype(np.int8) for name in "abc"
+    }
+    resolutions = {"w": dg.Window(4, link="any")}
+    votes = dg.Votes.from_scores({"w": expit(2 * ratio)}, [8] * 500, votes=hard, resolutions=resolutions)
+    plain = dg.Votes.from_tasks(
+        dict(zip(votes.source_names, votes.columns, strict=True)), [8] * 500, resolutions=resolutions
+    )
+    for options in ({"prior": prior, "dependencies": ()}, {}):
+        model = dg.LabelModel(**options).fit(votes)
+        alone = dg.LabelModel(**options).fit(plain)
+        assert brier(model.predict_proba(votes), truth) < brier(alone.predict_proba(plain), truth)
+        model.save(tmp_path / "model.json")
+        again = dg.LabelModel.load(tmp_path / "model.json")
+        np.testing.assert_array_equal(again.predict_proba(votes), model.predict_proba(votes))
+
+
+def test_distributions_over_classes():
+    rng = np.random.default_rng(4)
+    n_classes, truth = 4, np.repeat(rng.integers(4, size=(300, 4)), 3, axis=1).ravel()
+
+    def network(sharp):
+        logits = rng.normal(size=(len(truth), n_classes)) + 1.5 * np.eye(n_classes)[truth]
+        odds = np.exp(sharp * logits)
+        return odds / odds.sum(axis=1, keepdims=True)
+
+    votes = dg.Votes.from_scores({f"n{k}": network((1, 4)[k % 2]) for k in range(4)}, [12] * 300, n_classes=4)
+    plain = dg.Votes.from_tasks(dict(zip(votes.source_names, votes.columns, strict=True)), [12] * 300, n_classes=4)
+    gold = np.eye(4)[truth]
+    soft = dg.LabelModel().fit(votes).predict_proba(votes)
+    hard = dg.LabelModel().fit(plain).predict_proba(plain)
+    assert ((soft - gold) ** 2).sum() < 0.8 * ((hard - gold) ** 2).sum()
+
+
+def test_the_credit_of_a_vote_holds_its_score():
+    votes, _, prior, _ = world(6, n_sequences=200)
+    model = dg.LabelModel(prior=prior, dependencies=()).fit(votes)
+    found = model.explain(votes, sequence=1, task=4)
+    total = found.prior + sum(one.log_odds for one in found.own_votes) + found.neighbours
+    assert total == pytest.approx(found.log_odds, abs=1e-9)
+    assert found.probability == pytest.approx(model.predict_proba(votes)[14, 1], abs=1e-9)
