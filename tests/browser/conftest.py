@@ -7,7 +7,6 @@ verb sets, their absence is a failure.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,41 +16,18 @@ import pytest
 
 from dugong.report import render_html, summarize
 from reports import Case, binary_case, hostile_case, many_case
-
-FLAGS = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--hide-scrollbars",
-)
+from studio_browser import chromium
 
 
 @pytest.fixture(scope="session")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """One browser for all tests."""
-    binary = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    service = shutil.which("chromedriver")
-    try:
-        from selenium import webdriver
-    except ImportError:
-        webdriver = None
-    if binary is None or service is None or webdriver is None:
+    browser = chromium(tmp_path_factory.mktemp("profile"))
+    if browser is None:
         message = "the page is tested in Chromium with chromedriver and selenium: run `make test-browser`."
         if os.environ.get("DUGONG_BROWSER"):
             pytest.fail(message)
         pytest.skip(message)
-    options = webdriver.ChromeOptions()
-    options.binary_location = binary
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(service))
-    browser.set_script_timeout(30)
     yield browser
     browser.quit()
 

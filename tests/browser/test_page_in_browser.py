@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from contrast import LOWEST
 from dugong.report import render_html, summarize
 from dugong.report.html.svg import class_colours
 from dugong.tasks import Element
@@ -451,25 +452,7 @@ def test_words_have_contrast(page):
     """WCAG AA: text against its ground at 4.5 or more, light and dark."""
     for scheme in ("light", "dark"):
         opened = page("two", scheme=scheme)
-        lowest = opened.run(
-            """
-            const parse = (text) => text.match(/[\\d.]+/g).map(Number);
-            const light = ([r, g, b]) => [r, g, b].map((v) => v / 255).map((v) => v <= 0.04045 ? v / 12.92 :
-              ((v + 0.055) / 1.055) ** 2.4).reduce((sum, v, k) => sum + v * [0.2126, 0.7152, 0.0722][k], 0);
-            const ground = (one) => { for (let at = one; at; at = at.parentElement) {
-              const c = parse(getComputedStyle(at).backgroundColor); if (c.length < 4 || c[3] > 0) return c; }
-              return [255, 255, 255]; };
-            let lowest = [99, ''];
-            for (const one of document.querySelectorAll('body *')) {
-              if (one.closest('svg, script, .skip') || !one.getClientRects().length) continue;
-              if (![...one.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim())) continue;
-              const style = getComputedStyle(one), a = light(parse(style.color)), b = light(ground(one));
-              const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-              if (ratio < lowest[0]) lowest = [ratio, one.outerHTML.slice(0, 120)];
-            }
-            return lowest;
-            """
-        )
+        lowest = opened.run(LOWEST)
         assert lowest[0] >= 4.5, (scheme, lowest)
 
 
@@ -553,3 +536,53 @@ def test_a_part_of_a_long_sequence_keeps_its_numbers(page, tmp_path):
     opened.key("canvas", "Home")
     assert opened.explanation()["heading"].startswith(f"Element {track.begin}:")
     check_explanation(opened, case.model.explain(case.votes, track.place, track.begin), {1: "+1"})
+
+
+# --- the data beside the labels ------------------------------------------------------------------------------------
+def with_media(page, tmp_path, make):
+    """A page whose first sequence is drawn with the given elements."""
+    case = page("two").case
+    names, lengths = case.votes.sequence_ids.tolist(), case.votes.lengths.tolist()
+    media = {name: make(length) for name, length in zip(names, lengths, strict=True)}
+    path = tmp_path / "media.html"
+    path.write_text(render_html(summarize(case.model, case.votes, n_sequences=1, media=media)), encoding="utf-8")
+    opened = page(str(path))
+    assert opened.browser.get_log("browser") == []
+    return opened
+
+
+def test_an_element_is_a_word(page, tmp_path):
+    opened = with_media(page, tmp_path, lambda n: [f"word{place}" for place in range(n)])
+    opened.click("words", 2)
+    assert opened.explanation()["heading"].startswith("Element 2 “word2”:")
+    dark = opened.run(
+        "const c = document.querySelector('canvas'), at = [...document.querySelectorAll('.row-name')]"
+        ".find((one) => one.title === 'words').dataset.middle, u = c.width / c.clientWidth;"
+        "const d = c.getContext('2d').getImageData(200 * u, (at - 25) * u, c.width - 220 * u, 50 * u).data;"
+        "let dark = 0; for (let i = 0; i < d.length; i += 4) dark += d[i] < 120; return dark;"
+    )
+    assert dark > 100
+
+
+def test_an_element_is_a_picture(page, tmp_path):
+    def striped(n):
+        frames = np.zeros((n, 40, 40, 3), dtype=np.uint8)
+        frames[:, :, :, 0] = 210
+        return frames
+
+    opened = with_media(page, tmp_path, striped)
+    assert close(opened.colour("pictures", 0), (210, 0, 0), 14)
+    opened.click("pictures", 0)
+    shown = opened.run(
+        "return [...document.querySelector('.explanation .picture').getContext('2d')"
+        ".getImageData(20, 20, 1, 1).data].slice(0, 3);"
+    )
+    assert close(tuple(shown), (210, 0, 0), 14)
+
+
+def test_a_signal_is_drawn_where_it_is_high(page, tmp_path):
+    opened = with_media(page, tmp_path, lambda n: np.where(np.arange(n) < n // 2, 0.5, np.arange(n) % 2.0))
+    paper = opened.run("return getComputedStyle(document.body).backgroundColor;")
+    white = tuple(int(one) for one in paper[4:-1].split(","))
+    assert not close(opened.colour("signal", 1), white)
+    assert not close(opened.colour("signal", 4), white)

@@ -1,0 +1,120 @@
+"""How quick the studio is on screen: `make bench-studio` runs it after the measurements over the wire.
+
+In Chromium: from the last key to new votes on screen (the pause of 150 ms before a text is tried is part of it), the
+first page until the queue stands there, and frames per second while a recording of 12 hours at 64 Hz with ten sources
+is panned without rest. Without Chromium, chromedriver and selenium (``make browser``) nothing is measured, and that is
+said.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parent))
+
+from dugong.cli.init import write_project
+from studio import HOURS, RATE, quantile, write_night
+from studio_browser import Studio, chromium, serving
+
+# Panning as with a wheel that never rests: the view moves with every frame, and frames that were drawn are counted.
+PAN = """
+const [step, done] = arguments, canvas = document.querySelector('.rows canvas'), box = canvas.getBoundingClientRect();
+const wheel = () => canvas.dispatchEvent(new WheelEvent('wheel', {deltaY: step, shiftKey: true, bubbles: true,
+  cancelable: true, clientX: box.x + 400, clientY: box.y + 20}));
+const begin = performance.now(), drawn = Number(canvas.dataset.drawn);
+const next = (now) => {
+  if (now - begin > 4000) done((Number(canvas.dataset.drawn) - drawn) / ((now - begin) / 1000));
+  else { wheel(); requestAnimationFrame(next); }
+};
+requestAnimationFrame(next);
+"""
+# From a key to the answer that was drawn: the words beside the sequence change when the votes do.
+WATCH = """
+window.answers = [];
+addEventListener('keydown', () => { window.pressed = performance.now(); }, true);
+new MutationObserver(() => {
+  if (window.pressed && document.querySelector('#tried')?.innerText.startsWith('tried on')) {
+    const pressed = window.pressed;
+    window.pressed = 0;
+    requestAnimationFrame(() => window.answers.push(performance.now() - pressed));
+  }
+}).observe(document.querySelector('main'), {subtree: true, childList: true, characterData: true});
+"""
+
+
+def typing(studio: Studio, source: str, number: str, n: int = 30) -> list[float]:
+    """Milliseconds from the last key to new votes on screen."""
+    studio.go(f"/source/{source}", "#save")
+    studio.drawn()
+    studio.replace(number, f"{number}1")
+    studio.wait("return document.querySelector('#tried').innerText.startsWith('tried on');")
+    studio.run(WATCH)
+    for place in range(n):
+        studio.press(str(1 + place % 9))
+        studio.wait("return window.answers.length > arguments[0];", place)
+    return list(studio.run("return window.answers;"))
+
+
+def first_page(studio: Studio) -> float:
+    """Milliseconds until the queue stands there."""
+    spent = []
+    for _ in range(5):
+        studio.go("/queue", ".queue tbody tr")
+        spent.append(studio.wait("return performance.getEntriesByName('queue')[0]?.startTime;"))
+    return max(spent)
+
+
+def panning(studio: Studio) -> dict[str, float]:
+    """Frames per second at three zooms."""
+    n, found = HOURS * 3600 * RATE, {}
+    for words, width in (("four hours", n // 3), ("one hour", n // 12), ("one minute", 60 * RATE)):
+        studio.go(f"/sequence/night-1?from=1000&to={1000 + width}", ".rows canvas")
+        studio.drawn()
+        found[words] = studio.browser.execute_async_script(PAN, 8)
+    return found
+
+
+def main() -> int:
+    """Measure all, and say what is beyond its bound."""
+    slow: list[str] = []
+
+    def say(what: str, value: float, bound: float, unit: str, *, least: bool = False) -> None:
+        print(f"{what:<52} {value:8.1f} {unit}   (bound {bound:.0f})", flush=True)
+        if value < bound if least else value > bound:
+            slow.append(what)
+
+    with tempfile.TemporaryDirectory(prefix="dugong-bench-") as name:
+        folder = Path(name)
+        browser: Any = chromium(folder / "profile")
+        if browser is None:
+            print("Chromium, chromedriver or selenium is missing: `make browser`. Nothing was measured on screen.")
+            return 0
+        try:
+            write_project(folder / "sensor", "sensor")
+            with serving(browser, folder / "sensor") as studio:
+                found = typing(studio, "moves", "0.6")
+                say(
+                    "on screen: from the last key to votes, median",
+                    statistics.median(found),
+                    300,
+                    "ms",
+                )
+                say("on screen: from the last key to votes, 95 %", quantile(found, 0.95), 600, "ms")
+                say("on screen: first page", first_page(studio), 1500, "ms")
+            if "--quick" not in sys.argv:
+                with serving(browser, write_night(folder / "night").parent) as studio:
+                    for words, frames in panning(studio).items():
+                        say(f"on screen: 12 h at 64 Hz, {words}", frames, 30, "frames/s", least=True)
+        finally:
+            browser.quit()
+    print("beyond its bound: " + ", ".join(slow) if slow else "all within their bounds")
+    return 1 if slow else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

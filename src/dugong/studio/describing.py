@@ -1,0 +1,212 @@
+"""What the studio says about the project, one sequence, and the text of a source: plain data for JSON."""
+
+from __future__ import annotations
+
+import mimetypes
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from dugong import __version__, formats
+from dugong.cli.corrections import FILE, Correction
+from dugong.cli.init import write_project
+from dugong.cli.project import DEFAULT
+from dugong.codec import to_plain
+from dugong.exceptions import DugongError
+from dugong.report.html.svg import class_colours
+from dugong.report.material import label_names
+from dugong.studio.editing import SourceFile
+from dugong.studio.pages import SORTS, sequence_row, source_details, source_rows
+from dugong.studio.raw import Raw
+from dugong.studio.snapshot import Snapshot
+from dugong.studio.state import Studio, StudioError
+from dugong.tasks import Element, describe
+
+SAMPLES = {
+    "sensor": ("a sensor: who walks, and when", None),
+    "video": ("videos: when the ball is in the picture", "av"),
+    "audio": ("sound: when the bird sings", "soundfile"),
+    "text": ("notes of a ward: which words name a drug", None),
+}
+
+
+# --- the project ---------------------------------------------------------------------------------------------------
+def project_page(studio: Studio) -> dict[str, Any]:
+    """Everything that the page needs to begin."""
+    head = {"version": __version__, "who": studio.who, "run": studio.run.plain(), "limit": studio.limit}
+    if studio.project is None:
+        return {**head, "project": None, "folder": str(Path.cwd()), "samples": samples()}
+    project, snapshot = studio.project, studio.snapshot
+    base = {
+        **head,
+        "project": str(studio.path),
+        "title": project.folder.resolve().name,
+        "folder": str(project.folder.resolve()),
+        "gold": project.gold is not None,
+        "n_corrections": len(studio.journal.holding()),
+        "corrections_file": FILE,
+        "formats": [_format(name) for name in formats.names()],
+        "sorts": [{"name": name, "words": words} for name, words in SORTS.items()],
+        "stale": studio.stale,
+        "fit": 0,
+        "classes": [],
+        "lanes": [],
+        "sources": [],
+        "n_sequences": 0,
+        "n_elements": 0,
+        "rate": None,
+        "kind": None,
+    }
+    return base if snapshot is None else base | _fitted(studio, snapshot)
+
+
+def samples() -> list[dict[str, Any]]:
+    """Sample projects, and which of them can be made here."""
+    return [
+        {"kind": kind, "words": words, "ready": package is None or find_spec(package) is not None}
+        | {"missing": None if package is None or find_spec(package) is not None else f"dugong-ws[{kind}]"}
+        for kind, (words, package) in SAMPLES.items()
+    ]
+
+
+def write_sample(studio: Studio, kind: str) -> Path:
+    """Write a sample project into the folder where the studio was started; an earlier one is taken up again."""
+    if studio.project is not None:
+        raise StudioError("a project is open already.", kind="taken", status=409)
+    if kind not in SAMPLES:
+        raise StudioError(f"sample must be one of {', '.join(SAMPLES)}; found {kind!r:.50}.", kind="bad", status=400)
+    folder = Path.cwd() / f"{kind}-sample"
+    if not (folder / DEFAULT).is_file():
+        write_project(folder, kind)
+    return folder / DEFAULT
+
+
+def _format(name: str) -> dict[str, Any]:
+    one = formats.of_name(name)
+    return {
+        "name": one.name,
+        "title": one.title,
+        "suffixes": list(one.suffixes),
+        "reads": True,
+        "writes": True,
+        "needs": one.extra,
+        "unit": one.unit,
+    }
+
+
+def _fitted(studio: Studio, snapshot: Snapshot) -> dict[str, Any]:
+    votes = snapshot.votes
+    light, dark = class_colours(votes.n_classes)
+    classes = zip(snapshot.classes, votes.classes, light, dark, strict=True)
+    editable = _functions(studio)
+    return {
+        "fit": snapshot.number,
+        "two": dict(zip(("light", "dark"), class_colours(2), strict=True)),
+        "classes": [{"name": name, "value": value, "light": a, "dark": b} for name, value, a, b in classes],
+        "lanes": [
+            {
+                "name": one.name,
+                "kind": one.kind,
+                "words": "elements" if isinstance(one, Element) else describe(one),
+                "labels": list(label_names(votes, one)),
+                "n_tasks": votes.layout(one).n_tasks,
+            }
+            for one in snapshot.lanes
+        ],
+        "sources": [
+            {"name": one.name, "resolution": one.resolution.name, "editable": one.name in editable}
+            | {"lane": snapshot.voters[place].lane}
+            for place, one in enumerate(votes.sources)
+        ],
+        "n_sequences": votes.n_sequences,
+        "n_elements": votes.n_elements,
+        "rate": None if votes.time is None else votes.time.common_rate,
+        "kind": studio.kind,
+    }
+
+
+# --- one sequence --------------------------------------------------------------------------------------------------
+def sequence_page(studio: Studio, name: str) -> dict[str, Any]:
+    """What one sequence is, apart from its tracks."""
+    snapshot, place = studio.shown(), studio.place(name)
+    try:
+        raw, file = studio.raw(name).raw, studio.media(name)
+    except DugongError:  # the tracks say what is wrong; votes and labels can be seen all the same
+        raw, file = Raw(kind="other", length=int(snapshot.votes.lengths[place])), None
+    path = quote(name, safe="")
+    time = snapshot.votes.time
+    clock = None if time is None or time.rate is None else [float(time.start[place]), 1 / float(time.rate[place])]
+    kind = None if file is None else mimetypes.guess_type(file.name)[0]
+    playable = kind is not None and kind.startswith(("video/", "audio/", "image/"))
+    ids = snapshot.ids
+    return {
+        "id": name,
+        "place": place,
+        "length": int(snapshot.votes.lengths[place]),
+        "seconds": clock,
+        "kind": raw.kind,
+        "signals": [one.name for one in raw.signals],
+        "tokens": len(raw.tokens),
+        "media": {"type": kind, "url": f"/media/{path}"} if playable else None,
+        "frames": {"url": f"/api/sequences/{path}/frame", "n": raw.n_frames} if raw.n_frames else None,
+        "previous": ids[place - 1] if place else None,
+        "next": ids[place + 1] if place + 1 < len(ids) else None,
+        "corrections": [correction(one) for one in studio.journal.holding(name)],
+        "numbers": sequence_row(snapshot, place, studio.corrected()),
+    }
+
+
+def correction(one: Correction) -> dict[str, Any]:
+    """A correction for JSON."""
+    return dict(to_plain(one))
+
+
+# --- sources -------------------------------------------------------------------------------------------------------
+def _functions(studio: Studio) -> dict[str, Any]:
+    try:
+        return dict(studio.source_file().functions())
+    except StudioError:
+        return {}
+
+
+def _file_name(file: SourceFile, studio: Studio) -> str:
+    return str(file.path.relative_to(studio.needed().folder))
+
+
+def sources_page(studio: Studio) -> dict[str, Any]:
+    """All sources of the last fit, and functions of the file that are not in it yet."""
+    known, snapshot = _functions(studio), studio.snapshot
+    rows = [] if snapshot is None else [_with_edit(row, known) for row in source_rows(snapshot)]
+    try:
+        file: SourceFile | None = studio.source_file()
+    except StudioError:
+        file = None
+    digest = None if file is None else file.digest
+    return {"sources": rows, "file": None if file is None else _file_name(file, studio), "digest": digest}
+
+
+def _with_edit(row: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
+    editable = row["name"] in known
+    why = None if editable else "it is not a function at the top of the file of sources; edit it where it is made."
+    return {**row, "editable": editable, "why_not": why}
+
+
+def source_page(studio: Studio, name: str) -> dict[str, Any]:
+    """One source: numbers, text, and what to look at."""
+    file, snapshot = studio.source_file(), studio.snapshot
+    known = file.functions()
+    rows = {} if snapshot is None else {row["name"]: row for row in source_rows(snapshot)}
+    if name not in known and name not in rows:
+        raise StudioError(f"there is no source {name!r}.", kind="missing", status=404)
+    row = rows.get(name, {"name": name})
+    function = known.get(name)
+    details = {} if snapshot is None else source_details(snapshot, name)
+    return {
+        **_with_edit(row, known),
+        "text": None if function is None else function.text,
+        "line": None if function is None else function.first + 1,
+        "digest": file.digest,
+        "file": _file_name(file, studio),
+        **details,
+    }

@@ -1,0 +1,425 @@
+"""The numbers of the pages: queue, sources, model, explanation. In: a `Snapshot`. Out: plain data for JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from dugong.infer.explain import Contribution
+from dugong.report.overview import make_prior
+from dugong.report.values import PriorRow
+from dugong.studio.snapshot import Snapshot, spoken
+from dugong.studio.tracks import task_bounds
+from dugong.tasks import Element, Resolution
+from dugong.types import FloatArray, Int8Array, IntArray
+from dugong.votes import Votes, code_name, gold_at
+
+MOST_SHOWN = 50
+_KNOWN = (
+    "Some labels of this sequence are known, and make those beside them more certain. This explains what votes and "
+    "prior alone say."
+)
+_HEARD = 20_000  # elements on either side that an explanation looks at
+_SCORES = ("accuracy", "f1", "brier", "log_loss")
+SORTS = {
+    "entropy": "most uncertain first",
+    "disagreement": "resolutions disagree",
+    "conflict": "sources contradict each other",
+    "change": "changed by the last fit",
+    "review": "what teaches most",
+    "difference": "unlike the plain vote",
+    "wrong": "wrong on known labels",
+    "name": "by name",
+    "length": "longest first",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What the queue is asked for."""
+
+    sort: str = "entropy"
+    page: int = 0
+    size: int = 50
+    q: str = ""
+    corrected: str = ""
+    label: str = ""
+    source: str = ""
+
+
+def number(value: float | None) -> float | None:
+    """Rounded, and None for what is not known."""
+    return None if value is None or not np.isfinite(value) else round(float(value), 6)
+
+
+# --- the queue -----------------------------------------------------------------------------------------------------
+def queue(snapshot: Snapshot, wanted: Wanted, corrected: Mapping[str, int]) -> dict[str, Any]:
+    """One page of the sequences, sorted and filtered."""
+    order = _order(snapshot, wanted.sort)
+    kept = order[_filter(snapshot, wanted, corrected)[order]]
+    begin = wanted.page * wanted.size
+    shown = kept[begin : begin + wanted.size].tolist()
+    return {
+        "total": len(kept),
+        "page": wanted.page,
+        "size": wanted.size,
+        "sort": wanted.sort,
+        "sequences": [sequence_row(snapshot, place, corrected) for place in shown],
+    }
+
+
+def sequence_row(snapshot: Snapshot, place: int, corrected: Mapping[str, int]) -> dict[str, Any]:
+    """What the queue says about one sequence."""
+    interest, votes, name = snapshot.interest, snapshot.votes, snapshot.ids[place]
+    rate = None if votes.time is None or votes.time.rate is None else float(votes.time.rate[place])
+    return {
+        "id": name,
+        "place": place,
+        "length": int(votes.lengths[place]),
+        "seconds": None if rate is None else number(votes.lengths[place] / rate),
+        "uncertainty": number(interest.uncertainty[place]),
+        "disagreement": number(interest.disagreement[place]),
+        "conflict": number(snapshot.conflict[place]),
+        "difference": number(interest.difference[place]),
+        "change": number(snapshot.change[place]),
+        "review": number(snapshot.worth[place]),
+        "wrong": number(interest.wrong[place]),
+        "corrected": corrected.get(name, 0),
+        "known": int(snapshot.n_known[place]),
+        "shares": [number(one) for one in snapshot.shares[place].tolist()],
+        "faults": sum(str(one.sequence) == name for one in votes.faults),
+    }
+
+
+def _order(snapshot: Snapshot, sort: str) -> IntArray:
+    name = sort.removeprefix("-")
+    interest = snapshot.interest
+    if name == "name":
+        order = np.array(sorted(range(len(snapshot.ids)), key=snapshot.ids.__getitem__), dtype=np.int64)
+    elif name == "review":
+        order = _review_order(snapshot)
+    else:
+        values: dict[str, FloatArray] = {
+            "entropy": interest.uncertainty,
+            "disagreement": interest.disagreement,
+            "conflict": snapshot.conflict,
+            "change": snapshot.change,
+            "difference": interest.difference,
+            "wrong": interest.wrong,
+            "length": snapshot.votes.lengths.astype(np.float64),
+        }
+        order = np.argsort(-np.nan_to_num(values[name], nan=-1.0), kind="stable")
+    return order[::-1] if sort.startswith("-") else order
+
+
+def _review_order(snapshot: Snapshot) -> IntArray:
+    """What teaches most first, and not the same thing twice; the rest by what is left in them."""
+    first = snapshot.model.review(snapshot.votes, budget=min(200, snapshot.votes.n_sequences)).places
+    rest = np.argsort(-snapshot.worth, kind="stable")
+    return np.concatenate([first, rest[~np.isin(rest, first)]])
+
+
+def _filter(snapshot: Snapshot, wanted: Wanted, corrected: Mapping[str, int]) -> Any:
+    kept = np.ones(len(snapshot.ids), dtype=np.bool_)
+    if wanted.q:
+        kept &= np.array([wanted.q.lower() in one.lower() for one in snapshot.ids])
+    if wanted.corrected:
+        kept &= np.array([bool(corrected.get(one)) == (wanted.corrected == "yes") for one in snapshot.ids])
+    if wanted.label in snapshot.classes:
+        kept &= snapshot.shares[:, snapshot.classes.index(wanted.label)] > 0
+    if wanted.source in snapshot.votes.source_names:
+        place = snapshot.votes.index(wanted.source)
+        offsets = snapshot.votes.layout(snapshot.votes.sources[place].resolution).offsets
+        speaks = np.concatenate([[0], np.cumsum(spoken(snapshot.votes.columns[place]))])
+        kept &= np.diff(speaks[offsets]) > 0
+    return kept
+
+
+# --- why -----------------------------------------------------------------------------------------------------------
+def explanation(snapshot: Snapshot, place: int, task: int, resolution: Resolution) -> dict[str, Any]:
+    """Why a label is what it is."""
+    votes = snapshot.votes
+    near, first = _around(votes[[place]], task)
+    found = snapshot.model.explain(near, 0, task - first, resolution)
+    _, starts, stops = task_bounds(votes, place, resolution)
+
+    def part(one: Contribution) -> dict[str, Any]:
+        _, begins, ends = task_bounds(votes, place, one.resolution)
+        return {
+            "source": one.source,
+            "resolution": one.resolution.name,
+            "task": one.task + first,
+            "start": int(begins[one.task + first]),
+            "stop": int(ends[one.task + first]),
+            "vote": code_name(votes, one.vote, one.resolution),
+            "log_odds": number(one.log_odds),
+        }
+
+    return {
+        "id": snapshot.ids[place],
+        "task": task,
+        "resolution": resolution.name,
+        "start": int(starts[task]),
+        "stop": int(stops[task]),
+        "label": code_name(votes, found.target, resolution),
+        "probability": number(found.probability),
+        "log_odds": number(found.log_odds),
+        "prior": number(found.prior),
+        "neighbours": number(found.neighbours),
+        "averaging": number(found.averaging),
+        "own_votes": [part(one) for one in found.own_votes],
+        "influences": [part(one) for one in found.influences],
+        "text": str(found),
+        "note": _KNOWN if _has_known(snapshot, place) else None,
+    }
+
+
+def _has_known(snapshot: Snapshot, place: int) -> bool:
+    """Whether some label of a sequence is known and was fitted with."""
+    return snapshot.trained is not None and bool(snapshot.trained[snapshot.elements(place)].any())
+
+
+def _around(votes: Votes, element: int) -> tuple[Votes, int]:
+    """The part of one long sequence that an element hears from, and where it begins; all of it where pieces overlap.
+
+    Every vote that is taken away costs one inference, so that a night at 64 Hz would take a minute.
+    """
+    first, last = max(0, element - _HEARD), element + _HEARD
+    if votes.lengths[0] <= 2 * _HEARD or any(not isinstance(one, Element) for one in votes.resolutions):
+        return votes, 0
+    columns = tuple(column[first:last] for column in votes.columns)
+    scores = {name: rows[first:last] for name, rows in votes.scores.items()}
+    length = np.array([min(last, int(votes.lengths[0])) - first])
+    return replace(votes, lengths=length, columns=columns, scores=scores, time=None, faults=()), first
+
+
+# --- sources -------------------------------------------------------------------------------------------------------
+def source_rows(snapshot: Snapshot) -> list[dict[str, Any]]:
+    """All sources: what they vote, and how good they are by estimate and by measurement."""
+    votes, scored = snapshot.votes, snapshot.material.gold
+    summary = votes.summary(scored)
+    learned = {one.name: one for one in snapshot.model.summary(votes, scored).sources}
+    seconds = {one["name"]: one for one in snapshot.outcome.get("report", {}).get("sources", ())}
+    rows = []
+    for place, one in enumerate(summary.sources):
+        about, voter = learned.get(one.name), snapshot.voters[place]
+        codes, counts = np.unique(snapshot.codes[place], return_counts=True)
+        known = (one.correct or 0) + (one.incorrect or 0)
+        rows.append(
+            {
+                "name": one.name,
+                "resolution": one.resolution,
+                "lane": voter.lane,
+                "tasks": one.n_tasks,
+                "coverage": number(one.coverage),
+                "overlaps": number(one.overlaps),
+                "conflicts": number(one.conflicts),
+                "accuracy": None if about is None else number(about.accuracy),
+                "measured": number(one.correct / known) if known and one.correct is not None else None,
+                "n_measured": known,
+                "polarity": list(one.words),
+                "classes": []
+                if about is None
+                else [
+                    {"label": part.label, "right": number(part.right), "measured": number(part.empirical)}
+                    | {"interval": None if part.interval is None else [number(side) for side in part.interval]}
+                    for part in about.classes
+                ],
+                "votes": {voter.codes[code]: int(n) for code, n in zip(codes.tolist(), counts.tolist(), strict=True)},
+                "faults": sum(fault.source == one.name for fault in votes.faults),
+                "seconds": number(seconds.get(one.name, {}).get("seconds")),
+            }
+        )
+    return rows
+
+
+def source_details(snapshot: Snapshot, name: str) -> dict[str, Any]:
+    """What to look at in one source: where it raised, what changed, whom it contradicts, what nobody believes."""
+    votes = snapshot.votes
+    if name not in votes.source_names:
+        return {"trouble": [], "flips": [], "conflict_with": [], "examples": []}
+    place = votes.index(name)
+    return {
+        "trouble": [trouble(one, snapshot) for one in votes.faults if one.source == name][:MOST_SHOWN],
+        "flips": vote_flips(snapshot, name) + label_flips(snapshot),
+        "conflict_with": _against(snapshot, place),
+        "examples": _unbelieved(snapshot, place),
+    }
+
+
+def trouble(fault: Any, snapshot: Snapshot | None = None, resolution: Resolution | None = None) -> dict[str, Any]:
+    """One task on which a source raised."""
+    start = stop = None
+    if snapshot is not None and fault.task is not None and str(fault.sequence) in snapshot.places:
+        if resolution is None:
+            resolution = snapshot.votes.sources[snapshot.votes.index(fault.source)].resolution
+        _, starts, stops = task_bounds(snapshot.votes, snapshot.places[str(fault.sequence)], resolution)
+        if fault.task < len(starts):
+            start, stop = int(starts[fault.task]), int(stops[fault.task])
+    return {
+        "sequence": str(fault.sequence),
+        "task": fault.task,
+        "start": start,
+        "stop": stop,
+        "text": fault.error,
+        "trace": fault.traceback,
+    }
+
+
+def vote_flips(snapshot: Snapshot, name: str) -> list[dict[str, Any]]:
+    """Votes of a source that the last fit changed, some from each sequence."""
+    before = snapshot.votes_before
+    if before is None or name not in before.source_names:
+        return []
+    now, old = snapshot.votes, before.sources[before.index(name)]
+    source = now.sources[now.index(name)]
+    if old.resolution != source.resolution:
+        return []
+    column, former = now.column(name), before.column(name)
+    there = {str(one): place for place, one in enumerate(before.sequence_ids.tolist())}
+    found: list[dict[str, Any]] = []
+    for place, one in enumerate(snapshot.ids):
+        if one not in there or len(found) >= MOST_SHOWN:
+            continue
+        rows, starts, stops = task_bounds(now, place, source.resolution)
+        then = before.layout(old.resolution).rows(there[one])
+        if then.stop - then.start != rows.stop - rows.start:
+            continue
+        for task in np.flatnonzero(column[rows] != former[then])[:5].tolist():
+            words = [code_name(now, int(side), source.resolution) for side in (former[then][task], column[rows][task])]
+            bounds = {"start": int(starts[task]), "stop": int(stops[task])}
+            found.append({"sequence": one, **bounds, "before": words[0], "after": words[1], "kind": "vote"})
+    return found[:MOST_SHOWN]
+
+
+def label_flips(snapshot: Snapshot) -> list[dict[str, Any]]:
+    """Stretches of labels that the last fit changed, the longest first."""
+    found = []
+    for place in np.flatnonzero(np.nan_to_num(snapshot.change) > 0).tolist():
+        rows, name = snapshot.elements(place), snapshot.ids[place]
+        found += flips_of(snapshot, name, snapshot.before[name], snapshot.material.chosen[rows])
+    return sorted(found, key=lambda one: one["start"] - one["stop"])[:MOST_SHOWN]
+
+
+def flips_of(snapshot: Snapshot, name: str, before: IntArray, after: IntArray) -> list[dict[str, Any]]:
+    """Runs of elements with another label than before."""
+    key = np.where(before == after, -1, before * len(snapshot.classes) + after)
+    edges = np.flatnonzero(np.diff(key, prepend=-2, append=-2))
+    runs = [(int(a), int(b)) for a, b in pairwise(edges) if key[a] >= 0]
+    names = snapshot.classes
+    return [
+        {"sequence": name, "start": a, "stop": b, "before": names[before[a]], "after": names[after[a]], "kind": "label"}
+        for a, b in runs
+    ]
+
+
+def _against(snapshot: Snapshot, place: int) -> list[dict[str, Any]]:
+    """Sources of the same resolution that vote otherwise, and how often of the times that both vote."""
+    votes = snapshot.votes
+    mine, found = votes.columns[place], []
+    for other, source in enumerate(votes.sources):
+        if other == place or source.resolution != votes.sources[place].resolution:
+            continue
+        both = spoken(mine) & spoken(votes.columns[other])
+        if both.any():
+            share = float((mine[both] != votes.columns[other][both]).mean())
+            found.append({"source": source.name, "share": number(share)})
+    return sorted(found, key=lambda one: -(one["share"] or 0.0))
+
+
+def _unbelieved(snapshot: Snapshot, place: int) -> list[dict[str, Any]]:
+    """Votes for a class of which the model is least convinced."""
+    votes, source = snapshot.votes, snapshot.votes.sources[place]
+    law = snapshot.material.probabilities[source.resolution]
+    codes = snapshot.codes[place].astype(np.int64)
+    voted = np.flatnonzero(codes < law.shape[1])
+    belief = law[voted, codes[voted]]
+    chosen = voted[np.argsort(belief, kind="stable")[: MOST_SHOWN // 2]]
+    owners = np.searchsorted(votes.layout(source.resolution).offsets, chosen, side="right") - 1
+    found = []
+    for row, owner in zip(chosen.tolist(), owners.tolist(), strict=True):
+        rows, starts, stops = task_bounds(votes, owner, source.resolution)
+        task = row - rows.start
+        found.append(
+            {
+                "sequence": snapshot.ids[owner],
+                "start": int(starts[task]),
+                "stop": int(stops[task]),
+                "vote": snapshot.voters[place].codes[codes[row]],
+                "probability": number(law[row, codes[row]]),
+            }
+        )
+    return found
+
+
+def measured(snapshot: Snapshot, resolution: Resolution, rows: IntArray, votes: Int8Array) -> float | None:
+    """How often votes on some tasks are right, by known labels."""
+    if snapshot.material.gold is None:
+        return None
+    truth = gold_at(snapshot.votes, snapshot.material.gold, resolution)[rows]
+    known = (truth != 0) & spoken(votes)
+    return float((truth[known] == votes[known]).mean()) if known.any() else None
+
+
+# --- the model -----------------------------------------------------------------------------------------------------
+def model_page(snapshot: Snapshot) -> dict[str, Any]:
+    """What is believed, what was learned, and what changed."""
+    model, outcome = snapshot.model, snapshot.outcome
+    summary = model.summary()
+    now = np.bincount(snapshot.material.chosen, minlength=len(snapshot.classes))
+    old = np.concatenate([*snapshot.before.values()]) if snapshot.before else None
+    return {
+        "fit": snapshot.number,
+        "prior": _prior(make_prior(snapshot.material)),
+        "dependencies": [
+            {"a": a, "b": b, "words": f"{a} repeats itself" if a == b else f"{a} and {b} make the same mistakes"}
+            for a, b in summary.dependencies
+        ],
+        "estimator": str(model.estimator),
+        "notes": [{"kind": one.kind, "where": one.where, "text": one.text} for one in model.diagnostics_.notes],
+        "findings": list(outcome.get("findings", ())),
+        "changes": list(outcome.get("changes", ())),
+        "sources": [
+            {
+                "name": one.name,
+                "resolution": one.resolution,
+                "accuracy": None if one.accuracy is None else number(one.accuracy),
+                "before": number(snapshot.accuracies_before.get(one.name)),
+            }
+            for one in summary.sources
+        ],
+        "comparison": _comparison(outcome.get("comparison")),
+        "shares": {
+            "now": [number(one) for one in (now / max(now.sum(), 1)).tolist()],
+            "before": None
+            if old is None
+            else [number(one) for one in (np.bincount(old, minlength=len(now)) / max(len(old), 1)).tolist()],
+        },
+        "flipped": int(snapshot.changed.sum()),
+        "report": "/api/report",
+    }
+
+
+def _prior(row: PriorRow) -> dict[str, Any]:
+    return {
+        "words": row.words,
+        "learned": row.learned,
+        "share": [number(one) for one in row.share],
+        "transition": None if row.transition is None else np.round(row.transition, 6).tolist(),
+        "bouts": [number(one) for one in row.bouts],
+    }
+
+
+def _comparison(plain: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Methods on known labels, as the run compared them."""
+    if plain is None:
+        return None
+    rows = [
+        {"method": name, **{score: one["scores"][score]["value"] for score in _SCORES if score in one["scores"]}}
+        for name, one in plain["methods"].items()
+    ]
+    return {"verdict": plain["verdict"], "better": plain["better"], "rows": rows}

@@ -1,0 +1,254 @@
+"""One sequence as the pixels need it: probabilities, labels, votes, signals and words of a stretch, in bins.
+
+In: a `Snapshot`, the corrections that hold now, what the loader shows of the raw sequence. Out: plain data with packed
+arrays. What is worked out for a sequence is kept while it is looked at, so that panning only cuts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from dugong.report.material import label_names, places_of
+from dugong.report.track import VoterInfo
+from dugong.studio.bins import CodeCounts, Curve, dominant, largest, packed, smallest, step_for
+from dugong.studio.raw import Raw
+from dugong.studio.snapshot import Snapshot
+from dugong.tasks import Element, Resolution
+from dugong.types import AnyArray, FloatArray, Int8Array, IntArray
+from dugong.votes import Votes
+
+UNKNOWN = 255
+MOST_TOKENS = 20_000
+MOST_FAULTS = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """Elements `begin` to `end`, to be drawn on `px` pixels."""
+
+    begin: int
+    end: int
+    px: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskBins:
+    """Bins of one lane: tasks `first` to `last`, `step` in each."""
+
+    first: int
+    last: int
+    step: int
+
+
+class SequenceTracks:
+    """What is shown of one sequence; `law` replaces the probabilities of the fit, for votes that are tried."""
+
+    def __init__(self, snapshot: Snapshot, place: int) -> None:
+        self._of = snapshot
+        self._place = place
+        self._lanes = [SequenceLane(snapshot, place, one) for one in snapshot.lanes]
+        self._votes: dict[int, CodeCounts] = {}
+
+    @property
+    def lanes(self) -> list[SequenceLane]:
+        """One per resolution, elements first."""
+        return self._lanes
+
+    def cut(self, stretch: Stretch, known: MarkedLabels, only: str | None = None) -> dict[str, Any]:
+        """Lanes and votes of a stretch; all of them, or those of one source."""
+        bins = [lane.bins(stretch) for lane in self._lanes]
+        lanes = [lane.plain(one) for lane, one in zip(self._lanes, bins, strict=True)]
+        lanes[0] |= self._labels(bins[0], known)
+        voters = enumerate(self._of.voters)
+        votes = [self.votes(place, bins[voter.lane]) for place, voter in voters if only in (None, voter.name)]
+        return {"id": self._of.ids[self._place], "from": stretch.begin, "to": stretch.end, "fit": self._of.number} | {
+            "lanes": lanes,
+            "votes": votes,
+        }
+
+    def votes(self, place: int, bins: TaskBins) -> dict[str, Any]:
+        """Votes of one source in bins."""
+        voter = self._of.voters[place]
+        if place not in self._votes:
+            self._votes[place] = CodeCounts(self._of.codes[place][self._lanes[voter.lane].rows], len(voter.codes))
+        return {**vote_bins(self._votes[place], voter, bins), "faults": self._faults(voter)}
+
+    @cached_property
+    def _chosen(self) -> dict[str, CodeCounts]:
+        """Labels of the elements: the likelier class, the best path, the plain vote."""
+        rows, material = self._of.elements(self._place), self._of.material
+        found = {"labels": material.chosen, "decoded": material.decoded, "majority": material.majority}
+        return {name: label_codes(places[rows], len(self._of.classes)) for name, places in found.items()}
+
+    def _labels(self, bins: TaskBins, known: MarkedLabels) -> dict[str, Any]:
+        codes = {**self._chosen, "gold": known.codes}
+        found = {name: packed(label_bins(one, bins), "u1") for name, one in codes.items()}
+        return found | {"corrected": packed(known.corrected.cut(bins.first, bins.last, bins.step), "u1")}
+
+    def _faults(self, voter: VoterInfo) -> list[list[int]]:
+        name, lane = self._of.ids[self._place], self._lanes[voter.lane]
+        tasks = [one.task for one in self._of.votes.faults if one.source == voter.name and str(one.sequence) == name][
+            :MOST_FAULTS
+        ]
+        everything = [0, int(self._of.votes.lengths[self._place])]
+        return [everything if task is None else [int(lane.starts[task]), int(lane.stops[task])] for task in tasks]
+
+
+class SequenceLane:
+    """The tasks of one resolution in one sequence."""
+
+    def __init__(self, snapshot: Snapshot, place: int, resolution: Resolution) -> None:
+        self.resolution = resolution
+        self.length = int(snapshot.votes.lengths[place])
+        self.rows, self.starts, self.stops = task_bounds(snapshot.votes, place, resolution)
+        self._law = snapshot.material.probabilities[resolution][self.rows]
+        self._labels = label_names(snapshot.votes, resolution)
+
+    @cached_property
+    def curves(self) -> list[Curve]:
+        """Probabilities of the labels; of the last one where there are two."""
+        return law_curves(self._law)
+
+    def bins(self, stretch: Stretch) -> TaskBins:
+        """Which tasks share an element with a stretch, and how many go into one bin."""
+        first = int(np.searchsorted(self.stops, stretch.begin, side="right"))
+        last = max(first, int(np.searchsorted(self.starts, stretch.end, side="left")))
+        step = step_for(last - first, stretch.px)
+        return TaskBins(first=first // step * step, last=min(-(-last // step) * step, len(self.starts)), step=step)
+
+    def plain(self, bins: TaskBins) -> dict[str, Any]:
+        """The lane without its votes."""
+        kind = {"name": self.resolution.name, "first": bins.first, "step": bins.step}
+        n_bins = -(-(bins.last - bins.first) // bins.step)
+        empty = dict.fromkeys(("labels", "decoded", "majority", "gold", "corrected"))
+        law = law_bins(self.curves, bins)
+        return {**kind, "n": n_bins, **self._geometry(bins), "probability": law, **empty}
+
+    def _geometry(self, bins: TaskBins) -> dict[str, Any]:
+        """Where the bins lie: in a regular row, or one by one."""
+        starts = self.starts[bins.first : bins.last : bins.step]
+        lasts = np.minimum(np.arange(bins.first, bins.last, bins.step) + bins.step, bins.last) - 1
+        stops = self.stops[lasts]
+        if len(starts) == 0:
+            return {"start": 0, "stride": 1, "size": 0}
+        stride = int(starts[1] - starts[0]) if len(starts) > 1 else 1
+        size = int((stops - starts).max())
+        regular = starts[0] + stride * np.arange(len(starts))
+        if np.array_equal(starts, regular) and np.array_equal(stops, np.minimum(regular + size, self.length)):
+            return {"start": int(starts[0]), "stride": stride, "size": size}
+        return {"starts": starts.tolist(), "stops": stops.tolist()}
+
+
+def task_bounds(votes: Votes, place: int, resolution: Resolution) -> tuple[slice, IntArray, IntArray]:
+    """The tasks of one sequence: where they stand in flat arrays, and their elements, counted inside of it."""
+    layout = votes.layout(resolution)
+    rows = layout.rows(place)
+    if isinstance(resolution, Element):  # the bounds of all elements of all sequences would be a long array
+        starts = np.arange(rows.stop - rows.start)
+        return rows, starts, starts + 1
+    starts, stops = layout.between(place, place + 1).bounds()
+    return rows, starts, stops
+
+
+# --- parts in bins -------------------------------------------------------------------------------------------------
+def law_curves(law: FloatArray) -> list[Curve]:
+    """Curves of the probabilities of labels, (n_tasks, K): one per label, only the last of two."""
+    columns = [law[:, 1]] if law.shape[1] == 2 else list(law.T)
+    return [Curve(column) for column in columns]
+
+
+def law_bins(curves: Sequence[Curve], bins: TaskBins) -> list[dict[str, Any]]:
+    """Probabilities in bins: mean, and smallest and largest where a bin holds more than one task."""
+    window = (bins.first, bins.last, bins.step)
+
+    def p(values: FloatArray) -> dict[str, Any]:
+        return packed(np.rint(np.clip(values, 0, 1) * 65535), "u2")
+
+    alone = bins.step == 1
+    return [
+        {
+            "mean": p(curve.mean(*window)),
+            "min": None if alone else p(curve.low.cut(*window)),
+            "max": None if alone else p(curve.high.cut(*window)),
+        }
+        for curve in curves
+    ]
+
+
+def label_codes(places: AnyArray, n_classes: int) -> CodeCounts:
+    """Class places with one more code for unknown."""
+    return CodeCounts(np.where(places < 0, n_classes, places).astype(np.uint8), n_classes + 1)
+
+
+def label_bins(codes: CodeCounts, bins: TaskBins) -> AnyArray:
+    """The most frequent class of every bin, 255 where none is known."""
+    unknown = codes.n_codes - 1
+    chosen = codes.codes[bins.first : bins.last]
+    if bins.step > 1:
+        chosen = dominant(codes.cut(bins.first, bins.last, bins.step), (unknown,))
+    return np.where(chosen == unknown, UNKNOWN, chosen)
+
+
+def vote_bins(codes: CodeCounts, voter: VoterInfo, bins: TaskBins) -> dict[str, Any]:
+    """Votes in bins: the code that stands out, and the share of each."""
+    head = {"source": voter.name, "lane": voter.lane, "codes": list(voter.codes), "classes": list(voter.classes)}
+    if bins.step == 1:
+        return {**head, "code": packed(codes.codes[bins.first : bins.last], "u1"), "shares": None}
+    counts = codes.cut(bins.first, bins.last, bins.step)
+    silent = tuple(place for place, one in enumerate(voter.codes) if one in ("abstain", "not asked"))
+    shares = np.rint(255 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1))
+    return {
+        **head,
+        "code": packed(dominant(counts, silent), "u1"),
+        "shares": [packed(column, "u1") for column in shares.T],
+    }
+
+
+# --- raw data ------------------------------------------------------------------------------------------------------
+class RawTracks:
+    """What the loader shows of a sequence, in bins."""
+
+    def __init__(self, raw: Raw) -> None:
+        self.raw = raw
+        self._levels = [(smallest(one.low), largest(one.high)) for one in raw.signals]
+
+    @cached_property
+    def _ranges(self) -> list[tuple[float | None, float | None]]:
+        found: list[tuple[float | None, float | None]] = []
+        for one in self.raw.signals:
+            fine = one.low[np.isfinite(one.low)], one.high[np.isfinite(one.high)]
+            found.append(
+                (float(fine[0].min()), float(fine[1].max())) if fine[0].size and fine[1].size else (None, None)
+            )
+        return found
+
+    def cut(self, stretch: Stretch) -> dict[str, Any]:
+        """Signals and words of a stretch."""
+        signals = []
+        for one, (low, high), (bottom, top) in zip(self.raw.signals, self._levels, self._ranges, strict=True):
+            first = max(0, int(stretch.begin / one.per))
+            last = min(len(one.low), int(np.ceil(stretch.end / one.per)))
+            step = step_for(last - first, stretch.px)
+            first, last = first // step * step, min(-(-last // step) * step, len(one.low))
+            signals.append(
+                {"name": one.name, "first": first, "step": step, "per": one.per, "low": bottom, "high": top}
+                | {"min": packed(low.cut(first, last, step), "f4"), "max": packed(high.cut(first, last, step), "f4")}
+            )
+        words = self.raw.tokens[stretch.begin : min(stretch.end, stretch.begin + MOST_TOKENS)]
+        return {"signals": signals, "tokens": {"first": stretch.begin, "words": list(words)} if words else None}
+
+
+class MarkedLabels:
+    """Known labels of one sequence, and where corrections are among them."""
+
+    def __init__(self, snapshot: Snapshot, place: int, marked: Int8Array) -> None:
+        rows = snapshot.elements(place)
+        known = marked if snapshot.known is None else np.where(marked != 0, marked, snapshot.known[rows])
+        places = places_of(known.astype(np.int8), snapshot.votes)
+        self.codes = label_codes(places, len(snapshot.classes))
+        self.corrected = largest((marked != 0).astype(np.uint8))

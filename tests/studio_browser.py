@@ -1,0 +1,190 @@
+"""A browser that looks at a running studio: for the tests, for the pictures of the documentation, for measurements.
+
+Chromium and chromedriver come from the system's packages, selenium from the package index: ``make browser``.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from studio_client import Running
+
+PATIENCE = 15
+EDITOR = "document.querySelector('.editor')?.shadowRoot?.querySelector('.cm-content')"
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+)
+
+
+def chromium(profile: Path) -> Any:
+    """A browser with a profile of its own; None where something is missing."""
+    binary = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    service = shutil.which("chromedriver")
+    try:
+        from selenium import webdriver
+    except ImportError:
+        return None
+    if binary is None or service is None:
+        return None
+    options = webdriver.ChromeOptions()
+    options.binary_location = binary
+    for flag in (*FLAGS, f"--user-data-dir={profile}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(service))
+    browser.set_script_timeout(30)
+    return browser
+
+
+@dataclass(frozen=True)
+class Studio:
+    """A browser that looks at a running studio."""
+
+    browser: Any
+    base: str
+    folder: Path
+
+    def run(self, script: str, *values: object) -> Any:
+        return self.browser.execute_script(script, *values)
+
+    def go(self, path: str, awaited: str = "main") -> None:
+        self.browser.get(self.base + path)
+        self.wait(f"return document.querySelector({json.dumps(awaited)}) !== null;")
+
+    def wait(self, script: str, *values: object, seconds: float = PATIENCE) -> Any:
+        """Wait until a script gives something true, and give it back."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            found = self.run(script, *values)
+            if found:
+                return found
+            time.sleep(0.03)
+        shown = self.run("return document.body.innerText;")
+        raise AssertionError(f"waited {seconds} s for: {script}\n{shown[:2000]}")
+
+    def text(self, selector: str) -> str:
+        return str(self.run("return document.querySelector(arguments[0])?.innerText ?? '';", selector))
+
+    def texts(self, selector: str) -> list[str]:
+        return list(
+            self.run("return [...document.querySelectorAll(arguments[0])].map((one) => one.innerText);", selector)
+        )
+
+    def click(self, selector: str) -> None:
+        self.wait("return document.querySelector(arguments[0]);", selector)
+        self.browser.find_element("css selector", selector).click()
+
+    def press(self, *keys: str) -> None:
+        from selenium.webdriver.common.action_chains import ActionChains
+
+        for key in keys:
+            ActionChains(self.browser).send_keys(key).perform()
+
+    def drawn(self) -> None:
+        """Wait until the timeline shows data, and nothing more is to be drawn."""
+        self.wait("const c = document.querySelector('.rows canvas'); return c && c.dataset.step;")
+        self.browser.execute_async_script(
+            "const [done] = arguments; requestAnimationFrame(() => requestAnimationFrame(done));"
+        )
+
+    def at(self, row: str, element: float) -> tuple[float, float]:
+        """Where an element begins in a row of the timeline, in pixels from the middle of the canvas."""
+        return tuple(
+            self.run(
+                "const c = document.querySelector('.rows canvas'), d = c.dataset;"
+                "const row = [...document.querySelectorAll('.row-name')].find((one) => one.title === arguments[0]);"
+                "const x = +d.left + (+d.width * (arguments[1] - d.from)) / (d.to - d.from);"
+                "return [x - c.clientWidth / 2, +row.dataset.middle - c.clientHeight / 2];",
+                row, element,
+            )
+        )  # fmt: skip
+
+    def drag(self, row: str, begin: float, end: float) -> None:
+        """Drag with a real pointer inside of a row of the timeline."""
+        from selenium.webdriver.common.action_chains import ActionChains
+
+        canvas = self.browser.find_element("css selector", ".rows canvas")
+        self.run("arguments[0].scrollIntoView({block: 'center'});", canvas)
+        (left, y), (right, _) = self.at(row, begin), self.at(row, end)
+        middle = round((left + right) / 2 - left)
+        act = ActionChains(self.browser, duration=20).move_to_element_with_offset(canvas, round(left), round(y))
+        rest = round(right) - round(left) - middle
+        act.click_and_hold().move_by_offset(middle, 0).move_by_offset(rest, 0).release().perform()
+
+    def colour(self, row: str, element: float) -> list[int]:
+        """Colour in the middle of an element of a row."""
+        x, y = self.at(row, element + 0.5)
+        return list(
+            self.run(
+                "const c = document.querySelector('.rows canvas'), u = c.width / c.clientWidth;"
+                "const x = (arguments[0] + c.clientWidth / 2) * u, y = (arguments[1] + c.clientHeight / 2) * u;"
+                "return [...c.getContext('2d').getImageData(x, y, 1, 1).data].slice(0, 3);",
+                x, y,
+            )
+        )  # fmt: skip
+
+    def replace(self, old: str, new: str) -> None:
+        """Replace words in the editor as a user does: choose them, and type."""
+        self.wait(f"return {EDITOR}?.innerText.includes(arguments[0]);", old)
+        self.run(
+            f"const content = {EDITOR}; content.focus();"
+            "for (const line of content.querySelectorAll('.cm-line')) {"
+            "  const begin = line.textContent.indexOf(arguments[0]); if (begin < 0) continue;"
+            "  const range = document.createRange(), walker = document.createTreeWalker(line, NodeFilter.SHOW_TEXT);"
+            "  let node, at = 0; const end = begin + arguments[0].length;"
+            "  while ((node = walker.nextNode())) { const last = at + node.length;"
+            "    if (begin >= at && begin < last) range.setStart(node, begin - at);"
+            "    if (end > at && end <= last) range.setEnd(node, end - at); at = last; }"
+            "  const chosen = getSelection(); chosen.removeAllRanges(); chosen.addRange(range); return; }",
+            old,
+        )
+        time.sleep(0.1)
+        self.press(new)
+
+    def complaints(self) -> list[str]:
+        """What the browser complains about: script errors and violations of the policy."""
+        told = [one["message"] for one in self.browser.get_log("browser")]
+        return [
+            one for one in told if "Failed to load resource" not in one and "WebSocket" not in one
+        ]  # refusals are told
+
+
+def screen(driver: Any, width: int = 1280, height: int = 860, scheme: str = "light") -> None:
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    features = [
+        {"name": "prefers-color-scheme", "value": scheme},
+        {"name": "prefers-reduced-motion", "value": "reduce"},
+    ]
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+
+@contextmanager
+def serving(driver: Any, folder: Path) -> Iterator[Studio]:
+    """A studio on a project, open in the browser."""
+    running = Running(folder, folder)
+    try:
+        screen(driver)
+        driver.get_log("browser")
+        driver.get(running.link)
+        studio = Studio(driver, f"http://127.0.0.1:{running.port}", folder)
+        studio.wait("return document.querySelector('.queue tbody tr') !== null;", seconds=600)  # the first fit compiles
+        yield studio
+        driver.get("about:blank")
+    finally:
+        running.interrupt()

@@ -1,0 +1,205 @@
+"""A studio in a process of its own, and somebody who talks to it over the wire, as a browser would."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from websockets.sync.client import ClientConnection, connect
+
+SOURCES = '''"""Who votes."""
+
+import dugong as dg
+
+LIMIT = 0.5   # stays as it is written
+
+
+@dg.source
+def high(value):
+    return 1 if value > LIMIT else -1
+
+
+# between two sources
+@dg.source
+def low(value):   # not low
+    return -1 if value < 0.4 else 0
+
+
+@dg.source(resolution=dg.Window(size=5, link="any"))
+def some(window):
+    return 1 if max(window) > 0.6 else -1
+'''
+LOADER = """import random
+
+
+def sequences():
+    made = {}
+    for number in range(12):
+        draw = random.Random(number)
+        state, values = False, []
+        for _ in range(30):
+            state = draw.random() < (0.85 if state else 0.15)
+            values.append((0.65 if state else 0.3) + draw.gauss(0, 0.2))
+        made[f"s{number:02d}"] = values
+    return made
+"""
+PROJECT = """data = "loader:sequences"
+sources = "sources.py"
+prior = { kind = "markov", positive = 0.4, stay = 0.85 }
+dependencies = []
+"""
+
+
+def write_small_project(folder: Path) -> Path:
+    """A project that is fitted in a moment."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in (("sources.py", SOURCES), ("loader.py", LOADER), ("project.toml", PROJECT)):
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder / "project.toml"
+
+
+def free_port() -> int:
+    with contextlib.closing(socket.socket()) as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+        return port
+
+
+class Running:
+    """A studio that was started by its command."""
+
+    def __init__(self, project: Path | None, cwd: Path, *options: str) -> None:
+        self.port = free_port()
+        command = [sys.executable, "-m", "dugong", "studio", *([str(project)] if project else [])]
+        command += ["--no-browser", "--port", str(self.port), *options]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+        self.process = subprocess.Popen(
+            command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+        )
+        assert self.process.stdout is not None
+        assert self.process.stderr is not None
+        found = re.search(r"http://\S+", self.process.stdout.readline())
+        if found is None:
+            raise AssertionError(self.process.stderr.read())
+        self.link = found[0]
+
+    def enter(self) -> Client:
+        """Use the link."""
+        client = Client(self.port)
+        status, headers, _ = client.raw("GET", self.link[self.link.index("/open") :])
+        assert status == 200, self.link
+        client.cookie = headers["set-cookie"].partition(";")[0]
+        return client
+
+    def interrupt(self) -> tuple[int, str]:
+        """Press Ctrl-C; returns the exit code and the rest of what was said."""
+        self.process.send_signal(signal.SIGINT)
+        _, said = self.process.communicate(timeout=30)
+        return self.process.returncode, said
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+class Client:
+    """One browser."""
+
+    def __init__(self, port: int, cookie: str = "") -> None:
+        self.port = port
+        self.cookie = cookie
+        self.own = f"http://127.0.0.1:{port}"
+
+    def raw(
+        self, method: str, path: str, body: bytes | None = None, **headers: str
+    ) -> tuple[int, dict[str, str], bytes]:
+        """One request; header names with _ for -, and None of ours where one is given."""
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        own = {"Host": f"127.0.0.1:{self.port}", "Cookie": self.cookie}
+        if method != "GET":
+            own |= {"Origin": self.own, "Content-Type": "application/json"}
+        sent = {name: value for name, value in (own | given).items() if value}
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        with contextlib.closing(connection):
+            connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
+            for name, value in sent.items():
+                connection.putheader(name, value)
+            connection.putheader("Content-Length", str(len(body or b"")))
+            connection.endheaders(body or b"")
+            answer = connection.getresponse()
+            return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
+
+    def json(self, method: str, path: str, plain: Any = None, **headers: str) -> tuple[int, Any]:
+        body = None if plain is None else json.dumps(plain).encode()
+        status, _, content = self.raw(method, path, body, **headers)
+        return status, json.loads(content)
+
+    def json_bytes(self, method: str, path: str, body: bytes) -> tuple[int, Any]:
+        status, _, content = self.raw(method, path, body)
+        return status, json.loads(content)
+
+    def get(self, path: str) -> Any:
+        status, plain = self.json("GET", path)
+        assert status == 200, plain
+        return plain
+
+    def fitted(self, at_least: int = 1, seconds: float = 240) -> Any:
+        """The project, when a run has ended."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            plain = self.get("/api/project")
+            if plain["run"]["state"] == "failed" or (plain["fit"] >= at_least and plain["run"]["state"] == "idle"):
+                return plain
+            time.sleep(0.05)
+        raise AssertionError(plain["run"])
+
+    @contextlib.contextmanager
+    def socket(self, **changes: Any) -> Iterator[Live]:
+        options = {"origin": self.own, "additional_headers": {"Cookie": self.cookie}} | changes
+        with connect(f"ws://127.0.0.1:{self.port}/api/live", **options) as one:
+            yield Live(one)
+
+
+class Live:
+    """An open socket."""
+
+    def __init__(self, socket: ClientConnection) -> None:
+        self.socket = socket
+        self.events: list[Any] = []
+        self._number = 0
+
+    def send(self, **plain: Any) -> None:
+        self.socket.send(json.dumps(plain))
+
+    def until(self, operation: str, timeout: float = 30) -> Any:
+        """The next message of a kind; others are kept."""
+        while True:
+            plain = json.loads(self.socket.recv(timeout=timeout))
+            if plain["op"] == operation:
+                return plain
+            self.events.append(plain)
+
+    def attempt(self, text: str, source: str = "high", sequence: str = "s00", **more: Any) -> Any:
+        self._number += 1
+        self.send(op="try", n=self._number, source=source, text=text, sequence=sequence, px=200, **more)
+        answer = self.until("tried")
+        assert answer["n"] == self._number
+        return answer
+
+
+def unpacked(plain: dict[str, Any]) -> Any:
+    """A packed array."""
+    return np.frombuffer(base64.b64decode(plain["b"]), dtype=np.dtype(plain["t"]).newbyteorder("<"))

@@ -1,0 +1,152 @@
+// One sequence: what was recorded, who voted what, what the model makes of it, and corrections by hand.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { ask, place } from "../api.js";
+import { correct, known, marksOf, undo } from "../corrections.js";
+import { html, many, Name, percent } from "../html.js";
+import { bind } from "../keys.js";
+import { Media } from "../media.js";
+import { go, note, pathOf, route } from "../route.js";
+import { attempt, changed, colourOf, drawing, fit, project, ready, say } from "../state.js";
+import { Stage, timelineKeys } from "../stage.js";
+import { Why } from "../why.js";
+import { order, Waiting } from "./queue.js";
+
+export function Sequence() {
+  const wanted = route.value.name, [info, setInfo] = useState(null);
+  useEffect(() => {
+    if (!ready.value) return;
+    attempt(async () => {
+      if (wanted === null) {
+        const first = order.value[0] ?? (await ask("/api/sequences?sort=entropy&size=1")).sequences[0]?.id;
+        if (first !== undefined) { note(pathOf("sequence", first)); route.value = { ...route.value, name: first }; }
+        return;
+      }
+      setInfo(await ask(place(wanted)));
+    });
+  }, [wanted, ready.value, fit.value]);
+  if (!ready.value || !drawing.value) return html`<${Waiting} />`;
+  if (!info || info.id !== wanted) return html`<p class="empty">One moment …</p>`;
+  return html`<${Viewer} key=${info.id} info=${info} />`;
+}
+
+// Neighbours in the order of the queue, else of the data.
+function around(info) {
+  const at = order.value.indexOf(info.id);
+  return at < 0 ? { before: info.previous, after: info.next } : { before: order.value[at - 1] ?? null, after: order.value[at + 1] ?? null };
+}
+
+function startView() {
+  const read = (name) => (route.value.query.has(name) ? Number(route.value.query.get(name)) : null), from = read("from"), to = read("to");
+  return from !== null && to > from ? { left: from, span: to - from } : null;
+}
+
+function Viewer({ info }) {
+  const timeline = useRef(null), player = useRef(null), [spot, setSpot] = useState(null), [brush, setBrush] = useState(Math.max(0, project.value.classes.length - 1));
+  const [corrections, setCorrections] = useState(info.corrections || []), [piece, setPiece] = useState(null), [head, setHead] = useState(null);
+  const names = drawing.value.classes, marks = marksOf(corrections, names), { before, after } = around(info);
+  const element = useRef(null); // where a name of the moment is kept in the address
+  element.current = spot;
+
+  const moment = () => {
+    const now = timeline.current, whole = now.view.span >= info.length - 0.5;
+    note(pathOf("sequence", info.id, { at: element.current?.start, from: whole ? null : Math.round(now.view.left), to: whole ? null : Math.round(now.view.left + now.view.span) }));
+  };
+  const late = useRef(0);
+  const keep = () => { clearTimeout(late.current); late.current = setTimeout(() => timeline.current && moment(), 250); };
+  const paint = (start, end, label) => attempt(async () => {
+    const lane = timeline.current.piece.lanes[0], at = timeline.current.indexOf(0, start), shown = timeline.current.piece.labels[at];
+    const law = lane.post[shown], told = shown < names.length ? { label: names[shown], probability: Math.exp(law[at]), fit: fit.value } : null;
+    await correct(info.id, start, end, label === null ? null : names[label], told);
+    await renew();
+  });
+  const renew = async () => setCorrections((await known(info.id)).corrections);
+  const takeBack = () => attempt(async () => {
+    const { undone } = await undo();
+    say(undone.sequence === info.id ? "Taken back." : `Taken back, in sequence ${undone.sequence}.`);
+    await renew();
+  });
+  const mark = (label) => {
+    const now = timeline.current;
+    setBrush(label);
+    now.brush = label;
+    if (!element.current) return;
+    if (player.current?.playing() && now.from === null) { now.from = element.current.start; now.queue(); return; }
+    const start = now.from ?? element.current.start;
+    now.from = null;
+    paint(Math.min(start, element.current.start), Math.max(start + 1, element.current.stop), label);
+  };
+  const accept = () => {
+    const run = element.current && timeline.current.runs().find((one) => one.start <= element.current.start && one.end > element.current.start);
+    if (run && run.label < names.length) paint(run.start, run.end, run.label);
+  };
+  const erase = () => {
+    const found = element.current && marks.find((one) => one.start <= element.current.start && one.end > element.current.start);
+    if (found) paint(found.start, found.end, null);
+  };
+
+  useEffect(() => { timeline.current?.setMarks(marks); }, [corrections, piece === null]);
+  useEffect(() => { if (timeline.current) timeline.current.brush = brush; }, [brush]);
+  useEffect(() => { if (timeline.current) { timeline.current.head = head; timeline.current.queue(); } }, [head]);
+  useEffect(() => { if (timeline.current?.piece && timeline.current.piece.fit !== fit.value) timeline.current.refresh(); }, [fit.value]);
+  useEffect(() => { if (changed.value) attempt(renew); }, [changed.value]);
+  useEffect(() => bind("Sequence", [
+    { keys: [" "], words: "Play or pause", act: () => player.current?.toggle() },
+    { keys: names.map((_, k) => String(k + 1)).slice(0, 9), words: "Mark the chosen piece with a class; while playing: begin, and again to end", act: (event) => mark(Number(event.key) - 1) },
+    { keys: ["m"], words: "Begin an interval here; then move, then press a class", act: () => { timeline.current.from = timeline.current.from === null || timeline.current.from === undefined ? element.current?.start ?? null : null; timeline.current.queue(); } },
+    { keys: ["a", "Enter"], words: "Accept the label of this run", act: accept },
+    { keys: ["Delete", "Backspace"], words: "Take the correction here back", act: erase },
+    { keys: ["u", "Ctrl+z"], words: "Undo the last correction", act: takeBack },
+    { keys: ["]"], words: "Next sequence of the queue", act: () => after !== null && go(pathOf("sequence", after)) },
+    { keys: ["["], words: "Previous sequence of the queue", act: () => before !== null && go(pathOf("sequence", before)) },
+    { keys: ["l"], words: "Copy a link to this moment", act: copy },
+    ...timelineKeys(timeline),
+  ]), [corrections, spot?.start, brush, head !== null]);
+
+  async function copy() {
+    moment();
+    try { await navigator.clipboard.writeText(location.href); say("The link to this moment is copied."); } catch { say(location.href); }
+  }
+  const acts = {
+    onPick: (one) => { setSpot({ ...one }); keep(); player.current?.seek(one.start); },
+    onMoment: keep, onPaint: paint, onSource: (name) => go(pathOf("source", name)), onFault: (error) => say(error.message, "warning"),
+    onPiece: (one, first) => {
+      setPiece(one);
+      if (!first) return;
+      const at = route.value.query.get("at"), part = startView();
+      timeline.current.from = null;
+      timeline.current.goTo(at !== null ? Number(at) : part ? part.left + part.span / 2 : timeline.current.mostDoubtful(), 0, at !== null);
+    },
+  };
+  const when = (from, to) => timeline.current?.when(from, to) ?? "";
+  return html`<section>
+    <div class="head"><h1><${Name} of=${info.id} /></h1><${Facts} info=${info} />
+      <span class="end">${[["◀ Previous", before], ["Next ▶", after]].map(([words, to]) => html`<button type="button" disabled=${to === null} onClick=${() => go(pathOf("sequence", to))}>${words}</button> `)}</span></div>
+    <div class="split"><div>
+      <${Media} info=${info} piece=${piece} spot=${spot} player=${player} onHead=${(at) => { setHead(at); if (at !== null && timeline.current?.track) timeline.current.goTo(at); }} onPick=${(at) => timeline.current.goTo(at)} onPaint=${paint} brush=${brush} marks=${marks} />
+      <${Stage} info=${info} timeline=${timeline} view=${startView()} acts=${acts}>
+        <button type="button" onClick=${() => player.current?.toggle()} title="Play or pause (space)">${head === null ? "Play" : "Pause"}</button>
+        <button type="button" onClick=${copy} title="Copy a link to this moment (l)">Link</button>
+      <//>
+      <p class="small hint">Drag in the row “your corrections”, or anywhere with Shift, to mark an interval; drag the end of an interval or of a label to move it. Ctrl and the wheel zoom. <kbd>?</kbd> shows all keys.</p>
+    </div><aside>
+      <div class="panel" aria-label="Corrections">
+        <h2>Correct</h2>
+        <div class="palette" role="group" aria-label="Class to mark with">${names.map((name, k) => html`<button type="button" aria-pressed=${brush === k ? "true" : "false"} onClick=${() => setBrush(k)}><i style=${{ background: colourOf(k) }}></i><bdi>${name}</bdi>${k < 9 && html` <kbd>${k + 1}</kbd>`}</button>`)}</div>
+        ${marks.length ? html`<ul class="marks">${marks.map((one) => html`<li aria-current=${spot && one.start <= spot.start && one.end > spot.start ? "true" : null}>
+          <i class="swatch" style=${{ background: colourOf(one.label) }}></i><button type="button" class="plain" onClick=${() => timeline.current.goTo(one.start)}>${when(one.start, one.end) || `${one.start} to ${one.end}`}</button>
+          <button type="button" aria-label="Take back" title="Take back" onClick=${() => paint(one.start, one.end, null)}>×</button></li>`)}</ul>` : html`<p class="small">No corrections yet. They are written into <code>${project.value.corrections_file}</code> at once, and the next fit learns from them.</p>`}
+        <div class="tools"><button type="button" onClick=${accept} title="Accept the label of this run (a)">Accept</button><button type="button" onClick=${takeBack} title="Undo the last correction (u)">Undo</button></div>
+      </div>
+      <${Why} id=${info.id} spot=${spot} when=${when} fit=${fit.value} />
+    </aside></div>
+  </section>`;
+}
+
+function Facts({ info }) {
+  const one = info.numbers || {}, parts = [many(info.length, "element")];
+  if (one.uncertainty !== null && one.uncertainty !== undefined) parts.push(`uncertainty ${percent(one.uncertainty)}`);
+  if (one.conflict) parts.push(`sources disagree on ${percent(one.conflict)}`);
+  if (one.change) parts.push(`${percent(one.change)} changed with the last fit`);
+  if (one.wrong !== null && one.wrong !== undefined) parts.push(`wrong on ${percent(one.wrong)} of known labels`);
+  return html`<span class="small">${parts.join(" · ")}</span>`;
+}
