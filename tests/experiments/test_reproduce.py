@@ -18,7 +18,7 @@ import tiny_task as tiny
 from dugong.exceptions import DugongError, PriorError, TaskError
 from dugong.experiments import Reproduction, measure, reproduce, training
 from dugong.experiments.case import prepare
-from dugong.experiments.methods import ABLATIONS, PRIORS, TABLE1, fit_labels
+from dugong.experiments.methods import ABLATIONS, PRIORS, TABLE1, certain, fit_labels, with_estimator
 from dugong.experiments.training import TrainingRows, decided, examples
 from dugong.graph import temporal
 from dugong.priors import Markov, Patterns, Uniform
@@ -45,10 +45,13 @@ def case(tmp_path: Path):
 def test_table1_has_a_row_per_method_with_scores_above_chance(finished) -> None:
     output, made = finished
     records = [line for line in made.tables[0].records if line["data"] == "simulated"]
-    assert [line["method"] for line in records] == ["TS", "MV", "DP", "Dugong"]
+    assert [line["method"] for line in records] == [method.name for method in TABLE1]
     assert all(line["f1_mean"] > 70 for line in records)
-    assert [line["labels_f1_mean"] is None for line in records] == [True, False, False, False]
-    assert len(list((output / "cells").iterdir())) == 8
+    without_labels = [line["method"] for line in records if line["labels_f1_mean"] is None]
+    assert (
+        without_labels == [line["method"] for line in records if line["train_labels_f1_mean"] is None] == ["TS", "gold"]
+    )
+    assert len(list((output / "cells").iterdir())) == 2 * len(TABLE1)
     assert (output / "table1.md").read_text() == f"{made}\n"
 
 
@@ -65,7 +68,7 @@ def test_restart_computes_all_and_finds_the_same(finished, monkeypatch: pytest.M
     real = measure._measured
     monkeypatch.setattr(measure, "_measured", lambda *args: seen.append(args) or real(*args))
     assert str(run(output, seeds=1, restart=True)) == str(run(output, seeds=1))
-    assert len(seen) == 4
+    assert len(seen) == len(TABLE1)
     assert str(run(output)) == str(made)
 
 
@@ -80,7 +83,7 @@ def test_a_full_run_keeps_checkpoints_only_while_it_trains(tmp_path: Path, monke
 
     monkeypatch.setattr(measure, "end_model_probabilities", watched)
     run(tmp_path, quick=False, seeds=1)
-    assert [(path.suffix, there) for path, there in seen] == [(".pt", True)] * 4
+    assert [(path.suffix, there) for path, there in seen] == [(".pt", True)] * len(TABLE1)
     assert {path.suffix for path in (tmp_path / "cells").iterdir()} == {".json"}
 
 
@@ -113,7 +116,7 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_table(tmp_path: Path) -> No
     os.kill(process.pid, signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
     kept = {path.name: path.stat().st_mtime_ns for path in (output / "cells").glob("*.json")}
-    assert 0 < len(kept) < 8
+    assert 0 < len(kept) < 2 * len(TABLE1)
     assert str(run(output, tasks=tasks)) == str(run(tmp_path / "whole", tasks=tasks))
     assert {name: (output / "cells" / name).stat().st_mtime_ns for name in kept} == kept
 
@@ -124,7 +127,8 @@ def test_a_method_that_fails_says_why_and_the_others_stand(tmp_path: Path) -> No
 
     made = run(tmp_path, tasks=[replace(tiny.RECIPE, user_prior=refuse, load=None)], seeds=1)
     rows = {row["method"]: row for row in made.tables[0].rows}
-    assert list(rows) == ["TS", "MV", "DP", "Dugong (*no prior today.*)"]
+    failed = {"Algorithm 1", "Dugong"}
+    assert list(rows) == [one.name + " (*no prior today.*)" * (one.name in failed) for one in TABLE1]
     assert rows["Dugong (*no prior today.*)"]["F1"] == "-"
 
 
@@ -138,8 +142,19 @@ def test_without_an_end_model_the_labels_are_scored(tmp_path: Path) -> None:
 def test_labels_only_trains_nothing(finished, monkeypatch: pytest.MonkeyPatch) -> None:
     output, made = finished
     monkeypatch.setattr(measure, "end_model_probabilities", None)
-    lines = run(output, labels_only=True).tables[0].records[1:4]
-    assert [line["f1_mean"] for line in lines] == [line["labels_f1_mean"] for line in made.tables[0].records[1:4]]
+    lines = run(output, labels_only=True).tables[0].records[1:-1]
+    assert [line["f1_mean"] for line in lines] == [line["labels_f1_mean"] for line in made.tables[0].records[1:-1]]
+
+
+def test_the_ceiling_learns_from_gold_labels_of_the_train_part(case) -> None:
+    gold = np.array([-1, 1, 0], dtype=np.int8)
+    np.testing.assert_array_equal(certain(gold), [[1, 0], [0, 1], [0.5, 0.5]])
+    assert fit_labels(TABLE1[-1], case, 0) is None
+
+
+def test_another_estimator_leaves_algorithm_1_as_it_is() -> None:
+    chosen = {method.name: method.estimator for method in with_estimator(TABLE1, "sgd")}
+    assert (chosen["Dugong"], chosen["Algorithm 1"]) == ("sgd", "paper")
 
 
 def test_methods_use_the_prior_that_they_name(case) -> None:
@@ -150,13 +165,14 @@ def test_methods_use_the_prior_that_they_name(case) -> None:
 
 def test_ablations_change_one_part(case) -> None:
     recipe = replace(tiny.RECIPE, dependencies=(temporal("first"), ("second", "third")))
-    whole, untied, free = (fit_labels(method, replace(case, recipe=recipe), 0) for method in ABLATIONS)
+    whole, steady, untied, free = (fit_labels(method, replace(case, recipe=recipe), 0) for method in ABLATIONS)
     assert whole.accuracies_["first"].shape == free.accuracies_["first"].shape == (2, 3)
     assert untied.accuracies_["first"].shape == (4, 2, 3)
-    assert [list(model.correlations_) for model in (untied, free)] == [[("second", "third")], []]
+    edges = [list(model.correlations_) for model in (steady, untied, free)]
+    assert edges == [[("second", "third")], [("second", "third")], []]
     ragged = replace(case, all_votes=_shorter(case.all_votes))
     with pytest.raises(TaskError, match="found 3 to 4 elements"):
-        fit_labels(ABLATIONS[1], ragged, 0)
+        fit_labels(ABLATIONS[2], ragged, 0)
 
 
 def _shorter(votes):

@@ -46,7 +46,7 @@ def test_a_comparison_stands_beside_the_paper() -> None:
         "t", "Title", TABLE1, cells("bav", TS=(0.2, 0.4), MV=(0.5, 0.5), DP=(0.6, 0.6), Dugong=(0.9, 0.7))
     )
     rows = {row["method"]: row for row in table.rows}
-    assert list(rows) == ["TS", "MV", "DP", "Dugong"]
+    assert list(rows) == ["TS", "MV", "DP", "Dugong"]  # methods without cells have no row
     assert rows["TS"]["F1"] == "30.0 ± 14.1"
     assert rows["TS"]["F1 of labels"] == "-"
     assert rows["Dugong"]["F1 of labels"] == "40.0 ± 7.1"
@@ -56,19 +56,32 @@ def test_a_comparison_stands_beside_the_paper() -> None:
     assert (record["f1_mean"], record["paper_f1_mean"], record["seeds"]) == ("80.0", "53.8", "2")
 
 
-def test_differences_and_their_mean_over_simulated_tasks() -> None:
+def test_differences_are_paired_and_have_a_mean_over_simulated_tasks() -> None:
     found = [*cells("bav", MV=(0.5,), Dugong=(0.9,)), *cells("gait", MV=(0.6,), Dugong=(0.5,))]
-    order = orders(comparison("t", "T", TABLE1, found), [("Dugong", "MV"), ("Dugong", "TS")], name="o", title="O")
+    order = orders(found, [("Dugong", "MV"), ("Dugong", "TS")], name="o", title="O")
     assert [row["Dugong - MV"] for row in order.rows] == ["+40.0", "-10.0", "+15.0"]
     assert [row["Dugong - TS"] for row in order.rows] == ["-", "-", "-"]
     assert order.rows[0]["paper: Dugong - MV"] == "+47.6"
+    assert "Dugong was compared once with MV (+40.0); Dugong is not compared with TS." in str(order)
 
 
-def test_a_mean_over_some_of_the_seeds_is_not_compared() -> None:
-    found = [*cells("bav", MV=(0.5, 0.5), Dugong=(0.9,))]
+def test_a_hard_draw_that_both_meet_does_not_hide_a_difference() -> None:
+    found = cells("bav", MV=(0.2, 0.5, 0.8), Dugong=(0.25, 0.56, 0.84), DP=(0.3, 0.45, 0.7))
+    order = orders(found, [("Dugong", "MV"), ("MV", "Dugong"), ("Dugong", "DP")], name="o", title="O")
+    (row,) = order.rows
+    assert row["Dugong - MV"] == "+5.0 ± 0.6"
+    assert (
+        "- *bav, simulated*: Dugong is above MV (+5.0 ± 0.6); MV is below Dugong (-5.0 ± 0.6); "
+        "Dugong is level with DP (+6.7 ± 5.9)." in str(order)
+    )
+    assert order.records[0]["Dugong - MV: draws"] == 3
+
+
+def test_draws_on_which_one_of_the_two_failed_are_left_out_of_both() -> None:
+    found = [*cells("bav", MV=(0.5, 0.9), Dugong=(0.9,))]
     found.append(Cell(task="bav", method="Dugong", origin="simulated", seed=1, problem="why"))
-    order = orders(comparison("t", "T", TABLE1, found), [("Dugong", "MV")], name="o", title="O")
-    assert order.rows[0]["Dugong - MV"] == "-"
+    order = orders(found, [("Dugong", "MV")], name="o", title="O")
+    assert (order.rows[0]["Dugong - MV"], order.records[0]["Dugong - MV: draws"]) == ("+40.0", 1)
 
 
 def test_a_problem_is_shown_and_absent_data_is_one_row() -> None:

@@ -6,10 +6,12 @@ how the methods are ordered.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
 from typing import Any
+
+from scipy.special import stdtrit
 
 from dugong.experiments.measure import SCORES, Cell
 from dugong.experiments.methods import Method
@@ -20,6 +22,8 @@ SIMULATED = (
     "order of the methods, not their values. Published figures are over five weight seeds on the original data."
 )
 Figure = tuple[float, float | None]
+"""Mean and standard deviation; None where the paper gives none (label model only)."""
+Pair = tuple[str, str]
 
 
 def comparison(
@@ -28,7 +32,8 @@ def comparison(
     """Precision, recall and F1 by task, data and method: mean ± standard deviation over seeds, in percent."""
     records = [record(group, methods) for group in groups(cells)]
     rows = [row for one in records for row in _rows(one)]
-    columns = ("task", "data", "method", *_TITLES.values(), "F1 of labels", *(f"paper: {t}" for t in _TITLES.values()))
+    measured = (*_TITLES.values(), *_LABELS.values())
+    columns = ("task", "data", "method", *measured, *(f"paper: {title}" for title in _TITLES.values()))
     return Table(
         name=name,
         title=title,
@@ -40,6 +45,7 @@ def comparison(
 
 
 _TITLES = {"precision": "precision", "recall": "recall", "f1": "F1"}
+_LABELS = {"labels": "F1 of labels", "train_labels": "F1 of train labels"}
 
 
 def groups(cells: Iterable[Cell]) -> Iterator[list[Cell]]:
@@ -64,7 +70,10 @@ def record(cells: Sequence[Cell], methods: Sequence[Method]) -> list[dict[str, A
         for score in SCORES:
             values = [found[score] for cell in good if (found := shown(cell)) is not None]
             line |= _numbers(score, values)
-        line |= _numbers("labels_f1", [cell.labels["f1"] for cell in good if cell.labels is not None])
+        for which in _LABELS:
+            line |= _numbers(
+                f"{which}_f1", [found["f1"] for cell in good if (found := getattr(cell, which)) is not None]
+            )
         lines.append(line | _published(PUBLISHED.get((mine[0].task, method.name))))
     return lines
 
@@ -99,7 +108,7 @@ def _rows(lines: Sequence[dict[str, Any]]) -> Iterator[dict[str, str]]:
         for score, title in _TITLES.items():
             row[title] = _text(line, score)
             row[f"paper: {title}"] = _text(line, f"paper_{score}")
-        row["F1 of labels"] = _text(line, "labels_f1")
+        row |= {title: _text(line, f"{which}_f1") for which, title in _LABELS.items()}
         if line["problem"]:
             row["method"] += f" (*{line['problem']}*)"
         yield row
@@ -110,53 +119,98 @@ def _text(line: dict[str, Any], name: str) -> str:
     return "-" if mean is None else percent(mean, line[f"{name}_sd"])
 
 
-def orders(table: Table, pairs: Sequence[tuple[str, str]], *, name: str, title: str) -> Table:
-    """By how many F1 points one method is above another, here and in the paper; means over seeds."""
-    found: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
-    for line in table.records:
-        # Seeds that failed are missing from a mean: it cannot be compared with one over all seeds.
-        whole = dict(line) | ({"f1_mean": None} if line["problem"] else {})
-        found.setdefault((line["task"], line["data"]), {})[line["method"]] = whole
-    records, rows = [], []
-    for (task, data), lines in found.items():
-        if all(line["f1_mean"] is None for line in lines.values()):
-            continue
-        numbers: dict[str, Any] = {"task": task, "data": data}
-        for above, below in pairs:
-            numbers[f"{above} - {below}"] = _gap(lines, above, below, "f1_mean")
-            numbers[f"paper: {above} - {below}"] = _gap(lines, above, below, "paper_f1_mean")
-        records.append(numbers)
-        rows.append({key: value if isinstance(value, str) else _signed(value) for key, value in numbers.items()})
-    columns = tuple(dict.fromkeys(key for one in records for key in one))
-    means = _means(records, columns)
-    rows += (
-        [{key: value if isinstance(value, str) else _signed(value) for key, value in means.items()}] if means else []
-    )
-    return Table(name=name, title=title, columns=columns, rows=tuple(rows), records=tuple(records))
+def orders(cells: Sequence[Cell], pairs: Sequence[Pair], *, name: str, title: str) -> Table:
+    """By how many F1 points one method is above another, here and in the paper, with a sentence about every row.
+
+    Differences are paired: both methods are measured on the same draw. Behind ± is the standard error of their mean.
+    """
+    records, rows, sentences = [], [], []
+    for group in groups(cells):
+        task, data, found = group[0].task, group[0].origin, {pair: _gap(group, pair) for pair in pairs}
+        if any(gap.n_draws for gap in found.values()):
+            records.append(_gap_record(task, data, found))
+            rows.append(_gap_row(task, data, found))
+            sentences.append(f"- *{task}, {data}*: {'; '.join(_sentence(*one) for one in found.items())}.")
+    rows += _mean_row(records, pairs)
+    columns = tuple(dict.fromkeys(key for row in rows for key in row))
+    notes = ("\n".join(sentences),) if sentences else ()
+    return Table(name=name, title=title, columns=columns, rows=tuple(rows), records=tuple(records), notes=notes)
 
 
-def _gap(lines: dict[str, dict[str, Any]], above: str, below: str, column: str) -> float | None:
-    high, low = (lines.get(one, {}).get(column) for one in (above, below))
-    return None if high is None or low is None else round(high - low, 2)
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Mean of paired differences, its standard error (NaN for one draw), number of draws, and the paper's own."""
+
+    mean: float
+    error: float
+    n_draws: int
+    published: float | None
+
+    @property
+    def verdict(self) -> str:
+        """Above or below if the 95 % interval leaves zero out, else level."""
+        if self.n_draws < 2:
+            return "was compared once with"
+        if self.mean == 0 or abs(self.mean) <= stdtrit(self.n_draws - 1, 0.975) * self.error:
+            return "is level with"
+        return "is above" if self.mean > 0 else "is below"
+
+    def __str__(self) -> str:
+        if not self.n_draws:
+            return "-"
+        return f"{self.mean:+.1f}" + ("" if isnan(self.error) else f" ± {self.error:.1f}")
 
 
-def _means(records: Sequence[dict[str, Any]], columns: Sequence[str]) -> dict[str, Any]:
-    """Over the simulated tasks."""
+def _gap(cells: Sequence[Cell], pair: Pair) -> Gap:
+    """Over the draws on which neither method failed."""
+    high, low = ({cell.seed: shown(cell) for cell in cells if cell.method == one and not cell.problem} for one in pair)
+    gaps = [100 * (high[seed]["f1"] - low[seed]["f1"]) for seed in high if high[seed] and low.get(seed)]
+    above, below = (PUBLISHED.get((cells[0].task, one)) for one in pair)
+    published = None if above is None or below is None else round(above.f1[0] - below.f1[0], 2)
+    mean, sd = spread(gaps) if gaps else (float("nan"), float("nan"))
+    return Gap(mean, sd / max(len(gaps), 1) ** 0.5, len(gaps), published)
+
+
+def _gap_record(task: str, data: str, found: Mapping[Pair, Gap]) -> dict[str, Any]:
+    record: dict[str, Any] = {"task": task, "data": data}
+    for (above, below), gap in found.items():
+        what = f"{above} - {below}"
+        record[what] = round(gap.mean, 2) if gap.n_draws else None
+        record[f"{what}: error"] = None if isnan(gap.error) else round(gap.error, 2)
+        record |= {f"{what}: draws": gap.n_draws, f"paper: {what}": gap.published}
+    return record
+
+
+def _gap_row(task: str, data: str, found: Mapping[Pair, Gap]) -> dict[str, str]:
+    row = {"task": task, "data": data}
+    for (above, below), gap in found.items():
+        row[f"{above} - {below}"] = str(gap)
+        if gap.published is not None:
+            row[f"paper: {above} - {below}"] = f"{gap.published:+.1f}"
+    return row
+
+
+def _sentence(pair: Pair, gap: Gap) -> str:
+    if not gap.n_draws:
+        return f"{pair[0]} is not compared with {pair[1]}"
+    return f"{pair[0]} {gap.verdict} {pair[1]} ({gap})"
+
+
+def _mean_row(records: Sequence[dict[str, Any]], pairs: Sequence[Pair]) -> list[dict[str, str]]:
+    """Over the simulated tasks; draws of different tasks are independent, so squared errors add."""
     ours = [one for one in records if one["data"] == "simulated"]
     if len(ours) < 2:
-        return {}
-    mean: dict[str, Any] = {"task": "mean of tasks", "data": "simulated"}
-    for column in columns[2:]:
-        values = [one[column] for one in ours if one[column] is not None]
-        mean[column] = sum(values) / len(values) if values else None
-    return mean
-
-
-def _signed(value: float | None) -> str:
-    return "-" if value is None else f"{value:+.1f}"
-
-
-"""Mean and standard deviation; None where the paper gives none (label model only)."""
+        return []
+    found = {}
+    for above, below in pairs:
+        what = f"{above} - {below}"
+        known = [one for one in ours if one[what] is not None]
+        published = [value for one in ours if (value := one[f"paper: {what}"]) is not None]
+        n, errors = max(len(known), 1), [one[f"{what}: error"] for one in known]
+        error = float("nan") if None in errors else sum(e**2 for e in errors) ** 0.5 / n
+        mean = sum(one[what] for one in known) / n
+        found[above, below] = Gap(mean, error, len(known), sum(published) / len(published) if published else None)
+    return [_gap_row("mean of tasks", "simulated", found)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

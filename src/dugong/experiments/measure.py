@@ -18,7 +18,7 @@ import numpy as np
 
 from dugong.exceptions import DugongError, LoaderError, MissingExtraError
 from dugong.experiments.case import TaskCase, real, simulated, size_of
-from dugong.experiments.methods import Method, fit_labels
+from dugong.experiments.methods import Method, certain, fit_labels
 from dugong.experiments.recipe import Recipe
 from dugong.experiments.store import Store, digest, library_digest, recipe_digest
 from dugong.experiments.tasks import find_recipe
@@ -92,7 +92,9 @@ class Cell:
     end : mapping or None
         Precision, recall and F1 of the end model on the test part; None where there is none.
     labels : mapping or None
-        The same of the label model's own labels on the test votes; None for traditional supervision.
+        The same of the label model's own labels on the test votes; None where there is no label model.
+    train_labels : mapping or None
+        The same on the train part: what the end model learns from.
     problem : str
         Why there are no numbers; empty if there are.
     seconds : float
@@ -107,6 +109,7 @@ class Cell:
     n_train: int = 0
     end: Scores | None = None
     labels: Scores | None = None
+    train_labels: Scores | None = None
     problem: str = ""
     seconds: float = 0.0
 
@@ -196,17 +199,20 @@ def _measured(case: TaskCase, method: Method, job: MeasureJob, checkpoint: Path 
 
 
 def _scored(case: TaskCase, method: Method, job: MeasureJob, checkpoint: Path | None) -> dict[str, Any]:
-    model, train, test = fit_labels(method, case, job.seed), None, None
+    model, train = fit_labels(method, case, job.seed), None
+    found: dict[str, Any] = {"labels": None, "train_labels": None, "end": None}
     if model is not None:
         train = model.predict_proba(case.votes("train"), case.resolution)
         test = model.predict_proba(case.votes("test"), case.resolution)
-    gold = case.gold("test")
-    found: dict[str, Any] = {"labels": None if test is None else scores_of(test, gold), "end": None}
+        found["labels"] = scores_of(test, case.gold("test"))
+        found["train_labels"] = scores_of(train, case.gold("train"))
+    if method.kind == "gold":
+        train = certain(case.gold("train"))
     if has_end_model(case) and not job.labels_only:
         if checkpoint is not None:
             checkpoint.parent.mkdir(parents=True, exist_ok=True)
         said = end_model_probabilities(case, train, job.seed, device=job.device, checkpoint=checkpoint)
-        found["end"] = scores_of(said, gold)
+        found["end"] = scores_of(said, case.gold("test"))
     return found
 
 

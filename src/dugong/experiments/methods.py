@@ -6,10 +6,13 @@ method is a plain value, so that it can be printed, hashed and compared.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
-from dugong.baselines import DataProgramming, MajorityVote
+import numpy as np
+
+from dugong.baselines import DataProgramming, HiddenMarkov, MajorityVote
 from dugong.exceptions import TaskError
 from dugong.experiments.case import TaskCase
 from dugong.graph import Dependency
@@ -17,11 +20,11 @@ from dugong.graph.design import Sharing
 from dugong.model import LabelModel
 from dugong.priors import Prior, Uniform, from_labels
 from dugong.tasks import Element, Resolution
-from dugong.types import FloatArray
+from dugong.types import FloatArray, Int8Array
 from dugong.votes import Votes
 
-Kind = Literal["supervised", "majority", "programming", "dugong"]
-Estimator = Literal["centred", "sgd"]
+Kind = Literal["supervised", "majority", "programming", "hmm", "dugong", "defaults", "gold"]
+Estimator = Literal["centred", "paper", "sgd"]
 
 # Tables over label patterns, as the paper's priors are, up to this length; a Markov chain for longer sequences.
 _LONGEST_PATTERN = 6
@@ -44,73 +47,94 @@ class Method:
     name : str
         As in the tables.
     kind : str
-        "supervised" trains on the gold labels of the dev part and has no label model.
+        "supervised" trains on the gold labels of the dev part and has no label model, "gold" on those of the train
+        part: no labels can do better. "defaults" is ``LabelModel()``: prior and dependencies are learned.
     prior : {"user", "dev", "uniform"}
         For "dugong": the recipe's own, counted in the dev part, or every pattern alike.
     sharing : {"tied", "task"}
-        "task": one table per position for sources on elements, and no self-dependence, which needs tables that
-        positions share.
-    dependencies : bool
-        Whether the dependencies of the recipe are modelled.
-    estimator : {"centred", "sgd"}
+        "task": one table per position for sources on elements.
+    dependencies : {"all", "between", "none"}
+        Which dependencies of the recipe are modelled; "between": those of two sources alone, no self-dependence,
+        which needs tables that positions share.
+    estimator : {"centred", "paper", "sgd"}
     """
 
     name: str
     kind: Kind
     prior: Literal["user", "dev", "uniform"] = "user"
     sharing: Literal["tied", "task"] = "tied"
-    dependencies: bool = True
+    dependencies: Literal["all", "between", "none"] = "all"
     estimator: Estimator = "centred"
 
 
-_DUGONG = Method(name="Dugong", kind="dugong")
+DUGONG = Method(name="Dugong", kind="dugong")
+PROGRAMMING = Method(name="DP", kind="programming")
 TABLE1 = (
     Method(name="TS", kind="supervised"),
     Method(name="MV", kind="majority"),
-    Method(name="DP", kind="programming"),
-    _DUGONG,
+    PROGRAMMING,
+    Method(name="HMM", kind="hmm"),
+    replace(DUGONG, name="Algorithm 1", estimator="paper"),
+    DUGONG,
+    Method(name="defaults", kind="defaults"),
+    Method(name="gold", kind="gold"),
 )
 ABLATIONS = (
-    _DUGONG,
-    replace(_DUGONG, name="without tying", sharing="task"),
-    replace(_DUGONG, name="without dependencies", dependencies=False),
+    DUGONG,
+    replace(DUGONG, name="without self-dependence", dependencies="between"),
+    replace(DUGONG, name="without tying", sharing="task", dependencies="between"),
+    replace(DUGONG, name="without dependencies", dependencies="none"),
 )
 PRIORS = (
-    replace(_DUGONG, name="uniform prior", prior="uniform"),
-    replace(_DUGONG, name="dev prior", prior="dev"),
-    replace(_DUGONG, name="user prior"),
+    replace(DUGONG, name="uniform prior", prior="uniform"),
+    replace(DUGONG, name="dev prior", prior="dev"),
+    replace(DUGONG, name="user prior"),
 )
 
 
 def with_estimator(methods: tuple[Method, ...], estimator: Estimator) -> tuple[Method, ...]:
-    """The same methods, estimated in another way where there is a choice."""
-    return tuple(replace(one, estimator=estimator) if one.kind == "dugong" else one for one in methods)
+    """The same methods, estimated in another way where none is named."""
+    free = (one.kind == "dugong" and one.estimator == "centred" for one in methods)
+    return tuple(
+        replace(one, estimator=estimator) if is_free else one for one, is_free in zip(methods, free, strict=True)
+    )
 
 
 def fit_labels(method: Method, case: TaskCase, seed: int) -> MethodLabels | None:
     """Fit the label model of a method on the votes of the train part; None where there is none."""
-    if method.kind == "supervised":
+    if method.kind in ("supervised", "gold"):
         return None
-    if method.kind == "majority":
-        return MajorityVote().fit(case.votes("train"))
-    if method.kind == "programming":
-        return DataProgramming(seed=seed).fit(case.votes("train"))
-    model = LabelModel(
+    models: dict[str, Callable[[], Any]] = {
+        "majority": MajorityVote,
+        "programming": lambda: DataProgramming(seed=seed),
+        "hmm": lambda: HiddenMarkov(seed=seed),
+        "defaults": lambda: LabelModel(seed=seed),
+        "dugong": lambda: _dugong(method, case, seed),
+    }
+    model: MethodLabels = models[method.kind]().fit(case.votes("train"))
+    return model
+
+
+def _dugong(method: Method, case: TaskCase, seed: int) -> LabelModel:
+    return LabelModel(
         prior=_prior(method, case),
-        dependencies=_dependencies(method, case),
+        dependencies=_dependencies(method, case.recipe.dependencies),
         sharing="tied" if method.sharing == "tied" else _by_position(case.votes("train")),
         estimator=method.estimator,
         seed=seed,
     )
-    return model.fit(case.votes("train"))
 
 
-def _dependencies(method: Method, case: TaskCase) -> tuple[Dependency, ...]:
-    """What is modelled: how a source repeats itself is measured with tables that positions share, or not at all."""
-    if not method.dependencies:
-        return ()
-    given = case.recipe.dependencies
-    return given if method.sharing == "tied" else tuple(one for one in given if isinstance(one, tuple))
+def _dependencies(method: Method, given: tuple[Dependency, ...]) -> tuple[Dependency, ...]:
+    if method.dependencies == "between":
+        return tuple(one for one in given if isinstance(one, tuple))
+    return given if method.dependencies == "all" else ()
+
+
+def certain(gold: Int8Array) -> FloatArray:
+    """Gold labels as probabilities, (n, 2); even odds where they are unknown."""
+    positive = (1 + gold) / 2
+    return np.column_stack([1 - positive, positive])
 
 
 def _by_position(votes: Votes) -> dict[str, Sharing]:

@@ -17,9 +17,11 @@ import numpy as np
 from dugong.exceptions import DugongError
 from dugong.experiments import comparisons, methods
 from dugong.experiments.case import simulated, size_of
-from dugong.experiments.methods import TABLE1, Estimator, fit_labels, with_estimator
+from dugong.experiments.methods import DUGONG, PROGRAMMING, Estimator, fit_labels, with_estimator
+from dugong.experiments.patients import show_patients
 from dugong.experiments.plan import ExperimentPlan, make_jobs, run_jobs
 from dugong.experiments.recipe import Recipe
+from dugong.experiments.resolutions import show_resolutions
 from dugong.experiments.scaling import scale
 from dugong.experiments.simulations import simulate
 from dugong.experiments.store import Store, library_digest, recipe_digest
@@ -29,22 +31,22 @@ from dugong.experiments.tasks import TASKS, find_recipe
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-What = Literal["table1", "ablations", "priors", "simulations", "scaling", "timeline"]
+What = Literal["table1", "ablations", "priors", "patients", "resolutions", "simulations", "scaling", "timeline"]
 WHAT: tuple[What, ...] = get_args(What)
-SEEDS, QUICK_SEEDS = 5, 2
+SEEDS = 5
 
 TITLES = {
-    "table1": "End models under traditional supervision, majority vote, data programming and Dugong",
-    "ablations": "Dugong without parameter tying and without dependencies between votes",
+    "table1": "End models by what they learn from: dev labels, votes, label models, all labels",
+    "ablations": "Dugong without parameter tying and without dependencies",
     "priors": "Dugong with a uniform prior, the dev set's and the user's",
 }
 _METHODS = {"table1": methods.TABLE1, "ablations": methods.ABLATIONS, "priors": methods.PRIORS}
 _PAIRS = {
-    "table1": (("Dugong", "TS"), ("Dugong", "MV"), ("Dugong", "DP"), ("DP", "MV")),
+    "table1": tuple(("Dugong", other) for other in ("TS", "MV", "DP", "HMM", "Algorithm 1", "defaults", "gold")),
     "ablations": (
+        ("without self-dependence", "without tying"),
         ("Dugong", "without tying"),
         ("Dugong", "without dependencies"),
-        ("without dependencies", "without tying"),
     ),
     "priors": (("user prior", "uniform prior"), ("user prior", "dev prior")),
 }
@@ -70,16 +72,17 @@ def reproduce(
 
     Parameters
     ----------
-    what : {"table1", "ablations", "priors", "simulations", "scaling", "timeline"}
+    what : {"table1", "ablations", "priors", "patients", "resolutions", "simulations", "scaling", "timeline"}
     tasks : names of `TASKS`, or recipes of your own; optional
         All tasks that the table has, by default.
     quick : bool
         Little data and small networks: minutes instead of days.
-    estimator : {"centred", "sgd"}
-        Of the label model: the closed form, or the paper's gradient descent (extra ``torch``).
+    estimator : {"centred", "paper", "sgd"}
+        Of the label model: the closed form, the paper's Algorithm 1 as printed, or its gradient descent (extra
+        ``torch``).
     seeds : int, optional
-        How often everything is repeated: 5 by default, 2 with `quick`. A seed decides the simulated data and the
-        first weights of the networks.
+        How often everything is repeated: 5 by default. A seed decides the simulated data and the first weights of the
+        networks.
     data : path, optional
         Folder with real data, by default what the environment variable DUGONG_DATA names; data that is not there is a
         row that says so.
@@ -107,7 +110,7 @@ def reproduce(
         tasks=_read_tasks(tasks),
         quick=quick,
         estimator=estimator,
-        seeds=_read_seeds(seeds, quick=quick),
+        seeds=_read_seeds(seeds),
         data=None if not place else Path(place),
         store=Store(folder=Path(output) / "cells", fresh=restart),
         jobs=jobs,
@@ -129,22 +132,28 @@ def _read_tasks(tasks: Iterable[str | Recipe] | None) -> tuple[str | Recipe, ...
     return found
 
 
-def _read_seeds(seeds: int | None, *, quick: bool) -> int:
-    found = (QUICK_SEEDS if quick else SEEDS) if seeds is None else seeds
+def _read_seeds(seeds: int | None) -> int:
+    found = SEEDS if seeds is None else seeds
     if found < 1:
         raise DugongError(f"there must be at least one seed; found {found}.")
     return found
 
 
 def _make(what: What, plan: ExperimentPlan) -> Reproduction:
-    others = {"simulations": simulate, "scaling": scale, "timeline": draw_timeline}
+    others = {
+        "patients": show_patients,
+        "resolutions": show_resolutions,
+        "simulations": simulate,
+        "scaling": scale,
+        "timeline": draw_timeline,
+    }
     return others[what](plan) if what in others else compare(what, plan)
 
 
 _NOTES = {
     "ablations": (
         "How a source repeats itself is measured with tables that all positions share, so *without tying* leaves it "
-        "out as well: compare it with *without dependencies*."
+        "out: it is compared with *without self-dependence*, which differs in nothing else."
     )
 }
 
@@ -156,7 +165,7 @@ def compare(what: str, plan: ExperimentPlan) -> Reproduction:
     notes = (_NOTES[what],) if what in _NOTES else ()
     title = f"{TITLES[what]}{' (labels alone)' if plan.labels_only else ''}"
     table = comparisons.comparison(what, title, chosen, cells, notes)
-    order = comparisons.orders(table, _PAIRS[what], name=f"{what}-differences", title="Differences in F1 points")
+    order = comparisons.orders(cells, _PAIRS[what], name=f"{what}-differences", title="Paired differences in F1 points")
     return Reproduction(name=what, tables=(table, order))
 
 
@@ -194,7 +203,7 @@ def _measured(plan: ExperimentPlan, recipe: Recipe, seed: int) -> dict[str, Any]
         ends = np.cumsum([len(one) for one in case.gold_sequences("test")])
         result: dict[str, Any] = {"n_elements": len(gold), "positive": int((gold == 1).sum())}
         labels = {}
-        for method in with_estimator(TABLE1[2:], plan.estimator):
+        for method in with_estimator((PROGRAMMING, DUGONG), plan.estimator):
             model = fit_labels(method, case, seed)
             assert model is not None
             said = np.where(model.predict_proba(case.votes("test"))[:, 1] > 0.5, 1, -1)

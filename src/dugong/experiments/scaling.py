@@ -16,7 +16,7 @@ from dugong.endmodels.classifiers import train_sklearn
 from dugong.exceptions import MissingExtraError
 from dugong.experiments.comparisons import groups, shown
 from dugong.experiments.measure import Cell
-from dugong.experiments.methods import TABLE1, with_estimator
+from dugong.experiments.methods import DUGONG, with_estimator
 from dugong.experiments.plan import ExperimentPlan, make_jobs, run_jobs
 from dugong.experiments.simulations import seed_cells
 from dugong.experiments.tables import Drawing, Reproduction, Table, new_figure, percent, spread
@@ -38,7 +38,7 @@ POSITIVE = 0.3  # the balance of the world
 
 def scale(plan: ExperimentPlan) -> Reproduction:
     """Scores by share of the train part, and errors by n beside the bounds."""
-    dugong = with_estimator(TABLE1[-1:], plan.estimator)
+    dugong = with_estimator((DUGONG,), plan.estimator)
     cells = run_jobs(plan, make_jobs(plan, plan.tasks or TASKS, dugong, SHARES))
     what = "Dugong's labels" if plan.labels_only else "End models trained on Dugong's labels"
     by_share = _share_table(cells, f"{what}, by amount of unlabelled data")

@@ -4,7 +4,9 @@ Five sources after the paper's: the freeze index of ankle and trunk and the ampl
 the arrhythmicity of strides and the variance of the upper leg over five seconds. Thresholds are those of the literature
 or come from the development patient, never from others. The paper gives T = 5 in one table and 3 in another, and
 sequence-level sources that read 4 and 11 elements, which fit neither. Here T = 5 elements of one second, and both
-coarse sources read windows of 5: whole simulated sequences, successive pieces of the longer real ones.
+coarse sources read windows of 5: whole simulated sequences, successive pieces of the longer real ones. Between its two
+thresholds a source says nothing, and how often it does differs from patient to patient: that is not evidence, so it
+counts as not asked.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from dugong.experiments.recipe import PARTS, EndModel, Facts, Part, Recipe, Size
 from dugong.priors import Markov, Prior
 from dugong.sources import WindowView, source
 from dugong.tasks import Window
-from dugong.types import ABSTAIN, MISSING, NEGATIVE, POSITIVE, AnyArray, FloatArray, Int8Array, IntArray
+from dugong.types import MISSING, NEGATIVE, POSITIVE, AnyArray, FloatArray, Int8Array, IntArray
 
 if TYPE_CHECKING:
     from torch import nn
@@ -76,7 +78,7 @@ def freezes(walking: float, trembling: float, *, still: float, above: float, bel
     if walking + trembling < still:
         return NEGATIVE
     index = (trembling / walking) ** 2
-    return POSITIVE if index > above else NEGATIVE if index < below else ABSTAIN
+    return POSITIVE if index > above else NEGATIVE if index < below else MISSING
 
 
 @source(pre=[motion])
@@ -99,7 +101,7 @@ def small_swing(second: FloatArray) -> int:
         return MISSING
     if swing > 0.2 or swing + trembling < 0.12:
         return NEGATIVE
-    return POSITIVE if swing < 0.15 else ABSTAIN
+    return POSITIVE if swing < 0.15 else MISSING
 
 
 def strides(window: WindowView) -> FloatArray:
@@ -118,9 +120,9 @@ def arrhythmic(window: WindowView) -> int:
     """Coefficient of variation of the times of successive strides."""
     times = strides(window)
     if len(times) < 2:
-        return ABSTAIN
+        return MISSING
     variation = times.std() / times.mean()
-    return POSITIVE if variation > 0.25 else NEGATIVE if variation < 0.15 else ABSTAIN
+    return POSITIVE if variation > 0.25 else NEGATIVE if variation < 0.15 else MISSING
 
 
 @source(resolution=Window(size=5, link="any"), pre=[motion])
@@ -132,7 +134,7 @@ def leg_varies(window: WindowView) -> int:
     index = (trembling / walking) ** 2
     if trembling.max() < 0.1 or index.max() < 2.5:
         return NEGATIVE
-    return POSITIVE if (index[trembling > 0.1] > 5).any() else ABSTAIN
+    return POSITIVE if (index[trembling > 0.1] > 5).any() else MISSING
 
 
 def expert(dev: Sequence[Int8Array]) -> Prior:
