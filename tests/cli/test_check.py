@@ -151,3 +151,22 @@ def test_many_classes_are_scored_and_measured_one_by_one(cli: Command, tmp_path:
     assert re.search(rf"^c +{known} +0\.\d+ +0\.\d+$", text, flags=re.MULTILINE)
     right = np.mean(columns["s0"][gold == 3] == 3)
     assert re.search(rf"^s0 .*c 0\.\d\d/{right:.2f}, ", text, flags=re.MULTILINE)
+
+
+def test_a_project_is_checked_by_its_groups_and_without_what_it_was_fitted_with(
+    cli: Command, small_project: Path
+) -> None:
+    names = [f"q{place:02d}" for place in range(60)]
+    labels = "".join(f"{name},0,6,{1 if place % 3 else -1}\n" for place, name in enumerate(names))
+    (small_project.parent / "gold.csv").write_text("sequence,start,end,label\n" + labels)
+    (small_project.parent / "known.csv").write_text(
+        "sequence,start,end,label\n" + "".join(labels.splitlines(True)[:30])
+    )
+    text = small_project.read_text() + 'gold = "gold.csv"\ntrain_gold = "known.csv"\ngroups = "q([0-9])"\n'
+    small_project.write_text(text)
+    ran = cli("run", small_project, "--json").json["comparison"]
+    checked = cli("check", small_project, "--json").json["comparison"]
+    assert checked["differences"] == ran["differences"]
+    assert checked["methods"] == ran["methods"]
+    alone = cli("check", small_project, "--json", "--groups", "(q[0-9]+)").json["comparison"]
+    assert alone["differences"] != ran["differences"]

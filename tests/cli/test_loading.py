@@ -56,7 +56,7 @@ def test_a_file_may_be_called_like_a_module_that_is_loaded(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ("nowhere", "'nowhere' is no folder"),
+        ("nowhere", "'nowhere' is none in"),
         ("nowhere:give", "there is no module 'nowhere'"),
         ("nowhere.py:give", r"there is no file .*nowhere\.py"),
         ("own_loader:take", "'own_loader' has no function 'take'; it has give"),

@@ -8,6 +8,7 @@ import pytest
 
 import dugong as dg
 from dugong.cli.project import ProjectError, read_project
+from dugong.cli.settings import beliefs_of
 from dugong.exceptions import PriorError
 
 MINIMAL = 'data = "loader:sequences"\nsources = "sources.py"\n'
@@ -31,7 +32,7 @@ def test_all_keys(tmp_path: Path) -> None:
         'output = "there"\nprior = {kind = "markov", positive = 0.1, stay = 0.9}\ndependencies = [["a", "b"], "c@1"]\n'
         'gold = "gold.csv"\nclasses = ["no", "yes"]\nresolutions = ["element"]\nsharing = {a = "task"}\n'
         'estimator = "centred"\nsigns = "positive"\njobs = 2\non_fault = "abstain"\nspans = {shot = "loader:shots"}\n'
-        'background = "no"\n'
+        'background = "no"\nbeliefs = {a = {precision = 0.8, weight = 20}}\n'
     )
     project = read_project(write(tmp_path, text))
     assert repr(project.read_prior()) == "Markov(positive=0.1, stay=0.9)"
@@ -39,6 +40,9 @@ def test_all_keys(tmp_path: Path) -> None:
     assert project.gold == tmp_path / "gold.csv"
     assert project.classes == ("no", "yes")
     assert project.sharing == {"a": "task"}
+    assert beliefs_of(project.beliefs) == {"a": dg.Belief(precision=0.8, weight=20)}
+    with pytest.raises(dg.GraphError, match="such as lexicon"):
+        beliefs_of({"a": {"precission": 0.8}})
     assert project.spans == {"shot": "loader:shots"}
     assert (project.signs, project.jobs, project.on_fault) == ("positive", 2, "abstain")
 
@@ -57,6 +61,7 @@ def test_the_folder_stands_for_its_project(tmp_path: Path) -> None:
         (MINIMAL + "jobs = true", "jobs in .* must be a whole number; found True"),
         (MINIMAL + "gold = 3", "gold in .* must be a string; found 3"),
         (MINIMAL + "classes = 'a'", "classes in .* must be a list"),
+        (MINIMAL + "spans = {shot = ['x']}", r"spans\.shot in .* must name a function, such as \"loader:shots\""),
     ],
 )
 def test_mistakes(tmp_path: Path, text: str, message: str) -> None:

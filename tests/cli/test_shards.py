@@ -17,6 +17,7 @@ from dugong.paths import locked, place_of
 from dugong.shards import VoteShards
 
 PRIOR = ("--prior", "markov:positive=0.4,stay=0.8", "--dependencies", "none")
+USERS = ("part-of-my-thesis.csv", "part-00077.csv", ".thesis.part", "notes.json", "mine.npz")
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
@@ -234,10 +235,36 @@ def test_a_second_run_gets_one_line(cli: Command, small_project: Path) -> None:
     finally:
         ended.set()
         first.join()
-    said = "is being written by another run: wait until that has ended, or choose another folder."
+    said = "is in use by another run or by a studio: wait until that has ended, or choose another folder."
     assert [(one.code, one.err) for one in outcomes] == [(1, f"error: {out} {said}\n")] * 3
     assert not list(out.iterdir())
     assert cli("run", small_project).code == 0
+
+
+@pytest.mark.parametrize("output", ["", ".", "/"])
+def test_a_folder_in_place_of_a_file_is_refused_before_the_work(cli: Command, small_project: Path, output: str) -> None:
+    outcome = cli("apply", small_project, "-o", output)
+    assert (outcome.code, outcome.err) == (1, f"error: {Path(output)} is a folder; name a file to write.\n")
+
+
+@pytest.mark.parametrize("output", ["../thesis", "{}/thesis", "link"])
+def test_a_project_whose_output_lies_elsewhere_removes_no_file_there(
+    cli: Command, small_project: Path, tmp_path: Path, output: str
+) -> None:
+    thesis = tmp_path / "thesis"
+    mine = [thesis / place / name for place in ("votes", "labels", "model.parts", "") for name in USERS]
+    for file in mine:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("mine")
+    (small_project.parent / "link").symlink_to(thesis)
+    text = small_project.read_text()
+    assert 'output = "out"' in text
+    small_project.write_text(text.replace('output = "out"', f'output = "{output.format(tmp_path)}"'))
+    for size, n_shards in ((10, 6), (25, 3)):
+        assert cli("run", small_project, "--shard-size", size).code == 0
+        assert len(list((thesis / "votes").glob("part-0*.parquet"))) == n_shards
+    assert [file.read_text() for file in mine] == ["mine"] * len(mine)
+    assert (small_project.parent / "link").is_symlink()
 
 
 def test_files_of_the_user_stay_in_the_folder(cli: Command, small_project: Path, tmp_path: Path) -> None:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+
+import dugong as dg
 from command_line import Command
+from dugong.cli.ending import findings
 
 BROKEN = """
 
@@ -77,3 +81,30 @@ def test_elements_that_nobody_votes_on_are_named_with_the_remedy(cli: Command, s
     outcome = cli("run", small_project, "--json")
     assert outcome.code == 0, outcome.err
     assert any("finest looks at 3 at once" in one and '"1.5s"' in one for one in outcome.json["findings"])
+
+
+def test_where_the_vote_is_better_in_anything_that_is_said_first() -> None:
+    truth = np.repeat([1, -1, -1, -1, -1], 20)
+    better_f1, better_accuracy = np.where(np.arange(100) < 40, 1, -1), np.where(np.arange(100) < 8, 1, -1)
+    votes = dg.Votes.from_dense(np.stack([better_f1, better_accuracy], axis=1), lengths=[50, 50])
+    model = dg.LabelModel(prior=dg.priors.Markov(positive=0.2, stay=0.8), dependencies=()).fit(votes)
+    compared = dg.compare({"majority vote": better_f1, "label model": better_accuracy}, truth, lengths=[50, 50])
+    said = findings(model, votes, compared)
+    assert said[0].startswith("On the known labels plain majority vote is better: F1 0.667 against 0.571, which may be")
+    other_way = dg.compare({"majority vote": better_accuracy, "label model": better_f1}, truth, lengths=[50, 50])
+    assert "accuracy 0.880 against 0.800" in findings(model, votes, other_way)[0]
+    same = dg.compare({"majority vote": better_f1, "label model": better_f1}, truth, lengths=[50, 50])
+    assert not any("majority vote is better" in one for one in findings(model, votes, same))
+
+
+def test_a_copy_that_harms_is_named_and_the_harm_is_said(cli: Command, tmp_path: Path) -> None:
+    folder = tmp_path / "walking"
+    assert cli("init", folder).code == 0
+    first = cli("run", folder, "--json").json
+    copy = "\n\n@dg.source\ndef moves_again(second: Row) -> int:\n    return moves(second)\n"
+    (folder / "sources.py").write_text((folder / "sources.py").read_text() + copy)
+    second = cli("run", folder, "--json").json
+    assert any("'moves_again' votes exactly as 'moves'" in one for one in second["findings"])
+    before, after = (run["comparison"]["methods"]["label model"]["scores"]["f1"]["value"] for run in (first, second))
+    assert after < before
+    assert any(f"F1 {after - before:+.3f} on known labels" in one for one in second["changes"]), second["changes"]

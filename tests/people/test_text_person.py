@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import random
 from pathlib import Path
 
 import dugong as dg
+from command_line import Command
 
 DRUGS = ("aspirin", "insulin", "warfarin", "metoprolol", "simvastatin", "lisinopril")
 OTHERS = ("the", "patient", "was", "given", "daily", "after", "breakfast", "hospital", "complaining", "slept", "well")
@@ -67,3 +69,24 @@ def test_from_notes_to_marked_drugs_in_brat(tmp_path: Path) -> None:
     assert sorted((one.sequence, one.start, one.end) for one in back) == sorted(
         (one.sequence, one.start, one.end) for one in spans
     )
+
+
+def test_a_folder_of_conll_files_is_data_and_its_words_are_in_the_report(cli: Command, tmp_path: Path) -> None:
+    numbers = random.Random(4)
+    (tmp_path / "corpus").mkdir()
+    for place in range(30):
+        words = [numbers.choice(DRUGS if numbers.random() < 0.25 else OTHERS) for _ in range(10)]
+        text = "-DOCSTART- -X- -X- O\n\n" + "".join(f"{word} NN B-NP O\n" for word in words)
+        (tmp_path / "corpus" / f"d{place:02d}.conll").write_text(text)
+    rules = (ends_like_a_drug, is_long)
+    code = "import dugong as dg\n\n\n" + "\n\n".join(inspect.getsource(one.function) for one in rules)
+    (tmp_path / "sources.py").write_text(code)
+    (tmp_path / "project.toml").write_text('data = "corpus"\nsources = "sources.py"\nshow = "100 kB"\n')
+    outcome = cli("run", tmp_path, "--json")
+    assert outcome.code == 0, outcome.err
+    assert '"kind":"words"' in (tmp_path / "output" / "report.html").read_text()
+    one = (tmp_path / "corpus" / "d00.conll").read_text()
+    (tmp_path / "one.conll").write_text(one + one)
+    (tmp_path / "project.toml").write_text('data = "one.conll"\nsources = "sources.py"\noutput = "second"\n')
+    assert cli("run", tmp_path, "--json").code == 0
+    assert dg.Labels.read(tmp_path / "second" / "labels.parquet").at("element").ids.tolist()[:1] == ["one-1"]

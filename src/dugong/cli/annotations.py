@@ -38,16 +38,32 @@ def add_annotations(project: Project, votes: Votes) -> Votes:
             votes = votes.with_segments(marked, background=silence, missing_ok=True)
         except DugongError as error:
             raise VoteError(f"{place} cannot be used as a source: {error}") from None
+    return _add_tables(project, votes)
+
+
+def _add_tables(project: Project, votes: Votes) -> Votes:
+    """The votes, and the columns of tables that the project names, as further sources."""
+    from dugong.cli.gold import read_table
+    from dugong.cli.project import inside
+    from dugong.tasks import Sequence
+
+    for name, about in project.tables.items():
+        place, options = inside(project.folder, about["file"]), {key: about[key] for key in about if key != "file"}
+        options["resolution"] = Sequence() if options.get("resolution") == "sequence" else None
+        try:
+            votes = votes.with_table(read_table(place), name, **options)
+        except DugongError as error:
+            raise VoteError(f"{place} cannot be used as a source: {error}") from None
     return votes
 
 
 def train_labels(project: Project, votes: Votes) -> Int8Array | None:
-    """Known labels that the model is fitted with, if the project has any."""
-    if project.train_gold is None:
-        return None
+    """Known labels that the model is fitted with, if the project has any: its file, and corrections of its studio."""
+    from dugong.cli.corrections import corrected
     from dugong.cli.gold import read_gold
 
-    return read_gold(project.train_gold, votes, missing_ok=True)
+    known = None if project.train_gold is None else read_gold(project.train_gold, votes, missing_ok=True)
+    return corrected(project.folder, votes, known)
 
 
 def held_out(gold: Int8Array, train: Int8Array | None, votes: Votes) -> Int8Array:

@@ -23,10 +23,14 @@ VERBS = {
     "init": "Write a working project to start from.",
     "demo": "Do the whole job on simulated raw data; nothing to prepare.",
     "run": "Apply, fit, label and report, as a project.toml says.",
+    "studio": "Look, write sources, correct and export in the browser.",
     "apply": "Let the sources of a project vote on its sequences.",
     "check": "Say what is in votes, and what is wrong with them.",
     "fit": "Estimate a label model from votes.",
     "label": "Turn votes into probabilities of labels.",
+    "review": "Say which labels are worth a person's minute.",
+    "suggest": "Propose rules that would complement the sources of a project.",
+    "drift": "Say whether new votes still look like those of the fit.",
     "export": "Write labels as files of another tool.",
     "import": "Read what people marked in another tool.",
     "formats": "List the formats of export and import.",
@@ -38,7 +42,8 @@ VERBS = {
 }
 
 
-_FILES = {"import": "importing"}  # a word of Python cannot be the name of a module
+# A word of Python cannot be the name of a module; the studio stands on top of the other verbs.
+_FILES = {"import": "dugong.cli.importing", "studio": "dugong.studio.command"}
 
 
 class Verbs(click.Group):
@@ -52,7 +57,7 @@ class Verbs(click.Group):
         """Load one verb."""
         if cmd_name not in VERBS:
             return None
-        command = import_module(f"dugong.cli.{_FILES.get(cmd_name, cmd_name)}").command
+        command = import_module(_FILES.get(cmd_name, f"dugong.cli.{cmd_name}")).command
         assert isinstance(command, click.Command)
         return command
 
@@ -83,7 +88,8 @@ def main(argv: Sequence[str] | None = None) -> None:
 def run(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     try:
-        dugong.main(args=None if argv is None else list(argv), prog_name="dugong", standalone_mode=False)
+        _check_words(sys.argv[1:] if argv is None else argv)
+        code = dugong.main(args=None if argv is None else list(argv), prog_name="dugong", standalone_mode=False)
     except click.exceptions.Exit as leave:
         return leave.exit_code
     except click.ClickException as error:
@@ -102,7 +108,17 @@ def run(argv: Sequence[str] | None = None) -> int:
         traceback.print_exc()
         click.echo("This is a bug in Dugong, not in your data. Please report it with the lines above.", err=True)
         return BUG
-    return OK
+    return code if isinstance(code, int) else OK  # a verb may leave with a code of its own
+
+
+def _check_words(words: Sequence[str]) -> None:
+    """Refuse words that no file can be named by, before anybody looks for such a file."""
+    for word in words:
+        try:
+            if b"\0" in os.fsencode(word):
+                raise click.UsageError(f"a word of the command must be without NUL; found {word!r}.")
+        except UnicodeEncodeError:
+            raise click.UsageError(f"a word of the command must be text that can be encoded; found {word!r}.") from None
 
 
 def _drop_output() -> None:

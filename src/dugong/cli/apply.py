@@ -14,7 +14,7 @@ from dugong.cli.project import DEFAULT, read_project
 from dugong.cli.sharded import ApplyOptions, apply_in_shards, open_engine, shard_options
 from dugong.cli.steps import apply_project, throughput, time_table
 from dugong.cli.watching import Watch, log_option
-from dugong.paths import Place, locked
+from dugong.paths import Place, locked, parts_of
 
 if TYPE_CHECKING:
     from dugong.cli.project import Project
@@ -121,7 +121,7 @@ def _into_one_file(
         )
         votes, report, n_elements = tried.votes, tried.report, tried.report.n_elements
     else:
-        applied, _ = apply_in_shards(project, target.with_suffix(".parts"), options, watch)
+        applied, _ = apply_in_shards(project, parts_of(target), options, watch)
         votes = add_annotations(project, Votes.concat(applied.shards))
         report, n_elements = applied.report, applied.n_elements
     if target is not None:

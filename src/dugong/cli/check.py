@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
-from dugong.cli.output import emit, example, json_option, say
+from dugong.cli.output import emit, example, fit_width, json_option, say
 from dugong.cli.places import PLACE
 from dugong.cli.settings import LEARN, model_options, read_dependencies, read_prior
 from dugong.exceptions import DugongError, VoteError
@@ -41,6 +42,7 @@ NEAR_COPY = 0.98
 @click.option(
     "--train-gold", type=PLACE, help="Known labels to fit with: says what they are worth. Needs one file of votes."
 )
+@click.option("--groups", metavar="TABLE|PATTERN", help="Which sequences belong together, for intervals.")
 @model_options
 @click.option("--model", "model_file", type=PLACE, help="A fitted model, in place of a new fit.")
 @json_option
@@ -49,6 +51,7 @@ def command(
     votes: Place,
     gold: Place | None,
     train_gold: Place | None,
+    groups: str | None,
     prior: str,
     dependencies: str,
     model_file: Place | None,
@@ -67,13 +70,13 @@ def command(
     model is fitted as `dugong fit` does it, and compared on the sequences with gold labels. Pairs of sources that vote
     alike are looked for in a sample of about 260,000 elements.
     """
-    sending = None
+    request = Request(votes=votes, gold=gold, train_gold=train_gold, groups=groups, model=model_file)
     if is_project(votes):
-        votes, gold, train_gold, model_file, sending = _of_project(votes, gold, train_gold, model_file)
-    if train_gold is not None and votes.is_dir():
+        request = _of_project(request)
+    if request.train_gold is not None and request.votes.is_dir():
         raise click.UsageError("--train-gold needs all votes in one file, and VOTES is a folder.")
-    model = _model(prior, dependencies, model_file)
-    checked = (_of_folder if votes.is_dir() else _of_file)(votes, gold, model)
+    model = _model(prior, dependencies, request.model)
+    checked = (_of_folder if request.votes.is_dir() else _of_file)(request, model)
     summary = checked.summary
     findings = find_all(checked.votes, summary.problems)
     size = checked.size
@@ -88,18 +91,28 @@ def command(
         if section is not None:
             result |= section[0]
             parts.append(section[1])
-    if sending is not None:
-        result["sends"] = sending
-        lines = [f"- {name} sends what it reads to {where}" for name, where in sending.items()]
+    if request.sends is not None:
+        result["sends"] = request.sends
+        lines = [f"- {name} sends what it reads to {where}" for name, where in request.sends.items()]
         parts.append("\n".join(["These sources send data:", *lines]) if lines else "No source sends data anywhere.")
-    if train_gold is not None:
-        worth = _worth(checked, train_gold, model)
+    if request.train_gold is not None:
+        worth = _worth(checked, request.train_gold, model)
         result |= worth[0]
         parts.append(worth[1])
-    emit(result, "\n\n".join(parts), as_json=as_json)
+    emit(result, fit_width("\n\n".join(parts)), as_json=as_json)
 
 
-Asked = tuple[Place, Place | None, Place | None, Place | None, dict[str, str]]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What is to be checked; `folder` is what the file of groups counts from, `sends` who gets data of a project."""
+
+    votes: Place
+    gold: Place | None
+    train_gold: Place | None
+    groups: str | None
+    model: Place | None
+    folder: Path | None = None
+    sends: dict[str, str] | None = None
 
 
 def is_project(place: Place) -> bool:
@@ -107,12 +120,12 @@ def is_project(place: Place) -> bool:
     return place.suffix == ".toml" or (place.is_dir() and (place / "project.toml").is_file())
 
 
-def _of_project(place: Place, gold: Place | None, train_gold: Place | None, model: Place | None) -> Asked:
+def _of_project(request: Request) -> Request:
     """What the last run of a project left, where nothing else is named, and who gets its data."""
     from dugong.cli.loading import load_sources
     from dugong.cli.project import read_project
 
-    project = read_project(str(place))
+    place, project = request.votes, read_project(str(request.votes))
     votes, fitted = project.output / "votes.parquet", project.output / "model.json"
     folder = project.output / "votes"
     if not votes.is_file() and folder.is_dir():
@@ -121,7 +134,15 @@ def _of_project(place: Place, gold: Place | None, train_gold: Place | None, mode
         raise VoteError(f"{place} has not been run yet: there is no {votes}, {fitted}.\n  Run it: dugong run {place}")
     sources = load_sources(project.sources, project.folder)
     sending = {one.name: one.function.sends_to for one in sources if hasattr(one.function, "sends_to")}
-    return votes, gold or project.gold, train_gold or project.train_gold, model or fitted, sending
+    return Request(
+        votes=votes,
+        gold=request.gold or project.gold,
+        train_gold=request.train_gold or project.train_gold,
+        groups=request.groups or project.groups,
+        model=request.model or fitted,
+        folder=None if request.groups else project.folder,
+        sends=sending,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -133,6 +154,7 @@ class _Checked:
     size : all votes, or the folder
     votes : all votes, or a sample
     known, gold : votes on sequences with known labels, and these; None without
+    groups : of the sequences in `known`, for intervals; None without
     summary : of all votes
     fit : fits a model to all votes
     """
@@ -141,35 +163,43 @@ class _Checked:
     votes: Votes
     known: Votes
     gold: Int8Array | None
+    groups: list[str] | None
     summary: Summary
     fit: Callable[[], LabelModel]
 
 
-def _of_file(file: Place, gold: Place | None, model: LabelModel) -> _Checked:
+def _of_file(request: Request, model: LabelModel) -> _Checked:
+    from dugong.cli.annotations import held_out
     from dugong.cli.gold import read_gold
     from dugong.votes import Votes
 
-    found = Votes.read(file)
-    labels = None if gold is None else read_gold(gold, found)
+    found = Votes.read(request.votes)
+    labels = None if request.gold is None else read_gold(request.gold, found)
+    if labels is not None and request.train_gold is not None:
+        labels = held_out(labels, read_gold(request.train_gold, found, missing_ok=True), found)
+        if not labels.any():
+            say("nothing is compared with known labels: every sequence that has some was fitted with.")
+            labels = None
     return _Checked(
         size=found,
         votes=found,
         known=found,
         gold=labels,
+        groups=_groups(request, found),
         summary=found.summary(labels),
         fit=lambda: model.fit(found),
     )
 
 
-def _of_folder(folder: Place, gold: Place | None, model: LabelModel) -> _Checked:
+def _of_folder(request: Request, model: LabelModel) -> _Checked:
     """One file after the other."""
     from dugong.cli.known import read_known
     from dugong.shards import VoteShards, fit_shards, read_sample, summarize_shards
     from dugong.shards.tally import COMPARED
 
-    shards = VoteShards.open(folder)
+    shards = VoteShards.open(request.votes)
     sample, summary = read_sample(shards, COMPARED), summarize_shards(shards)
-    known = None if gold is None else read_known(gold, shards)
+    known = None if request.gold is None else read_known(request.gold, shards)
     if known is not None:
         summary = known.graded(summary)
         say(known.remark)
@@ -178,9 +208,16 @@ def _of_folder(folder: Place, gold: Place | None, model: LabelModel) -> _Checked
         votes=sample,
         known=sample if known is None else known.votes,
         gold=None if known is None else known.gold,
+        groups=None if known is None else _groups(request, known.votes),
         summary=summary,
         fit=lambda: fit_shards(model, shards),
     )
+
+
+def _groups(request: Request, votes: Votes) -> list[str] | None:
+    from dugong.cli.groups import read_groups
+
+    return None if request.groups is None else read_groups(request.groups, votes, request.folder)
 
 
 def _listing(findings: tuple[Any, ...]) -> str:
@@ -215,7 +252,7 @@ def _comparison(checked: _Checked, model: LabelModel) -> tuple[dict[str, Any], s
 
     try:
         fitted = model if hasattr(model, "law_") else checked.fit()
-        comparison = compare_with_majority(votes, gold, fitted)
+        comparison = compare_with_majority(votes, gold, fitted, checked.groups)
     except DugongError as error:
         from dugong.baselines import MajorityVote
         from dugong.metrics import evaluate

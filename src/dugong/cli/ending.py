@@ -19,17 +19,21 @@ from dugong.texts import counted
 if TYPE_CHECKING:
     from dugong.metrics import Comparison
     from dugong.model import LabelModel
-    from dugong.types import Int8Array
+    from dugong.types import AnyArray, Int8Array
     from dugong.votes import Votes
 
 # Accuracy by which a source must have changed to be mentioned.
 _MENTIONED = 0.005
+# By how much plain voting may be better on known labels before that is the first thing that a run says.
+_TRIFLE = 0.003
+_AHEAD = {"accuracy": "accuracy", "f1": "F1"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LastRun:
-    """What an earlier run left: the accuracy of every source, and the labels of all elements by sequence."""
+    """What an earlier run left: its model, the accuracy of every source, and the labels of elements by sequence."""
 
+    model: LabelModel
     accuracies: dict[str, float]
     labels: dict[str, list[str]]
 
@@ -42,12 +46,18 @@ class LastRun:
         if not (model.is_file() and labels.is_file()):
             return None
         try:
-            known = LabelModel.load(model).summary()
+            fitted = LabelModel.load(model)
+            known = fitted.summary()
             found = Labels.read(labels).at("element")
         except DugongError:
             return None
         accuracies = {one.name: one.accuracy for one in known.sources if one.accuracy is not None}
-        return cls(accuracies=accuracies, labels=_by_sequence(found))
+        return cls(model=fitted, accuracies=accuracies, labels=_by_sequence(found))
+
+    def new(self, votes: Votes) -> Votes | None:
+        """The sequences that this run has not seen; None if there are none."""
+        fresh = [place for place, one in enumerate(votes.sequence_ids.tolist()) if str(one) not in self.labels]
+        return votes[fresh] if fresh else None
 
 
 def _by_sequence(labels: Any) -> dict[str, list[str]]:
@@ -76,10 +86,10 @@ def changes(last: LastRun, model: LabelModel, labels: Any, votes: Votes, gold: I
 
 
 def _worth(before: dict[str, list[str]], after: dict[str, list[str]], votes: Votes, gold: Int8Array | None) -> str:
-    """The difference in accuracy on known labels."""
+    """The difference in accuracy, and in F1 of two classes, on known labels."""
     if gold is None or not gold.any():
         return ""
-    words = np.array([str(one) for one in (votes.class_names or votes.classes)])
+    words = np.array(votes.class_words)
     names, lengths = votes.sequence_ids.astype(str).tolist(), votes.lengths.tolist()
     places = {value: place for place, value in enumerate(votes.classes)}
     truth = np.array([words[places[value]] if value else "" for value in gold.tolist()])
@@ -94,8 +104,17 @@ def _worth(before: dict[str, list[str]], after: dict[str, list[str]], votes: Vot
         np.array([one for name, empty in zip(names, blank, strict=True) for one in (some.get(name) or empty)])
         for some in (before, after)
     ]
-    gain = np.mean(flat[1][kept] == truth[kept]) - np.mean(flat[0][kept] == truth[kept])
-    return f"; accuracy {gain:+.3f} on known labels"
+    old, new = (_scores(some[kept], truth[kept], words) for some in flat)
+    return f"; {', '.join(f'{name} {new[name] - old[name]:+.3f}' for name in old)} on known labels"
+
+
+def _scores(said: AnyArray, truth: AnyArray, words: AnyArray) -> dict[str, float]:
+    """Accuracy, and F1 of the second of two classes."""
+    scores = {"accuracy": float(np.mean(said == truth))}
+    if len(words) == 2:
+        marked, right = (said == words[1]) | (truth == words[1]), (said == words[1]) & (truth == words[1])
+        scores["F1"] = 2 * float(right.sum()) / max(1.0, float(marked.sum() + right.sum()))
+    return scores
 
 
 def findings(model: LabelModel, votes: Votes, comparison: Comparison | None) -> list[str]:
@@ -103,8 +122,13 @@ def findings(model: LabelModel, votes: Votes, comparison: Comparison | None) -> 
     from dugong.cli.check import find_all
 
     said = []
-    if comparison is not None and _vote_is_ahead(comparison):
-        said.append(f"On the known labels plain majority vote is better: {comparison.verdict}")
+    if comparison is not None and (ahead := _vote_is_ahead(comparison)):
+        clear = any(one.name in _AHEAD and one.finding == "worse" for one in comparison.differences)
+        doubt = "" if clear else ", which may be chance"
+        said.append(
+            f"On the known labels plain majority vote is better: {', '.join(ahead)}{doubt}. Look at the sources named "
+            "below, or fit with known labels (train_gold)."
+        )
     said += _too_fine(votes)
     said += [one.text for one in find_all(votes, votes.summary().problems)]
     for one in model.summary().sources:
@@ -148,7 +172,7 @@ def _chance(votes: Votes) -> float:
     return 0.45 if votes.n_classes == 2 else 0.9 / votes.n_classes
 
 
-def _vote_is_ahead(comparison: Comparison) -> bool:
-    accuracies = [one.value("accuracy") for one in comparison.evaluations]
-    first, last = accuracies[0], accuracies[-1]
-    return first is not None and last is not None and first > last + 0.003
+def _vote_is_ahead(comparison: Comparison) -> list[str]:
+    """In what plain voting is better by more than a trifle, with both figures."""
+    ahead = [one for one in comparison.differences if one.name in _AHEAD and one.value < -_TRIFLE]
+    return [f"{_AHEAD[one.name]} {one.first:.3f} against {one.last:.3f}" for one in ahead]

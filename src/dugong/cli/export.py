@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 @click.option("--threshold", type=float, help="Mark what is likelier than this, in place of the best path.")
 @click.option("--min-length", type=int, help="Leave out intervals of fewer elements.")
 @click.option("--merge-gap", type=int, help="Join intervals of one label with at most so many elements between them.")
+@click.option("--unit", type=click.Choice(["element", "second", "character"]), help="Default: what the format takes.")
 @click.option("--rate", type=float, help="Elements per second, where the labels do not know.")
 @click.option("--kind", metavar="NAME", help="What Label Studio shows: video, timeseries, audio, text or sequence.")
 @click.option("--set", "options", metavar="NAME=VALUE", multiple=True, help="Further options of the format.")
@@ -63,6 +64,7 @@ def command(
     from dugong import formats
     from dugong.cli.media import with_media
 
+    unit = choice.pop("unit")
     found = read_segments(labels, **choice)
     chosen = None
     if review is not None:
@@ -70,6 +72,8 @@ def command(
         found = found.select(sequences=[one for one in chosen if str(one) in found.recordings])
     if rate is not None:
         found = found.describe(rate=rate)
+    if unit is not None:
+        found = found.to_unit(unit)
     more = _options(options) | ({} if kind is None else {"kind": kind})
     files = formats.write(with_media(found, media, element), output, to, **more)
     name = to or formats.find(output).name

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import click
 
+from dugong.cli.groups import groups_by_id, groups_option, read_groups
 from dugong.cli.output import emit, example, json_option
 from dugong.cli.places import PLACE
 from dugong.cli.settings import model_options, read_dependencies, read_prior
 from dugong.cli.sharded import folder_engine, folder_options, refuse_folder_options, shard_sizes
 from dugong.cli.watching import Watch, log_option
-from dugong.paths import Place
+from dugong.paths import Place, parts_of
 
 
 @click.command(
@@ -20,17 +21,15 @@ from dugong.paths import Place
 @click.option("--output", "-o", type=PLACE, default="model.json", help="Default: model.json.")
 @model_options
 @click.option(
-    "--sharing", type=click.Choice(["tied", "task", "full"]), default="tied", help="One table per source, or per task."
+    "--sharing",
+    type=click.Choice(["tied", "group", "task", "full"]),
+    default="tied",
+    help="One table per source, per source and group (see --groups), per task, or over all labels of a sequence.",
 )
 @click.option("--estimator", default="centred", help="centred (the default) or another name of dugong.estimators.")
 @click.option("--signs", type=click.Choice(["group", "positive"]), default="group", help="How signs are chosen.")
 @click.option("--gold", type=PLACE, help="Known labels to fit with: .csv, .parquet, .npy, or a file of another tool.")
-@click.option(
-    "--groups",
-    metavar="FILE|PATTERN",
-    help="Which sequences belong together (patients, videos), for intervals: a table with the columns sequence and "
-    "group, or a pattern that finds the group in an id, such as '(S[0-9]+)'.",
-)
+@groups_option
 @folder_options
 @log_option
 @json_option
@@ -60,7 +59,6 @@ def command(  # noqa: PLR0913 (one argument per option)
     remarks of the model say so.
     """
     from dugong.cli.gold import read_gold
-    from dugong.cli.groups import read_groups
     from dugong.cli.steps import sizes
     from dugong.model import LabelModel
     from dugong.votes import Votes
@@ -74,20 +72,24 @@ def command(  # noqa: PLR0913 (one argument per option)
         signs=signs,
     )
     if votes.is_dir():
-        if gold is not None or groups is not None:
-            raise click.UsageError("--gold and --groups need all votes in one file, and VOTES is a folder.")
+        if gold is not None or (groups is not None and sharing != "group"):
+            raise click.UsageError(
+                "--gold, and --groups without --sharing group, need all votes in one file, and VOTES is a folder."
+            )
         from dugong.shards import VoteShards, fit_shards
 
         shards = VoteShards.open(votes)
         watch.done("read", shard_sizes(shards))
-        runner, keep = folder_engine(engine, shards, jobs, memory), output.with_suffix(".parts")
-        fit_shards(model, shards, engine=runner, keep=keep, memory=memory, progress=watch.shards)
+        runner, keep = folder_engine(engine, shards, jobs, memory), parts_of(output)
+        known = groups_by_id(shards, groups)
+        fit_shards(model, shards, engine=runner, keep=keep, memory=memory, groups=known, progress=watch.fitting)
     else:
         refuse_folder_options(jobs=jobs, engine=engine, memory=memory)
         found = Votes.read(votes)
         watch.done("read", sizes(found))
         labels = None if gold is None else read_gold(gold, found, missing_ok=True)
-        model.fit(found, labels, None if groups is None else read_groups(groups, found))
+        members = None if groups is None else read_groups(groups, found)
+        model.fit(found, labels, members, progress=watch.fitting)
     model.save(output)
     watch.done("fit", f"prior {model.prior_!r}")
     summary = model.summary()

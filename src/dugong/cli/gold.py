@@ -1,4 +1,4 @@
-"""Known labels in files: a table of spans (.parquet, .csv), one flat array (.npy), or a file of another tool.
+"""Known labels in files: a table of spans (.parquet, .csv), one flat array (.npy), corrections, or another tool's.
 
 In: a file and the votes that it belongs to. Out: one label per element in our own coding, 0 where unknown. The table
 has the columns sequence, start, end (half open, in elements; or start_seconds and end_seconds) and label; a label is a
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
@@ -19,6 +20,9 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
+from dugong.archives import load_array
+from dugong.cli.corrections import FILE, Journal
+from dugong.codec import reading
 from dugong.exceptions import FormatError, LabelError, TaskError
 from dugong.paths import Place, place_of, write_atomically
 from dugong.tasks import Element
@@ -46,9 +50,11 @@ def read_gold(path: str | PathLike[str], votes: Votes, *, missing_ok: bool = Fal
         Whether the table may name sequences that have no votes (when only a part of the data was voted on).
     """
     place = place_of(path)
+    if place.name == FILE and isinstance(place, Path) and place.is_file():
+        return Journal(place).labels(votes)
     if place.suffix == ".npy" and place.is_file():
-        with place.open("rb") as handle:
-            return gold_at(votes, np.load(handle, allow_pickle=False), Element())
+        with reading(place, LabelError, "It must be an array of whole numbers, one per element."):
+            return gold_at(votes, load_array(place, "iub").astype(np.int64), Element())  # not yet known to be ours
     return _reader(place)(votes, missing_ok=missing_ok)
 
 
@@ -67,7 +73,7 @@ def _marked(place: Place) -> Segments | None:
     from dugong.segments import Segments
 
     if not place.is_dir() and place.suffix in (".parquet", ".csv"):
-        table = _table(place) if place.is_file() else None
+        table = read_table(place) if place.is_file() else None
         if table is None or "start_seconds" not in table.column_names or "start" in table.column_names:
             return None
         names = ("sequence", "start_seconds", "end_seconds", "label")
@@ -118,7 +124,7 @@ def _labels(place: Place, table: pa.Table, votes: Votes) -> Int8Array:
 
 def write_gold(gold: AnyArray, votes: Votes, path: str | PathLike[str]) -> None:
     """Write labels of elements as runs: one row per stretch of equal known labels."""
-    _write(gold_table(gold, votes), path)
+    write_table(gold_table(gold, votes), path)
 
 
 def write_segments(segments: Segments, path: str | PathLike[str]) -> None:
@@ -130,13 +136,14 @@ def write_segments(segments: Segments, path: str | PathLike[str]) -> None:
     names = ("start", "end") if unit == "element" else ("start_seconds", "end_seconds")
     bounds = [bound.astype(np.int64) if unit == "element" else bound for bound in (found.start, found.end)]
     words = {name: pa.array(found.column(name), pa.string()) for name in ("sequence", "label")}
-    _write(
+    write_table(
         pa.table({"sequence": words["sequence"], **dict(zip(names, bounds, strict=True)), "label": words["label"]}),
         path,
     )
 
 
-def _write(table: pa.Table, path: str | PathLike[str]) -> None:
+def write_table(table: pa.Table, path: str | PathLike[str]) -> None:
+    """Write a table, as the ending says."""
     if place_of(path).suffix == ".csv":
         write_atomically(path, lambda handle: pyarrow.csv.write_csv(table, handle))
     else:
@@ -176,24 +183,46 @@ def _read_table(place: Place) -> pa.Table:
 
 
 def _checked_table(place: Place) -> pa.Table:
-    table = _table(place)
+    table = read_table(place)
     absent = [name for name in COLUMNS if name not in table.column_names]
     if absent:
         raise LabelError(
             f"a table of gold labels must have the columns {', '.join(COLUMNS)}; {absent[0]!r} is missing, found "
             f"{', '.join(table.column_names)}."
         )
+    twice = [name for name in COLUMNS if table.column_names.count(name) > 1]
+    if twice:
+        raise LabelError(f"the names of columns must be different; found {twice[0]!r} more than once.")
+    label = table.column("label").type
+    kinds = (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string, pa.types.is_null)
+    if not any(fits(label) for fits in kinds):  # a column without any cell is of no type: nobody has looked yet
+        raise LabelError(f"the column 'label' must hold class values or names; found {label}.")
+    table = _looked_at(table)
     empty = [name for name in COLUMNS if table.column(name).null_count]
     if empty:
         raise LabelError(f"the column {empty[0]!r} must not have empty cells; leave out rows that are not known.")
     return table
 
 
-def _table(place: Place) -> pa.Table:
+def _looked_at(table: pa.Table) -> pa.Table:
+    """Rows with a label: of a table to fill in, the others were not looked at."""
+    column = table.column("label")
+    known = pc.is_valid(column)
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        known = pc.and_kleene(known, pc.not_equal(column, ""))
+    return table.filter(known)
+
+
+def read_table(place: Place) -> pa.Table:
+    """A table of a .parquet or .csv file, in which sequences are words."""
+    if not place.is_file():
+        raise LabelError(f"there is no file {place}.")
     try:
         with place.open("rb") as handle:
-            return pyarrow.parquet.read_table(handle) if place.suffix == ".parquet" else _read_csv(handle)
-    except (pa.ArrowInvalid, OSError) as error:
+            table = pyarrow.parquet.read_table(handle) if place.suffix == ".parquet" else _read_csv(handle)
+            _ = table.column_names  # decoded only now
+            return table
+    except (pa.ArrowException, OSError, ValueError) as error:  # ValueError: text that is no UTF-8
         raise LabelError(f"the file is damaged, or of another kind: {error}") from None
 
 

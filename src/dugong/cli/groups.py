@@ -1,19 +1,50 @@
 """Which sequences belong together: patients, videos, cameras.
 
 In: a table with the columns sequence and group (.csv, .parquet), or a pattern whose parenthesis finds the group in the
-id of a sequence, such as ``(S[0-9]+)``. Out: one group per sequence, for intervals and comparisons.
+id of a sequence, such as ``(S[0-9]+)``. Out: one group per sequence, for intervals, comparisons and tables by group.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
 
 from dugong.exceptions import VoteError
 
 if TYPE_CHECKING:
+    from dugong.shards import VoteShards
     from dugong.votes import Votes
+
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+
+
+def groups_option(function: FunctionT) -> FunctionT:
+    """Add ``--groups`` to a verb."""
+    return click.option(
+        "--groups",
+        metavar="FILE|PATTERN",
+        help="Which sequences belong together (patients, videos): a table with the columns sequence and group, or a "
+        "pattern that finds the group in an id, such as '(S[0-9]+)'.",
+    )(function)
+
+
+def in_groups(votes: Votes, text: str | None, folder: Path | None = None) -> Votes:
+    """The same votes with their groups, if there are any."""
+    return votes if text is None else votes.in_groups(read_groups(text, votes, folder))
+
+
+def groups_by_id(shards: VoteShards, text: str | None, folder: Path | None = None) -> dict[str, str]:
+    """The group of every sequence of a folder by its id; empty without groups."""
+    found: dict[str, str] = {}
+    for shard in shards.shards if text is not None else ():
+        votes = in_groups(shard.read(), text, folder)
+        assert votes.groups is not None
+        found |= dict(zip(map(str, votes.sequence_ids.tolist()), votes.groups.tolist(), strict=True))
+    return found
 
 
 def read_groups(text: str, votes: Votes, folder: Path | None = None) -> list[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dugong.cli.groups import groups_by_id, groups_option, in_groups
 from dugong.cli.output import emit, example, json_option
 from dugong.cli.places import PLACE
 from dugong.cli.sharded import folder_engine, folder_options, refuse_folder_options, shard_sizes
@@ -38,17 +39,21 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Write intervals of the best path in place of single tasks: .csv, .jsonl, or any ending of `dugong formats`.",
 )
+@groups_option
+@click.option("--known", type=PLACE, help="Labels that people have looked at, as for `fit --gold`: they are certain.")
 @click.option("--restart", is_flag=True, help="Label all shards of a folder anew, also those that are done already.")
 @folder_options
 @log_option
 @json_option
-def command(
+def command(  # noqa: PLR0913 (one argument per option)
     *,
     model: Place,
     votes: Place,
     output: Place | None,
     resolutions: tuple[str, ...],
     intervals: bool,
+    groups: str | None,
+    known: Place | None,
     jobs: int | None,
     restart: bool,
     engine: str,
@@ -62,15 +67,18 @@ def command(
     the votes know them. VOTES may be a folder of .parquet files, here or at a URL: each gets a file of labels of its
     own, and after a crash the same command continues where it stopped.
     """
+    from dugong.cli.gold import read_gold
     from dugong.cli.steps import sizes, write_labels
     from dugong.model import LabelModel
     from dugong.votes import Votes
 
+    if known is not None and (votes.is_dir() or intervals):
+        raise click.UsageError("--known works on one file of votes, without --intervals.")
     watch = Watch(log_json=log_json)
     fitted = LabelModel.load(model)
     if intervals:
         refuse_folder_options(jobs=jobs, engine=engine, memory=memory, restart=restart)
-        _write_intervals(fitted, votes, output or place_of("labels.csv"), resolutions, watch, as_json=as_json)
+        _write_intervals(fitted, votes, output or place_of("labels.csv"), resolutions, groups, watch, as_json=as_json)
         return
     if votes.is_dir():
         from dugong.shards import VoteShards, label_shards
@@ -84,23 +92,32 @@ def command(
             resolutions=resolutions or None,
             engine=folder_engine(engine, shards, jobs, memory),
             restart=restart,
+            groups=groups_by_id(shards, groups),
             memory=memory,
-            progress=partial(watch.shards, "label"),
+            progress=partial(watch.steps_done, "label"),
         )
-        n_rows, known = done.n_rows, shards.specimen().resolutions
+        n_rows, voted = done.n_rows, shards.specimen().resolutions
     else:
         refuse_folder_options(jobs=jobs, engine=engine, memory=memory, restart=restart)
-        found, place = Votes.read(votes), output or place_of("labels.parquet")
+        found, place = in_groups(Votes.read(votes), groups), output or place_of("labels.parquet")
         watch.done("read", sizes(found))
-        n_rows, known = len(write_labels(fitted, found, place, resolutions)), found.resolutions
+        sure = None if known is None else read_gold(known, found, missing_ok=True)
+        n_rows, voted = len(write_labels(fitted, found, place, resolutions, sure)), found.resolutions
     watch.done("label", f"{n_rows:,} tasks")
-    names = list(resolutions) or [resolution.name for resolution in known]
+    names = list(resolutions) or [resolution.name for resolution in voted]
     result = {"labels": place, "rows": n_rows, "resolutions": names, "seconds": watch.steps}
     emit(result, f"{n_rows:,} rows at {', '.join(names)} are in {place}.", as_json=as_json)
 
 
 def _write_intervals(
-    model: LabelModel, votes: Place, output: Place, resolutions: tuple[str, ...], watch: Watch, *, as_json: bool
+    model: LabelModel,
+    votes: Place,
+    output: Place,
+    resolutions: tuple[str, ...],
+    groups: str | None,
+    watch: Watch,
+    *,
+    as_json: bool,
 ) -> None:
     """Intervals of one resolution, in a format that the ending says."""
     from dugong import formats
@@ -109,7 +126,7 @@ def _write_intervals(
     if votes.is_dir() or len(resolutions) > 1:
         raise click.UsageError("--intervals works on one file of votes and one --resolution at a time.")
     name = next(iter(resolutions), "element")
-    found = model.labels(Votes.read(votes), [name]).segments(name)
+    found = model.labels(in_groups(Votes.read(votes), groups), [name]).segments(name)
     files = formats.write(found, output)
     watch.done("label", f"{len(found):,} intervals")
     result = {"labels": list(files), "intervals": len(found), "resolution": name, "seconds": watch.steps}

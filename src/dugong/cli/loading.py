@@ -30,9 +30,16 @@ def load_sequences(data: str, folder: Path, *, rate: float | None = None, every:
     from dugong.sources import loaders
 
     place = folder / data
+    files: dict[str, Callable[..., Any]] = {
+        ".txt": loaders.text_lines,
+        ".conll": loaders.conll,
+        ".conllu": loaders.conll,
+    }
+    if place.is_file() and place.suffix in files:
+        return files[place.suffix](place)
     if not place.is_dir():
         raise SourceError(
-            f"data must name a folder or a function; {data!r} is no folder in {folder}.\n"
+            f"data must name a folder, a .txt or .conll file, or a function; {data!r} is none in {folder}.\n"
             '  Write data = "loader:sequences" for the function `sequences` in loader.py.'
         )
     given = {"rate": rate if every else None, "every": every}

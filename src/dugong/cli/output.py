@@ -12,6 +12,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
+from itertools import groupby
 from typing import Any, TypeVar
 
 import click
@@ -39,16 +40,72 @@ def emit(result: Mapping[str, Any], text: str, *, as_json: bool) -> None:
     click.echo(json.dumps(to_plain(result), indent=2, ensure_ascii=False, allow_nan=False) if as_json else text)
 
 
+def terminal_width() -> int:
+    """Columns of the terminal, and 100 where there is none."""
+    return max(40, shutil.get_terminal_size((100, 24)).columns)
+
+
 def fit_width(text: str) -> str:
-    """Break sentences at the width of the terminal; tables, whose columns two spaces part, stay as wide as they are."""
-    width = max(40, shutil.get_terminal_size((100, 24)).columns)
-    return "\n".join(_broken(line, width) for line in text.split("\n"))
+    """Break sentences at the width of the terminal, and tables into parts below each other that begin alike."""
+    width = terminal_width()
+    parts = [(is_table, list(lines)) for is_table, lines in groupby(text.split("\n"), key=_is_row)]
+    fitted = [
+        _folded(lines, width) if is_table else [_broken(one, width) for one in lines] for is_table, lines in parts
+    ]
+    return "\n".join(line for lines in fitted for line in lines)
+
+
+def _is_row(line: str) -> bool:
+    """Whether a line belongs to a table: its columns are two spaces apart."""
+    head = _LISTED.match(line)
+    return "  " in line[len(head[0]) if head else 0 :].rstrip()
+
+
+def _folded(lines: list[str], width: int) -> list[str]:
+    """A table whose lines fit: as many columns as there is room for, then the first one again with the next of them."""
+    if max(map(len, lines)) <= width:
+        return lines
+    first, *others = _columns(lines)
+    first = [_shortened(cell, width // 3) for cell in first]
+    parts = [[first]]
+    for column in others:
+        if len(parts[-1]) > 1 and sum(len(one[0]) + 2 for one in [*parts[-1], column]) - 2 > width:
+            parts.append([first])
+        parts[-1].append(column)
+    indent = " " * (len(first[0]) + 2)
+    rows = [["  ".join(row).rstrip() for row in zip(*part, strict=True)] for part in parts]
+    return [line for part in rows for line in ["", *(_hanging(row, indent, width) for row in part)]][1:]
+
+
+def _hanging(row: str, indent: str, width: int) -> str:
+    """A row whose last cell goes on below its beginning; a rule is cut."""
+    if len(row) <= width or not row.strip("- "):
+        return row[:width]
+    head, text = row[: len(indent)], row[len(indent) :]
+    return textwrap.fill(text.strip(), width, initial_indent=head, subsequent_indent=indent)
+
+
+def _columns(lines: list[str]) -> list[list[str]]:
+    """The cells of a table by column, padded: columns are parted where two spaces stand in all lines."""
+    longest = max(map(len, lines))
+    padded = [line.ljust(longest) for line in lines]
+    blank = "".join(" " if all(line[place] == " " for line in padded) else "x" for place in range(longest))
+    pieces = [found.span() for found in re.finditer(r"x+(?: x+)*", blank)]
+    return [[line[start:end] for line in padded] for start, end in pieces]
+
+
+def _shortened(cell: str, width: int) -> str:
+    """A cell of at most so many signs: the middle of a long text is left out."""
+    text = cell.strip()
+    if len(text) > width:
+        text = text[:width] if set(text) == {"-"} else f"{text[: (width - 1) // 2]}…{text[-(width // 2) :]}"
+    return text.ljust(width) if len(cell) > width else cell
 
 
 def _broken(line: str, width: int) -> str:
     head = _LISTED.match(line)
     indent = len(head[0]) if head else 0
-    if len(line) <= width or "  " in line[indent:]:
+    if len(line) <= width:
         return line
     return textwrap.fill(
         line[indent:],

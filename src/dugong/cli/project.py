@@ -15,6 +15,7 @@ from dugong.cli.settings import LEARN, dependencies_of, prior_of
 from dugong.codec import parse_toml, reading
 from dugong.exceptions import DugongError
 from dugong.paths import Place, place_of
+from dugong.texts import read_size
 
 if TYPE_CHECKING:
     from dugong.graph import Dependency
@@ -52,12 +53,15 @@ class Project:
     sharing: str | dict[str, str] = "tied"
     estimator: str = "centred"
     signs: str = "group"
+    beliefs: dict[str, Any] = field(default_factory=dict)
+    tables: dict[str, Any] = field(default_factory=dict)
     jobs: int = 1
     on_fault: str = "raise"
     groups: str | None = None
     rate: float | None = None
     every: str | None = None
     timeout: float | None = None
+    show: int | None = None
 
     def read_prior(self) -> Prior | str:
         """The prior that the project names."""
@@ -81,12 +85,15 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "sharing": (str, dict),
     "estimator": (str,),
     "signs": (str,),
+    "beliefs": (dict,),
+    "tables": (dict,),
     "jobs": (int,),
     "on_fault": (str,),
     "groups": (str,),
     "rate": (int, float),
     "every": (str, int, float),
     "timeout": (int, float),
+    "show": (str, int),
 }
 _NEEDED = ("data", "sources")
 
@@ -101,6 +108,7 @@ def read_project(path: str | Path) -> Project:
     with reading(place, ProjectError, "It must be a TOML file."):
         plain = parse_toml(place.read_bytes())
     _check_keys(plain, place)
+    _check_tables(plain.get("tables", {}), place)
     return _project(plain, place)
 
 
@@ -108,19 +116,20 @@ def _project(plain: dict[str, Any], place: Path) -> Project:
     folder = place.parent
     words: dict[str, Any] = {key: tuple(map(str, plain[key])) for key in ("classes", "resolutions") if key in plain}
     same = ["data", "prior", "background", "sharing", "estimator", "signs", "jobs", "on_fault", "spans"]
-    same += ["groups", "rate", "every", "timeout"]
+    same += ["beliefs", "groups", "rate", "every", "timeout", "tables"]
     code, annotations = _voters(plain["sources"], folder, place)
     media = plain.get("media")
     return Project(
         folder=folder,
         sources=code,
         annotations=annotations,
-        train_gold=_inside(folder, plain["train_gold"]) if "train_gold" in plain else None,
+        train_gold=inside(folder, plain["train_gold"]) if "train_gold" in plain else None,
         export=(plain["export"],) if isinstance(plain.get("export"), str) else tuple(plain.get("export", ())),
         media=media if media is None or "://" in media or "{}" in media else str(folder / media),
-        output=_inside(folder, plain.get("output", "output")),
+        output=inside(folder, plain.get("output", "output")),
         dependencies=dependencies_of(plain["dependencies"]) if "dependencies" in plain else None,
-        gold=_inside(folder, plain["gold"]) if "gold" in plain else None,
+        gold=inside(folder, plain["gold"]) if "gold" in plain else None,
+        show=read_size(plain["show"], f"show in {place}") if "show" in plain else None,
         **words,
         **{key: plain[key] for key in same if key in plain},
     )
@@ -137,7 +146,7 @@ def _voters(plain: str | list[Any], folder: Path, place: Path) -> tuple[str, tup
             f"sources in {place} must name one file or module of functions, and may name files of annotations beside "
             f"it; found {names!r}."
         )
-    return code[0], tuple(_inside(folder, name) for name in names if name != code[0])
+    return code[0], tuple(inside(folder, name) for name in names if name != code[0])
 
 
 def _is_annotation(name: str, folder: Path) -> bool:
@@ -148,7 +157,30 @@ def _is_annotation(name: str, folder: Path) -> bool:
     return name.lower().endswith(tuple(endings)) or "://" in name or (folder / name).is_dir()
 
 
-def _inside(folder: Path, name: str) -> Place:
+_TABLE_KEYS: dict[str, tuple[type, ...]] = {
+    "file": (str,),
+    "column": (str, list),
+    "soft": (bool,),
+    "values": (dict,),
+    "resolution": (str,),
+}
+
+
+def _check_tables(tables: dict[str, Any], place: Path) -> None:
+    """Raise unless every table that votes says where it is, in known words."""
+    for name, table in tables.items():
+        if not isinstance(table, dict) or "file" not in table:
+            raise ProjectError(f'tables.{name} in {place} must be a table with a file, such as {{file = "a.csv"}}.')
+        for key, value in table.items():
+            if key not in _TABLE_KEYS or not isinstance(value, _TABLE_KEYS[key]):
+                raise ProjectError(
+                    f"tables.{name} in {place} has {key} = {value!r}; known are {', '.join(_TABLE_KEYS)}."
+                )
+        if table.get("resolution", "element") not in ("element", "sequence"):
+            raise ProjectError(f'the resolution of tables.{name} in {place} must be "element" or "sequence".')
+
+
+def inside(folder: Path, name: str) -> Place:
     """A path that counts from a folder; a URL is itself."""
     return place_of(name) if "://" in name else folder / name
 
@@ -162,6 +194,11 @@ def _check_keys(plain: dict[str, Any], place: Path) -> None:
         if not isinstance(value, _TYPES[key]) or isinstance(value, bool):
             kinds = " or ".join(_KINDS[kind] for kind in _TYPES[key])
             raise ProjectError(f"{key} in {place} must be {kinds}; found {value!r}.")
+    for name, function in plain.get("spans", {}).items():
+        if not isinstance(function, str):
+            raise ProjectError(
+                f'spans.{name} in {place} must name a function, such as "loader:shots"; found {function!r}.'
+            )
     absent = [key for key in _NEEDED if key not in plain]
     if absent:
         raise ProjectError(f"{place} must have the keys {' and '.join(_NEEDED)}; {absent[0]!r} is missing.")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from dugong.cli.groups import groups_option, in_groups
 from dugong.cli.output import emit, example, json_option
 
 
@@ -29,6 +30,7 @@ from dugong.cli.output import emit, example, json_option
 @click.option("--title", default="Label report", show_default=True, help="What stands at the top.")
 @click.option("--sequences", type=click.IntRange(min=0), help="How many to show in full; default: 100, within 5 MB.")
 @click.option("--sequence", "wanted", metavar="ID", multiple=True, help="Show this one in any case; may be repeated.")
+@groups_option
 @json_option
 def command(
     *,
@@ -39,6 +41,7 @@ def command(
     title: str,
     sequences: int | None,
     wanted: tuple[str, ...],
+    groups: str | None,
     as_json: bool,
 ) -> None:
     """Write what MODEL says about VOTES as one self-contained page: it needs no network and no other file.
@@ -56,7 +59,7 @@ def command(
 
     check_kind(output)
     clock = Watch()
-    fitted, found = LabelModel.load(model), Votes.read(votes)
+    fitted, found = LabelModel.load(model), in_groups(Votes.read(votes), groups)
     labels = None if gold is None else read_gold(gold, found)
     clock.done("read", sizes(found))
     report = summarize(fitted, found, labels, title=title, n_sequences=sequences, sequences=wanted)

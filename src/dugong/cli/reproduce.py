@@ -9,7 +9,7 @@ import click
 
 from dugong.cli.output import emit, example, json_option, say
 
-WHAT = ("table1", "ablations", "priors", "simulations", "scaling", "timeline")
+WHAT = ("table1", "ablations", "priors", "patients", "resolutions", "simulations", "scaling", "timeline")
 
 
 @click.command(
@@ -25,12 +25,12 @@ WHAT = ("table1", "ablations", "priors", "simulations", "scaling", "timeline")
 @click.option("--quick", is_flag=True, help="Little data and small networks: minutes instead of days.")
 @click.option(
     "--estimator",
-    type=click.Choice(["centred", "sgd"]),
+    type=click.Choice(["centred", "paper", "sgd"]),
     default="centred",
     show_default=True,
-    help="Closed form, or the paper's gradient descent (extra torch).",
+    help="Closed form, the paper's Algorithm 1, or its gradient descent (extra torch).",
 )
-@click.option("--seeds", type=click.IntRange(min=1), help="How often all is repeated; default: 5, with --quick 2.")
+@click.option("--seeds", type=click.IntRange(min=1), help="How often all is repeated; default: 5.")
 @click.option(
     "--data",
     type=click.Path(path_type=Path),

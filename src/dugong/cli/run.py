@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from dugong.cli.corrections import FILE
+from dugong.cli.drift import drift_lines
 from dugong.cli.output import emit, example, fit_width, json_option
 from dugong.cli.project import DEFAULT, read_project
 from dugong.cli.sharded import (
@@ -20,9 +23,9 @@ from dugong.cli.sharded import (
     shard_options,
     shard_sizes,
 )
-from dugong.cli.steps import file_lines, project_model, sizes, throughput, time_table, write_labels
+from dugong.cli.steps import file_lines, project_model, shown_media, sizes, throughput, time_table, write_labels
 from dugong.cli.watching import Watch, log_option
-from dugong.paths import Place, locked
+from dugong.paths import Place, locked, parts_of
 
 if TYPE_CHECKING:
     from dugong.cli.project import Project
@@ -35,18 +38,22 @@ if TYPE_CHECKING:
 
 KEYS = """\b
 Keys of a project.toml (paths count from its folder):
-  data          "module:function" that gives sequences by id, or a folder of .csv, .parquet or .npy files
+  data          "module:function" that gives sequences by id, or a folder of tables, videos, sounds or texts
   sources       a file or module with functions decorated by @source; or a list of it and of files of annotations
   prior         "learn", or a table such as {kind = "markov", positive = 0.1, stay = 0.9}
   dependencies  "learn", or a list such as [["faces", "captions"], "captions@1"]; default: what the sources declare
   output        folder for the results; default "output"
   gold          known labels (.csv, .parquet, .npy, or a file of another tool), to compare with
-  train_gold    known labels to fit with; their sequences are left out of every score
+  train_gold    known labels to fit with; their sequences are left out of every score. What was corrected in
+                `dugong studio` (corrections.jsonl) is added to them
   export        formats to write labels in, such as ["label-studio", "elan"]; see `dugong formats`
   media         for export: a folder of files named by sequence, or a pattern with {} for the id
   groups        which sequences belong together: a table (sequence, group), or a pattern such as "(S[0-9]+)"
   rate, every   elements per second; or the length of an element, such as "1s", into which a folder of data is cut
+  show          bytes of words, pictures or signals to draw in the report, such as "1 MB"; default: none
   timeout       seconds that a source may take on one sequence
+  tables        columns of tables that vote, such as detector = {file = "scores.parquet", column = "p", soft = true}
+  beliefs       what is known about sources, such as lexicon = {precision = 0.8, weight = 20}
   also          classes, background, spans, resolutions, sharing, estimator, signs, jobs, on_fault
 
 """
@@ -84,7 +91,7 @@ def command(
     is complete; with --shard-size, folders `votes` and `labels` in place of the files, and a report on a sample of the
     sequences. After a crash or Ctrl-C the same command continues where it stopped; sources whose code has changed run
     again, the others do not. Ends with what is worth a look, and with what changed since the last run.
-    Sentences are broken at the width of the terminal, tables are not.
+    Sentences and tables are broken at the width of the terminal.
 
     A project is code: its loader and its sources are executed, with all that you may do. Run only projects that you
     trust.
@@ -104,11 +111,13 @@ def _run(project: Path, options: ApplyOptions, *, log_json: bool, as_json: bool,
     """The whole job once."""
     found, watch = read_project(project), Watch(log_json=log_json)
     prior, shard_size = found.read_prior(), options.shard_size  # read before the sources run for hours
-    if shard_size is not None and (found.annotations or found.train_gold or found.export):
+    known = found.train_gold or (found.folder / FILE).is_file()
+    if shard_size is not None and (found.annotations or found.tables or known or found.export):
         raise click.UsageError(
-            "annotation files as sources, train_gold and export need all votes in one file; leave --shard-size out."
+            "annotation files and tables as sources, train_gold, corrections and export need all votes in one file; "
+            "leave --shard-size out."
         )
-    job = _run_in_files if shard_size is None else _run_in_shards
+    job = run_in_files if shard_size is None else _run_in_shards
     with locked(found.output):
         files, applied, (result, text) = job(found, prior, options, watch)
     report = applied.report
@@ -121,7 +130,7 @@ def _run(project: Path, options: ApplyOptions, *, log_json: bool, as_json: bool,
         webbrowser.open(Path(str(files["report"])).resolve().as_uri())
 
 
-def _run_in_files(project: Project, prior: Any, options: ApplyOptions, watch: Watch) -> Ran:
+def run_in_files(project: Project, prior: Any, options: ApplyOptions, watch: Watch) -> Ran:
     """All votes in memory and in one file; the shards beside it are what a later run continues from."""
     from dugong.cli.annotations import add_annotations, export_labels, held_out, train_labels
     from dugong.cli.ending import LastRun, changes
@@ -142,23 +151,26 @@ def _run_in_files(project: Project, prior: Any, options: ApplyOptions, watch: Wa
     watch.done("apply", sizes(votes))
     train, last = train_labels(project, votes), LastRun.read(files["model"], files["labels"])
     groups = None if project.groups is None else read_groups(project.groups, votes, project.folder)
-    model = project_model(project, prior, sources).fit(votes, train, groups)
+    votes = votes.in_groups(groups)
+    model = project_model(project, prior, sources).fit(votes, train, groups, progress=watch.fitting)
     model.save(files["model"])
     watch.done("fit", f"prior {model.prior_!r}")
-    labels = write_labels(model, votes, files["labels"], project.resolutions)
+    labels = write_labels(model, votes, files["labels"], project.resolutions, train)
     watch.done("label", f"{len(labels):,} tasks")
     if project.export:
         files |= export_labels(project, labels)
         watch.done("export", ", ".join(project.export))
     gold = None if project.gold is None else held_out(read_gold(project.gold, votes), train, votes)
-    model.report(votes, files["report"], gold)
+    model.report(votes, files["report"], gold, **shown_media(project))
     watch.done("report", "to be opened in a browser")
     news = [] if last is None else changes(last, model, labels, votes, gold)
+    news += [] if last is None else drift_lines(last.model, last.new(votes))
     return files, applied, _outcome(votes, gold, model, groups, news)
 
 
 def _run_in_shards(project: Project, prior: Any, options: ApplyOptions, watch: Watch) -> Ran:
     """One shard in memory at a time."""
+    from dugong.cli.groups import groups_by_id
     from dugong.shards import fit_shards, label_shards
 
     files: dict[str, Place] = {
@@ -171,9 +183,11 @@ def _run_in_shards(project: Project, prior: Any, options: ApplyOptions, watch: W
     shards, memory = applied.shards, options.memory
     watch.done("apply", shard_sizes(shards))
     engine = folder_engine(options.engine, shards, project.jobs if options.jobs is None else options.jobs, memory)
-    keep = None if options.restart else files["model"].with_suffix(".parts")
+    keep = None if options.restart else parts_of(files["model"])
+    news = _drift_of_shards(shards, files)
     model = project_model(project, prior, sources)
-    fit_shards(model, shards, engine=engine, keep=keep, memory=memory, progress=watch.shards)
+    groups = groups_by_id(shards, project.groups if project.sharing == "group" else None, project.folder)
+    fit_shards(model, shards, engine=engine, keep=keep, memory=memory, groups=groups, progress=watch.fitting)
     model.save(files["model"])
     watch.done("fit", f"prior {model.prior_!r}")
     labelled = label_shards(
@@ -183,31 +197,53 @@ def _run_in_shards(project: Project, prior: Any, options: ApplyOptions, watch: W
         resolutions=project.resolutions,
         engine=engine,
         restart=options.restart,
+        groups=groups,
         memory=memory,
-        progress=partial(watch.shards, "label"),
+        progress=partial(watch.steps_done, "label"),
     )
     watch.done("label", f"{labelled.n_rows:,} tasks")
-    return files, applied, _report_on_sample(project, shards, model, files["report"], watch)
+    return files, applied, _report_on_sample(project, shards, model, files["report"], watch, news)
+
+
+def _drift_of_shards(shards: VoteShards, files: dict[str, Place]) -> list[str]:
+    """What shards without labels, which are new, say about the model of the last run."""
+    from dugong.drift import REFERENCE
+    from dugong.model import LabelModel
+    from dugong.votes.concat import concat
+
+    fresh = [one for one in shards.shards if not (files["labels"] / one.path.name).is_file()]
+    if not files["model"].is_file() or not files["labels"].is_dir() or not fresh:
+        return []
+    parts, n_elements = [], 0
+    for shard in fresh:
+        parts.append(shard.read())
+        n_elements += shard.n_elements
+        if n_elements >= REFERENCE:
+            break
+    return drift_lines(LabelModel.load(files["model"]), concat(parts))
 
 
 def _report_on_sample(
-    project: Project, shards: VoteShards, model: LabelModel, file: Place, watch: Watch
+    project: Project, shards: VoteShards, model: LabelModel, file: Place, watch: Watch, news: list[str]
 ) -> tuple[dict[str, Any], str]:
     """The comparison on all known labels, and the report on these and a sample of the other sequences."""
+    from dugong.cli.groups import in_groups
     from dugong.cli.known import with_others
     from dugong.shards import read_sample
     from dugong.shards.tally import COMPARED
 
-    sample, gold, outcome = read_sample(shards, COMPARED), None, _outcome(None, None, model)
+    sample, gold, outcome = read_sample(shards, COMPARED), None, _outcome(None, None, model, news=news)
+    sample = in_groups(sample, project.groups, project.folder)
     if project.gold is not None:
         from dugong.cli.known import read_known
 
         known = read_known(project.gold, shards)
+        known = replace(known, votes=in_groups(known.votes, project.groups, project.folder))
         watch.remark(known.remark)
-        outcome = _outcome(known.votes, known.gold, model)
+        outcome = _outcome(known.votes, known.gold, model, news=news)
         sample, gold = with_others(known, sample)
     part = "" if sample.n_sequences == shards.n_sequences else f" on {sample.n_sequences:,} of {shards.n_sequences:,}"
-    model.report(sample, file, gold, title=f"Label report{part and f'{part} sequences'}")
+    model.report(sample, file, gold, title=f"Label report{part and f'{part} sequences'}", **shown_media(project))
     watch.done("report", f"to be opened in a browser{part and f';{part} sequences'}")
     return outcome
 

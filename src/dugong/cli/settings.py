@@ -16,6 +16,7 @@ from dugong.codec import parse, parse_toml, reading
 from dugong.exceptions import FileError, GraphError, PriorError
 
 if TYPE_CHECKING:
+    from dugong.fit.beliefs import Belief
     from dugong.graph import Dependency
     from dugong.priors import Prior
 
@@ -90,6 +91,20 @@ def _read_plain(path: Path) -> Any:
         data = path.read_bytes()
         found = parse(data) if path.suffix == ".json" else parse_toml(data)
     return found.get("prior", found) if isinstance(found, dict) else found
+
+
+# --- beliefs -------------------------------------------------------------------------------------------------------
+def beliefs_of(plain: Mapping[str, Any], where: str = "beliefs") -> dict[str, Belief]:
+    """What a TOML table says about sources: ``lexicon = {precision = 0.8, weight = 20}``."""
+    from dugong.fit.beliefs import Belief
+
+    try:
+        return {str(name): Belief(**one) for name, one in plain.items()}
+    except TypeError:
+        raise GraphError(
+            f"{where} must name sources, each with a table of precision, recall, weight or better_than_chance, such as "
+            f"lexicon = {{precision = 0.8, weight = 20}}; found {dict(plain)!r}."
+        ) from None
 
 
 # --- dependencies --------------------------------------------------------------------------------------------------

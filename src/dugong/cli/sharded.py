@@ -15,7 +15,7 @@ import click
 from dugong.cli.output import user_code
 from dugong.cli.steps import project_material
 from dugong.paths import Place
-from dugong.texts import counted
+from dugong.texts import counted, read_size
 
 if TYPE_CHECKING:
     from dugong.cli.project import Project
@@ -132,7 +132,7 @@ def folder_engine(name: str, shards: VoteShards, jobs: int | None, memory: str |
 
 def check_room(shards: VoteShards, memory: str | None) -> None:
     """Stop if all votes together need more memory than is allowed."""
-    from dugong.shards.memory import need, read_size, words
+    from dugong.shards.memory import need, words
 
     wanted = need(shards.n_elements, shards)
     if memory is not None and wanted > read_size(memory):

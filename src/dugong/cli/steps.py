@@ -63,10 +63,26 @@ def project_material(
     }
 
 
+def shown_media(project: Project) -> dict[str, Any]:
+    """What a report takes to draw the data beside the labels, if the project wants them there."""
+    if not project.show:
+        return {}
+    with user_code():
+        sequences = load_sequences(project.data, project.folder, rate=project.rate, every=project.every)
+    return {"media": sequences, "media_bytes": project.show}
+
+
 def time_table(report: ApplyReport) -> str:
     """Time and faults of every source, and of the preprocessing that they share."""
     rows = [
-        (one.name, one.resolution, f"{one.tasks:,}", f"{one.votes:,}", f"{one.faults:,}", seconds(one.seconds))
+        (
+            one.name,
+            one.resolution.partition(" (")[0],
+            f"{one.tasks:,}",
+            f"{one.votes:,}",
+            f"{one.faults:,}",
+            seconds(one.seconds),
+        )
         for one in report.sources
     ]
     rows += [(f"({name})", "preprocessing", "", "", "", seconds(spent)) for name, spent in report.pre_seconds.items()]
@@ -109,6 +125,8 @@ def declared(sources: Iterable[Source]) -> list[Dependency]:
 
 def project_model(project: Project, prior: Prior | str, sources: Iterable[Source]) -> LabelModel:
     """The label model of a project, not fitted yet."""
+    from dugong.cli.project import DEFAULT
+    from dugong.cli.settings import beliefs_of
     from dugong.model import LabelModel
 
     return LabelModel(
@@ -117,6 +135,7 @@ def project_model(project: Project, prior: Prior | str, sources: Iterable[Source
         sharing=project.sharing,  # type: ignore[arg-type]
         estimator=project.estimator,
         signs=project.signs,
+        beliefs=beliefs_of(project.beliefs, f"beliefs in {project.folder / DEFAULT}"),
     )
 
 
@@ -149,9 +168,15 @@ def _groups(groups: Iterable[object] | None) -> Any:
 
 
 # --- files ---------------------------------------------------------------------------------------------------------
-def write_labels(model: LabelModel, votes: Votes, path: Place, resolutions: Iterable[str] | None = None) -> Labels:
-    """Write the probabilities of labels; returns them."""
-    found = model.labels(votes, list(resolutions) if resolutions else None)
+def write_labels(
+    model: LabelModel,
+    votes: Votes,
+    path: Place,
+    resolutions: Iterable[str] | None = None,
+    known: Int8Array | None = None,
+) -> Labels:
+    """Write the probabilities of labels; returns them. Known labels are certain."""
+    found = model.labels(votes, list(resolutions) if resolutions else None, known=known)
     found.write(path)
     return found
 

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dugong.cli.output import say, seconds
+from dugong.cli.output import fit_width, say, seconds, terminal_width
 from dugong.codec import to_plain
 from dugong.exceptions import DugongError
 from dugong.texts import counted
 
 if TYPE_CHECKING:
+    from dugong.progress import FitProgress
     from dugong.sources import Progress
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
@@ -67,8 +68,13 @@ class Watch:
         rest = "" if left is None else f", {seconds(left)} left"
         say(f"apply     {now.done:,}{of} sequences, {rate:,.0f} elements/s, {counted(now.faults, 'fault')}{rest}")
 
-    def shards(self, step: str, done: int, total: int) -> None:
-        """Say how many shards are done, from time to time."""
+    @property
+    def fitting(self) -> FitProgress | None:
+        """What `fit` takes as its progress: None where somebody watches, who gets a bar; else this."""
+        return None if sys.stderr.isatty() and not self.log_json else self.steps_done
+
+    def steps_done(self, step: str, done: int, total: int) -> None:
+        """Say how many steps of a fit, or shards, are done, from time to time."""
         if step != self._stage:
             self._stage, self._since = step, max(self._begin, self._last)
         self._last = perf_counter()
@@ -78,7 +84,9 @@ class Watch:
         if self.log_json:
             self.event("progress", step=step, done=done, total=total, seconds_left=left)
         else:
-            say(f"{step:<9} {done:,} of {counted(total, 'shard')}, {seconds(left)} left")
+            what = "compiling; later fits start at once" if step == "compile" else ""
+            noun = "step" if step in ("learn", "em") else "shard"
+            say(f"{step:<9} {what or f'{done:,} of {counted(total, noun)}, {seconds(left)} left'}")
 
     def _due(self) -> bool:
         clock = perf_counter()
@@ -95,14 +103,15 @@ class Watch:
         if self.log_json:
             self.event("done", step=step, seconds=self.steps[step], what=what)
         else:
-            say(f"{step:<9} {seconds(self.steps[step]):>8}  {what}")
+            line, width = f"{step:<9} {seconds(self.steps[step]):>8}  {what}", terminal_width()
+            say(line if len(line) <= width else f"{line[: width - 1]}…")
 
     def remark(self, text: str) -> None:
         """Say something in words."""
         if self.log_json:
             self.event("remark", text=text)
         else:
-            say(text)
+            say(fit_width(text))
 
     def event(self, name: str, **values: Any) -> None:
         """One JSON line."""
@@ -121,21 +130,21 @@ def repeat(project: Path, job: Callable[[], None], *, pause: float = 0.3) -> Non
     """Run a job, and again whenever a file of the project is saved, until Ctrl-C."""
     folder = (project if project.is_dir() else project.parent).resolve()
     while True:
-        seen = _saved(folder)
-        _forget_modules(folder)
+        seen = saved(folder)
+        forget_modules(folder)
         try:
             job()
         except DugongError as error:
             say(f"error: {error}")
         say("waiting for a change (Ctrl-C ends) ...")
         try:
-            while _saved(folder) == seen:
+            while saved(folder) == seen:
                 time.sleep(pause)
         except KeyboardInterrupt:
             return
 
 
-def _forget_modules(folder: Path) -> None:
+def forget_modules(folder: Path) -> None:
     """Let the code of a project be read again."""
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
@@ -143,7 +152,7 @@ def _forget_modules(folder: Path) -> None:
             del sys.modules[name]
 
 
-def _saved(folder: Path) -> dict[str, float]:
+def saved(folder: Path) -> dict[str, float]:
     """When the code, the settings and the known labels of a project were saved."""
     kinds = (".py", ".toml", ".csv", ".json")
     files = [file for file in folder.iterdir() if file.suffix in kinds and file.is_file()]

@@ -69,10 +69,27 @@ def make_findings(
         *_about_problems(problems),
         *_about_fit(material),
         *_about_doubt(scores),
+        *_about_review(material),
     ]
     if not any(one.level == "warning" for one in found):
         found.append(Finding(level="fine", where="", text="None of the checks gives a warning.", todo=""))
     return tuple(sorted(dict.fromkeys(found), key=lambda one: _LEVELS[one.level]))
+
+
+def _about_review(material: Material) -> list[Finding]:
+    """The labels that a person should look at first."""
+    review = material.model.review(material.votes, _MOST, by="value")
+    if review.elements is None or not len(review):
+        return []
+    listed = [f"element {at} of sequence {one}" for one, at in zip(review.ids, review.elements.tolist(), strict=True)]
+    return [
+        Finding(
+            level="note",
+            where="",
+            text=f"Worth a person's minute: {', '.join(listed)}. Their labels would improve the others most.",
+            todo="`dugong review` writes a table of such elements to fill in, which `fit --gold` and train_gold read.",
+        )
+    ]
 
 
 def _about_gold(material: Material, versus: Versus, scores: Scores) -> list[Finding]:

@@ -64,13 +64,13 @@ class Material:
         return None if self.gold is None else places_of(self.gold, self.votes)
 
 
-def gather(model: LabelModel, votes: Votes, gold: Any = None) -> Material:
-    """Label the votes at all their resolutions, with the model and with majority vote."""
-    found = model._probabilities(votes, votes.resolutions)  # noqa: SLF001  (our own)
+def gather(model: LabelModel, votes: Votes, gold: Any = None, known: Int8Array | None = None) -> Material:
+    """Label the votes at all their resolutions, with the model and with majority vote; `known` labels are certain."""
+    found = model._probabilities(votes, votes.resolutions, known)  # noqa: SLF001  (our own)
     elements = found[Element()]
     voting = MajorityVote().fit(votes)
     shares = voting.predict_proba(votes)
-    decoded, how = _decode(model, votes, elements)
+    decoded, how = _decode(model, votes, elements, known)
     return Material(
         model=model,
         votes=votes,
@@ -117,9 +117,9 @@ def _first_best(shares: FloatArray) -> IntArray:
     return np.asarray((shares >= shares.max(axis=1, keepdims=True) - 1e-12).argmax(axis=1), dtype=np.int64)
 
 
-def _decode(model: LabelModel, votes: Votes, elements: FloatArray) -> tuple[IntArray, str]:
+def _decode(model: LabelModel, votes: Votes, elements: FloatArray, known: Int8Array | None) -> tuple[IntArray, str]:
     """What `LabelModel.decode` says; the labels themselves where a prior has no best path, or one too costly."""
     try:
-        return places_of(model.decode(votes), votes), WHOLE
+        return places_of(model.decode(votes, known=known), votes), WHOLE
     except (PriorError, TaskError):
         return elements.argmax(axis=1), SINGLE

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dugong.report.choose import find_sequences
 from dugong.report.html.page import render_html, render_timeline
@@ -157,9 +157,15 @@ class Timeline:
         return f"Timeline({self.title!r}: shown in a notebook; write('timeline.html') for a browser)"
 
 
-def make_timeline(model: LabelModel, votes: Votes, sequence: object) -> Timeline:
+def make_timeline(model: LabelModel, votes: Votes, sequence: object, media: Any = None) -> Timeline:
     """The timeline of one sequence, by its id."""
     place = find_sequences(votes, [sequence])[0]
     one = votes[[place]]
-    shown = make_sequences(gather(model, one, None), n_sequences=1, wanted=one.sequence_ids.tolist())
+    shown = make_sequences(
+        gather(model, one, None),
+        n_sequences=1,
+        wanted=one.sequence_ids.tolist(),
+        media=media,
+        media_bytes=IN_A_CELL,
+    )
     return Timeline(title=f"Sequence {one.sequence_ids.tolist()[0]}", sequences=shown)

@@ -16,7 +16,7 @@ from dugong.report.overview import make_overview, make_prior
 from dugong.report.provenance import make_provenance
 from dugong.report.scoring import compare_on_gold, make_events, make_scores, make_versus
 from dugong.report.sources import make_agreement, make_dependencies, make_sources
-from dugong.report.tracks import BUDGET, make_sequences
+from dugong.report.tracks import BUDGET, MEDIA, make_sequences
 from dugong.report.values import Report
 from dugong.votes import Votes
 from dugong.votes.overlaps import count_overlaps
@@ -34,6 +34,8 @@ def summarize(
     n_sequences: int | None = None,
     sequences: Iterable[object] = (),
     budget: int | None = BUDGET,
+    media: Any = None,
+    media_bytes: int = MEDIA,
     made: datetime | None = None,
 ) -> Report:
     """Put what a fitted model says about some votes into one plain value.
@@ -49,6 +51,10 @@ def summarize(
     sequences : ids of sequences to show in any case, before all others
     budget : int or None
         Characters that the sequences may take in a page, 2.8 million by default; None for no limit.
+    media : mapping, iterable of pairs or loader, optional
+        The sequences as the sources saw them: their words, pictures or signals are drawn beside the labels.
+    media_bytes : int
+        What these may take of the budget; a million by default.
     made : datetime, optional
         What to write as the date; now by default.
     """
@@ -82,5 +88,12 @@ def summarize(
             problems=seen.problems,
         ),
         provenance=make_provenance(material, len(depending.edges), made=made),
-        sequences=make_sequences(material, n_sequences=n_sequences, wanted=sequences, budget=budget),
+        sequences=make_sequences(
+            material,
+            n_sequences=n_sequences,
+            wanted=sequences,
+            budget=budget,
+            media=media,
+            media_bytes=media_bytes,
+        ),
     )

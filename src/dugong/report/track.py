@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dugong.report.media import Media
 from dugong.types import AnyArray, FloatArray, Int8Array, IntArray
 
 ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
@@ -91,6 +92,7 @@ class Track:
     votes : one array of codes per source, over the tasks of its lane
     labels, decoded, majority, gold : (end - begin,) labels as places, -1 where unknown; gold is None without any
     seconds : (2,) seconds of the first element and per element; None if that is not known
+    media : words, pictures or signals of the elements that are shown; None without
     """
 
     place: int
@@ -110,6 +112,7 @@ class Track:
     majority: Int8Array
     gold: Int8Array | None
     seconds: tuple[float, float] | None
+    media: Media | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from dugong.infer.answers import posterior
 from dugong.report.choose import Interest, element_entropy, find_sequences, measure, take_in_turn
 from dugong.report.evidence import code_places, make_voters, order_of_credit
 from dugong.report.material import WHOLE, Material, is_averaged, label_names, places_of
+from dugong.report.media import find_media, show
 from dugong.report.track import LOG_CHARS, Lane, LaneInfo, Sequences, Track, VoterInfo, chars_per_code
 from dugong.tasks import Element, Resolution, describe
 from dugong.types import MISSING, FloatArray, Int8Array, IntArray, read_only
@@ -23,6 +25,8 @@ from dugong.votes import Votes
 
 MOST = 100
 BUDGET = 2_800_000  # pages stay below 5 MB: what a task costs is an estimate
+MEDIA = 1_000_000  # of these, for words, pictures and signals
+_WELL = 8  # sequences that share what is left for media: the first, most informative ones are shown well
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +44,8 @@ def make_sequences(
     n_sequences: int | None = None,
     wanted: Iterable[object] = (),
     budget: int | None = BUDGET,
+    media: Any = None,
+    media_bytes: int = MEDIA,
 ) -> Sequences:
     """Choose sequences and cut them out.
 
@@ -48,22 +54,27 @@ def make_sequences(
     n_sequences : at most this many; by default 100, and as many as the budget allows
     wanted : ids of sequences that come first
     budget : characters for all tracks together; None for no limit
+    media : sequences by id, as the sources saw them, to be drawn beside the labels; optional
+    media_bytes : what these may take of the budget
     """
+    if media is not None and budget is not None:
+        budget = max(budget - media_bytes, budget // 4)
     interest, voters = measure(material), make_voters(material)
     first = find_sequences(material.votes, wanted)
     order = take_in_turn(interest, first=first)
     order = order[material.votes.lengths[order] > 0]
     most = MOST if n_sequences is None else n_sequences
     parts = choose_parts(material, order[: max(most, len(first))], voters, budget)
+    tracks = _with_media(_cut(material, parts, voters, interest), media, media_bytes)
     return Sequences(
         n_all=material.votes.n_sequences,
-        how=_how(material.votes, parts),
+        how=_how(material.votes, parts) + _how_many_drawn(tracks, media),
         classes=material.names,
         lanes=tuple(_lane_info(material.votes, one) for one in material.probabilities),
         voters=voters,
         path=material.how_decoded == WHOLE,
         order=order_of_credit(material),
-        tracks=_cut(material, parts, voters, interest),
+        tracks=tracks,
     )
 
 
@@ -127,6 +138,13 @@ def _how(votes: Votes, parts: list[TrackPart]) -> str:
     )
 
 
+def _how_many_drawn(tracks: tuple[Track, ...], media: Any) -> str:
+    n_drawn = sum(one.media is not None for one in tracks)
+    if media is None or n_drawn == len(tracks):
+        return ""
+    return f" Data are drawn beside {n_drawn:,} of them: elements must be words, pictures or numbers, and fit."
+
+
 # --- cutting -------------------------------------------------------------------------------------------------------
 def _lane_info(votes: Votes, resolution: Resolution) -> LaneInfo:
     words = "elements" if isinstance(resolution, Element) else describe(resolution)
@@ -165,6 +183,21 @@ def _cut(
         own = tuple(read_only(codes[place][rows[voter.lane]]) for place, voter in enumerate(voters))
         tracks.append(_track(material, part, tuple(lanes), own, rows[0], interest))
     return tuple(tracks)
+
+
+def _with_media(tracks: tuple[Track, ...], media: Any, size: float) -> tuple[Track, ...]:
+    """Tracks with their words, pictures or signals, as far as the bytes reach."""
+    if media is None:
+        return tracks
+    found = find_media(media, [one.name for one in tracks])
+    done = []
+    for place, track in enumerate(tracks):
+        share = size / min(len(tracks) - place, _WELL)
+        part = slice(track.begin, track.end)
+        seen = show(found[track.name], track.name, track.length, part, share) if track.name in found else None
+        size -= 0 if seen is None else seen.n_bytes
+        done.append(replace(track, media=seen))
+    return tuple(done)
 
 
 def _inside(rows: slice, bounds: tuple[IntArray, IntArray], part: TrackPart) -> slice:

@@ -18,7 +18,7 @@ from dugong.report.html.tags import Html, clean, join, name, tag
 from dugong.report.track import Sequences
 from dugong.report.values import Report
 
-SCRIPTS = ("data.js", "explain.js", "draw.js", "timeline.js", "list.js", "main.js")
+SCRIPTS = ("data.js", "explain.js", "draw.js", "media.js", "timeline.js", "list.js", "main.js")
 _NAV = (
     ("overview", "What was labelled"),
     ("timelines", "Timelines"),

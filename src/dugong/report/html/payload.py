@@ -12,6 +12,7 @@ import numpy as np
 
 from dugong.report.html.svg import class_colours
 from dugong.report.html.tags import clean
+from dugong.report.media import Frames, Media, Words
 from dugong.report.track import Lane, Sequences, Track, VoterInfo, bits_for, pack, pack_logs
 from dugong.types import AnyArray, FloatArray
 
@@ -83,7 +84,28 @@ def _track(track: Track, sequences: Sequences, n_classes: int) -> dict[str, Any]
         "decoded": _labels(track.decoded, n_classes, bits),
         "majority": _labels(track.majority, n_classes, bits),
         "gold": None if track.gold is None else _labels(track.gold, n_classes, bits),
+        "media": None if track.media is None else _media(track.media),
     }
+
+
+def _media(media: Media) -> dict[str, Any]:
+    if isinstance(media, Words):
+        return {"kind": "words", "words": [clean(word) for word in media.words]}
+    if isinstance(media, Frames):
+        images = [pack(one, 6) for one in media.images]
+        size = {"width": media.width, "height": media.height}
+        return {"kind": "frames", "places": media.places.tolist(), **size, "images": images}
+    channels = [
+        {
+            "name": clean(one.name),
+            "low": pack(one.low, 6),
+            "high": pack(one.high, 6),
+            "bottom": _figure(one.bottom),
+            "top": _figure(one.top),
+        }
+        for one in media.channels
+    ]
+    return {"kind": "signals", "channels": channels}
 
 
 def _labels(places: AnyArray, n_classes: int, bits: int) -> str:

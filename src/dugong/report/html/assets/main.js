@@ -114,6 +114,7 @@ function showExplanation(state, picked) {
     : [`${timeline.when(lane.starts[picked.task], lane.stops[picked.task])}`.replace(/^e/, "E")];
   const heading = make("h4", panel, {}, ...where, ": P(", bdi(labels[found.target]), `) = ${chance.toFixed(3)}, log-odds ${beyond(found.total)}`);
   heading.dataset.total = found.total.toFixed(6);
+  showPicture(panel, track, lane.starts[picked.task]);
   const body = explanationTable(panel, found, labels);
   const most = Math.max(1e-9, ...[found.prior, found.neighbours, found.averaging || 0, found.total, ...found.own.map((one) => one.value)].map(Math.abs));
   explanationRow(body, "prior", "prior: before any vote", "", found.prior, most);
@@ -129,6 +130,14 @@ function showExplanation(state, picked) {
     around.slice(0, 12).forEach((one, k) => note.append(k ? "; " : "", bdi(one.voter.name), " votes ", bdi(one.voter.codes[one.code]), ` on ${timeline.when(one.from, one.to)}`));
     note.append(".");
   }
+}
+
+function showPicture(panel, track, element) {
+  const media = track.info.media;
+  if (!media || media.kind !== "frames") return;
+  const found = pictureOf(media, element - track.begin), shown = make("canvas", panel, { class: "picture", role: "img", "aria-label": `Picture of element ${track.begin + found.element}` });
+  shown.width = media.width; shown.height = media.height;
+  shown.getContext("2d").drawImage(found.canvas, 0, 0);
 }
 
 function beyond(total) { return Math.abs(total) > LOG_LIMIT - 1 ? `beyond ${signed(Math.sign(total) * 130)}` : signed(total); }

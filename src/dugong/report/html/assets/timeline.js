@@ -44,6 +44,8 @@ class Timeline {
     const data = this.data, track = this.track, rows = [], head = (name) => rows.push({ kind: "head", name, height: 18 });
     const many = data.classes.length > 2;
     const labels = (name, codes) => rows.push({ kind: "labels", name, codes, lane: 0, height: 16 });
+    const seen = mediaRows(track);
+    if (seen.length) { head("data"); rows.push(...seen); }
     head("label model");
     rows.push({ kind: many ? "stack" : "curve", name: many ? "probabilities" : `P(${data.classes[1]})`, lane: 0, height: 96 });
     labels("labels", track.labels);
@@ -127,6 +129,9 @@ class Timeline {
     const palette = (k) => (k === 0 || this.data.classes.length === 2 ? (this.data.classes.length === 2 ? look.two : look.many) : look.two);
     if (row.kind === "curve") drawCurve(pen, box, lane, view, look, unit);
     else if (row.kind === "stack") drawStack(pen, box, lane, view, look, unit);
+    else if (row.kind === "words") drawWords(pen, box, track.info.media.words, track.begin, view, look, unit);
+    else if (row.kind === "frames") drawFrames(pen, box, track.info.media, track.begin, view, unit);
+    else if (row.kind === "signal") drawSignal(pen, box, row.channel, track, view, look, unit);
     else if (row.kind === "axis") drawAxis(pen, box, view, look, unit, track.info.seconds);
     else if (row.kind === "labels") {
       const colours = palette(0);
@@ -337,7 +342,7 @@ class Timeline {
   // An element, or a span of them, with the time if it is known.
   when(from, to) {
     const seconds = this.track.info.seconds, one = to - from === 1;
-    const place = one ? `element ${from}` : `elements ${from} to ${to - 1}`;
+    const place = (one ? `element ${from}` : `elements ${from} to ${to - 1}`) + quoted(this.track, from, to);
     return seconds ? `${place} (${clock(seconds[0] + from * seconds[1], seconds[1])})` : place;
   }
 }

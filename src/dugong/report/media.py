@@ -1,0 +1,245 @@
+"""The data beside the labels: words, small pictures or signals of the sequences that a report shows.
+
+In: sequences as the sources saw them, and how many bytes of a page they may take. Out: `Words`, `Frames` or `Signals`
+of one sequence; None where elements are nothing that can be drawn, or do not fit. Pictures are kept as brightness and
+colour of 6 bits, so that they need neither a library to write them nor permission of the page to load an image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dugong.exceptions import SourceError
+from dugong.sources.inputs import length_of, loaded, pairs_of
+from dugong.sources.loaders import Audio, Blocks, Epochs, Rows
+from dugong.types import AnyArray, FloatArray, Int8Array, IntArray, read_only
+
+MISSING_BIN = 63  # code of a stretch of a signal without any number; 0 to 62 are values
+_WIDEST = 64  # pixels of a picture
+_LONGEST = 40  # characters of a word
+_MOST_CHANNELS = 6
+_MOST_BINS = 4000
+_FEWEST_BINS = 16
+_CHANNELS_NOT_SAMPLES = 16  # an array of so many numbers per element is that many channels; a longer one are samples
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Words:
+    """The word, or the beginning of the text, of every element that is shown."""
+
+    words: tuple[str, ...]
+
+    @property
+    def n_bytes(self) -> int:
+        """What they take in a page, about."""
+        return sum(len(word.encode()) + 3 for word in self.words)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Frames:
+    """Small pictures of some elements.
+
+    Attributes
+    ----------
+    places : (n,) elements that they show, counted from the first that is shown
+    width, height : pixels, both even
+    images : (n, 1.5 width height) brightness of all pixels, then two colours of every second one in both directions;
+        0 to 63
+    """
+
+    places: IntArray
+    width: int
+    height: int
+    images: AnyArray
+
+    @property
+    def n_bytes(self) -> int:
+        """What they take in a page, about."""
+        return self.images.size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SignalTrack:
+    """One signal: the smallest and largest value of equal stretches of time.
+
+    Attributes
+    ----------
+    low, high : (n_bins,) 0 to 62 between `bottom` and `top`, 63 where there is no number
+    """
+
+    name: str
+    low: Int8Array
+    high: Int8Array
+    bottom: float
+    top: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Signals:
+    """Channels of a recording over the elements that are shown."""
+
+    channels: tuple[SignalTrack, ...]
+
+    @property
+    def n_bytes(self) -> int:
+        """What they take in a page, about."""
+        return sum(2 * len(one.low) for one in self.channels)
+
+
+Media = Words | Frames | Signals
+
+
+def find_media(media: Any, names: Sequence[str]) -> dict[str, Any]:
+    """The sequences that are shown, by the text of their ids; those of a loader are read when they are drawn."""
+    found = {str(name): sequence for name, sequence in pairs_of(media)[0] if str(name) in set(names)}
+    if names and not found:
+        raise SourceError(
+            f"media= must hold the sequences that were voted on, by id; there is none of {', '.join(names[:3])}."
+        )
+    return found
+
+
+def show(sequence: Any, name: str, length: int, part: slice, size: float) -> Media | None:
+    """What can be seen of the elements `part` of a sequence within `size` bytes."""
+    whole = loaded(sequence, name)
+    if length_of(whole, name) != length:
+        raise SourceError(
+            f"media= must hold the sequences that were voted on; {name!r} has {len(whole)} elements, and {length} in "
+            "the votes.\n  Load it as for `apply`, with the same every=."
+        )
+    shown = whole[part]
+    first = shown[0]
+    if isinstance(first, str):
+        return _words(shown, size)
+    if _is_picture(first):
+        return _frames(shown, size)
+    return _signals(dict(_channels(shown, first)), len(shown), size)
+
+
+def _words(part: Iterable[str], size: float) -> Words | None:
+    words = tuple(word if len(word) <= _LONGEST else f"{word[: _LONGEST - 1]}…" for word in map(str, part))
+    found = Words(words=words)
+    return found if found.n_bytes <= size else None
+
+
+# --- pictures ------------------------------------------------------------------------------------------------------
+def _is_picture(element: Any) -> bool:
+    if not isinstance(element, np.ndarray) or element.dtype.kind not in "buif":
+        return False
+    colours = element.ndim == 3 and element.shape[2] in (1, 3, 4)
+    return bool(colours or element.ndim == 2) and min(element.shape[:2]) >= 8
+
+
+def _frames(part: Any, size: float) -> Frames | None:
+    height, width = part[0].shape[:2]
+    scale = min(1.0, _WIDEST / max(height, width))
+    height, width = (max(2, int(side * scale) // 2 * 2) for side in (height, width))
+    n_shown = min(len(part), int(size / (1.5 * height * width)))
+    if not n_shown:
+        return None
+    places = np.arange(n_shown) * len(part) // n_shown
+    images = np.stack([_small(part[place], height, width) for place in places.tolist()])
+    return Frames(places=read_only(places), width=width, height=height, images=read_only(images))
+
+
+def _small(picture: AnyArray, height: int, width: int) -> AnyArray:
+    """A picture as brightness and two colours, each 0 to 63, the colours at half the size."""
+    bright = 255.0 if picture.dtype.kind == "b" or (picture.dtype.kind == "f" and picture.max() <= 1) else 1.0
+    pixels = np.atleast_3d(picture).astype(np.float64) * bright
+    rgb = [0, 1, 2] if pixels.shape[2] >= 3 else [0, 0, 0]  # a grey picture has one value for all
+    red, green, blue = np.moveaxis(_averaged(pixels, height, width)[..., rgb], 2, 0)
+    light = 0.299 * red + 0.587 * green + 0.114 * blue
+    colours = [128 + 0.564 * (blue - light), 128 + 0.713 * (red - light)]
+    halves = [one.reshape(height // 2, 2, width // 2, 2).mean(axis=(1, 3)) for one in colours]
+    flat = np.concatenate([light.ravel(), *(one.ravel() for one in halves)])
+    return np.clip(flat / 4, 0, 63).astype(np.uint8)
+
+
+def _averaged(pixels: FloatArray, height: int, width: int) -> FloatArray:
+    """Means over rectangles of pixels, (height, width, colours)."""
+    for axis, size in enumerate((height, width)):
+        edges = np.arange(size) * pixels.shape[axis] // size
+        counts = np.diff(np.append(edges, pixels.shape[axis]))
+        pixels = np.add.reduceat(pixels, edges, axis=axis) / np.expand_dims(counts, tuple({0, 1, 2} - {axis}))
+    return pixels
+
+
+# --- signals -------------------------------------------------------------------------------------------------------
+def _channels(part: Any, first: Any) -> Iterator[tuple[str, tuple[AnyArray, AnyArray]]]:
+    """Every signal by name: its numbers, and where each lies, in elements from the first that is shown."""
+    n = len(part)
+    if isinstance(part, Audio):
+        samples = part.samples
+        yield "sound", _evenly(samples if samples.ndim == 1 else samples.mean(axis=1), n)
+    elif isinstance(part, Epochs):
+        yield from ((name, _evenly(samples, n)) for name, samples in part.channels.items())
+    elif isinstance(part, Blocks):
+        sizes, rows = np.diff(part.offsets), slice(int(part.offsets[0]), int(part.offsets[-1]))
+        inside = np.arange(rows.stop - rows.start) - np.repeat(part.offsets[:-1] - rows.start, sizes)
+        places = np.repeat(np.arange(n), sizes) + inside / np.repeat(sizes, sizes)
+        yield from ((name, (column[rows], places)) for name, column in part.rows.columns.items())
+    elif isinstance(part, Rows):
+        yield from ((name, (column, np.arange(n))) for name, column in part.columns.items())
+    elif isinstance(first, Mapping):
+        yield from ((str(name), (np.array([one[name] for one in part]), np.arange(n))) for name in first)
+    else:
+        yield from _plain(part, first)
+
+
+def _plain(part: Any, first: Any) -> Iterator[tuple[str, tuple[AnyArray, AnyArray]]]:
+    """Signals of numbers, and of arrays of numbers."""
+    n = len(part)
+    if np.ndim(first) == 0:
+        yield "signal", (np.array([*part]), np.arange(n))
+    elif np.ndim(first) == 1 and len(first) <= _CHANNELS_NOT_SAMPLES and len({len(one) for one in part}) == 1:
+        columns = np.array([np.asarray(one) for one in part])
+        yield from ((str(place), (columns[:, place], np.arange(n))) for place in range(columns.shape[1]))
+    elif np.ndim(first) == 1:
+        pieces = [np.asarray(one) for one in part]
+        places = [place + np.arange(len(one)) / max(1, len(one)) for place, one in enumerate(pieces)]
+        yield "signal", (np.concatenate(pieces), np.concatenate(places))
+
+
+def _evenly(samples: AnyArray, n_elements: int) -> tuple[AnyArray, AnyArray]:
+    return samples, np.arange(len(samples)) * (n_elements / max(1, len(samples)))
+
+
+def _signals(found: Mapping[str, tuple[AnyArray, AnyArray]], n_elements: int, size: float) -> Signals | None:
+    drawn = {name: one for name, one in found.items() if _can_be_drawn(one[0])}
+    chosen = list(drawn)[:_MOST_CHANNELS]
+    if not chosen:
+        return None
+    n_bins = min(_MOST_BINS, max(len(drawn[name][0]) for name in chosen), int(size / (2 * len(chosen))))
+    if n_bins < min(_FEWEST_BINS, n_elements):
+        return None
+    return Signals(
+        channels=tuple(_channel(name, *drawn[name], n_elements, min(n_bins, len(drawn[name][0]))) for name in chosen)
+    )
+
+
+def _can_be_drawn(values: AnyArray) -> bool:
+    """Numbers that are no clock: a column that only rises says nothing that the axis does not say."""
+    if values.ndim != 1 or values.dtype.kind not in "buif" or not np.isfinite(values).any():
+        return False
+    return len(values) < 3 or not bool((np.diff(values.astype(np.float64)) > 0).all())
+
+
+def _channel(name: str, values: AnyArray, places: AnyArray, n_elements: int, n_bins: int) -> SignalTrack:
+    n_bins = min(n_bins, len(values))  # no more than one per sample: a slow channel has no gaps
+    numbers = np.where(np.isfinite(values), values, np.nan).astype(np.float64)
+    owner = np.minimum((places * (n_bins / n_elements)).astype(np.int64), n_bins - 1)
+    edges = np.searchsorted(owner, np.arange(n_bins + 1))
+    low, high = np.full(n_bins, np.nan), np.full(n_bins, np.nan)
+    filled = np.diff(edges) > 0
+    low[filled] = np.fmin.reduceat(numbers, edges[:-1][filled])
+    high[filled] = np.fmax.reduceat(numbers, edges[:-1][filled])
+    bottom, top = float(np.nanmin(numbers)), float(np.nanmax(numbers))
+    step = (top - bottom) / (MISSING_BIN - 1) or 1.0
+    codes = [
+        np.where(np.isnan(one), MISSING_BIN, np.rint((one - bottom) / step)).astype(np.int8) for one in (low, high)
+    ]
+    return SignalTrack(name=name, low=read_only(codes[0]), high=read_only(codes[1]), bottom=bottom, top=top)
