@@ -68,6 +68,13 @@ coverage: $(ALL)  ## Run the tests and print the branch coverage of src, compile
 screenshot: $(ALL) browser  ## Make the picture of the report in the README anew.
 	$(BIN)/python scripts/screenshot.py
 
+.PHONY: studio-page studio-pictures
+studio-pictures: $(ALL) browser  ## Make the pictures of the studio in the documentation anew.
+	$(BIN)/python scripts/studio_pictures.py
+
+studio-page:  ## Bundle the page of the studio (web/studio) into the package; needs npm. Commit what it writes.
+	cd web/studio && npm ci --silent && npm run --silent build
+
 lint: $(ALL)  ## Check style, format, types, the order of the stages, and the files that the repository's host reads.
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
@@ -103,6 +110,14 @@ smoke: package  ## Install the wheel into a fresh environment, and do the whole 
 docs: $(ALL)  ## Build the documentation into site/; a broken link or reference is an error.
 	$(BIN)/mkdocs build --strict --quiet
 
+.PHONY: fuzz
+fuzz: $(ALL)  ## 20,000 spoiled files, calls and commands: every one is read, or refused in words. `make fuzz ARGS="--cases 2000"` is shorter.
+	PYTHONPATH=tests NUMBA_NUM_THREADS=1 $(BIN)/python -m fuzz $(ARGS)
+
+.PHONY: chaos
+chaos: $(ALL)  ## kill -9 a hundred times, full disks, vanished folders, two runs at once: every byte as if nothing had been. `ARGS="--kills 3"` is shorter.
+	PYTHONPATH=tests NUMBA_NUM_THREADS=1 $(BIN)/python -m chaos $(ARGS)
+
 .PHONY: golden
 golden: $(ALL)  ## Pin the tables, errors and labels of today anew: `make golden ARGS=learned` writes one group of given, classes, learned.
 	$(BIN)/python tests/golden/values.py $(ARGS)
@@ -118,20 +133,38 @@ bench: $(ALL)  ## Measure speed, memory and quality against the peers, in .venv-
 bench-micro: $(ALL)  ## Measure single kernels as multiples of sum() over the same votes, with pytest-benchmark.
 	NUMBA_NUM_THREADS=1 $(BIN)/python -m pytest benchmarks/micro -p pytest_benchmark.plugin --benchmark-timer=time.process_time $(ARGS)
 
+.PHONY: bench-windows
+bench-windows: $(ALL)  ## Errors of overlapping windows against exact answers, and what the audit says; writes docs/explanation/resolutions.md.
+	$(BIN)/python -m benchmarks.propagation $(ARGS)
+
 .PHONY: bench-real
 bench-real: $(ALL)  ## Score the defaults on the real votes of ../shared/data and on worlds with known truth; writes docs/explanation/real.md.
 	$(BIN)/python -m benchmarks.real
 
-.PHONY: bench-shards bench-kills
+.PHONY: bench-review
+bench-review: $(ALL)  ## What 50 chosen labels are worth beside 150 random ones, on worlds and real votes. `ARGS=5` is shorter.
+	$(BIN)/python -m benchmarks.review $(ARGS)
+
+.PHONY: bench-drift
+bench-drift: $(ALL)  ## How often a source that lost .15 of its accuracy is found in 200 sequences, and false alarms. `ARGS=20` is shorter.
+	$(BIN)/python -m benchmarks.drift $(ARGS)
+
+.PHONY: bench-shards
 bench-shards: $(ALL)  ## Fit and label 10 and 500 million votes, shard by shard: time for the size, peak memory. `ARGS="5 50"` is shorter.
 	$(BIN)/python benchmarks/shards.py $(ARGS)
 
-bench-kills: $(ALL)  ## kill -9 twenty times during each of apply, fit and label, and compare all bytes. `ARGS="--kills 3"` is shorter.
-	$(BIN)/python -m benchmarks.kills $(ARGS)
 
 .PHONY: pictures
 pictures: $(ALL)  ## Make the table of formats and the pictures of round trips in the documentation anew.
 	$(BIN)/python scripts/format_pages.py
+
+.PHONY: bench-studio chaos-studio
+bench-studio: $(ALL)  ## Measure how quick the studio answers, and is on screen (`make browser`): typing to votes, first page, 12 hours at 64 Hz. `ARGS=--quick` is shorter.
+	$(BIN)/python benchmarks/studio.py $(ARGS)
+	$(BIN)/python benchmarks/studio_browser.py $(ARGS)
+
+chaos-studio: $(ALL)  ## kill -9 the studio and its processes twenty times during edits and corrections.
+	DUGONG_STORMS=20 $(BIN)/python -m pytest -q tests/studio/test_chaos.py
 
 .PHONY: bench-formats
 bench-formats: $(ALL)  ## Write and read 100,000 intervals in every format; fails if a text format takes over 2 s of the processor.

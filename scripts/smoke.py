@@ -5,6 +5,7 @@ It needs nothing but the core dependencies, and stops if it finds the package an
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 import dugong as dg
 
 HERE = Path(dg.__file__)
+ROOT = Path(__file__).resolve().parent.parent
 COMMAND = Path(sys.executable).parent / "dugong"
 
 
@@ -24,6 +26,15 @@ def run(*words: str, folder: str) -> str:
     if done.returncode:
         raise SystemExit(f"dugong {' '.join(words)} ended with {done.returncode}:\n{done.stderr}")
     return done.stdout
+
+
+def follow(page: str, folder: str) -> None:
+    """Do what a tutorial says, with the core dependencies alone."""
+    sys.path.append(str(ROOT / "tests"))
+    from snippets import run_page
+
+    with contextlib.chdir(folder):
+        run_page(ROOT / "docs" / "tutorial" / page, "tutorial")
 
 
 def main() -> None:
@@ -39,6 +50,7 @@ def main() -> None:
         votes = dg.Votes.read(Path(folder) / made["files"]["votes"])
         probabilities = dg.LabelModel().fit(votes).predict_proba(votes)
         run("info", folder=folder)
+        follow("own-folder.md", folder)
     print(f"dugong {dg.__version__} from {HERE.parent}: {len(probabilities):,} elements labelled")
 
 

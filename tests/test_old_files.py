@@ -43,7 +43,12 @@ def test_an_old_model_is_written_in_the_new_form(name: str, tmp_path: Path) -> N
     again = dg.LabelModel.load(tmp_path / "model.json")
     assert again.parameters_.to_dict() == model.parameters_.to_dict()
     assert again.get_params().keys() == model.get_params().keys()
-    assert str(again.summary()) == str(model.summary()) == ANSWERS[name]["summary"]
+    said, expected = str(model.summary()), ANSWERS[name]["summary"]
+    assert str(again.summary()) == said
+    # Remarks about the way to an estimate are left to the diagnostics since; everything else is as it was.
+    assert said.splitlines() == [
+        line for line in expected.splitlines() if "that moved them" not in line and "E/M step" not in line
+    ]
 
 
 @pytest.mark.parametrize("kind", ["npz", "parquet"])

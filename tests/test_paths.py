@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
 from pathlib import Path
 
 import pytest
 
 import dugong as dg
+from dugong.exceptions import VoteError
 from dugong.paths import PlaceError, Url, place_of, write_atomically
 
 
@@ -77,9 +80,25 @@ def test_votes_moments_and_models(root: Url) -> None:
         dg.Votes.read(f"{root}/none.parquet")
 
 
+def _has_no_keys(*_: object) -> bool:
+    raise RuntimeError("no keys")
+
+
 def test_storage_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(PlaceError, match=r"foo://a cannot be reached(.|\n)*s3fs"):
         place_of("foo://a").exists()
+    with monkeypatch.context() as patch:
+        patch.setattr("fsspec.implementations.memory.MemoryFileSystem.exists", _has_no_keys)
+        with pytest.raises(PlaceError, match=r"memory://a cannot be reached: RuntimeError: no keys\."):
+            place_of("memory://a").exists()
     monkeypatch.setitem(sys.modules, "fsspec", None)
     with pytest.raises(dg.MissingExtraError, match=r"dugong-ws\[cloud\]"):
         place_of("memory://a").exists()
+
+
+def test_a_device_or_a_pipe_is_never_replaced_by_a_file(tmp_path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(VoteError, match="must be a file; it is a device or a pipe"):
+        write_atomically(tmp_path / "pipe", lambda handle: handle.write(b"x"))
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+    assert [one.name for one in tmp_path.iterdir()] == ["pipe"]

@@ -95,8 +95,8 @@ def test_a_shard_that_kills_every_worker_is_named_and_labelling_resumes(engine: 
     model = fit_shards(dg.LabelModel(prior=dg.priors.Markov(positive=0.4, stay=0.5), dependencies=()), shards)
 
     class Deadly(dg.LabelModel):
-        def labels(self, votes: dg.Votes, resolutions: object = None) -> object:
-            return os._exit(5) if "v11" in votes.sequence_ids else super().labels(votes, resolutions)
+        def labels(self, votes: dg.Votes, *options: object) -> object:
+            return os._exit(5) if "v11" in votes.sequence_ids else super().labels(votes, *options)
 
     deadly = Deadly(**model.get_params())
     deadly.__dict__.update(model.__dict__)

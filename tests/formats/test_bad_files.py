@@ -122,6 +122,8 @@ def test_deep_json_and_huge_files_are_refused(tmp_path: Path, monkeypatch: pytes
         ("a.ann", "T1\tDISEASE twelve 27\tx\n", r"line 1: a span must look like T1"),
         ("a.jsonl", '{"sequence": "a", "start": 1, "label": "x"}\n', r"line 1: there must be a key 'end'"),
         ("a.jsonl", '{"recording": "a"}\n{"text": \n', r"line 2: this is no JSON"),
+        ("a.jsonl", '{"text": -1, "label": [[1, 2, "x"]]}\n', r"line 1: .*the text of a recording must be text; found -1"),
+        ("a.jsonl", '{"text": 3, "spans": [], "_input_hash": 1}\n', r"line 1: .*the text of a recording must be text; found 3"),
         ("a.jams", '{"annotations": [{"data": [{"time": 1}]}], "file_metadata": {}}', r"annotations\[0\]\.data\[0\]: .*key 'duration'"),
         ("a.boris", '{"behaviors_conf": {}, "observations": {"v": {"events": [[1, "", "walk", "", ""]]}}}', r"'walk' starts at 1 s and never stops"),
         ("a.json", '[{"data": {}, "annotations": [{"result": [{"value": {"start": "x", "end": 1, "labels": ["a"]}}]}]}]', r"region 0: the start must be a number; found 'x'"),

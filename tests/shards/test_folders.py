@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -14,7 +15,7 @@ import pytest
 import dugong as dg
 from dugong.paths import FolderBusyError, PlaceError, Url, locked
 from dugong.shards import VoteShards, apply_shards, fit_shards, label_shards
-from dugong.shards.stamps import stamp_of
+from dugong.shards.stamps import digest_file, stamp_of
 
 
 @dg.source
@@ -107,6 +108,80 @@ def test_fit_removes_sums_of_lost_shards_and_nothing_else(made, tmp_path: Path) 
     check_untouched(mine)
 
 
+DIES = """
+import os, signal, sys
+import dugong as dg
+from dugong.shards import VoteShards, fit_shards, stamps
+stamps.move = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+model = dg.LabelModel(prior=dg.priors.Markov(positive=0.5, stay=0.6), dependencies=())
+fit_shards(model, VoteShards.open(sys.argv[1]), keep=sys.argv[2])
+"""
+
+
+def test_what_a_killed_fit_was_writing_goes_and_nothing_else(made, tmp_path: Path) -> None:
+    _, many, _ = made
+    keep = tmp_path / "model.parts"
+    died = subprocess.run([sys.executable, "-c", DIES, str(many.folder), str(keep)], check=False)
+    assert died.returncode == -signal.SIGKILL
+    left = [file.name for file in keep.glob(".*.part")]
+    assert len(left) == 1
+    assert left[0].startswith(".part-00000.")
+    mine = put_files_of_a_user(keep, tmp_path / "elsewhere")
+    names = ("notes.0123abcd.part", ".thesis.0123.part", ".thesis.0123ABCD.part", ".thesis.0123abcd.part.csv", "a.part")
+    for name in names:
+        mine[keep / name] = "mine"
+        (keep / name).write_text("mine")
+    (keep / ".link.0123abcd.part").symlink_to(tmp_path / "elsewhere" / "linked.csv")
+    (keep / ".folder.0123abcd.part").mkdir()
+    fit_shards(given_model(), many, keep=keep).save(tmp_path / "kept.json")
+    assert not (keep / left[0]).exists()
+    check_untouched(mine)
+    assert (keep / ".link.0123abcd.part").is_symlink()
+    assert (keep / ".folder.0123abcd.part").is_dir()
+    fit_shards(given_model(), many).save(tmp_path / "calm.json")
+    assert (tmp_path / "kept.json").read_bytes() == (tmp_path / "calm.json").read_bytes()
+
+
+@pytest.mark.parametrize("rows", [None, "12", -1.5])
+def test_a_stamp_without_its_count_is_written_anew(made, tmp_path: Path, rows: object) -> None:
+    model, many, _ = made
+    wanted = label_shards(model, many, tmp_path)
+    stamp = tmp_path / "part-00001.json"
+    states = json.loads(stamp.read_text())
+    stamp.write_text(json.dumps({digest: state | {"rows": rows} for digest, state in states.items()}))
+    found = label_shards(model, many, tmp_path)
+    assert (found.n_rows, found.n_kept, found.n_done) == (wanted.n_rows, 5, 1)
+
+
+def test_stamps_that_name_or_link_to_foreign_files_remove_none_of_them(made, tmp_path: Path) -> None:
+    """Stamps as a stranger would write them: they know the bytes of files outside, by paths and through links."""
+    model, many, few = made
+    outside, labels, keep = tmp_path / "outside", tmp_path / "labels", tmp_path / "keep"
+    outside.mkdir()
+    mine = {outside / name: f"mine: {name}" for name in ("a.csv", "b.csv", "c.json", "d.npz")}
+    for file, text in mine.items():
+        file.write_text(text)
+    known = {digest_file(file): {"rows": 1, "files": [f"../outside/{file.name}", str(file)]} for file in mine}
+    known |= {path: {} for file in mine for path in (f"../outside/{file.name}", str(file))}
+    for folder, suffix in ((labels, ".csv"), (keep, ".npz")):
+        folder.mkdir()
+        for stem in ("part-00090", "part-00091", "part-00092"):
+            (folder / f"{stem}.json").write_text(json.dumps(known))
+        (folder / f"part-00090{suffix}").symlink_to(outside / "a.csv")  # a link whose bytes the stamp knows
+        (folder / f"part-00091{suffix}").symlink_to("../outside/d.npz")
+        (folder / "part-00093.json").symlink_to(outside / "c.json")  # a stamp that is a link
+        (folder / "part-00094.json").symlink_to("part-00090.json")  # a link to a stamp that knows the user's bytes
+        mine[folder / f"part-00094{suffix}"] = "mine: b.csv"
+        (folder / f"part-00094{suffix}").write_text("mine: b.csv")
+    before = {file: file.is_symlink() for folder in (labels, keep) for file in folder.iterdir()}
+    for shards in (many, few):
+        label_shards(model, shards, labels)
+        fit_shards(given_model(), shards, keep=keep)
+    check_untouched(mine)
+    assert {file: file.is_symlink() for file in before} == before
+    assert not (labels / "part-00005.parquet").exists()
+
+
 def test_a_file_that_a_user_put_in_place_of_an_old_shard_stays(made, tmp_path: Path) -> None:
     model, many, few = made
     label_shards(model, many, tmp_path)
@@ -190,7 +265,7 @@ def test_a_second_run_is_told_in_one_line(made, tmp_path: Path, other_run) -> No
         with pytest.raises(FolderBusyError) as error:
             call()
         assert str(error.value) == (
-            f"{tmp_path} is being written by another run: wait until that has ended, or choose another folder."
+            f"{tmp_path} is in use by another run or by a studio: wait until that has ended, or choose another folder."
         )
     assert [file.name for file in tmp_path.iterdir()] == [".dugong.lock"]
 

@@ -55,12 +55,23 @@ class Handler(BaseHTTPRequestHandler):
         items = body["messages"][1]["content"]
         texts = [part["text"] for part in items if part["type"] == "text" and not part["text"].startswith("Item ")]
         answers = ["yes" if "said" in text else "no" for text in texts] or ["unsure"]
+        if "probability" in str(body["response_format"]):
+            answers = [{"answer": one, "probability": 0.9} for one in answers]
         if act == "wrong schema":
             answers = ["perhaps"]
         with fake.lock:
             fake.tokens += 50
         content = json.dumps({"answers": answers})
-        return self.reply(200, {"choices": [{"message": {"content": content}}], "usage": {"total_tokens": 50}})
+        message = {"role": "assistant", "content": content}
+        reply = {
+            "id": "1",
+            "object": "chat.completion",
+            "created": 0,
+            "model": body["model"],
+            "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
+            "usage": {"prompt_tokens": 40, "completion_tokens": 10, "total_tokens": 50},
+        }
+        return self.reply(200, reply, {"Content-Type": "application/json"})
 
     def reply(self, status, plain, headers=()):
         data = plain if isinstance(plain, bytes) else json.dumps(plain).encode()
@@ -106,6 +117,19 @@ def test_answers_become_votes_and_equal_requests_are_asked_once(fake, tmp_path):
         "no",
         "unsure",
     ]
+
+
+def test_a_soft_judge_says_how_likely_its_answer_is(fake, tmp_path):
+    judge = speaking(fake, tmp_path, soft=True)
+    fake.script = ["wrong schema"]
+    votes = dg.apply([judge], TEXTS, progress=False)
+    assert votes.column("speaking").tolist() == [1, -1, 1, -1, 1]
+    np.testing.assert_allclose(votes.scores["speaking"][:, 1], [0.9, 0.1, 0.9, 0.1, 0.9], rtol=1e-6)
+    three = speaking(fake, tmp_path, soft=True, choices={"no": 1, "yes": 2, "song": 3, "unsure": None})
+    rows = dg.apply([three], TEXTS, n_classes=3, progress=False).scores["speaking"]
+    np.testing.assert_allclose(rows[:2], [[0.05, 0.9, 0.05], [0.9, 0.05, 0.05]], rtol=1e-6)
+    with pytest.raises(SourceError, match="soft judge must map answers to votes as numbers"):
+        speaking(fake, tmp_path, soft=True, choices={"yes": "speech", "no": "rest"})
 
 
 def test_what_was_used_is_in_the_report(fake, tmp_path):
@@ -170,6 +194,32 @@ def test_the_budget_is_never_exceeded(fake, tmp_path):
         assert book.execute("select count(*) from asking").fetchone()[0] == 0
     assert fake.tokens <= spent <= 2500
     assert issubclass(BudgetError, SourceError)
+
+
+def test_the_budget_holds_for_several_processes(fake, tmp_path):
+    texts = {str(i): [f"{i} said {'so ' * 20}"] for i in range(40)}
+    judge = speaking(fake, tmp_path, max_tokens_total=2000)
+    with pytest.raises(SourceError, match="the budget of 2,000 tokens does not allow"):
+        ask(judge, texts, n_jobs=2)
+    assert 0 < fake.tokens <= 2000
+    with sqlite3.connect(tmp_path / "answers.sqlite") as book:
+        sums = ("select coalesce(sum(tokens), 0) from spent", "select coalesce(sum(tokens), 0) from asking")
+        assert sum(book.execute(one).fetchone()[0] for one in sums) <= 2000
+
+
+def test_the_official_client_accepts_the_same_server(fake, tmp_path):
+    """The fake speaks the protocol that it stands for: what a judge sends is answered to OpenAI's own client too."""
+    import openai
+
+    judge = speaking(fake, tmp_path)
+    assert ask(judge) == [1, -1, 1, -1, 1]
+    fake.script = [429, 500]
+    with openai.OpenAI(base_url=fake.url, api_key="none", max_retries=3) as client:
+        reply = client.chat.completions.create(**fake.seen[0])
+    answer = json.loads(reply.choices[0].message.content)
+    assert answer["answers"][0] in ("yes", "no")
+    assert reply.usage.total_tokens == 50
+    assert len(fake.seen) == 4 + 3  # it tried again after a busy and a broken answer
 
 
 def test_two_processes_share_answers_and_ask_nothing_twice(fake, tmp_path):

@@ -1,6 +1,8 @@
 """Sources that misbehave are named and hurt nobody, with one process and with two."""
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -10,6 +12,7 @@ import pytest
 
 import dugong as dg
 from dugong.exceptions import SourceError
+from dugong.sources.guarding import TooSlow, _limited
 
 DATA = {"a": [1, 2, 3], "b": [4, 5], "c": [6]}
 
@@ -93,8 +96,18 @@ def test_an_interrupt_of_the_source_itself_is_its_fault_in_a_worker():
 def test_the_time_limit_is_named():
     with pytest.raises(SourceError, match=r"source 'loops' raised .*it took longer than 0.2 s"):
         dg.apply([loops], DATA, timeout=0.2, progress=False)
-    with pytest.raises(SourceError, match="timeout= must be a positive number of seconds"):
-        dg.apply([good], DATA, timeout=-1, progress=False)
+    for wrong in (-1, 0, 1e-320, float("nan")):
+        with pytest.raises(SourceError, match=r"must be a positive number of seconds, 0\.001 to"):
+            dg.apply([good], DATA, timeout=wrong, progress=False)
+
+
+def test_a_limit_that_rings_before_the_source_begins_leaves_no_alarm_behind():
+    before = signal.getsignal(signal.SIGALRM)
+    for _ in range(20):
+        with contextlib.suppress(TooSlow), _limited(1e-6):
+            pass
+        assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+        assert signal.getsignal(signal.SIGALRM) is before
 
 
 def test_a_source_that_forks_does_not_multiply_the_job(tmp_path):
