@@ -23,6 +23,7 @@ from dugong.worlds.standard import multiresolution, rare
 BUDGET, RANDOM, SEQUENCES, DRAWS = 50, 150, 200, 20
 REAL = ("occupancy", "tennis", "sleep-dodh", "ner-bc5cdr", "salads-mid")
 MOST = 20_000  # elements of a real draw
+UNKNOWN = 0.1  # share of elements of a sequence about which gold may say nothing
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -35,10 +36,11 @@ class Job:
     seed: int
 
     def chosen(self, budget: int) -> IntArray:
-        """Elements by value."""
-        rows = self.model.review(self.votes, budget, by="value").rows
+        """Elements by value, of those whose label somebody knows."""
+        asked = budget if self.truth.all() else 2 * budget
+        rows = self.model.review(self.votes, asked, by="value").rows
         assert rows is not None
-        return rows
+        return rows[self.truth[rows] != 0][:budget]
 
     def at_random(self, budget: int) -> IntArray:
         """Elements by chance; fewer of the same seed are the first of more."""
@@ -63,7 +65,8 @@ def draw_real(name: str, seed: int) -> Job:
     votes, gold = case.votes, case.gold
     offsets = votes.layout("element").offsets
     unknown = np.diff(np.concatenate([[0], np.cumsum(gold == 0)])[offsets])
-    order = np.random.default_rng(seed).permutation(np.flatnonzero((unknown == 0) & (votes.lengths > 0)))
+    few = unknown <= UNKNOWN * votes.lengths
+    order = np.random.default_rng(seed).permutation(np.flatnonzero(few & (votes.lengths > 0)))
     within = np.cumsum(votes.lengths[order]) <= MOST
     within[0] = True
     chosen = np.sort(order[within][:SEQUENCES])

@@ -40,6 +40,35 @@ def test_a_chain_has_the_marginals_that_it_was_made_for(rng, n_classes):
     np.testing.assert_allclose(found.probabilities[ELEMENT], wanted, atol=1e-7)
 
 
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_known_labels_move_no_other_element_beyond_what_the_answer_says(rng, n_classes):
+    """Labels that hardly ever change, some of them known: as differences, cells beside these were rounding errors."""
+    wanted = rng.dirichlet(np.full(n_classes, 0.3), 90) * 0.99 + 0.01 / n_classes
+    wanted[::2] = np.eye(n_classes)[rng.integers(n_classes, size=45)]
+    votes = Votes.from_classes(np.zeros((90, 1), dtype=int), n_classes=n_classes, lengths=[40, 0, 1, 49])
+    balance = rng.dirichlet(np.ones(n_classes))
+    prior = Markov(initial=balance, transition=0.9999 * np.eye(n_classes) + 0.0001 * balance)
+    found = engine.posterior(votes, None, prior, potentials=potentials_for(wanted, votes, prior))
+    np.testing.assert_allclose(found.probabilities[ELEMENT], wanted, atol=1e-7)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", ["occupancy", "tennis"])
+def test_known_labels_of_a_real_set_take_something_off_the_loss(name, shared_data):
+    """In the labels of a default fit, and with them in the fit; occupancy lost a third of its quality once."""
+    from benchmarks.review import draw_real, loss
+
+    assert shared_data.exists()
+    job = draw_real(name, 0)
+    known = np.zeros(job.votes.n_elements, dtype=np.int8)
+    rows = job.at_random(150)
+    known[rows] = job.truth[rows]
+    before = loss(job, job.model.predict_proba(job.votes))
+    assert loss(job, job.model.predict_proba(job.votes, known=known)) < before
+    fitted = dg.LabelModel().fit(job.votes, gold=known)
+    assert loss(job, fitted.predict_proba(job.votes, known=known)) < before
+
+
 def test_every_question_is_answered_by_one_distribution(rng):
     votes, _ = shared_errors(rng, n=1200)
     window = Window(6, link="any", name="w")

@@ -542,6 +542,18 @@ def count_shares(codes: Int8Array, split: FloatArray, weights: FloatArray, count
 
 
 @kernel
+def cell_of_two(row: float, other_row: float, column: float, ratio: float) -> float:
+    """A cell of two rows and columns with this odds ratio: P(its row), P(other row) and P(its column) are given.
+
+    A root of (ratio - 1) x^2 - s x + ratio * row * column = 0, in the form that does not cancel.
+    """
+    s = (other_row - column) + ratio * (row + column)
+    root = np.sqrt(max(s * s - 4.0 * ratio * (ratio - 1.0) * row * column, 0.0))
+    found = (s - root) / (2.0 * (ratio - 1.0)) if s < 0.0 else 2.0 * ratio * row * column / (s + root)
+    return float(max(found, 1e-300))
+
+
+@kernel
 def scale_two(
     before: FloatArray, after: FloatArray, transition: FloatArray, left: FloatArray, right: FloatArray
 ) -> None:
@@ -550,16 +562,12 @@ def scale_two(
     Scaling in turn takes thousands of rounds where labels hardly ever change.
     """
     ratio = transition[0, 0] * transition[1, 1] / (transition[0, 1] * transition[1, 0])
-    a, b = before[1] / (before[0] + before[1]), after[1] / (after[0] + after[1])
-    if abs(ratio - 1.0) < 1e-9:
-        both = a * b
-    else:
-        # The smaller root of a quadratic, in the form that does not cancel.
-        s = 1.0 + (ratio - 1.0) * (a + b)
-        both = 2.0 * ratio * a * b / (s + np.sqrt(max(s * s - 4.0 * ratio * (ratio - 1.0) * a * b, 0.0)))
-    tiny = 1e-300
-    j11, j01, j10 = max(both, tiny), max(b - both, tiny), max(a - both, tiny)
-    j00 = max(1.0 - a - b + both, tiny)
+    total_before, total_after = before[0] + before[1], after[0] + after[1]
+    a0, a1 = before[0] / total_before, before[1] / total_before
+    b0, b1 = after[0] / total_after, after[1] / total_after
+    # Each by its own formula: as differences, cells beside a known label would be rounding errors.
+    j11, j00 = cell_of_two(a1, a0, b1, ratio), cell_of_two(a0, a1, b0, ratio)
+    j10, j01 = cell_of_two(a1, a0, b0, 1 / ratio), cell_of_two(a0, a1, b1, 1 / ratio)
     right[0] = 1.0
     left[0], left[1] = j00 / transition[0, 0], j10 / transition[1, 0]
     # Of the two equal expressions the one with the larger cell loses fewer digits.
