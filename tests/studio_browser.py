@@ -16,7 +16,7 @@ from typing import Any
 
 from studio_client import Running
 
-PATIENCE = 15
+PATIENCE = 60  # seconds after which a wait gives up: only a failure ever takes as long
 EDITOR = "document.querySelector('.editor')?.shadowRoot?.querySelector('.cm-content')"
 FLAGS = (
     "--headless=new",
@@ -74,8 +74,8 @@ class Studio:
             if found:
                 return found
             time.sleep(0.03)
-        shown = self.run("return document.body.innerText;")
-        raise AssertionError(f"waited {seconds} s for: {script}\n{shown[:2000]}")
+        told, shown = self.text(".toasts"), self.run("return document.body.innerText;")
+        raise AssertionError(f"waited {seconds} s for: {script}\nmessages: {told or 'none'}\n{shown[:3000]}")
 
     def text(self, selector: str) -> str:
         return str(self.run("return document.querySelector(arguments[0])?.innerText ?? '';", selector))
@@ -95,12 +95,46 @@ class Studio:
         for key in keys:
             ActionChains(self.browser).send_keys(key).perform()
 
+    def hold(self, method: str, path: str) -> None:
+        """Let the page wait for answers to a question until `release`: a slow machine, whenever a test wants one."""
+        self.run(
+            "const [method, path] = arguments, own = window.fetch.bind(window);"
+            "window.held = {asked: 0, go: null}; const gate = new Promise((done) => { window.held.go = done; });"
+            "window.fetch = async (where, options) => {"
+            "  const wanted = (options?.method ?? 'GET') === method && String(where).startsWith(path);"
+            "  if (wanted) window.held.asked += 1; const answer = await own(where, options);"
+            "  if (wanted) await gate; return answer; };",
+            method, path,
+        )  # fmt: skip
+
+    def asked(self, times: int) -> None:
+        """Wait until what is held was asked for."""
+        self.wait("return window.held.asked >= arguments[0];", times)
+
+    def release(self) -> None:
+        """Let held answers through."""
+        self.run("window.held.go();")
+
+    def control(self, key: str) -> None:
+        """Press a key together with Ctrl."""
+        from selenium.webdriver.common.action_chains import ActionChains
+
+        ActionChains(self.browser).key_down("\ue009").send_keys(key).key_up("\ue009").perform()
+
+    def settled(self) -> None:
+        """Let the page do what it has heard of: two frames, and all that they begin."""
+        self.browser.execute_async_script(
+            "const [done] = arguments;requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 0)));"
+        )
+
+    def still(self) -> None:
+        """Wait until everything that the user asked for is written."""
+        self.wait("return document.querySelector('#writing') === null;")
+
     def drawn(self) -> None:
         """Wait until the timeline shows data, and nothing more is to be drawn."""
         self.wait("const c = document.querySelector('.rows canvas'); return c && c.dataset.step;")
-        self.browser.execute_async_script(
-            "const [done] = arguments; requestAnimationFrame(() => requestAnimationFrame(done));"
-        )
+        self.settled()
 
     def at(self, row: str, element: float) -> tuple[float, float]:
         """Where an element begins in a row of the timeline, in pixels from the middle of the canvas."""

@@ -193,6 +193,98 @@ def test_the_end_of_a_label_can_be_dragged(sensor: Studio) -> None:
     sensor.wait("return document.querySelector('.marks') === null;")
 
 
+# --- keys are never lost, however slow the machine is ---------------------------------------------------------------
+def actions(studio: Studio, name: str) -> list[tuple[int, int, str | None]]:
+    """What the journal holds of a sequence."""
+    return [(one.start, one.end, one.label) for one in Journal(studio.folder / FILE).holding(name)]
+
+
+def opened(studio: Studio, name: str, at: int) -> None:
+    studio.go(f"/sequence/{name}?at={at}", ".rows canvas")
+    studio.drawn()
+    studio.wait("return document.querySelector('.explanation h2')?.innerText.includes(arguments[0]);", f"element {at}")
+
+
+def test_an_undo_takes_back_the_correction_that_is_still_on_its_way(sensor: Studio) -> None:
+    opened(sensor, "recording-010", 5)
+    before = len(Journal(sensor.folder / FILE).holding())
+    sensor.hold("PUT", "/api/gold")
+    sensor.press("1", "u", "\ue014", "2", "\ue017")  # mark, undo, go right, mark, delete: nothing is waited for
+    sensor.asked(1)
+    assert sensor.text("#writing") == "writing …"
+    sensor.release()
+    sensor.still()
+    assert sensor.run("return document.querySelector('.marks');") is None
+    assert actions(sensor, "recording-010") == [(6, 7, "+1"), (6, 7, None)]
+    sensor.press("u", "u")
+    sensor.wait("return [...document.querySelectorAll('.toasts li')].some((one) => one.innerText.includes('Taken'));")
+    sensor.still()
+    assert len(Journal(sensor.folder / FILE).holding()) == before
+
+
+def test_an_old_answer_does_not_bring_back_what_was_taken_back(sensor: Studio) -> None:
+    opened(sensor, "recording-011", 5)
+    sensor.hold("GET", "/api/gold")
+    sensor.press("1")
+    sensor.wait("return document.querySelectorAll('.marks li').length === 1;")
+    sensor.asked(1)
+    sensor.press("u")
+    sensor.wait("return document.querySelector('.marks') === null;")
+    sensor.release()
+    sensor.drawn()
+    sensor.drawn()
+    assert sensor.run("return document.querySelector('.marks');") is None
+
+
+def test_keys_wait_for_the_sequence_that_is_loaded(sensor: Studio) -> None:
+    sensor.go("/queue?sort=name", ".queue tbody tr")
+    sensor.hold("GET", "/api/sequences/")
+    sensor.press("j", "\ue007", "]", "1", "]", "2")
+    sensor.asked(1)
+    sensor.release()
+    sensor.wait("return document.querySelector('h1')?.innerText === 'recording-003';")
+    sensor.wait("return document.querySelectorAll('.marks li').length === 1;")
+    sensor.still()
+    made = [actions(sensor, f"recording-00{k}") for k in (1, 2, 3)]
+    assert [[label for _, _, label in one] for one in made] == [[], ["-1"], ["+1"]]
+    sensor.press("u", "u")
+    sensor.wait("return document.querySelector('.marks') === null;")
+    sensor.still()
+    assert actions(sensor, "recording-002") == []
+
+
+def test_the_choice_in_the_queue_survives_news(sensor: Studio) -> None:
+    sensor.go("/queue?sort=name", ".queue tbody tr")
+    sensor.press("j", "j", "j")
+    chosen = "return document.querySelector('.queue tr[aria-selected=true]')?.dataset.id === arguments[0];"
+    sensor.wait(chosen, "recording-003")
+    sensor.hold("GET", "/api/sequences?")
+    source = sensor.folder / "sources.py"
+    source.write_text(source.read_text() + "\n")  # somebody else saves, and the page asks anew
+    sensor.asked(1)
+    sensor.press("j")
+    sensor.release()
+    sensor.settled()
+    sensor.wait(chosen, "recording-004")
+
+
+def test_saving_twice_is_no_clash_with_oneself(sensor: Studio) -> None:
+    sensor.go("/source/moves", "#save")
+    sensor.drawn()
+    before = (sensor.folder / "sources.py").read_text()
+    sensor.replace("0.9", "0.85")
+    sensor.wait("return !document.querySelector('#save').disabled;")
+    sensor.hold("PUT", "/api/sources")
+    sensor.control("s")
+    sensor.asked(1)
+    sensor.replace("0.85", "0.8")
+    sensor.control("s")
+    sensor.release()
+    sensor.wait("return document.querySelector('#save').disabled;")
+    assert (sensor.folder / "sources.py").read_text() == before.replace("0.9", "0.8")
+    assert sensor.run("return document.querySelector('.fault');") is None
+
+
 # --- writing sources ------------------------------------------------------------------------------------------------
 def test_faults_are_shown_with_their_trace_and_the_worker_comes_back(sensor: Studio) -> None:
     sensor.go("/source/steps_heard", "#save")

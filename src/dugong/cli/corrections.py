@@ -64,7 +64,8 @@ class Journal:
     def __init__(self, file: Path) -> None:
         self.file = file
         self._marks: dict[str, Correction] = {}
-        self._undone: set[str] = set()
+        self._undone: frozenset[str] = frozenset()
+        self.version = 0  # actions so far: of two answers about corrections, the one with the larger number is newer
         for line in _lines(file):
             self._replay(line)
 
@@ -127,8 +128,10 @@ class Journal:
             undone = [str(one) for one in action.get("undo", ())]
         except (DugongError, TypeError) as error:
             raise LabelError(f"{self.file} holds a line that is no correction ({error}): {action!r:.200}") from None
-        self._marks |= {one.id: one for one in marks}
-        self._undone |= set(undone)
+        # New values, so that whoever reads in another thread never sees half of an action.
+        self._marks = self._marks | {one.id: one for one in marks}
+        self._undone = self._undone.union(undone)
+        self.version += 1
 
 
 def class_codes(votes: Votes) -> dict[str, int]:

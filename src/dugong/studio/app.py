@@ -178,11 +178,7 @@ class Api:
     # --- corrections -----------------------------------------------------------------------------------------------
     async def gold(self, request: Request) -> Response:
         """The corrections that hold."""
-        journal = self._studio.journal
-        found = journal.holding(request.query_params.get("sequence"))
-        everything = journal.holding()
-        plain = [describing.correction(one) for one in found]
-        return Plain({"corrections": plain, "n": len(everything), "can_undo": bool(everything)})
+        return Plain(describing.corrections(self._studio, request.query_params.get("sequence")))
 
     async def mark(self, request: Request) -> Response:
         """Correct an interval."""
@@ -198,13 +194,13 @@ class Api:
         shown = plain.get("shown") if isinstance(plain.get("shown"), dict) else {}
         mark = {"sequence": name, "start": start, "end": end, "label": label, "length": length, "shown": shown}
         new = (await to_thread.run_sync(self._studio.correct, [mark]))[0]
-        return Plain({"correction": describing.correction(new), "n": len(self._studio.journal.holding())})
+        return Plain({"correction": describing.correction(new)} | describing.corrections(self._studio, name))
 
     async def undo(self, request: Request) -> Response:
         """Take a correction back."""
         given = (await _json(request)).get("correction")
         undone = await to_thread.run_sync(self._studio.undo, None if given is None else str(given))
-        return Plain({"undone": describing.correction(undone), "n": len(self._studio.journal.holding())})
+        return Plain({"undone": describing.correction(undone)} | describing.corrections(self._studio, undone.sequence))
 
     async def take_file(self, request: Request) -> Response:
         """Intervals of another tool become corrections."""

@@ -152,9 +152,17 @@ def sequence_page(studio: Studio, name: str) -> dict[str, Any]:
         "frames": {"url": f"/api/sequences/{path}/frame", "n": raw.n_frames} if raw.n_frames else None,
         "previous": ids[place - 1] if place else None,
         "next": ids[place + 1] if place + 1 < len(ids) else None,
-        "corrections": [correction(one) for one in studio.journal.holding(name)],
+        "gold": corrections(studio, name),
         "numbers": sequence_row(snapshot, place, studio.corrected()),
     }
+
+
+def corrections(studio: Studio, sequence: str | None) -> dict[str, Any]:
+    """Corrections that hold, of one sequence or of all, with the number by which a page tells older from newer."""
+    journal = studio.journal
+    version, n = journal.version, len(journal.holding())  # first: what follows may be newer than it says, never older
+    found = [correction(one) for one in journal.holding(sequence)]
+    return {"corrections": found, "version": version, "n": n, "can_undo": n > 0}
 
 
 def correction(one: Correction) -> dict[str, Any]:

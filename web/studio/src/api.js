@@ -12,7 +12,8 @@ export class Refused extends Error {
 export const lost = signal(false); // the server does not answer
 
 export async function ask(path, { method = "GET", body, bytes, abort } = {}) {
-  const options = { method, signal: abort, credentials: "same-origin" };
+  // "no-store": questions of the same address do not wait for each other in the browser's cache.
+  const options = { method, signal: abort, credentials: "same-origin", cache: "no-store" };
   if (body !== undefined) Object.assign(options, { headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
   if (bytes !== undefined) Object.assign(options, { headers: { "Content-Type": "application/octet-stream" }, body: bytes });
   let answer;

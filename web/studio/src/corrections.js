@@ -1,4 +1,5 @@
 // Corrections as intervals that do not overlap: later ones win, and what is taken back is gone.
+import { signal } from "@preact/signals";
 import { ask } from "./api.js";
 import { noteStale } from "./state.js";
 
@@ -17,9 +18,21 @@ export function marksOf(corrections, classes) {
   }, []);
 }
 
-export const known = (id) => ask(`/api/gold?sequence=${encodeURIComponent(id)}`);
+// What the user asks for happens in the order of asking, one after the other: an undo that comes while a correction is on
+// its way takes that one back. Each is on disk when its answer comes.
+export const pending = signal(0);
+let line = Promise.resolve();
+export function inTurn(work) {
+  pending.value += 1;
+  const mine = line.then(work).finally(() => { pending.value -= 1; });
+  line = mine.catch(() => {});
+  return mine;
+}
 
-// Each is on disk when the answer comes.
+// Answers about corrections may overtake each other: the one with the larger number is newer.
+export const newer = (now, answer) => (answer.version >= now.version ? answer : now);
+export const known = (id, question) => question(`/api/gold?sequence=${encodeURIComponent(id)}`);
+
 export async function correct(sequence, start, end, label, shown) {
   const answer = await ask("/api/gold", { method: "PUT", body: { sequence, start, end, label, shown } });
   noteStale();

@@ -10,6 +10,7 @@ function read() {
   return { page: PAGES.includes(page) ? page : "queue", name, query: new URLSearchParams(location.search) };
 }
 
+if (!PAGES.includes(location.pathname.split("/")[1])) note("/queue");
 export const route = signal(read());
 addEventListener("popstate", () => { route.value = read(); });
 

@@ -1,5 +1,6 @@
 // What all pages share: the project, messages to the user, and a number that says when to fetch anew.
 import { computed, signal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
 import { ask } from "./api.js";
 import { hear } from "./live.js";
 
@@ -27,8 +28,32 @@ export async function attempt(work) {
   }
 }
 
-export async function load() {
-  try { project.value = await ask("/api/project"); trouble.value = null; } catch (error) { trouble.value = error.message; }
+// Ask anew whenever one of `inputs` changes: `work(ask)`. Only the last question counts; earlier ones are dropped.
+export function useAsked(work, inputs) {
+  useEffect(() => {
+    const abort = new AbortController();
+    attempt(() => work((path) => ask(path, { abort: abort.signal })));
+    return () => abort.abort();
+  }, inputs);
+}
+
+// One question at a time, and one more if something happened meanwhile: an older answer never replaces a newer one.
+let loading = null, again = false, heard = 0;
+export function load() {
+  again = true;
+  loading ||= (async () => {
+    while (again) {
+      again = false;
+      const before = heard;
+      try {
+        const answer = await ask("/api/project");
+        project.value = heard === before || !project.value ? answer : { ...answer, run: project.value.run };
+        trouble.value = null;
+      } catch (error) { if (!project.value || error.status === 403) trouble.value = error.message; else say(error.message, "warning"); }
+    }
+    loading = null;
+  })();
+  return loading;
 }
 
 export const startFit = () => attempt(async () => { keepRun((await ask("/api/fit", { method: "POST", body: {} })).run); });
@@ -37,6 +62,7 @@ export function noteStale() { if (project.value) project.value = { ...project.va
 
 function keepRun(run) {
   const before = project.value?.run?.state;
+  heard += 1;
   if (project.value) project.value = { ...project.value, run };
   if (run.state === "failed" && before !== "failed" && run.error) say(run.error.text, "warning");
 }
@@ -44,7 +70,7 @@ function keepRun(run) {
 hear((message) => {
   if (message.op === "run") { keepRun(message.run); if (message.run.state !== "running") load(); }
   if (message.op === "fit") load();
-  if (message.op === "gold" || message.op === "sources") { changed.value += 1; load(); }
+  if (["gold", "sources", "again"].includes(message.op)) { changed.value += 1; load(); }
 });
 
 // The report's drawing code reads names and colours in this form.

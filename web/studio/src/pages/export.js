@@ -12,7 +12,7 @@ export function Export() {
   const [format, setFormat] = useState(project.value.formats.find((one) => one.writes)?.name), [find, setFind] = useState(""), [done, setDone] = useState(null), [busy, setBusy] = useState(false), search = useRef();
   const [options, setOptions] = useState({ resolution: "element", threshold: "", min_length: "", merge_gap: "", rate: "" });
   const set = (name) => (event) => setOptions({ ...options, [name]: event.target.value });
-  const write = () => attempt(async () => {
+  const write = () => busy || attempt(async () => {
     setBusy(true);
     setDone(null);
     try {
@@ -20,7 +20,7 @@ export function Export() {
       setDone({ ...(await ask(`/api/export/${encodeURIComponent(format)}`, { method: "POST", body })), format });
     } finally { setBusy(false); }
   });
-  useEffect(() => bind("Export", [{ keys: ["/"], words: "Search formats", act: () => search.current?.focus() }, { keys: ["w"], words: "Write the files", act: write }]), [format, options]);
+  useEffect(() => bind("Export", [{ keys: ["/"], words: "Search formats", act: () => search.current?.focus() }, { keys: ["w"], words: "Write the files", act: write }]), [format, options, busy]);
   if (!ready.value) return html`<${Waiting} />`;
   const shown = project.value.formats.filter((one) => one.writes && `${one.name} ${one.title} ${one.suffixes.join(" ")}`.toLowerCase().includes(find.toLowerCase()));
   return html`<section>

@@ -1,13 +1,14 @@
 // The model: what is believed before any vote, what depends on what, what to know about the fit, and what changed.
 import { useEffect, useState } from "preact/hooks";
-import { ask } from "../api.js";
 import { count, html, many, Name, percent, signed } from "../html.js";
-import { attempt, changed, colourOf, fit, project, ready, running, startFit } from "../state.js";
+import { bind } from "../keys.js";
+import { changed, colourOf, fit, project, ready, running, startFit, useAsked } from "../state.js";
 import { Waiting } from "./queue.js";
 
 export function Model() {
   const [model, setModel] = useState(null);
-  useEffect(() => { if (ready.value) attempt(async () => setModel(await ask("/api/model"))); }, [fit.value, ready.value, changed.value]);
+  useAsked(async (ask) => { if (ready.value) setModel(await ask("/api/model")); }, [fit.value, ready.value, changed.value]);
+  useEffect(() => bind("Model", [{ keys: ["f"], words: "Fit again", act: startFit }]), []);
   if (!ready.value) return html`<${Waiting} />`;
   if (!model) return html`<p class="empty">One moment …</p>`;
   return html`<section>

@@ -1,11 +1,11 @@
 // The queue: which sequence to look at next, and why.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { signal } from "@preact/signals";
-import { ask, query } from "../api.js";
+import { query } from "../api.js";
 import { count, html, many, Name, percent } from "../html.js";
-import { bind } from "../keys.js";
+import { bind, expect } from "../keys.js";
 import { go, pathOf, route } from "../route.js";
-import { attempt, changed, colourOf, fit, project, ready, running } from "../state.js";
+import { changed, colourOf, fit, project, ready, running, useAsked } from "../state.js";
 import { clock } from "report";
 
 const SIZE = 25;
@@ -46,21 +46,20 @@ function Row({ one, chosen, sort, most, columns, onChoose }) {
 
 export function Queue() {
   const asked = Object.fromEntries(route.value.query), sort = asked.sort || "entropy", page = Number(asked.page || 0);
-  const [found, setFound] = useState(null), [chosen, setChosen] = useState(0), search = useRef();
+  const [found, setFound] = useState(null), [chosen, setChosen] = useState(0), search = useRef(), latest = useRef(null);
   const turn = (values) => go(pathOf("queue", null, { ...asked, page: null, ...values }));
-  useEffect(() => {
-    if (!ready.value) return undefined;
-    const abort = new AbortController();
-    attempt(async () => {
-      const answer = await ask(`/api/sequences?${query({ size: SIZE, ...asked, sort, page })}`, { abort: abort.signal });
-      setFound(answer);
-      setChosen(0);
-      order.value = answer.sequences.map((one) => one.id);
-    });
-    return () => abort.abort();
-  }, [JSON.stringify(asked), fit.value, changed.value, ready.value]);
+  const words = JSON.stringify(asked);
+  useAsked(async (ask) => {
+    if (!ready.value) return;
+    const answer = await ask(`/api/sequences?${query({ size: SIZE, ...asked, sort, page })}`), ids = answer.sequences.map((one) => one.id);
+    // The same list with news keeps the choice; another one begins at its top.
+    setChosen((now) => Math.max(0, latest.current?.words === words ? ids.indexOf(order.value[now]) : 0));
+    latest.current = { words };
+    order.value = ids;
+    setFound(answer);
+  }, [words, fit.value, changed.value, ready.value]);
   const rows = found?.sequences || [], last = found ? Math.max(0, Math.ceil(found.total / SIZE) - 1) : 0;
-  useEffect(() => bind("Queue", [
+  useEffect(() => (!found ? expect() : bind("Queue", [
     { keys: ["j", "ArrowDown"], words: "Next sequence", act: () => setChosen((now) => Math.min(rows.length - 1, now + 1)) },
     { keys: ["k", "ArrowUp"], words: "Previous sequence", act: () => setChosen((now) => Math.max(0, now - 1)) },
     { keys: ["Enter", "o"], words: "Open it", act: () => rows[chosen] && go(pathOf("sequence", rows[chosen].id)) },
@@ -68,7 +67,7 @@ export function Queue() {
     { keys: ["s"], words: "Sort by the next column", act: () => turn({ sort: COLUMNS[(COLUMNS.findIndex((one) => one[0] === sort) + 1) % COLUMNS.length][0] }) },
     { keys: ["PageDown", "]"], words: "Next page", act: () => page < last && turn({ page: page + 1 }) },
     { keys: ["PageUp", "["], words: "Previous page", act: () => page > 0 && turn({ page: page - 1 }) },
-  ]), [found, chosen, sort, page]);
+  ])), [found, chosen, sort, page]);
   useEffect(() => { if (rows.length) performance.mark("queue"); }, [found]);
   useEffect(() => { document.querySelector('.queue tr[aria-selected="true"]')?.scrollIntoView({ block: "nearest" }); }, [chosen]);
   if (!ready.value) return html`<${Waiting} />`;

@@ -1,29 +1,28 @@
 // One sequence: what was recorded, who voted what, what the model makes of it, and corrections by hand.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ask, place } from "../api.js";
-import { correct, known, marksOf, undo } from "../corrections.js";
+import { place } from "../api.js";
+import { correct, inTurn, known, marksOf, newer, pending, undo } from "../corrections.js";
 import { html, many, Name, percent } from "../html.js";
-import { bind } from "../keys.js";
+import { bind, expect } from "../keys.js";
 import { Media } from "../media.js";
 import { go, note, pathOf, route } from "../route.js";
-import { attempt, changed, colourOf, drawing, fit, project, ready, say } from "../state.js";
+import { attempt, changed, colourOf, drawing, fit, project, ready, say, useAsked } from "../state.js";
 import { Stage, timelineKeys } from "../stage.js";
 import { Why } from "../why.js";
 import { order, Waiting } from "./queue.js";
 
 export function Sequence() {
   const wanted = route.value.name, [info, setInfo] = useState(null);
-  useEffect(() => {
+  useAsked(async (ask) => {
     if (!ready.value) return;
-    attempt(async () => {
-      if (wanted === null) {
-        const first = order.value[0] ?? (await ask("/api/sequences?sort=entropy&size=1")).sequences[0]?.id;
-        if (first !== undefined) { note(pathOf("sequence", first)); route.value = { ...route.value, name: first }; }
-        return;
-      }
-      setInfo(await ask(place(wanted)));
-    });
+    if (wanted === null) {
+      const first = order.value[0] ?? (await ask("/api/sequences?sort=entropy&size=1")).sequences[0]?.id;
+      if (first !== undefined) { note(pathOf("sequence", first)); route.value = { ...route.value, name: first }; }
+      return;
+    }
+    setInfo(await ask(place(wanted)));
   }, [wanted, ready.value, fit.value]);
+  useEffect(() => (info?.id === wanted ? undefined : expect()), [info?.id === wanted]);
   if (!ready.value || !drawing.value) return html`<${Waiting} />`;
   if (!info || info.id !== wanted) return html`<p class="empty">One moment …</p>`;
   return html`<${Viewer} key=${info.id} info=${info} />`;
@@ -42,10 +41,10 @@ function startView() {
 
 function Viewer({ info }) {
   const timeline = useRef(null), player = useRef(null), [spot, setSpot] = useState(null), [brush, setBrush] = useState(Math.max(0, project.value.classes.length - 1));
-  const [corrections, setCorrections] = useState(info.corrections || []), [piece, setPiece] = useState(null), [head, setHead] = useState(null);
-  const names = drawing.value.classes, marks = marksOf(corrections, names), { before, after } = around(info);
-  const element = useRef(null); // where a name of the moment is kept in the address
-  element.current = spot;
+  const [gold, setGold] = useState(info.gold), [piece, setPiece] = useState(null), [failed, setFailed] = useState(false), [head, setHead] = useState(null);
+  const names = drawing.value.classes, marks = marksOf(gold.corrections, names), { before, after } = around(info);
+  // What is picked and what is corrected now, for keys that come before the page is drawn anew.
+  const element = useRef(null), latest = useRef(gold);
 
   const moment = () => {
     const now = timeline.current, whole = now.view.span >= info.length - 0.5;
@@ -53,18 +52,19 @@ function Viewer({ info }) {
   };
   const late = useRef(0);
   const keep = () => { clearTimeout(late.current); late.current = setTimeout(() => timeline.current && moment(), 250); };
-  const paint = (start, end, label) => attempt(async () => {
-    const lane = timeline.current.piece.lanes[0], at = timeline.current.indexOf(0, start), shown = timeline.current.piece.labels[at];
-    const law = lane.post[shown], told = shown < names.length ? { label: names[shown], probability: Math.exp(law[at]), fit: fit.value } : null;
-    await correct(info.id, start, end, label === null ? null : names[label], told);
-    await renew();
-  });
-  const renew = async () => setCorrections((await known(info.id)).corrections);
-  const takeBack = () => attempt(async () => {
-    const { undone } = await undo();
-    say(undone.sequence === info.id ? "Taken back." : `Taken back, in sequence ${undone.sequence}.`);
-    await renew();
-  });
+  const take = (answer) => { latest.current = newer(latest.current, answer); setGold(latest.current); };
+  // What is on the screen at an element.
+  const told = (start) => {
+    const { piece: now } = timeline.current, at = timeline.current.indexOf(0, start), shown = now.labels[at];
+    return shown < names.length ? { label: names[shown], probability: Math.exp(now.lanes[0].post[shown][at]), fit: fit.value } : null;
+  };
+  const write = async (start, end, label, shown) => take(await correct(info.id, start, end, label === null ? null : names[label], shown));
+  const paint = (start, end, label) => { const shown = told(start); return attempt(() => inTurn(() => write(start, end, label, shown))); };
+  const takeBack = () => attempt(() => inTurn(async () => {
+    const answer = await undo(), here = answer.undone.sequence === info.id;
+    say(here ? "Taken back." : `Taken back, in sequence ${answer.undone.sequence}.`);
+    if (here) take(answer);
+  }));
   const mark = (label) => {
     const now = timeline.current;
     setBrush(label);
@@ -80,16 +80,21 @@ function Viewer({ info }) {
     if (run && run.label < names.length) paint(run.start, run.end, run.label);
   };
   const erase = () => {
-    const found = element.current && marks.find((one) => one.start <= element.current.start && one.end > element.current.start);
-    if (found) paint(found.start, found.end, null);
+    const at = element.current?.start;
+    if (at === undefined) return;
+    const shown = told(at);
+    attempt(() => inTurn(async () => { // what was marked just before is there by then
+      const found = marksOf(latest.current.corrections, names).find((one) => one.start <= at && one.end > at);
+      if (found) await write(found.start, found.end, null, shown);
+    }));
   };
 
-  useEffect(() => { timeline.current?.setMarks(marks); }, [corrections, piece === null]);
+  useEffect(() => { timeline.current?.setMarks(marks); }, [gold, piece === null]);
   useEffect(() => { if (timeline.current) timeline.current.brush = brush; }, [brush]);
   useEffect(() => { if (timeline.current) { timeline.current.head = head; timeline.current.queue(); } }, [head]);
   useEffect(() => { if (timeline.current?.piece && timeline.current.piece.fit !== fit.value) timeline.current.refresh(); }, [fit.value]);
-  useEffect(() => { if (changed.value) attempt(renew); }, [changed.value]);
-  useEffect(() => bind("Sequence", [
+  useAsked(async (ask) => { if (changed.value) take(await known(info.id, ask)); }, [changed.value]);
+  useEffect(() => (piece === null && !failed ? expect() : bind("Sequence", [
     { keys: [" "], words: "Play or pause", act: () => player.current?.toggle() },
     { keys: names.map((_, k) => String(k + 1)).slice(0, 9), words: "Mark the chosen piece with a class; while playing: begin, and again to end", act: (event) => mark(Number(event.key) - 1) },
     { keys: ["m"], words: "Begin an interval here; then move, then press a class", act: () => { timeline.current.from = timeline.current.from === null || timeline.current.from === undefined ? element.current?.start ?? null : null; timeline.current.queue(); } },
@@ -100,15 +105,15 @@ function Viewer({ info }) {
     { keys: ["["], words: "Previous sequence of the queue", act: () => before !== null && go(pathOf("sequence", before)) },
     { keys: ["l"], words: "Copy a link to this moment", act: copy },
     ...timelineKeys(timeline),
-  ]), [corrections, spot?.start, brush, head !== null]);
+  ])), [gold, spot?.start, brush, head !== null, piece === null && !failed, before, after, fit.value]);
 
   async function copy() {
     moment();
     try { await navigator.clipboard.writeText(location.href); say("The link to this moment is copied."); } catch { say(location.href); }
   }
   const acts = {
-    onPick: (one) => { setSpot({ ...one }); keep(); player.current?.seek(one.start); },
-    onMoment: keep, onPaint: paint, onSource: (name) => go(pathOf("source", name)), onFault: (error) => say(error.message, "warning"),
+    onPick: (one) => { element.current = { ...one }; setSpot(element.current); keep(); player.current?.seek(one.start); },
+    onMoment: keep, onPaint: paint, onSource: (name) => go(pathOf("source", name)), onFault: (error) => { setFailed(true); say(error.message, "warning"); },
     onPiece: (one, first) => {
       setPiece(one);
       if (!first) return;
@@ -135,7 +140,7 @@ function Viewer({ info }) {
         ${marks.length ? html`<ul class="marks">${marks.map((one) => html`<li aria-current=${spot && one.start <= spot.start && one.end > spot.start ? "true" : null}>
           <i class="swatch" style=${{ background: colourOf(one.label) }}></i><button type="button" class="plain" onClick=${() => timeline.current.goTo(one.start)}>${when(one.start, one.end) || `${one.start} to ${one.end}`}</button>
           <button type="button" aria-label="Take back" title="Take back" onClick=${() => paint(one.start, one.end, null)}>×</button></li>`)}</ul>` : html`<p class="small">No corrections yet. They are written into <code>${project.value.corrections_file}</code> at once, and the next fit learns from them.</p>`}
-        <div class="tools"><button type="button" onClick=${accept} title="Accept the label of this run (a)">Accept</button><button type="button" onClick=${takeBack} title="Undo the last correction (u)">Undo</button></div>
+        <div class="tools"><button type="button" onClick=${accept} title="Accept the label of this run (a)">Accept</button><button type="button" onClick=${takeBack} title="Undo the last correction (u)">Undo</button>${pending.value > 0 && html`<span class="small" role="status" id="writing">writing …</span>`}</div>
       </div>
       <${Why} id=${info.id} spot=${spot} when=${when} fit=${fit.value} />
     </aside></div>

@@ -7,7 +7,7 @@ import { bind } from "../keys.js";
 import { forget, hear, limit, tryOut } from "../live.js";
 import { openLaw, openVote } from "../pieces.js";
 import { go, note, pathOf, route } from "../route.js";
-import { attempt, changed, drawing, fit, noteStale, project, ready, say } from "../state.js";
+import { attempt, changed, drawing, fit, noteStale, project, ready, say, useAsked } from "../state.js";
 import { Stage, timelineKeys } from "../stage.js";
 import { order } from "./queue.js";
 
@@ -16,7 +16,7 @@ const fresh = (name) => `@dg.source\ndef ${name}(element):\n    """Say here what
 
 export function Source() {
   const [listed, setListed] = useState(null), name = route.value.name;
-  useEffect(() => { attempt(async () => setListed(await ask("/api/sources"))); }, [fit.value, changed.value]);
+  useAsked(async (question) => setListed(await question("/api/sources")), [fit.value, changed.value]);
   useEffect(() => {
     const first = listed?.sources.find((one) => one.editable) || listed?.sources[0];
     if (name === null && first) { note(pathOf("source", first.name)); route.value = { ...route.value, name: first.name }; }
@@ -48,13 +48,18 @@ function Workbench({ name, isNew }) {
   };
   const soon = () => { clearTimeout(pause.current); pause.current = setTimeout(tryNow, PAUSE); };
   const take = (text, digest) => { saved.current = { text, digest }; setDirty(editor.current.text() !== text); };
-  const save = (force) => attempt(async () => {
+  // One after the other: a second save knows what the first one wrote.
+  const last = useRef(Promise.resolve());
+  const save = (force) => { last.current = last.current.then(() => saveNow(force)); };
+  const saveNow = (force) => attempt(async () => {
     const text = editor.current.text();
+    if (!force && text === saved.current.text) return;
     try {
       const answer = await ask(`/api/sources/${encodeURIComponent(name)}`, { method: "PUT", body: { text, digest: force || saved.current.digest, fit: true } });
       if (editor.current.text() === text && answer.text !== text) editor.current.load(answer.text);
       take(answer.text, answer.digest);
-      setClash(null); setTried(null); forget(); timeline.current?.setDraft(null); noteStale();
+      setClash(null); noteStale();
+      tryNow(); // nothing to try, unless somebody typed on meanwhile
       say(`Saved into ${source?.file || project.value.sources_file || "sources.py"}; all sources vote again.`, "fine");
       if (answer.name !== name) go(pathOf("source", answer.name));
     } catch (error) {
@@ -69,18 +74,17 @@ function Workbench({ name, isNew }) {
   useEffect(() => {
     if (isNew) { if (!saved.current) { editor.current.load(fresh(name)); saved.current = { text: "", digest: null }; setDirty(true); attempt(async () => { saved.current.digest = (await ask("/api/sources")).digest; }); } return; }
     attempt(async () => {
-      const found = await ask(`/api/sources/${encodeURIComponent(name)}`), mine = saved.current && editor.current.text() !== saved.current.text;
+      const before = saved.current, found = await ask(`/api/sources/${encodeURIComponent(name)}`), mine = saved.current && editor.current.text() !== saved.current.text;
       setSource(found);
-      // A text that is being edited is not replaced: the server refuses to overwrite what others wrote meanwhile.
-      if (!mine) { if (editor.current.text() !== found.text) editor.current.load(found.text); take(found.text, found.digest); }
+      // A text that is being edited is not replaced: the server refuses to overwrite what others wrote meanwhile. Nor is
+      // one that was saved after the question.
+      if (!mine && saved.current === before) { if (editor.current.text() !== found.text) editor.current.load(found.text); take(found.text, found.digest); }
     });
   }, [name, fit.value, changed.value, isNew]);
-  useEffect(() => {
+  useAsked(async (question) => {
     if (!ready.value) return;
-    attempt(async () => {
-      const wanted = sequence ?? (await ask("/api/sequences?sort=entropy&size=1")).sequences[0]?.id;
-      if (wanted !== undefined) { info.current = await ask(place(wanted)); setShown(info.current); }
-    });
+    const wanted = sequence ?? (await question("/api/sequences?sort=entropy&size=1")).sequences[0]?.id;
+    if (wanted !== undefined) { info.current = await question(place(wanted)); setShown(info.current); }
   }, [sequence, ready.value]);
   useEffect(() => hear((message) => {
     if (message.op !== "tried" || message.source !== name) return;
