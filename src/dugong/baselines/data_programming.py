@@ -14,15 +14,8 @@ from typing import Self
 import numpy as np
 
 from dugong.baselines._kernels import train_epoch
-from dugong.baselines.elements import (
-    accuracy_on,
-    element_codes,
-    labels_from,
-    on_elements,
-    parameters_of,
-    probabilities_at,
-)
-from dugong.contract import Configured, typed
+from dugong.baselines.elements import ElementBaseline, element_codes, on_elements
+from dugong.contract import typed
 from dugong.exceptions import LabelError, PriorError, VoteError
 from dugong.priors import Markov
 from dugong.tasks import Element, Resolution
@@ -39,7 +32,7 @@ _STEADY = 10
 _FEWEST_BATCHES = 20
 
 
-class DataProgramming(Configured):
+class DataProgramming(ElementBaseline):
     """Accuracies of independent sources by maximum likelihood, with Gibbs sampling for the gradients.
 
     Parameters
@@ -87,15 +80,10 @@ class DataProgramming(Configured):
             )
         forced, balance = on_elements(votes), self._balance(votes)
         accuracy, propensity = self._climb(element_codes(forced), _known(votes, gold), balance)
-        names = votes.source_names
-        self.classes_ = np.array(votes.classes)
-        self.class_names_ = votes.class_names
-        self.accuracies_ = {
-            name: vote_table(votes.n_classes, a, p) for name, a, p in zip(names, accuracy, propensity, strict=True)
-        }
-        self.weights_ = {name: (float(a), float(p)) for name, a, p in zip(names, accuracy, propensity, strict=True)}
-        self.parameters_ = parameters_of(self.accuracies_, votes.n_classes)
-        self.prior_ = Markov(initial=balance, transition=np.tile(balance, (len(balance), 1)))
+        weights = zip(accuracy.tolist(), propensity.tolist(), strict=True)
+        self.weights_ = dict(zip(votes.source_names, weights, strict=True))
+        tables = {name: vote_table(votes.n_classes, *both) for name, both in self.weights_.items()}
+        self._keep(votes, tables, Markov(initial=balance, transition=np.tile(balance, (len(balance), 1))))
         return self
 
     def _balance(self, votes: Votes) -> FloatArray:
@@ -141,17 +129,8 @@ class DataProgramming(Configured):
     @typed(LabelError)
     def predict_proba(self, votes: Votes, resolution: str | Resolution = "element") -> FloatArray:
         """P(label | votes), shape (n_tasks, n_classes); elements are independent of each other."""
-        self._check_fitted()
         # Where no source speaks the classes are even: the last digits must not decide.
-        return np.asarray(np.round(probabilities_at(votes, resolution, self.parameters_, self.prior_), 12))
-
-    def predict(self, votes: Votes, resolution: str | Resolution = "element", threshold: float = 0.5) -> Int8Array:
-        """The likelier class; with two classes +1 where P(+1) exceeds `threshold`."""
-        return labels_from(self.predict_proba(votes, resolution), self.classes_, threshold)
-
-    def score(self, votes: Votes, gold: AnyArray) -> float:
-        """Accuracy on the elements whose gold label is known (not 0)."""
-        return accuracy_on(self.predict(votes), gold)
+        return np.asarray(np.round(super().predict_proba(votes, resolution), 12))
 
 
 def vote_table(n_classes: int, accuracy: float, propensity: float) -> FloatArray:

@@ -12,17 +12,51 @@ from dataclasses import replace
 
 import numpy as np
 
+from dugong.contract import Configured
 from dugong.exceptions import LabelError
 from dugong.infer.engine import posterior
 from dugong.law.parameters import Conditional, Parameters
 from dugong.priors import Prior
 from dugong.tasks import Element, Resolution, find_resolution
 from dugong.tasks.layout import ranges
-from dugong.types import ABSTAIN, MISSING, AnyArray, FloatArray, Int8Array
+from dugong.types import ABSTAIN, MISSING, AnyArray, FloatArray, Int8Array, IntArray
 from dugong.votes import SourceInfo, Votes, class_indices
 from dugong.votes.codes import positive_class
 
-__all__ = ["accuracy_on", "element_codes", "labels_from", "on_elements", "parameters_of", "probabilities_at"]
+__all__ = ["ElementBaseline", "accuracy_on", "element_codes", "inner_elements", "on_elements", "parameters_of"]
+
+
+class ElementBaseline(Configured):
+    """A model of votes on elements that is fitted when it has tables, `parameters_` of them, and `prior_`."""
+
+    classes_: AnyArray
+    parameters_: Parameters
+    prior_: Prior
+
+    def _keep(self, votes: Votes, tables: dict[str, FloatArray], prior: Prior) -> None:
+        self.classes_, self.class_names_ = np.array(votes.classes), votes.class_names
+        self.accuracies_, self.prior_ = tables, prior
+        self.parameters_ = parameters_of(tables, votes.n_classes)
+
+    def predict_proba(self, votes: Votes, resolution: str | Resolution = "element") -> FloatArray:
+        """P(label | votes forced onto elements), shape (n_tasks, n_classes), exact under what was learned."""
+        self._check_fitted()
+        found = find_resolution(resolution, votes.resolutions) if isinstance(resolution, str) else resolution
+        forced = replace(on_elements(votes), spans=votes.spans)
+        threads = getattr(self, "n_threads", None)
+        answer = posterior(forced, self.parameters_, self.prior_, resolutions=(found,), n_threads=threads)
+        return answer.probabilities[found]
+
+    def predict(self, votes: Votes, resolution: str | Resolution = "element", threshold: float = 0.5) -> Int8Array:
+        """The likelier class; with two classes +1 where P(+1) exceeds `threshold`."""
+        probabilities = self.predict_proba(votes, resolution)
+        if probabilities.shape[1] == 2:
+            return np.where(probabilities[:, 1] > threshold, 1, -1).astype(np.int8)
+        return np.asarray(self.classes_[probabilities.argmax(axis=1)], dtype=np.int8)
+
+    def score(self, votes: Votes, gold: AnyArray) -> float:
+        """Accuracy on the elements whose gold label is known (not 0)."""
+        return accuracy_on(self.predict(votes), gold)
 
 
 def on_elements(votes: Votes) -> Votes:
@@ -41,11 +75,8 @@ def _whole_classes(votes: Votes, column: Int8Array) -> Int8Array:
 
 
 def _forced(votes: Votes, info: SourceInfo, column: Int8Array) -> Int8Array:
-    layout = votes.layout(info.resolution)
-    starts, stops = layout.bounds()
-    shift = votes.layout("element").offsets[layout.owners()]
-    inner = ranges(starts + shift, stops - starts)
-    spread = np.repeat(column, stops - starts)
+    inner, sizes = inner_elements(votes, info.resolution)
+    spread = np.repeat(column, sizes)
     asked = spread != MISSING
     balance = np.bincount(inner[asked], spread[asked], votes.n_elements)
     covered = np.bincount(inner[asked], minlength=votes.n_elements) > 0
@@ -53,6 +84,14 @@ def _forced(votes: Votes, info: SourceInfo, column: Int8Array) -> Int8Array:
     if votes.n_classes > 2:
         spoken = np.where(spoken > 0, positive_class(votes, info.resolution), ABSTAIN)
     return np.where(covered, spoken, MISSING).astype(np.int8)
+
+
+def inner_elements(votes: Votes, resolution: Resolution) -> tuple[IntArray, IntArray]:
+    """The elements inside each task, one task after another, and how many there are in each."""
+    layout = votes.layout(resolution)
+    starts, stops = layout.bounds()
+    shift = votes.layout("element").offsets[layout.owners()]
+    return ranges(starts + shift, stops - starts), stops - starts
 
 
 def element_codes(votes: Votes) -> Int8Array:
@@ -65,22 +104,6 @@ def parameters_of(tables: dict[str, FloatArray], n_classes: int) -> Parameters:
     """Independent sources on elements, from P(vote | label) of each."""
     factors = tuple(Conditional(source=name, resolution=Element(), table=table) for name, table in tables.items())
     return Parameters(n_classes=n_classes, factors=factors)
-
-
-def probabilities_at(
-    votes: Votes, resolution: str | Resolution, parameters: Parameters, prior: Prior, n_threads: int | None = None
-) -> FloatArray:
-    """P(label | votes forced onto elements) at any resolution, exact under the given law."""
-    found = find_resolution(resolution, votes.resolutions) if isinstance(resolution, str) else resolution
-    forced = replace(on_elements(votes), spans=votes.spans)
-    return posterior(forced, parameters, prior, resolutions=(found,), n_threads=n_threads).probabilities[found]
-
-
-def labels_from(probabilities: FloatArray, classes: AnyArray, threshold: float) -> Int8Array:
-    """The likelier class; with two classes +1 where P(+1) exceeds `threshold`."""
-    if probabilities.shape[1] == 2:
-        return np.where(probabilities[:, 1] > threshold, 1, -1).astype(np.int8)
-    return np.asarray(classes[probabilities.argmax(axis=1)], dtype=np.int8)
 
 
 def accuracy_on(predicted: AnyArray, gold: AnyArray) -> float:

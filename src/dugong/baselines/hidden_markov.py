@@ -11,16 +11,9 @@ from typing import Literal, Self
 
 import numpy as np
 
-from dugong.baselines.elements import (
-    accuracy_on,
-    element_codes,
-    labels_from,
-    on_elements,
-    parameters_of,
-    probabilities_at,
-)
+from dugong.baselines.elements import ElementBaseline, element_codes, on_elements, parameters_of
 from dugong.baselines.majority import MajorityVote
-from dugong.contract import Configured, typed
+from dugong.contract import typed
 from dugong.exceptions import LabelError, VoteError
 from dugong.fit.em import EM, EMResult, expectation_maximisation
 from dugong.fit.passes import InMemory
@@ -36,7 +29,7 @@ from dugong.votes.gold import gold_at
 Start = Literal["votes", "random"]
 
 
-class HiddenMarkov(Configured):
+class HiddenMarkov(ElementBaseline):
     """A hidden Markov model of the elements.
 
     Parameters
@@ -100,11 +93,7 @@ class HiddenMarkov(Configured):
         assert isinstance(prior, Markov)
         if self.start == "random" and evidence is None:
             tables, prior = named_states(tables, prior)
-        self.classes_ = np.array(votes.classes)
-        self.class_names_ = votes.class_names
-        self.accuracies_ = tables
-        self.parameters_ = parameters_of(tables, votes.n_classes)
-        self.prior_ = prior
+        self._keep(votes, tables, prior)
         self.log_likelihoods_ = np.array(best.objective)
         self.converged_ = best.converged
         return self
@@ -127,21 +116,12 @@ class HiddenMarkov(Configured):
     @typed(LabelError)
     def predict_proba(self, votes: Votes, resolution: str | Resolution = "element") -> FloatArray:
         """P(label | all votes of the sequence), shape (n_tasks, n_classes)."""
-        self._check_fitted()
-        return probabilities_at(votes, resolution, self.parameters_, self.prior_, self.n_threads)
-
-    def predict(self, votes: Votes, resolution: str | Resolution = "element", threshold: float = 0.5) -> Int8Array:
-        """The likelier class; with two classes +1 where P(+1) exceeds `threshold`."""
-        return labels_from(self.predict_proba(votes, resolution), self.classes_, threshold)
+        return super().predict_proba(votes, resolution)
 
     def decode(self, votes: Votes) -> Int8Array:
         """The most likely label sequence of every sequence (Viterbi), flat over elements."""
         self._check_fitted()
         return engine.decode(on_elements(votes), self.parameters_, self.prior_, n_threads=self.n_threads)
-
-    def score(self, votes: Votes, gold: AnyArray) -> float:
-        """Accuracy on the elements whose gold label is known (not 0)."""
-        return accuracy_on(self.predict(votes), gold)
 
 
 def _voted_start(forced: Votes, shares: FloatArray) -> tuple[Parameters, Markov]:

@@ -11,12 +11,13 @@ from typing import Literal, Self
 
 import numpy as np
 
+from dugong.baselines.elements import accuracy_on, inner_elements
 from dugong.contract import Configured, typed
 from dugong.exceptions import LabelError, VoteError
-from dugong.tasks import Element, Layout, Resolution, find_resolution
-from dugong.tasks.layout import ranges
+from dugong.tasks import Element, Resolution, find_resolution
 from dugong.types import AnyArray, FloatArray, Int8Array
 from dugong.votes import Votes, class_indices, implied_background
+from dugong.votes.codes import positive_class
 
 Ties = Literal["first", "last", "random"]
 
@@ -67,10 +68,7 @@ class MajorityVote(Configured):
     @typed(LabelError)
     def score(self, votes: Votes, gold: AnyArray) -> float:
         """Accuracy on the elements whose gold label is known (not 0)."""
-        known = np.asarray(gold) != 0
-        if not known.any():
-            raise LabelError("score needs at least one known gold label; found none (0 means unknown).")
-        return float((self.predict(votes)[known] == np.asarray(gold)[known]).mean())
+        return accuracy_on(self.predict(votes), gold)
 
     def _winner(self, shares: FloatArray) -> AnyArray:
         best = shares >= shares.max(axis=1, keepdims=True) - 1e-12
@@ -106,11 +104,8 @@ def _add_element_votes(votes: Votes, column: Int8Array, counts: FloatArray) -> N
 
 
 def _add_coarse_votes(votes: Votes, resolution: Resolution, column: Int8Array, counts: FloatArray) -> None:
-    layout = votes.layout(resolution)
-    starts, stops = layout.bounds()
-    shift = votes.layout("element").offsets[layout.owners()]
-    inner = ranges(starts + shift, stops - starts)
-    spread = np.repeat(column, stops - starts)
+    inner, sizes = inner_elements(votes, resolution)
+    spread = np.repeat(column, sizes)
     positive = _positive(votes, resolution)
     np.add.at(counts, (inner[spread == 1], positive), 1.0)
     if votes.n_classes == 2:
@@ -118,28 +113,20 @@ def _add_coarse_votes(votes: Votes, resolution: Resolution, column: Int8Array, c
 
 
 def _positive(votes: Votes, resolution: Resolution) -> int:
-    if votes.n_classes == 2 or resolution.of is None:
-        return 1
-    return votes.classes.index(resolution.of) if isinstance(resolution.of, int) else _name_place(votes, resolution.of)
-
-
-def _name_place(votes: Votes, name: str) -> int:
-    return (votes.class_names or tuple(map(str, votes.classes))).index(name)
+    """The column of the class that makes an element count as positive."""
+    return 1 if votes.n_classes == 2 or resolution.of is None else positive_class(votes, resolution) - 1
 
 
 def _coarse_shares(votes: Votes, resolution: Resolution, elements: FloatArray) -> FloatArray:
     """Any: the largest share inside; all: the smallest; otherwise the mean."""
-    layout: Layout = votes.layout(resolution)
-    starts, stops = layout.bounds()
-    shift = votes.layout("element").offsets[layout.owners()]
-    share = elements[:, _positive(votes, resolution)]
-    inner = share[ranges(starts + shift, stops - starts)]
-    edges = np.concatenate([[0], np.cumsum(stops - starts)])[:-1]
+    places, sizes = inner_elements(votes, resolution)
+    inner = elements[places, _positive(votes, resolution)]
+    edges = np.concatenate([[0], np.cumsum(sizes)])[:-1]
     if not len(edges):
         return np.zeros((0, 2))
     if resolution.link in ("any", "all"):
         reduce = np.maximum if resolution.link == "any" else np.minimum
         positive = reduce.reduceat(inner, edges)
     else:
-        positive = np.add.reduceat(inner, edges) / (stops - starts)
+        positive = np.add.reduceat(inner, edges) / sizes
     return np.stack([1 - positive, positive], axis=1)

@@ -55,9 +55,9 @@ class Supervised(Configured):
         gold : (n_elements,) class values, 0 = unlabelled
         """
         labels = np.asarray(gold)
-        if labels.ndim != 1 or _n_rows(data) != len(labels):
+        if labels.ndim != 1 or n_rows_of(data) != len(labels):
             raise LabelError(
-                f"there must be one label per row of data (0 = unlabelled); found {_n_rows(data)} rows and labels of "
+                f"there must be one label per row of data (0 = unlabelled); found {n_rows_of(data)} rows and labels of "
                 f"shape {labels.shape}."
             )
         rows = np.flatnonzero(labels != 0)
@@ -68,7 +68,7 @@ class Supervised(Configured):
                 "labelled rows (0 means unlabelled).\n  Label more elements of the development set."
             )
         self.classifier_ = deepcopy(self.classifier)
-        self.classifier_.fit(_take(data, rows), labels[rows])
+        self.classifier_.fit(take_rows(data, rows), labels[rows])
         self.classes_ = np.asarray(getattr(self.classifier_, "classes_", found))
         self.n_labels_ = len(rows)
         return self
@@ -93,11 +93,13 @@ class Supervised(Configured):
         return accuracy_on(self.predict(data), gold)
 
 
-def _n_rows(data: Any) -> int:
+def n_rows_of(data: Any) -> int:
+    """How many rows an array, a sparse matrix, a data frame or a list has."""
     return int(data.shape[0]) if hasattr(data, "shape") else len(data)
 
 
-def _take(data: Any, rows: IntArray) -> Any:
+def take_rows(data: Any, rows: IntArray) -> Any:
+    """Some of the rows of an array, a sparse matrix, a data frame or a list."""
     if hasattr(data, "iloc"):
         return data.iloc[rows]
     if hasattr(data, "tocsr"):

@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dugong.baselines.supervised import n_rows_of, take_rows
 from dugong.endmodels.costs import ClassWeights, Loss, make_costs
 from dugong.endmodels.labels import house_classes, read_labels
 from dugong.exceptions import EndModelError, LabelError
-from dugong.types import IntArray
 
 __all__ = ["train_sklearn"]
 
@@ -67,8 +67,8 @@ def train_sklearn(
     if table.ndim != 2 or table.dtype.kind != "f":
         raise LabelError(f"probabilities must be floats of shape (n, K); found {table.dtype} of shape {table.shape}.")
     n_rows, n_classes = table.shape
-    if _n_rows(X) != n_rows:
-        raise EndModelError(f"there must be one row of X per label; found {_n_rows(X):,} and {n_rows:,} labels.")
+    if n_rows_of(X) != n_rows:
+        raise EndModelError(f"there must be one row of X per label; found {n_rows_of(X):,} and {n_rows:,} labels.")
     values = np.array(house_classes(n_classes) if classes is None else tuple(classes))
     if len(set(values.tolist())) != n_classes:
         raise LabelError(f"classes must be {n_classes} different values; found {values.tolist()}.")
@@ -76,7 +76,7 @@ def train_sklearn(
     costs = make_costs(labels, loss=loss, class_weights=class_weights, weights=weights)
     rows, columns = np.nonzero(costs.table)
     fitted: Any = deepcopy(classifier)
-    fitted.fit(_take(X, rows), values[columns], **{keyword: costs.table[rows, columns]})
+    fitted.fit(take_rows(X, rows), values[columns], **{keyword: costs.table[rows, columns]})
     result: ClassifierT = fitted
     return result
 
@@ -93,15 +93,3 @@ def _weight_keyword(classifier: Any) -> str:
             "  Choose a classifier that does, or train on model.predict(votes) without them."
         )
     return f"{name}__sample_weight" if name else "sample_weight"
-
-
-def _n_rows(X: Any) -> int:
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
-
-
-def _take(X: Any, rows: IntArray) -> Any:
-    if hasattr(X, "iloc"):
-        return X.iloc[rows]
-    if hasattr(X, "tocsr"):
-        return X.tocsr()[rows]
-    return X[rows] if hasattr(X, "shape") else [X[row] for row in rows]

@@ -1,9 +1,11 @@
-"""Where it runs: one promise (map items, in order), one short file per engine.
+"""Where it runs: one promise (map items, in order), one machine (`local`) or several (`clusters`).
 
 Engines by name, as ``engine=`` and ``--engine`` take them: ``"local"`` runs processes on this machine. ``"dask"``,
 ``"ray"`` and ``"spark"`` start a small cluster here, or use the one whose address follows a colon:
 ``"dask:tcp://head:8786"``, ``"ray:auto"``, ``"spark:spark://head:7077"``.
 """
+
+from collections.abc import Callable
 
 from dugong.engines.local import Processes, Serial, local_engine, usable_cores
 from dugong.engines.marks import in_worker, mark
@@ -40,17 +42,10 @@ def named_engine(name: str = "local", *, n_jobs: int = 1) -> Engine:
     kind, _, address = name.partition(":")
     if kind == "local" and not address:
         return local_engine(n_jobs)
-    if kind == "dask":
-        from dugong.engines.dask import Dask
+    if kind in ("dask", "ray", "spark"):
+        from dugong.engines import clusters
 
-        return Dask(address=address or None, n_jobs=n_jobs)
-    if kind == "ray":
-        from dugong.engines.ray import Ray
-
-        return Ray(address=address or None, n_jobs=n_jobs)
-    if kind == "spark":
-        from dugong.engines.spark import Spark
-
-        return Spark(master=address or None, n_jobs=n_jobs)
+        cluster: Callable[..., Engine] = getattr(clusters, kind.title())
+        return cluster(address=address or None, n_jobs=n_jobs)
     known = ", ".join(NAMES)
     raise EngineError(f"the engine must be one of {known}, with an address after a colon if need be; found {name!r}.")

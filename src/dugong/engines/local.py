@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import pickle
 import signal
 import subprocess
 import sys
@@ -22,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from dugong.engines.marks import create_slot, read_slot
-from dugong.engines.protocol import Engine, ItemT, ResultT, ShippingError, WorkerLostError
-from dugong.engines.shipping import ShippedEngine, ship
+from dugong.engines.protocol import Engine, ItemT, ResultT, WorkerLostError
+from dugong.engines.shipping import ShippedEngine, open_outcome, ship, ship_item
 from dugong.engines.worker import read_frame, write_frame
 
 _START = "import sys; sys.path[:] = {path!r}; from dugong.engines.worker import serve; serve({slot!r})"
@@ -124,15 +123,12 @@ class Pool:
 
     def call(self, item: Any, name: str) -> Any:
         """Run the function on one item in some worker and wait for it; called from several threads."""
-        payload = _ship_item(item, name)
+        payload = ship_item(item, name)
         worker = self._borrow(name)
         answer = worker.ask(payload, name)
         with self._lock:
             self._idle.append(worker)
-        good, result = pickle.loads(answer)
-        if not good:
-            raise result
-        return result
+        return open_outcome(answer)
 
     def _borrow(self, name: str) -> _Worker:
         with self._lock:
@@ -159,9 +155,7 @@ class _Worker:
 
     def prepare(self, function: bytes, name: str) -> None:
         """Send the function, and raise what went wrong with loading it."""
-        good, problem = pickle.loads(self.ask(function, name))
-        if not good:
-            raise problem
+        open_outcome(self.ask(function, name))
 
     def ask(self, payload: bytes, name: str) -> bytes:
         """Send one message and wait for its answer."""
@@ -189,13 +183,6 @@ class _Worker:
             self._process.kill()
             self._process.wait()
         self._process.stdout.close()
-
-
-def _ship_item(item: Any, name: str) -> bytes:
-    try:
-        return ship(item)
-    except ShippingError as error:
-        raise ShippingError(f"{name} cannot be sent to another process: {error}") from error
 
 
 def _environment(n_jobs: int) -> dict[str, str]:

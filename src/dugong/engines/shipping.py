@@ -8,6 +8,7 @@ shared.
 from __future__ import annotations
 
 import contextlib
+import pickle
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
@@ -56,6 +57,22 @@ def ship(value: Any) -> bytes:
         return bytes(cloudpickle.dumps(value))
     except Exception as error:
         raise ShippingError(f"{type(error).__name__}: {error}") from error
+
+
+def open_outcome(answer: bytes) -> Any:
+    """The result of a call that came back as (good, result), or the error that it raised."""
+    good, result = pickle.loads(answer)
+    if not good:
+        raise result
+    return result
+
+
+def ship_item(item: Any, name: str) -> bytes:
+    """An item as bytes, or an error that names it."""
+    try:
+        return ship(item)
+    except ShippingError as error:
+        raise ShippingError(f"{name} cannot be sent to another process: {error}") from error
 
 
 @contextlib.contextmanager
