@@ -273,3 +273,16 @@ def test_learned_intervals_contain_what_is_shown(sample) -> None:
     for name, (low, high) in model.standard_errors_.intervals.items():
         assert (low <= model.accuracies_[name] + 1e-12).all()
         assert (high >= model.accuracies_[name] - 1e-12).all()
+
+
+def test_standard_errors_are_worked_out_when_they_are_read_and_travel_with_copies() -> None:
+    votes, _ = worlds.lopsided(5).sample(200, rng=3)
+    for settings in ({"prior": worlds.lopsided(5).prior, "dependencies": ()}, {"dependencies": ()}, {}):
+        model = dg.LabelModel(**settings).fit(votes)
+        copied = copy.deepcopy(model)
+        kept = copied.standard_errors_
+        assert kept is copied.standard_errors_
+        for name, error in model.standard_errors_.accuracies.items():
+            assert error.max() > 0
+            np.testing.assert_array_equal(kept.accuracies[name], error)
+    assert not hasattr(dg.LabelModel(), "standard_errors_")

@@ -18,6 +18,7 @@ import sys
 import typing
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import wraps
+from itertools import chain
 from os import PathLike
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Self, TypeVar, Union, get_args, get_origin
@@ -81,14 +82,16 @@ def typed(raises: type[DugongError]) -> Callable[[DoorT], DoorT]:
 
     def decorate(door: DoorT) -> DoorT:
         function: Any = getattr(door, "__init__") if isinstance(door, type) else door  # noqa: B009 (for mypy)
-        signature = inspect.signature(function)
+        parameters = inspect.signature(function).parameters.values()
+        placed = [one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
         hints: dict[str, Any] = {}
 
         @wraps(function)
         def checked(*args: Any, **options: Any) -> Any:
             if not hints:
                 hints.update(_hints(function))
-            for name, value in signature.bind(*args, **options).arguments.items():
+            # Arguments that are too many or missing are for the function itself to refuse.
+            for name, value in chain(zip(placed, args, strict=False), options.items()):
                 hint = hints.get(name, Any)
                 if not fits(value, hint):
                     raise _misfit(name, value, hint, raises)
@@ -130,6 +133,8 @@ def _hints(function: Any) -> dict[str, Any]:
 
 def fits(value: Any, hint: Any) -> bool:
     """Whether a value is what a hint says; members of collections are looked at, those of iterators are not."""
+    if type(value) is hint and hint is not int:  # most calls; an int may be too large
+        return True
     origin, args = get_origin(hint), get_args(hint)
     if hint in (Any, object, _Anything) or isinstance(hint, TypeVar | str):
         return True

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
@@ -18,6 +18,7 @@ from dugong.drift import Drift, DriftFeature, compare, some_of, watch
 from dugong.exceptions import FileError, GraphError, LabelError, NotFittedError, VoteError
 from dugong.fit.beliefs import Belief
 from dugong.fit.em import EM
+from dugong.fit.errors import StandardErrors
 from dugong.fit.fit import fit
 from dugong.fit.fitting import plan_for
 from dugong.fit.learned import Learned
@@ -189,7 +190,7 @@ class LabelModel(Configured):
         self.accuracies_ = dict(found.estimate.accuracies)
         self.correlations_ = Correlations(found.estimate.correlations)
         self.diagnostics_ = found.estimate.diagnostics
-        self.standard_errors_ = found.errors
+        self._errors: StandardErrors | Callable[[], StandardErrors] = found.errors
         self.seen_ = fitted_on(found.contents, votes.sources, found.law.prior, votes.class_names)
         self._specimen: Votes | None = some_of(votes) if data.rereadable else None
         self._reference: tuple[DriftFeature, ...] | None = None
@@ -231,6 +232,21 @@ class LabelModel(Configured):
     def parameters_(self) -> Parameters:
         """The law of the votes given the labels."""
         return self.law_.parameters
+
+    @property
+    def standard_errors_(self) -> StandardErrors:
+        """Standard errors of all tables, by groups of sequences; worked out when they are first read."""
+        if "_errors" not in vars(self):
+            raise AttributeError("a model has standard errors once it is fitted; call fit(votes) first.")
+        if not isinstance(self._errors, StandardErrors):
+            self._errors = self._errors()
+        return self._errors
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy or a pickle holds: standard errors, not the votes that they come from."""
+        if "_errors" in vars(self):
+            _ = self.standard_errors_
+        return vars(self)
 
     @property
     def learned_(self) -> Learned | None:
@@ -603,10 +619,9 @@ class LabelModel(Configured):
         model.graph_ = stored.graph
         model.accuracies_ = dict(stored.accuracies)
         model.correlations_ = Correlations(stored.correlations)
-        model.standard_errors_ = stored.errors
         model.diagnostics_ = stored.diagnostics
         model.seen_ = stored.seen
-        vars(model).update(_specimen=None, _reference=stored.reference)
+        vars(model).update(_errors=stored.errors, _specimen=None, _reference=stored.reference)
         return model
 
     def _aligned(self, votes: Votes, groups: Sequence[object] | None = None) -> Votes:

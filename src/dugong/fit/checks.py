@@ -141,20 +141,11 @@ def _slope(table: FloatArray) -> float:
     return float(mean[1, 1] - mean[1, 0] - mean[0, 1] + mean[0, 0]) / 2
 
 
-def _rest(sums: list[FloatArray]) -> FloatArray:
-    """Sums over all groups, then over all but each: leading axis 1 + n_groups."""
-    each = np.stack(sums).astype(np.float64)
-    return np.concatenate([each.sum(axis=0)[np.newaxis], each.sum(axis=0) - each])
-
-
-def _means(left: FloatArray, right: FloatArray, asked: tuple[FloatArray, FloatArray], cuts: IntArray) -> FloatArray:
-    """E[left_j right_k] over where both were asked, by group, (1 + n_groups, columns, m)."""
-    sums = _rest([left[a:b].T @ right[a:b] for a, b in pairwise(cuts)])
-    if min(one.min(initial=1) for one in asked) > 0:  # everybody was asked everywhere
-        counts = _rest([np.full((1, 1), b - a) for a, b in pairwise(cuts)])
-    else:
-        counts = _rest([asked[0][a:b].T @ asked[1][a:b] for a, b in pairwise(cuts)])
-    return np.asarray(sums / np.maximum(counts, 1))
+def _products(left: FloatArray, right: FloatArray, cuts: IntArray) -> FloatArray:
+    """Sums of left_j right_k over all groups, then over all but each, (1 + n_groups, rows of left, rows of right)."""
+    each = np.stack([left[:, a:b] @ right[:, a:b].T for a, b in pairwise(cuts)]).astype(np.float64)
+    whole = each.sum(axis=0)
+    return np.concatenate([whole[np.newaxis], whole - each])
 
 
 def _solve(
@@ -177,20 +168,32 @@ def _solve(
 
 
 def _read(columns: list[Int8Array], places: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Votes of some elements as -1, 0 and +1, and who was asked, (n, m) each."""
-    codes = np.stack([column[places] for column in columns], axis=1)
+    """Votes of some elements as -1, 0 and +1, and who was asked, (m, n) each; one row where all were asked."""
+    codes = np.stack([column[places] for column in columns])
     # Half as long numbers hold sums of so few ones exactly.
-    return np.where(np.abs(codes) == 1, codes, 0).astype(np.float32), (codes != MISSING).astype(np.float32)
+    values = (codes * (np.abs(codes) == 1)).astype(np.float32)
+    asked = codes != MISSING
+    return values, np.ones_like(values[:1]) if asked.all() else asked.astype(np.float32)
+
+
+def _monomials(rows: FloatArray) -> FloatArray:
+    """One, every row, and the products of all pairs of rows."""
+    products = [rows[place] * rows[place + 1 :] for place in range(len(rows))]
+    return np.concatenate([np.ones_like(rows[:1]), rows, *products])
 
 
 def _same_task(columns: list[Int8Array], places: IntArray, cuts: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Covariances and third centred moments of votes on the same element, (1 + n_groups, m, m) and (..., m, m, m)."""
+    """Covariances and third centred moments of votes on the same element, (1 + n_groups, m, m) and (..., m, m, m).
+
+    Third moments are of three different votes: those with a vote twice are zero.
+    """
     values, asked = _read(columns, places)
-    one, m = np.ones_like(values[:, :1]), values.shape[1]
-    means = _means(one, values, (one, asked), cuts)[:, 0]
-    pairs = _means(values, values, (asked, asked), cuts)
-    both, both_asked = ((part[:, :, np.newaxis] * part[:, np.newaxis]).reshape(-1, m * m) for part in (values, asked))
-    third = _means(both, values, (both_asked, asked), cuts).reshape(-1, m, m, m)
+    m = len(values)
+    counts = _products(_monomials(asked) if len(asked) == m else asked, asked, cuts)
+    found = _products(_monomials(values), values, cuts) / np.maximum(counts, 1)
+    means, pairs = found[:, 0], found[:, 1 : m + 1]
+    third, (first, second) = np.zeros((len(found), m, m, m)), np.triu_indices(m, 1)
+    third[:, first, second] = third[:, second, first] = found[:, m + 1 :]
     for axes in ("a,bc", "b,ac", "c,ab"):
         third -= np.einsum(f"r{axes.replace(',', ',r')}->rabc", means, pairs)
     third += 2 * np.einsum("ra,rb,rc->rabc", means, means, means)
@@ -207,8 +210,9 @@ def _later(votes: Votes, places: IntArray, cuts: IntArray) -> tuple[IntArray, In
 def _lagged(columns: list[Int8Array], places: IntArray, cuts: IntArray) -> FloatArray:
     """Covariances of votes with those on the element before, (1 + n_groups, m, m)."""
     (x, asked_x), (y, asked_y) = (_read(columns, places - back) for back in (1, 0))
-    both = (asked_x, asked_y)
-    return np.asarray(_means(x, y, both, cuts) - _means(x, both[1], both, cuts) * _means(both[0], y, both, cuts))
+    m, sums = len(x), _products(np.concatenate([x, asked_x]), np.concatenate([y, asked_y]), cuts)
+    counts = np.maximum(sums[:, m:, m:], 1)
+    return np.asarray(sums[:, :m, :m] / counts - (sums[:, :m, m:] / counts) * (sums[:, m:, :m] / counts))
 
 
 def _said(prior: Prior, votes: Votes) -> tuple[float, float]:

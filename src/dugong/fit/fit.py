@@ -8,7 +8,7 @@ search for dependencies where nobody gave any. Exact E/M steps follow: none, one
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -61,7 +61,7 @@ class Fit:
     ----------
     law : what answers questions about labels
     estimate : tables for people, and how they came about
-    errors : standard errors of the tables
+    errors : standard errors of the tables, or what works them out: it takes long, and few read them
     graph : the source graph, given or learned
     contents : what the votes are like
     moments : the moments of the votes, where the fit began with them
@@ -69,7 +69,7 @@ class Fit:
 
     law: Law
     estimate: Estimate
-    errors: StandardErrors
+    errors: StandardErrors | Callable[[], StandardErrors]
     graph: SourceGraph
     contents: Contents
     moments: Moments | None = None
@@ -213,7 +213,7 @@ def _from_moments(data: Passes, options: FitOptions) -> Fit:
     believed = options.believed(votes)
     given = Given.under(prior, design, moments, votes.class_names, options.signs, options.accuracies, beliefs=believed)
     fitted = fit_moments(given, options.estimator, data)
-    errors, estimate = moment_errors(fitted), fitted.estimate
+    errors, estimate = partial(moment_errors, fitted), fitted.estimate
     # The paper's estimator has no slopes: it is kept to the letter, so that its tables can be compared with its own.
     if isinstance(fitted.tables, CentredTables):
         estimate = within_errors(estimate, table_errors(fitted.given, fitted.tables.slopes))
@@ -239,8 +239,6 @@ def _from_guess(data: Passes, options: FitOptions) -> Fit:
     ties = _ties(data.votes, start.parameters, options)
     learning = replace(settings, learn_prior=settings.learn_prior or options.prior is None)
     ended = expectation_maximisation(data, start, learning, ties=ties)
-    # One pass more, apart by group: keeping groups apart in every step of EM would cost more than this.
-    errors = count_errors(ended.law.parameters, data.counts(ended.law, apart=True), graph.edges)
     nothing = Estimate(
         parameters=start.parameters,
         accuracies=options.accuracies,
@@ -252,7 +250,10 @@ def _from_guess(data: Passes, options: FitOptions) -> Fit:
         ),
     )
     estimate = _raised(nothing, ended, ties, graph)
-    return _with_errors(Fit(law=ended.law, estimate=estimate, errors=errors, graph=graph, contents=contents))
+    errors = partial(_count_errors, data, ended.law, estimate, graph)
+    # Of shards at once: who reads the errors may have closed them by then.
+    later = errors if isinstance(data, InMemory) else errors()
+    return Fit(law=ended.law, estimate=estimate, errors=later, graph=graph, contents=contents)
 
 
 def _from_search(data: Passes, options: FitOptions) -> Fit:
@@ -284,8 +285,8 @@ def _from_search(data: Passes, options: FitOptions) -> Fit:
         ties = _ties(part.votes, law.parameters, options)
         ended = expectation_maximisation(data, law, options.estimator, ties=ties)
         law, estimate = ended.law, _raised(estimate, ended, ties, learned.graph)
-    errors = count_errors(law.parameters, part.counts(law, apart=True), learned.graph.edges)
-    return _with_errors(Fit(law=law, estimate=estimate, errors=errors, graph=learned.graph, contents=data.contents()))
+    errors = partial(_count_errors, part, law, estimate, learned.graph)
+    return Fit(law=law, estimate=estimate, errors=errors, graph=learned.graph, contents=data.contents())
 
 
 def _ties(votes: Votes, parameters: Parameters, options: FitOptions) -> Ties:
@@ -313,8 +314,8 @@ def _raised(estimate: Estimate, ended: EMResult, ties: Ties, graph: SourceGraph)
     )
 
 
-def _with_errors(found: Fit) -> Fit:
-    """Errors from expected counts around the tables that are shown, which then are their own raw tables."""
-    errors = found.errors.around(found.estimate.accuracies, found.estimate.correlations)
-    estimate = replace(found.estimate, raw=errors.raw, raw_correlations=errors.raw_correlations)
-    return replace(found, estimate=estimate, errors=errors)
+def _count_errors(data: Passes, law: Law, estimate: Estimate, graph: SourceGraph) -> StandardErrors:
+    """Errors from expected counts, around the tables that are shown."""
+    # One pass more, apart by group: keeping groups apart in every step of EM would cost more than this.
+    errors = count_errors(law.parameters, data.counts(law, apart=True), graph.edges)
+    return errors.around(estimate.accuracies, estimate.correlations)

@@ -59,9 +59,12 @@ class Laws:
     ) -> FloatArray:
         """Mean joint law of two labels, (K_a, K_b), or (positions, K_a, K_b)."""
         key = (kind, first, second, lag, by_position)
-        if key not in self._cache and kind == "same" and lag == 0 and isinstance(first, Element) and not by_position:
+        known = self._cache.get(key)
+        if known is not None:
+            return known
+        if kind == "same" and lag == 0 and isinstance(first, Element) and not by_position:
             self._cache[key] = self._marginal()
-        if key not in self._cache and self.shapes.spans:
+        elif self.shapes.spans:
             law = pair_sums(
                 self.prior,
                 kind,
@@ -75,7 +78,7 @@ class Laws:
                 class_names=self.class_names,
             )
             self._cache[key] = law.means()
-        elif key not in self._cache:
+        else:
             lengths, counts = (tuple(one.tolist()) for one in (self.shapes.lengths, self.shapes.counts))
             self._cache[key] = _mean_law(self.prior, (lengths, counts), self.class_names, key)
         return self._cache[key]
@@ -91,9 +94,10 @@ class Laws:
         """Moments of the two tasks of a pair row, binary labels -1 and +1."""
         lag = row.slots[1].offset - row.slots[0].offset
         key = (row.relation, first, second, lag, row.by_position)
-        if key not in self._pairs:
-            self._pairs[key] = self._pair(row, first, second, lag)
-        return self._pairs[key]
+        found = self._pairs.get(key)
+        if found is None:
+            found = self._pairs[key] = self._pair(row, first, second, lag)
+        return found
 
     def _pair(self, row: MomentRow, first: Resolution, second: Resolution, lag: int) -> PairMoments:
         law = self.joint(row.relation, first, second, lag=lag, by_position=row.by_position)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from dugong.exceptions import GraphError
 
@@ -44,10 +44,19 @@ class MomentRow:
     relation: Relation = "same"
     by_position: bool = False
     sources: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # Kept, because rows are asked for their sources in every loop over a plan.
+        # Kept, because rows are asked for their sources in every loop over a plan, and looked up by the thousand.
         object.__setattr__(self, "sources", tuple(slot.source for slot in self.slots))
+        object.__setattr__(self, "_hash", hash((self.slots, self.relation, self.by_position)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Through the constructor, because every process hashes text in its own way.
+        return MomentRow, (self.slots, self.relation, self.by_position)
 
     @property
     def span(self) -> int:
@@ -82,10 +91,11 @@ class Plan:
 
     def place(self, row: MomentRow) -> int:
         """Place of a row among the rows."""
-        if row not in self._places:
+        place = self._places.get(row)
+        if place is None:
             names = ", ".join(f"{slot.source}[{slot.offset:+d}]" for slot in row.slots)
             raise GraphError(f"the row {names} ({row.relation}) was not counted; plan it first.")
-        return self._places[row]
+        return place
 
     @classmethod
     def of(cls, rows: Iterable[MomentRow]) -> Plan:

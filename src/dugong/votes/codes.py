@@ -9,13 +9,14 @@ votes for (O in tagging, "normal" in anomaly detection).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dugong.tasks import Element, Resolution
 from dugong.tasks.bio import bio_steps
-from dugong.types import ABSTAIN, MISSING, Int8Array, IntArray
+from dugong.types import ABSTAIN, MISSING, Int8Array, IntArray, read_only
 
 if TYPE_CHECKING:
     from dugong.votes.container import Votes
@@ -37,6 +38,14 @@ _BLOCK = 1 << 18
 
 def class_indices(votes: Votes, column: Int8Array, n_classes: int) -> Int8Array:  # noqa: ARG001
     """Codes as table columns: classes 0..K-1, abstain K, underspecified K+1.., not asked -1."""
+    found: Int8Array = _columns(n_classes)[column.view(np.uint8)]
+    return found
+
+
+@lru_cache(maxsize=8)
+def _columns(n_classes: int) -> Int8Array:
+    """The same of every code by its unsigned byte."""
+    lookup: Int8Array
     if n_classes == 2:
         lookup = np.full(256, -1, dtype=np.int8)
         lookup[[255, 1, 0]] = [0, 1, 2]
@@ -45,7 +54,7 @@ def class_indices(votes: Votes, column: Int8Array, n_classes: int) -> Int8Array:
         lookup[0] = n_classes
     lookup[n_classes + 1 : MAX_CODE + 1] = np.arange(n_classes + 1, MAX_CODE + 1)
     lookup[MISSING % 256] = -1
-    return lookup[column.view(np.uint8)]
+    return read_only(lookup)
 
 
 def count_codes(column: Int8Array) -> dict[int, int]:

@@ -171,10 +171,10 @@ class Votes:
     @typed(VoteError)
     def index(self, name: str) -> int:
         """Place of a source by name."""
-        if name not in self.source_names:
-            known = ", ".join(map(repr, self.source_names))
-            raise VoteError(f"there is no source {name!r} in these votes; known are {known}.")
-        return self.source_names.index(name)
+        names = self.source_names
+        if name not in names:
+            raise VoteError(f"there is no source {name!r} in these votes; known are {', '.join(map(repr, names))}.")
+        return names.index(name)
 
     def column(self, name: str) -> Int8Array:
         """The flat votes of one source."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from math import prod
 
 import numpy as np
 
@@ -109,12 +110,6 @@ class Equations:
         """(..., n) one over the variance; 0 where that says nothing."""
         return np.divide(1.0, self.variance, out=np.zeros_like(self.variance), where=self.variance > 0)
 
-    @property
-    def origins(self) -> list[MomentRow]:
-        """The row of every equation."""
-        each = [row for row, size in self.rows for _ in range(size)]
-        return [each[place] for place in self.kept]
-
 
 def join_equations(parts: Iterable[tuple[AnyArray, ...]], rows: Iterable[tuple[MomentRow, int]]) -> Equations:
     """Equations from parts, each of which has left, right, value, scale, variance and total of some rows."""
@@ -189,10 +184,11 @@ class _Counted:
 def make_equations(given: Given, unknowns: Unknowns, rows: Iterable[MomentRow]) -> Equations:
     """All equations of some pair rows that hold any votes."""
     rows = tuple(rows)
-    if rows not in given.counted:
-        given.counted[rows] = _count(given, unknowns, rows)
-    parts = [(*one.numbers[:3], _scales(given, one), *one.numbers[3:]) for one in given.counted[rows]]
-    each = [(row, int(np.prod(one.cells[-3:]))) for one in given.counted[rows] for row in one.rows]
+    counted = given.counted.get(rows)
+    if counted is None:
+        counted = given.counted[rows] = _count(given, unknowns, rows)
+    parts = [(*one.numbers[:3], _scales(given, one), *one.numbers[3:]) for one in counted]
+    each = [(row, prod(one.cells[-3:])) for one in counted for row in one.rows]
     return join_equations(parts, each)
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -82,15 +83,18 @@ class Solution:
         # An equation without a variance says nothing, so that its residual is zero rather than infinite.
         spread = np.sqrt(np.where(equations.variance > 0, equations.variance, np.inf))
         standard = (equations.value - predicted) / spread
-        largest: dict[tuple[str, str], float] = {}
-        support: dict[tuple[str, str], dict[MomentRow, float]] = {}
-        for row, value, total in zip(equations.origins, standard.tolist(), equations.total.tolist(), strict=True):
-            pair = (row.sources[0], row.sources[1])
-            if abs(value) >= abs(largest.get(pair, 0.0)):
-                largest[pair] = value
-            votes = support.setdefault(pair, {})
-            votes[row] = votes.get(row, 0.0) + total / self.unknowns.width**2
-        return largest, {pair: int(next(iter(votes.values()))) for pair, votes in support.items()}
+        largest, support = dict[tuple[str, str], float](), dict[tuple[str, str], int]()
+        # Equations of one row lie next to each other.
+        ends = np.searchsorted(equations.kept, np.cumsum([0, *(size for _, size in equations.rows)]))
+        for (row, _), (begin, end) in zip(equations.rows, pairwise(ends.tolist()), strict=True):
+            if begin < end:
+                pair, own = (row.sources[0], row.sources[1]), standard[begin:end]
+                # Of equal ones the last.
+                value = float(own[::-1][np.abs(own[::-1]).argmax()])
+                if abs(value) >= abs(largest.get(pair, 0.0)):
+                    largest[pair] = value
+                support.setdefault(pair, int(equations.total[begin:end].sum() / self.unknowns.width**2))
+        return largest, support
 
 
 def solve_stages(
