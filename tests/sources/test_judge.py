@@ -1,12 +1,16 @@
 """Judges: answers become votes once, within the budget, whatever the server does."""
 
 import json
+import math
+import re
 import sqlite3
 import subprocess
 import sys
 import textwrap
 import threading
 import time
+import traceback
+from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
@@ -27,7 +31,7 @@ class Fake(ThreadingHTTPServer):
     def __init__(self, script=()):
         super().__init__(("127.0.0.1", 0), Handler)
         self.script, self.seen, self.keys, self.lock = list(script), [], [], threading.Lock()
-        self.tokens, self.delay, self.key = 0, 0.0, None
+        self.tokens, self.delay, self.key, self.chance = 0, 0.0, None, 0.8
         threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
 
     @property
@@ -47,7 +51,9 @@ class Handler(BaseHTTPRequestHandler):
         if fake.key and self.headers.get("authorization") != f"Bearer {fake.key}":
             return self.reply(401, {"error": "no such key"})
         if isinstance(act, int):
-            return self.reply(act, {"error": "busy"}, {"Retry-After": "0.01"})
+            return self.reply(act, {"error": f"busy; you said {fake.keys[-1]}"}, {"Retry-After": "0.01"})
+        if act == "slow":
+            time.sleep(1.5)
         if act == "malformed":
             return self.reply(200, b"{not json")
         if act == "hang up":
@@ -68,7 +74,9 @@ class Handler(BaseHTTPRequestHandler):
             "object": "chat.completion",
             "created": 0,
             "model": body["model"],
-            "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
+            "choices": [
+                {"index": 0, "finish_reason": "stop", "message": message, "logprobs": logprobs(body, content, fake)}
+            ],
             "usage": {"prompt_tokens": 40, "completion_tokens": 10, "total_tokens": 50},
         }
         return self.reply(200, reply, {"Content-Type": "application/json"})
@@ -84,6 +92,15 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_):
         pass
+
+
+def logprobs(body, content, fake):
+    """Tokens as a real endpoint cuts them: quotation marks stick to what is beside them, answers fall into pieces."""
+    if not body.get("logprobs") or fake.chance is None:
+        return None
+    tokens = re.findall(r'ye|s"|no"|uns|ure"|[^ynu]+|.', content)
+    logs = {"ye": math.log(fake.chance), "no": math.log(fake.chance), 'no"': math.log(fake.chance)}
+    return {"content": [{"token": one, "logprob": logs.get(one, 0.0), "top_logprobs": []} for one in tokens]}
 
 
 @pytest.fixture
@@ -132,6 +149,60 @@ def test_a_soft_judge_says_how_likely_its_answer_is(fake, tmp_path):
         speaking(fake, tmp_path, soft=True, choices={"yes": "speech", "no": "rest"})
 
 
+def test_the_probability_of_the_tokens_is_a_soft_vote(fake, tmp_path):
+    judge = speaking(fake, tmp_path, soft="logprobs", choices={"yes": 1, "no": -1})
+    votes = dg.apply([judge], TEXTS, progress=False)
+    assert fake.seen[0]["logprobs"] is True
+    assert "probability" not in str(fake.seen[0])
+    assert votes.column("speaking").tolist() == [1, -1, 1, -1, 1]
+    np.testing.assert_allclose(votes.scores["speaking"][:, 1], [0.8, 0.2, 0.8, 0.2, 0.8], rtol=1e-6)
+    # The same from the cache, several at once, and with an answer that is no vote: half of the rest would be its own.
+    asked = len(fake.seen)
+    again = dg.apply([judge], TEXTS, progress=False)
+    np.testing.assert_array_equal(again.scores["speaking"], votes.scores["speaking"])
+    assert len(fake.seen) == asked
+    unsure = speaking(fake, tmp_path, soft="logprobs", batch=3)
+    rows = dg.apply([unsure], TEXTS, progress=False).scores["speaking"]
+    np.testing.assert_allclose(rows[:, 1], [8 / 9, 1 / 9, 8 / 9, 1 / 9, 8 / 9], rtol=1e-6)
+
+
+def test_answers_without_logprobs_are_plain_votes_and_said_to_be(fake, tmp_path):
+    from dugong.cli.steps import time_table
+
+    fake.chance = None
+    judge = speaking(fake, tmp_path, soft="logprobs")
+    found = dg.apply_with_report([judge], TEXTS, progress=False)
+    assert found.votes.column("speaking").tolist() == [1, -1, 1, -1, 1]
+    assert found.votes.scores["speaking"][:, 1].tolist() == [1, 0, 1, 0, 1]
+    assert "5 answers came without logprobs: plain votes." in time_table(found.report)
+    with pytest.raises(SourceError, match="soft= must be True, False or 'logprobs'"):
+        speaking(fake, tmp_path, soft="lots")
+
+
+def test_tokens_that_are_not_the_answer_are_not_believed():
+    from dugong.sources.judge import token_chances
+
+    text = '{"answers": ["né", "b"]}'
+    halves = [{"token": "?", "bytes": [byte], "logprob": -0.1} for byte in text.encode()]
+    np.testing.assert_allclose(token_chances(text, {"content": halves}), [np.exp(-0.3), np.exp(-0.1)])
+    assert token_chances(text, {"content": halves[1:]}) is None
+    for broken in (None, [], {"content": None}, {"content": [{"token": 3, "logprob": "x"}]}):
+        assert token_chances(text, broken) is None
+
+
+def test_prices_give_the_cost_of_a_run(fake, tmp_path):
+    from dugong.cli.steps import time_table
+
+    judge = speaking(fake, tmp_path, prices=(1.0, 10.0))
+    report = dg.apply_with_report([judge], TEXTS, progress=False).report
+    assert report.sources[0].usage["cost"] == pytest.approx(4 * (40 * 1 + 10 * 10) / 1e6)
+    assert "used 200 tokens, 0.00056 by the prices given." in time_table(report)
+    assert "cost" not in dg.apply_with_report([judge], TEXTS, progress=False).report.sources[0].usage
+    for wrong in ((1.0,), (1.0, -1.0), "free", (1.0, float("inf"))):
+        with pytest.raises(SourceError, match="prices= must be two numbers"):
+            speaking(fake, tmp_path, prices=wrong)
+
+
 def test_what_was_used_is_in_the_report(fake, tmp_path):
     judge = speaking(fake, tmp_path)
     first = dg.apply_with_report([judge], TEXTS, progress=False).report.sources[0].usage
@@ -149,10 +220,29 @@ def test_several_elements_share_a_request_and_windows_are_shown_whole(fake, tmp_
     assert "I said hello silence" in texts
 
 
-@pytest.mark.parametrize("trouble", [429, 500, 503, "malformed", "wrong schema", "hang up"])
+@pytest.mark.parametrize("trouble", [429, 500, 503, "malformed", "wrong schema", "hang up", "slow"])
 def test_trouble_is_met_with_patience(fake, tmp_path, trouble):
     fake.script = [trouble, trouble]
-    assert ask(speaking(fake, tmp_path)) == [1, -1, 1, -1, 1]
+    assert ask(speaking(fake, tmp_path, timeout=1.0)) == [1, -1, 1, -1, 1]
+    assert len(fake.seen) == 4 + 2
+
+
+def test_a_service_that_says_when_to_come_back_is_obeyed(fake, tmp_path, monkeypatch):
+    from dugong.sources import asking
+
+    waited, sleep = [], time.sleep
+    monkeypatch.setattr(asking.time, "sleep", lambda seconds: waited.append(seconds) or sleep(min(seconds, 0.01)))
+    fake.script = [429]
+    ask(speaking(fake, tmp_path), {"a": ["they said"]})
+    assert 0.01 in waited
+    assert 0.5 not in waited  # what it would have waited, had nothing been said
+
+    def patience(said):
+        return asking._Reply(status=429, headers={"retry-after": said}, payload=b"", sent=True).patience(7.0)
+
+    assert [patience(one) for one in ("3", "soon", "-1", "99999")] == [3.0, 7.0, 0.0, 600.0]
+    later = formatdate(time.time() + 100, usegmt=True)
+    assert 90 < patience(later) <= 100
 
 
 def test_a_server_that_stays_broken_is_named_and_what_is_known_is_kept(fake, tmp_path):
@@ -180,6 +270,28 @@ def test_a_wrong_key_is_an_error_that_does_not_show_it(fake, tmp_path, monkeypat
     assert ask(judge) == [1, -1, 1, -1, 1]
     assert "right" not in repr(judge.function) + repr(judge)
     assert b"right" not in (tmp_path / "answers.sqlite").read_bytes()
+
+
+def test_a_key_is_in_no_message_whatever_the_service_or_the_variable_holds(fake, tmp_path, monkeypatch):
+    """A service that repeats it, a line end behind it, and letters that no header can carry."""
+    import pickle
+
+    monkeypatch.setenv("MY_KEY", "sk-secret\n")
+    judge = speaking(fake, tmp_path, key_env="MY_KEY")
+    object.__setattr__(judge.function.service, "retries", 0)
+    fake.script = [500]
+    with pytest.raises(SourceError, match=r"busy; you said Bearer \*\*\*") as error:
+        ask(judge, {"a": ["x"]})
+    told = "".join(traceback.format_exception(error.value))
+    assert fake.keys == ["Bearer sk-secret"]
+    assert "secret" not in told
+    assert b"secret" not in pickle.dumps(judge.function)
+    for wrong in ("sk-secret\nX-Other: 1", "sk-secret-ü"):
+        monkeypatch.setenv("MY_KEY", wrong)
+        with pytest.raises(SourceError, match="the key in MY_KEY must be letters, digits and signs") as error:
+            ask(judge, {"a": ["y"]})
+        assert "secret" not in "".join(traceback.format_exception(error.value))
+    assert all(b"secret" not in one.read_bytes() for one in tmp_path.iterdir())
 
 
 def test_the_budget_is_never_exceeded(fake, tmp_path):
@@ -274,6 +386,11 @@ def test_pictures_are_sent_as_png(fake, tmp_path):
     with av.open(io.BytesIO(data), format="png_pipe") as file:
         picture = next(file.decode(video=0)).to_ndarray(format="rgb24")
     np.testing.assert_array_equal(picture, frames[5])
+    # A frame by itself, grey or in colours, is one picture.
+    for video in (frames[2:4], frames[2:4, :, :, 0]):
+        assert ask(speaking(fake, tmp_path), {"v": video}) == [0, 0]
+        kinds = [[part["type"] for part in body["messages"][1]["content"]] for body in fake.seen[-2:]]
+        assert kinds == [["image_url"]] * 2
 
 
 def test_what_cannot_be_shown_or_asked_is_refused(fake, tmp_path):
@@ -288,3 +405,81 @@ def test_what_cannot_be_shown_or_asked_is_refused(fake, tmp_path):
         with pytest.raises(SourceError, match=words):
             dg.sources.judge("?", model="tiny", **options)
     assert fake.seen == []
+
+
+@pytest.fixture
+def project(fake, tmp_path):
+    """A project with a judge, a plain rule and a soft detector, on texts."""
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "data").mkdir()
+    for place in range(6):
+        lines = [f"{place} {word}" for word in ("they said so", "silence", "she said no", "rest")]
+        (folder / "data" / f"{place}.txt").write_text("\n".join(lines))
+    (folder / "sources.py").write_text(
+        textwrap.dedent(
+            f"""
+            import dugong as dg
+
+            asked = dg.sources.judge(
+                "Does somebody speak?", base_url={fake.url!r}, model="tiny", key_env="MY_KEY",
+                cache={str(folder / "answers.sqlite")!r}, prices=(1, 10),
+                name="asked", soft="logprobs",
+            )
+
+            @dg.source
+            def verb(line):
+                return 1 if "said" in line else -1
+
+            @dg.source(soft=True)
+            def length(line):
+                return min(len(line) / 20, 1.0)
+            """
+        )
+    )
+    (folder / "load.py").write_text(
+        textwrap.dedent(
+            """
+            from pathlib import Path
+
+
+            def load():
+                for file in sorted((Path(__file__).parent / "data").glob("*.txt")):
+                    yield file.stem, file.read_text().splitlines()
+            """
+        )
+    )
+    (folder / "project.toml").write_text(
+        'data = "load:load"\nsources = "sources.py"\noutput = "output"\n'
+        '[tables.anna]\nfile = "anna.csv"\ncolumn = "says"\nvalues = {speech = 1, rest = -1}\n'
+    )
+    (folder / "anna.csv").write_text("sequence,element,says\n0,0,speech\n0,1,rest\n3,2,speech\n")
+    return folder
+
+
+def test_a_project_says_who_gets_its_data_before_the_first_run_and_what_it_cost_after_it(
+    fake, project, cli, monkeypatch
+):
+    monkeypatch.setenv("MY_KEY", "sk-secret")
+    first = cli("check", project)
+    assert first.code == 1
+    assert f"- asked sends what it reads to {fake.url.removesuffix('/v1')}" in first.err
+    assert fake.seen == []
+    run = cli("run", project)
+    assert run.code == 0, run.err
+    assert "asked asked 24 times, knew 0 answers already, and used 1,200 tokens, 0.00336 by" in run.out + run.err
+    assert "anna" in run.out
+    checked = cli("check", project)
+    assert "These sources send data:" in checked.out
+    assert f"- asked sends what it reads to {fake.url.removesuffix('/v1')}" in checked.out
+    again = cli("run", project)
+    assert again.code == 0, again.err
+    assert len(fake.seen) == 24
+    # The key was sent, and stands nowhere.
+    assert set(fake.keys) == {"Bearer sk-secret"}
+    told = "".join(one.out + one.err for one in (first, run, checked, again)).encode()
+    files = [one for one in project.rglob("*") if one.is_file()]
+    assert len(files) > 12
+    assert all(b"sk-secret" not in one for one in [told, *(file.read_bytes() for file in files)])
+    votes = dg.Votes.read(project / "output" / "votes.parquet")
+    assert set(votes.scores) == {"asked", "length"}

@@ -93,8 +93,7 @@ def command(
             parts.append(section[1])
     if request.sends is not None:
         result["sends"] = request.sends
-        lines = [f"- {name} sends what it reads to {where}" for name, where in request.sends.items()]
-        parts.append("\n".join(["These sources send data:", *lines]) if lines else "No source sends data anywhere.")
+        parts.append(_sending(request.sends))
     if request.train_gold is not None:
         worth = _worth(checked, request.train_gold, model)
         result |= worth[0]
@@ -115,6 +114,12 @@ class Request:
     sends: dict[str, str] | None = None
 
 
+def _sending(sends: dict[str, str]) -> str:
+    """Who gets the data, in words."""
+    lines = [f"- {name} sends what it reads to {where}" for name, where in sends.items()]
+    return "\n".join(["These sources send data:", *lines]) if lines else "No source sends data anywhere."
+
+
 def is_project(place: Place) -> bool:
     """Whether a path is a project.toml, or a folder with one."""
     return place.suffix == ".toml" or (place.is_dir() and (place / "project.toml").is_file())
@@ -130,10 +135,11 @@ def _of_project(request: Request) -> Request:
     folder = project.output / "votes"
     if not votes.is_file() and folder.is_dir():
         votes = folder
-    if not (votes.exists() and fitted.is_file()):
-        raise VoteError(f"{place} has not been run yet: there is no {votes}, {fitted}.\n  Run it: dugong run {place}")
     sources = load_sources(project.sources, project.folder)
     sending = {one.name: one.function.sends_to for one in sources if hasattr(one.function, "sends_to")}
+    if not (votes.exists() and fitted.is_file()):
+        say(_sending(sending))  # what one wants to know before a first run
+        raise VoteError(f"{place} has not been run yet: there is no {votes}, {fitted}.\n  Run it: dugong run {place}")
     return Request(
         votes=votes,
         gold=request.gold or project.gold,

@@ -87,13 +87,20 @@ def time_table(report: ApplyReport) -> str:
     ]
     rows += [(f"({name})", "preprocessing", "", "", "", seconds(spent)) for name, spent in report.pre_seconds.items()]
     text = text_table(("source", "resolution", "tasks", "votes", "faults", "time"), rows, left=(0, 1), rule=True)
-    asked = [
-        f"{one.name} asked {counted(one.usage.get('calls', 0), 'time')}, knew {one.usage.get('cached', 0):,} answers "
-        f"already, and used {one.usage.get('tokens', 0):,} tokens."
-        for one in report.sources
-        if one.usage
-    ]
+    asked = [_asked(one.name, one.usage) for one in report.sources if one.usage]
     return "\n".join([text, *asked])
+
+
+def _asked(name: str, usage: Mapping[str, float]) -> str:
+    """What a judge used, in a sentence."""
+    text = (
+        f"{name} asked {counted(int(usage.get('calls', 0)), 'time')}, knew {usage.get('cached', 0):,} answers "
+        f"already, and used {usage.get('tokens', 0):,} tokens"
+    )
+    if "cost" in usage:
+        text += f", {usage['cost']:,.4g} by the prices given"
+    plain = int(usage.get("plain", 0))
+    return f"{text}." + (f" {counted(plain, 'answer')} came without logprobs: plain votes." if plain else "")
 
 
 def throughput(report: ApplyReport, n_elements: int | None = None) -> str:

@@ -105,7 +105,7 @@ def merge(
         _check_length(base, stored.sequence(sequence).length)
     columns, seconds = [], []
     scores: dict[str, ScoreArray] = {}
-    usage: list[Mapping[str, int]] = []
+    usage: list[Mapping[str, float]] = []
     for info in every:
         if fresh is not None and info.name in ran:
             place = ran.index(info.name)

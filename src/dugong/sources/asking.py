@@ -11,10 +11,11 @@ from __future__ import annotations
 import hashlib
 import http.client
 import json
+import math
 import os
 import sqlite3
+import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ from urllib.parse import urlsplit
 
 from dugong.exceptions import SourceError
 
+Accept = Callable[[Mapping[str, Any]], str | None]
 _TABLES = """
 create table if not exists answers (key text primary key, answer text not null, tokens integer not null);
 create table if not exists asking (key text primary key, model text not null, since real not null, tokens integer);
@@ -34,6 +36,7 @@ create table if not exists spent (model text primary key, tokens integer not nul
 # A request that another process has begun counts as lost after this many times its own time limit.
 _LOST = 1.5
 _POLL = 0.05
+_COUNTING = threading.Lock()  # of what was used, by the threads of a judge
 
 
 class BudgetError(SourceError):
@@ -55,6 +58,7 @@ class Service:
     cache : file with all answers so far
     max_tokens_total : tokens that all requests to this model may cost together, or None
     timeout : seconds for one request
+    prices : of a million tokens that are sent and of a million that come back, or None
     retries : tries after the first one, where the service is busy or broken
     wait : seconds before the first new try, if the service does not say; doubles each time
     """
@@ -64,9 +68,10 @@ class Service:
     cache: str = "judge.sqlite"
     max_tokens_total: int | None = None
     timeout: float = 60.0
+    prices: tuple[float, float] | None = None
     retries: int = 6
     wait: float = 0.5
-    _used: Counter[str] = field(default_factory=Counter, init=False, repr=False, compare=False)
+    _used: dict[str, float] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.base_url)
@@ -74,9 +79,14 @@ class Service:
             raise SourceError(f"base_url= must begin with http:// or https://; found {self.base_url!r}.")
         if parts.username or parts.password:
             raise SourceError("base_url= must not hold a password; name the variable that holds the key: key_env=...")
+        if self.prices is not None and not _are_prices(self.prices):
+            raise SourceError(
+                "prices= must be two numbers, what a million tokens cost that are sent and that come back; "
+                f"found {self.prices!r}."
+            )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_used": Counter()}
+        return {**self.__dict__, "_used": {}}
 
     @property
     def address(self) -> str:
@@ -84,14 +94,28 @@ class Service:
         parts = urlsplit(self.base_url)
         return f"{parts.scheme}://{parts.netloc}"
 
-    def take_usage(self) -> dict[str, int]:
-        """Calls, answers from the cache and tokens since this was last asked, in this process."""
-        found = dict(self._used)
-        self._used.clear()
+    def take_usage(self) -> dict[str, float]:
+        """Calls, answers from the cache, tokens and their cost since this was last asked, in this process."""
+        with _COUNTING:
+            found = dict(self._used)
+            self._used.clear()
         return found
 
-    def ask(self, body: Mapping[str, Any], most: int, valid: Callable[[str], bool]) -> str:
-        """The answer to a request, from the cache or the service; `most` bounds the tokens that one try can cost."""
+    def note(self, **used: float) -> None:
+        """Count what was used."""
+        with _COUNTING:
+            for what, amount in used.items():
+                self._used[what] = self._used.get(what, 0) + amount
+
+    def ask(self, body: Mapping[str, Any], most: int, accept: Accept) -> str:
+        """The answer to a request, from the cache or the service.
+
+        Parameters
+        ----------
+        most : tokens that one try can cost
+        accept : from what came back to the text that is kept, None if it is not what was asked for
+        """
+        self._key()  # before tokens are put aside for a request that cannot be sent
         text = json.dumps(body, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         key = hashlib.sha256(f"{self.base_url}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()
         request = _Request(key=key, model=str(body["model"]), text=text, most=most)
@@ -100,10 +124,10 @@ class Service:
                 found = book.execute("select answer from answers where key = ?", (key,)).fetchone()
                 mine = found is None and self._reserve(book, request)
             if found is not None:
-                self._used["cached"] += 1
+                self.note(cached=1)
                 return str(found[0])
             if mine:
-                return self._fetch(request, valid)
+                return self._fetch(request, accept)
             time.sleep(_POLL)  # somebody else is asking the very same
 
     # --- the book ----------------------------------------------------------------------------------------------------
@@ -162,22 +186,24 @@ class Service:
         )
 
     # --- the service -------------------------------------------------------------------------------------------------
-    def _fetch(self, request: _Request, valid: Callable[[str], bool]) -> str:
+    def _fetch(self, request: _Request, accept: Accept) -> str:
         """Ask until there is a valid answer; it is written down before it is used."""
         for attempt in range(self.retries + 1):
             if attempt:
                 with self._book() as book:
                     self._hold(book, request)
             reply = self._post(request.text)
-            answer, tokens = reply.read(request.most)
-            good = answer is not None and valid(answer)
-            self._used.update(calls=1, tokens=tokens)
+            choice, sent, received = reply.read(request.most)
+            answer, tokens = accept(choice) if choice else None, sent + received
+            self.note(calls=1, tokens=tokens)
+            if self.prices is not None:
+                self.note(cost=(self.prices[0] * sent + self.prices[1] * received) / 1e6)
             with self._book() as book:
                 self._settle(book, request, tokens)
-                if good:
+                if answer is not None:
                     book.execute("insert or replace into answers values (?, ?, ?)", (request.key, answer, tokens))
-            if good:
-                return str(answer)
+            if answer is not None:
+                return answer
             if reply.status in (401, 403):
                 raise UnavailableError(self._refused(reply.status))
             if 400 <= reply.status < 500 and reply.status not in (408, 409, 429):
@@ -195,12 +221,19 @@ class Service:
         state = "is set" if os.environ.get(self.key_env) else "is not set"
         return f"{self.address} refused the key ({status}); it is read from {self.key_env}, which {state}."
 
+    def _key(self) -> str:
+        """The key, empty if there is none; one that no header can hold is refused here, or others would show it."""
+        key = (os.environ.get(self.key_env) or "").strip() if self.key_env else ""
+        if not (key.isascii() and key.isprintable()):
+            raise UnavailableError(f"the key in {self.key_env} must be letters, digits and signs of ASCII on one line.")
+        return key
+
     def _post(self, text: str) -> _Reply:
         """One request, without redirects."""
         parts = urlsplit(self.base_url)
         kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
         headers = {"Content-Type": "application/json"}
-        key = os.environ.get(self.key_env) if self.key_env else None
+        key = self._key()
         if key:
             headers["Authorization"] = f"Bearer {key}"
         connection = kind(parts.hostname or "", parts.port, timeout=self.timeout)
@@ -212,11 +245,19 @@ class Service:
             connection.request("POST", path, body=text.encode("utf-8", "replace"), headers=headers)
             found = connection.getresponse()
             named = {name.lower(): value for name, value in found.getheaders()}
-            return _Reply(status=found.status, headers=named, payload=found.read(), sent=True)
+            payload = found.read()
+            # A service may repeat the key in what it says, which is kept and shown.
+            payload = payload.replace(key.encode(), b"***") if key else payload
+            return _Reply(status=found.status, headers=named, payload=payload, sent=True)
         except (OSError, http.client.HTTPException) as error:
             return _Reply(status=0, headers={}, payload=f"{type(error).__name__}: {error}".encode(), sent=sent)
         finally:
             connection.close()
+
+
+def _are_prices(given: Any) -> bool:
+    pair = given if isinstance(given, tuple | list) else ()
+    return len(pair) == 2 and all(isinstance(one, int | float) and 0 <= one < math.inf for one in pair)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,17 +284,22 @@ class _Reply:
         """The beginning of what was said, on one line."""
         return " ".join(self.payload.decode("utf-8", "replace").split())[:200] or "nothing"
 
-    def read(self, most: int) -> tuple[str | None, int]:
-        """The text of an answer, and its cost: all that it could be where the service does not say."""
+    def read(self, most: int) -> tuple[Mapping[str, Any] | None, int, int]:
+        """The first answer with what belongs to it, and the tokens that were sent and that came back.
+
+        Where the service does not say, they are all that they could be, and came back: the dearer kind.
+        """
         if self.status != 200:
-            return None, most if self.status == 0 and self.sent else 0
+            return None, 0, most if self.status == 0 and self.sent else 0
         try:
             plain = json.loads(self.payload)
-            content = plain["choices"][0]["message"]["content"]
-            tokens = int((plain.get("usage") or {}).get("total_tokens") or most)
-        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-            return None, most
-        return content if isinstance(content, str) else None, min(max(tokens, 0), most)
+            choice, used = plain["choices"][0], plain.get("usage") or {}
+            choice = choice if isinstance(choice["message"]["content"], str) else None
+            total = min(max(int(used.get("total_tokens") or most), 0), most)
+            sent = min(max(int(used.get("prompt_tokens") or 0), 0), total)
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError, OverflowError):
+            return None, 0, most
+        return choice, sent, total - sent
 
     def patience(self, otherwise: float) -> float:
         """Seconds to wait before the next try: what ``Retry-After`` says (seconds or a date), at most ten minutes."""

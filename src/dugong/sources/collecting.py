@@ -39,7 +39,7 @@ class SourceReport:
     votes: int
     faults: int
     seconds: float
-    usage: Mapping[str, int] = field(default_factory=dict)
+    usage: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

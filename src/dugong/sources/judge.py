@@ -14,7 +14,8 @@ import zlib
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from os import PathLike
+from typing import Any, Literal
 
 import numpy as np
 
@@ -44,7 +45,8 @@ class Judge:
     show : function from what a task covers to text or a picture, or None for our own
     batch : tasks per request
     parallel : requests under way at once
-    soft : whether the model also says how likely its answer is
+    soft : whether answers come with how likely they are
+    logprobs : whether that is taken from the tokens of the answer, rather than asked for
     most_pictures : pictures per task; windows with more are thinned out evenly
     tokens_per_picture : what a picture may cost, for the budget
     """
@@ -58,6 +60,7 @@ class Judge:
     batch: int = 1
     parallel: int = 4
     soft: bool = False
+    logprobs: bool = False
     most_pictures: int = 4
     tokens_per_picture: int = 2000
 
@@ -75,26 +78,48 @@ class Judge:
         """Who gets the data."""
         return self.service.address
 
-    def take_usage(self) -> dict[str, int]:
-        """Calls, cached answers and tokens since this was last asked."""
+    def take_usage(self) -> dict[str, float]:
+        """Calls, cached answers, tokens and their cost since this was last asked."""
         return self.service.take_usage()
 
     # --- one request -------------------------------------------------------------------------------------------------
     def _ask(self, group: list[Content]) -> list[Any]:
-        def valid(text: str) -> bool:
-            return self._read(text, len(group)) is not None
+        def accept(choice: Mapping[str, Any]) -> str | None:
+            text: str = choice["message"]["content"]
+            if self.logprobs and _answers(text, len(group)):
+                text = self._weighed(text, choice.get("logprobs"))
+            return text if self._read(text, len(group)) else None
 
-        answers = self._read(self.service.ask(self.request(group), self._most(group), valid), len(group))
+        answers = self._read(self.service.ask(self.request(group), self._most(group), accept), len(group))
         return [self._vote(*one) for one in answers or ()]
 
-    def _vote(self, answer: str, probability: float) -> Any:
+    def _weighed(self, text: str, logprobs: Any) -> str:
+        """Answers with the probabilities of their tokens; none where the service gives none."""
+        chances = token_chances(text, logprobs)
+        found = []
+        for place, answer in enumerate(_answers(text)):
+            chance = None if chances is None else self._of_classes(answer, chances[place])
+            found.append({"answer": answer, "probability": chance})
+        return json.dumps({"answers": found}, ensure_ascii=False)
+
+    def _of_classes(self, answer: Any, chance: float) -> float:
+        """How likely an answer is among those that are votes; the rest of its probability is shared by all others."""
+        others = [vote for one, vote in self.choices.items() if one != answer]
+        share = sum(1 for vote in others if vote) / max(len(others), 1)
+        return chance / (chance + (1 - chance) * share) if chance > 0 else 0.0
+
+    def _vote(self, answer: str, probability: float | None) -> Any:
         """The vote that an answer means; of a soft judge one probability per class, None where it is unsure."""
         vote = self.choices[answer]
         if not self.soft:
             return vote
         n_classes = max(2, *(one for one in self.choices.values() if one is not None))
+        if probability is None:
+            self.service.note(plain=1)
         if not vote:
             return None
+        # A probability of one, if all have it, is worth what the vote is worth.
+        probability = 1.0 if probability is None else probability
         rest = np.full(n_classes, (1 - probability) / (n_classes - 1))
         rest[(vote + 1) // 2 if n_classes == 2 else vote - 1] = probability
         return rest.tolist()
@@ -104,7 +129,7 @@ class Judge:
         words = ", ".join(json.dumps(one, ensure_ascii=False) for one in self.choices)
         many = len(group) > 1
         system = f"{self.question}\nAnswer with one of: {words}."
-        if self.soft:
+        if self._stated:
             system += " With each answer give the probability, from 0 to 1, that it is right."
         if many:
             system += f" There are {len(group)} items; give one answer for each, in order."
@@ -112,11 +137,12 @@ class Judge:
         for place, one in enumerate(group):
             content += [{"type": "text", "text": f"Item {place + 1}:"}, *one] if many else one
         answer: dict[str, Any] = {"type": "string", "enum": list(self.choices)}
-        if self.soft:
+        if self._stated:
             answer = _object(answer=answer, probability={"type": "number", "minimum": 0, "maximum": 1})
         items = {"type": "array", "items": answer, "minItems": len(group), "maxItems": len(group)}
         schema = _object(answers=items)
         return {
+            **({"logprobs": True} if self.logprobs else {}),
             "model": self.model,
             "temperature": 0,
             "max_tokens": self._reply(len(group)),
@@ -127,10 +153,15 @@ class Judge:
             },
         }
 
+    @property
+    def _stated(self) -> bool:
+        """Whether the model is asked to say how likely its answer is."""
+        return self.soft and not self.logprobs
+
     def _reply(self, n_tasks: int) -> int:
         """Tokens that the answer may have: one per byte is more than enough."""
         longest = max(len(one.encode()) for one in self.choices)
-        return 32 + n_tasks * (longest + 8 + 48 * self.soft)
+        return 32 + n_tasks * (longest + 8 + 48 * self._stated)
 
     def _most(self, group: list[Content]) -> int:
         """Tokens that a request can cost: no tokenizer makes more than one token of a byte."""
@@ -140,26 +171,23 @@ class Judge:
         text: int = len(json.dumps(self.request(words), ensure_ascii=False).encode("utf-8", "replace"))
         return text + pictures * self.tokens_per_picture + self._reply(len(group)) + _OVERHEAD
 
-    def _read(self, text: str, n_tasks: int) -> list[tuple[str, float]] | None:
+    def _read(self, text: str, n_tasks: int) -> list[tuple[str, float | None]] | None:
         """The answers in a text with their probabilities, None if it is not what was asked for."""
-        try:
-            answers = json.loads(text)["answers"]
-        except (ValueError, LookupError, TypeError, RecursionError):
-            return None
-        if not isinstance(answers, list) or len(answers) != n_tasks:
-            return None
-        found = [self._said(one) for one in answers]
-        return None if None in found else [one for one in found if one is not None]
+        found = [self._said(one) for one in _answers(text, n_tasks)]
+        return None if not found or None in found else [one for one in found if one is not None]
 
-    def _said(self, one: Any) -> tuple[str, float] | None:
+    def _said(self, one: Any) -> tuple[str, float | None] | None:
         """An answer and its probability, None if it is not what was asked for."""
         answer, probability = one, 1.0
         if self.soft:
             fields = one if isinstance(one, dict) else {}
             answer, probability = fields.get("answer"), fields.get("probability", -1)
-        known = isinstance(answer, str) and answer in self.choices
+        if not (isinstance(answer, str) and answer in self.choices):
+            return None
+        if probability is None and self.logprobs:
+            return answer, None
         number = isinstance(probability, int | float) and not isinstance(probability, bool) and 0 <= probability <= 1
-        return (str(answer), float(probability)) if known and number else None
+        return (answer, float(probability)) if number else None
 
     # --- what is shown -----------------------------------------------------------------------------------------------
     def _content(self, item: Any) -> Content:
@@ -175,6 +203,43 @@ class Judge:
             chosen = np.linspace(0, len(elements) - 1, min(self.most_pictures, len(elements))).round().astype(int)
             return [picture_part(elements[place]) for place in chosen]
         return [{"type": "text", "text": _text(item, elements)}]
+
+
+def _answers(text: str, n_tasks: int | None = None) -> list[Any]:
+    """What stands under "answers"; nothing if the text is not so, or there are not as many as tasks."""
+    try:
+        answers = json.loads(text)["answers"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return []
+    return answers if isinstance(answers, list) and n_tasks in (None, len(answers)) else []
+
+
+def token_chances(text: str, logprobs: Any) -> list[float] | None:
+    """The probability of every answer in a text: that of all tokens with letters of it; None if they are not given."""
+    try:
+        rows = logprobs["content"]
+        pieces = [bytes(one["bytes"]) if one.get("bytes") else one["token"].encode() for one in rows]
+        logs = np.array([float(one["logprob"]) for one in rows])
+    except (LookupError, TypeError, ValueError, AttributeError):
+        return None
+    if b"".join(pieces) != text.encode() or np.isnan(logs).any():
+        return None
+    stops = np.cumsum([len(one) for one in pieces])
+    starts = np.append(0, stops[:-1])
+    return [float(np.exp(min(logs[(starts < end) & (stops > begin)].sum(), 0.0))) for begin, end in _places(text)]
+
+
+def _places(text: str) -> list[tuple[int, int]]:
+    """Where the letters of every answer begin and end, in bytes, without their quotation marks."""
+    decoder, at = json.JSONDecoder(), text.index("[") + 1
+    found: list[tuple[int, int]] = []
+    while True:
+        at += len(text[at:]) - len(text[at:].lstrip(" \n\r\t,"))
+        if text[at] == "]":
+            return found
+        _, end = decoder.raw_decode(text, at)
+        found.append((len(text[: at + 1].encode()), len(text[: end - 1].encode())))
+        at = end
 
 
 def _object(**properties: Any) -> dict[str, Any]:
@@ -252,10 +317,11 @@ def judge(  # noqa: PLR0913 (a request has many sides, each named by the caller)
     name: str = "judge",
     key_env: str | None = None,
     max_tokens_total: int | None = None,
-    cache: str = "judge.sqlite",
+    cache: str | PathLike[str] = "judge.sqlite",
     show: Callable[[Any], Any] | None = None,
     batch: int = 1,
-    soft: bool = False,
+    soft: bool | Literal["logprobs"] = False,
+    prices: tuple[float, float] | None = None,
     timeout: float = 60.0,
 ) -> Source:
     """Make a source of a model that is asked a question: any OpenAI-compatible chat endpoint, a local server as well.
@@ -278,14 +344,19 @@ def judge(  # noqa: PLR0913 (a request has many sides, each named by the caller)
     max_tokens_total : int, optional
         Tokens that all requests may cost together. They are put aside before a request is sent, so that the sum is
         never exceeded, whatever happens.
-    cache : str
-        File for the answers; processes may share it.
+    cache : str or path
+        File for the answers; processes may share it. A relative one counts from the folder in which you are.
     show : function, optional
         From what a task covers to a text or a picture (bytes, (height, width, 3)).
     batch : int
         Tasks per request.
-    soft : bool
-        Ask for a probability with each answer, and vote softly: how far the numbers can be believed is learned.
+    soft : bool or "logprobs"
+        Ask for a probability with each answer, and vote softly: how far the numbers can be believed is learned. With
+        "logprobs" it is that of the tokens of the answer, as far as the endpoint tells: answers without it count as
+        plain votes, and the run's table says how many there are.
+    prices : (float, float), optional
+        What a million tokens cost that are sent, and that come back, in any currency: the run's table says what was
+        spent.
     timeout : float
         Seconds for one request.
     """
@@ -294,11 +365,18 @@ def judge(  # noqa: PLR0913 (a request has many sides, each named by the caller)
         raise SourceError(f"choices= must map answers to votes, such as {{'yes': 1, 'no': -1}}; found {choices!r}.")
     if batch < 1:
         raise SourceError(f"batch= must be at least 1 task; found {batch!r}.")
+    if soft not in (False, True, "logprobs"):
+        raise SourceError(f"soft= must be True, False or 'logprobs'; found {soft!r}.")
     if soft and not all(one is None or (isinstance(one, int) and not isinstance(one, bool)) for one in votes.values()):
         raise SourceError(f"choices= of a soft judge must map answers to votes as numbers; found {choices!r}.")
     found = Element() if resolution is None else resolution
     service = Service(
-        base_url=base_url, key_env=key_env, cache=str(cache), max_tokens_total=max_tokens_total, timeout=timeout
+        base_url=base_url,
+        key_env=key_env,
+        cache=str(cache),
+        max_tokens_total=max_tokens_total,
+        timeout=timeout,
+        prices=prices,
     )
     function = Judge(
         question=question,
@@ -308,6 +386,7 @@ def judge(  # noqa: PLR0913 (a request has many sides, each named by the caller)
         by_element=isinstance(found, Element),
         show=show,
         batch=batch,
-        soft=soft,
+        soft=bool(soft),
+        logprobs=soft == "logprobs",
     )
-    return source(resolution=found, name=name, vectorized=True, soft=soft)(function)
+    return source(resolution=found, name=name, vectorized=True, soft=bool(soft))(function)

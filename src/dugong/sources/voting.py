@@ -92,7 +92,7 @@ class SequenceVotes:
     faults: tuple[Fault, ...]
     seconds: tuple[float, ...]
     pre_seconds: Mapping[str, float]
-    usage: tuple[Mapping[str, int], ...] = ()
+    usage: tuple[Mapping[str, float], ...] = ()
     scores: Mapping[str, ScoreArray] = field(default_factory=dict)
 
 
@@ -135,8 +135,8 @@ def vote_on_sequence(job: Job, item: Item) -> SequenceVotes:
     )
 
 
-def _usage(source: Source) -> Mapping[str, int]:
-    take: Callable[[], Mapping[str, int]] | None = getattr(source.function, "take_usage", None)
+def _usage(source: Source) -> Mapping[str, float]:
+    take: Callable[[], Mapping[str, float]] | None = getattr(source.function, "take_usage", None)
     return {} if take is None else take()
 
 
