@@ -6,9 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
 import pytest
 
 import dugong as dg
+from dugong.archives import read_table
 from dugong.exceptions import LabelError
 from dugong.tasks import TimeAxis
 
@@ -146,3 +149,22 @@ def test_labels_with_timestamps_have_seconds() -> None:
     found = labels.segments(decode=False).to_unit("second")
     assert found.start.tolist() == [0.0, 0.75]
     assert found.end.tolist() == [3.0, 1.0]
+
+
+@pytest.mark.parametrize("name", ["labels.csv", "labels.parquet"])
+def test_arrow_reads_no_file_of_python_whose_end_it_could_miss(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread of Arrow that lets go of a Python file while the interpreter ends aborts the process."""
+    handed = []
+    for module, reader in ((pyarrow.parquet, "read_table"), (pyarrow.csv, "read_csv")):
+        reads = getattr(module, reader)
+        monkeypatch.setattr(
+            module, reader, lambda file, reads=reads, **more: handed.append(file) or reads(file, **more)
+        )
+    table = pa.table({"sequence": ["007"], "start": [0], "end": [1], "resolution": ["element"], "p": [0.25]})
+    (pyarrow.csv.write_csv if name.endswith("csv") else pyarrow.parquet.write_table)(table, tmp_path / name)
+    assert read_table(tmp_path / name)["sequence"].to_pylist() == ["007"]
+    if name.endswith("parquet"):
+        assert read_table((tmp_path / name).read_bytes()).equals(table)
+    assert all(isinstance(one, pa.OSFile | pa.BufferReader) for one in handed)

@@ -1,4 +1,4 @@
-"""Arrays with a header in one file: a NumPy archive (``.npz``) that anybody can open, never code.
+"""Arrays with a header in one file: a NumPy archive (``.npz``) that anybody can open, never code; and tables.
 
 In: plain data and named arrays, or a path. Out: the file, or the same. The header is JSON, kept as an array of bytes
 named ``header``. What an array claims to be is compared with the bytes that are there before room is made for it, and
@@ -15,8 +15,9 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from tokenize import TokenError
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
@@ -25,7 +26,10 @@ from dugong.exceptions import DugongError, FileError
 from dugong.paths import Place
 from dugong.types import AnyArray
 
-__all__ = ["Archive", "check_array", "load_array", "open_archive", "write_archive"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Archive", "check_array", "load_array", "open_archive", "read_table", "write_archive"]
 
 _HEADER = "header"
 _LONGEST_HEADER = 1 << 28  # bytes
@@ -171,3 +175,31 @@ def open_archive(path: Place, stranger: str = "it was not written by Dugong") ->
         raise
     except _DAMAGED as error:
         raise FileError(str(error).splitlines()[0] if str(error) else type(error).__name__) from error
+
+
+# --- tables --------------------------------------------------------------------------------------------------------
+def read_table(file: Place | bytes) -> pa.Table:
+    """A table of a ``.csv`` or Parquet file, or of the bytes of a Parquet file; errors are those of Arrow.
+
+    Ids of sequences stay words: 007 is not 7.
+    """
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    with _arrow_file(file) as handle:
+        if isinstance(file, bytes) or file.suffix != ".csv":
+            return pyarrow.parquet.read_table(handle)
+        options = pyarrow.csv.ConvertOptions(column_types={"sequence": pa.string()})
+        return pyarrow.csv.read_csv(handle, convert_options=options)
+
+
+def _arrow_file(file: Place | bytes) -> pa.NativeFile:
+    """A file of Arrow's own: its threads may let go of one of Python's while Python ends, which aborts the process."""
+    import pyarrow as pa
+
+    if isinstance(file, Path):
+        return pa.OSFile(str(file))
+    room = pa.BufferOutputStream()
+    room.write(file if isinstance(file, bytes) else file.read_bytes())
+    return pa.BufferReader(room.getvalue())

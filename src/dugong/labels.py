@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
+from dugong.archives import read_table
 from dugong.contract import typed
 from dugong.exceptions import LabelError
 from dugong.paths import Place, place_of, write_atomically
@@ -332,9 +333,7 @@ def _read(place: Place) -> pa.Table:
     if not place.is_file():
         raise LabelError(f"there is no file {place}.")
     try:
-        with place.open("rb") as handle:
-            reads = pyarrow.csv.read_csv if place.suffix == ".csv" else pyarrow.parquet.read_table
-            table = reads(handle)
+        table = read_table(place)
     except (pa.ArrowInvalid, OSError) as error:
         raise LabelError(f"{place} cannot be read: {error}") from None
     absent = [name for name in _NEEDED if name not in table.column_names]

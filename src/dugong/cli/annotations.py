@@ -43,7 +43,7 @@ def add_annotations(project: Project, votes: Votes) -> Votes:
 
 def _add_tables(project: Project, votes: Votes) -> Votes:
     """The votes, and the columns of tables that the project names, as further sources."""
-    from dugong.cli.gold import read_table
+    from dugong.cli.gold import known_table
     from dugong.cli.project import inside
     from dugong.tasks import Sequence
 
@@ -51,7 +51,7 @@ def _add_tables(project: Project, votes: Votes) -> Votes:
         place, options = inside(project.folder, about["file"]), {key: about[key] for key in about if key != "file"}
         options["resolution"] = Sequence() if options.get("resolution") == "sequence" else None
         try:
-            votes = votes.with_table(read_table(place), name, **options)
+            votes = votes.with_table(known_table(place), name, **options)
         except DugongError as error:
             raise VoteError(f"{place} cannot be used as a source: {error}") from None
     return votes

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
-from dugong.archives import load_array
+from dugong.archives import load_array, read_table
 from dugong.cli.corrections import FILE, Journal
 from dugong.codec import reading
 from dugong.exceptions import FormatError, LabelError, TaskError
@@ -73,7 +73,7 @@ def _marked(place: Place) -> Segments | None:
     from dugong.segments import Segments
 
     if not place.is_dir() and place.suffix in (".parquet", ".csv"):
-        table = read_table(place) if place.is_file() else None
+        table = known_table(place) if place.is_file() else None
         if table is None or "start_seconds" not in table.column_names or "start" in table.column_names:
             return None
         names = ("sequence", "start_seconds", "end_seconds", "label")
@@ -183,7 +183,7 @@ def _read_table(place: Place) -> pa.Table:
 
 
 def _checked_table(place: Place) -> pa.Table:
-    table = read_table(place)
+    table = known_table(place)
     absent = [name for name in COLUMNS if name not in table.column_names]
     if absent:
         raise LabelError(
@@ -213,15 +213,14 @@ def _looked_at(table: pa.Table) -> pa.Table:
     return table.filter(known)
 
 
-def read_table(place: Place) -> pa.Table:
+def known_table(place: Place) -> pa.Table:
     """A table of a .parquet or .csv file, in which sequences are words."""
     if not place.is_file():
         raise LabelError(f"there is no file {place}.")
     try:
-        with place.open("rb") as handle:
-            table = pyarrow.parquet.read_table(handle) if place.suffix == ".parquet" else _read_csv(handle)
-            _ = table.column_names  # decoded only now
-            return table
+        table = read_table(place)
+        _ = table.column_names  # decoded only now
+        return table
     except (pa.ArrowException, OSError, ValueError) as error:  # ValueError: text that is no UTF-8
         raise LabelError(f"the file is damaged, or of another kind: {error}") from None
 
@@ -232,12 +231,6 @@ def _voted(table: pa.Table, votes: Votes) -> pa.Table:
 
 def _ids(votes: Votes) -> pa.Array:
     return pa.array(list(map(str, votes.sequence_ids.tolist())))
-
-
-def _read_csv(place: BinaryIO) -> pa.Table:
-    # Ids stay words: 007 is not 7.
-    options = pyarrow.csv.ConvertOptions(column_types={"sequence": pa.string()})
-    return pyarrow.csv.read_csv(place, convert_options=options)
 
 
 def _spread(table: pa.Table, votes: Votes) -> Int8Array:

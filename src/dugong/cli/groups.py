@@ -71,12 +71,11 @@ def read_groups(text: str, votes: Votes, folder: Path | None = None) -> list[str
 
 def _table(path: str) -> dict[str, str]:
     import pyarrow as pa
-    import pyarrow.csv
-    import pyarrow.parquet
+
+    from dugong.archives import read_table
 
     try:
-        reads = pyarrow.csv.read_csv if path.endswith(".csv") else pyarrow.parquet.read_table
-        table = reads(path)
+        table = read_table(Path(path))
     except (OSError, pa.ArrowException) as error:
         raise VoteError(f"{path} cannot be read: {error}") from None
     if not {"sequence", "group"} <= set(table.column_names):

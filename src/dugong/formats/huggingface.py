@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dugong.archives import read_table
 from dugong.formats.conll import segments_of
 from dugong.formats.files import File
 from dugong.formats.intervals import Intervals
@@ -29,7 +30,7 @@ _WORD, _NUMBER = {"dtype": "string", "_type": "Value"}, {"dtype": "float64", "_t
 
 def _table(file: File) -> pa.Table:
     try:
-        return pq.read_table(io.BytesIO(file.data))
+        return read_table(file.data)
     except (pa.ArrowInvalid, OSError) as error:
         raise file.error(f"this is no Parquet file, or it is damaged: {error}.") from None
 
