@@ -15,8 +15,7 @@ from selenium import webdriver
 from dugong.model import LabelModel
 from dugong.sources import apply
 from dugong.worlds import tv_news
-from dugong.worlds.tvnews import broadcasts
-from dugong.worlds.tvnews_sources import SOURCES
+from dugong.worlds.tvnews import SOURCES, broadcasts
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "img" / "report.png"
 WIDTH, MARGIN, MOST_BYTES = 1080, 10, 300_000

@@ -14,7 +14,7 @@ import numpy as np
 
 from dugong.priors import Prior
 from dugong.sums import MomentRow, Moments, Plan, Shapes
-from dugong.tasks import Layout, Resolution, Window, automata
+from dugong.tasks import Layout, Resolution, Window, links
 from dugong.tasks import Sequence as WholeSequence
 from dugong.votes import SourceInfo
 
@@ -107,10 +107,10 @@ def task_labels(resolution: Resolution, pattern: tuple[int, ...]) -> tuple[int, 
     starts, stops = Layout.of(resolution, np.array([len(pattern)])).bounds()
     labels = []
     for start, stop in zip(starts, stops, strict=True):
-        state = automata.start(resolution.link)
+        state = links.start(resolution.link)
         for y in pattern[start:stop]:
-            state = automata.step(resolution.link, state, bool(y))
-        labels.append(int(automata.accept(resolution.link, state)))
+            state = links.step(resolution.link, state, bool(y))
+        labels.append(int(links.accept(resolution.link, state)))
     return tuple(labels)
 
 

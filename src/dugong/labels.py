@@ -162,7 +162,7 @@ class Labels:
             In elements; `to_unit("second")` converts where the votes had a clock. The probability of an interval is the
             mean over its tasks.
         """
-        from dugong.segments.joining import join
+        from dugong.segments.gold import join
 
         part = self.at(resolution)
         given = part.probabilities(resolution)

@@ -8,8 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dugong.endmodels.costs import make_costs
-from dugong.endmodels.labels import read_labels
+from dugong.endmodels.costs import make_costs, read_labels
 from dugong.exceptions import LabelError
 
 TWO = np.array([[0.9, 0.1], [0.4, 0.6], [0.5, 0.5]])

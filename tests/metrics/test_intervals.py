@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from dugong.metrics import evaluate
-from dugong.metrics.intervals import jackknife, why_no_interval
+from dugong.metrics.scores import jackknife, why_no_interval
 
 
 def make_world(rng: np.random.Generator, n_sequences: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -16,7 +16,7 @@ from dugong.model import LabelModel
 from dugong.report import render_text, summarize
 from dugong.report.choose import Interest, element_entropy, measure, take_in_turn
 from dugong.report.material import gather
-from dugong.report.provenance import hash_votes
+from dugong.report.summarize import hash_votes
 from dugong.tasks import Element
 from dugong.votes import Votes
 from dugong.worlds import Block, World, accurate, copying_pair, sticky

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from dugong.exceptions import TaskError
-from dugong.tasks import Element, Layout, Sequence, TaskCounter, Window, automata, link_labels
+from dugong.tasks import Element, Layout, Sequence, TaskCounter, Window, link_labels, links
 from strategies import lengths, resolutions, span_tables
 
 COUNTABLE = ("any", "all", "majority")
@@ -47,12 +47,12 @@ def test_labels_follow_the_link(data, of_lengths, n_classes):
 
 @given(st.sampled_from(COUNTABLE), st.lists(st.booleans(), min_size=1, max_size=12))
 def test_links_as_automata_agree(link, elements):
-    state = automata.start(link)
+    state = links.start(link)
     for positive in elements:
-        state = automata.step(link, state, positive)
+        state = links.step(link, state, positive)
     labels = np.where(elements, 1, -1)
     found = link_labels(labels, Layout.of(Sequence(link), np.array([len(elements)])))
-    assert automata.accept(link, state) == (found[0] == 1)
+    assert links.accept(link, state) == (found[0] == 1)
 
 
 def test_half_is_no_majority():
@@ -66,7 +66,7 @@ def test_joint_labels_do_not_follow():
     with pytest.raises(TaskError, match=r"own labels\.\n  Give the labels at this resolution"):
         link_labels([1, 1], layout)
     with pytest.raises(TaskError, match=r"priors\.Joint"):
-        automata.start("joint")
+        links.start("joint")
 
 
 def test_labels_must_be_one_per_element():

@@ -286,7 +286,7 @@ def _worth(checked: _Checked, train_gold: Place, model: LabelModel) -> tuple[dic
 
 def _scores(comparison: Any) -> str:
     """Scores of both methods with their intervals."""
-    from dugong.metrics.intervals import figure, range_of
+    from dugong.metrics.scores import figure, range_of
     from dugong.texts import text_table
 
     names = list(dict.fromkeys(score.name for one in comparison.evaluations for score in one.scores))
@@ -307,7 +307,7 @@ def _scores(comparison: Any) -> str:
 
 def _by_class(comparison: Any) -> list[str]:
     """F1 of every class under both methods, where there are more than two classes."""
-    from dugong.metrics.intervals import figure
+    from dugong.metrics.scores import figure
     from dugong.texts import text_table
 
     by_method = [one.classes for one in comparison.evaluations]

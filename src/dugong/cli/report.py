@@ -54,7 +54,7 @@ def command(
     from dugong.cli.watching import Watch
     from dugong.model import LabelModel
     from dugong.report import summarize, write_report
-    from dugong.report.writing import check_kind
+    from dugong.report.text import check_kind
     from dugong.votes import Votes
 
     check_kind(output)

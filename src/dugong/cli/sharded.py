@@ -122,7 +122,7 @@ def open_engine(name: str, n_jobs: int = 1) -> Engine | None:
 def folder_engine(name: str, shards: VoteShards, jobs: int | None, memory: str | None) -> Engine:
     """The engine for steps over a folder, with as many of its processes as have room."""
     from dugong.engines import named_engine, usable_cores
-    from dugong.shards.memory import jobs_within
+    from dugong.shards.sampling import jobs_within
 
     wanted = jobs or 1
     if memory is not None:
@@ -132,7 +132,7 @@ def folder_engine(name: str, shards: VoteShards, jobs: int | None, memory: str |
 
 def check_room(shards: VoteShards, memory: str | None) -> None:
     """Stop if all votes together need more memory than is allowed."""
-    from dugong.shards.memory import need, words
+    from dugong.shards.sampling import need, words
 
     wanted = need(shards.n_elements, shards)
     if memory is not None and wanted > read_size(memory):

@@ -14,6 +14,7 @@ from dugong.exceptions import EndModelError, MissingExtraError
 
 if TYPE_CHECKING:
     from dugong.endmodels import networks
+    from dugong.endmodels.checkpoints import LoadedWeights, load_weights, save_weights
     from dugong.endmodels.classifiers import train_sklearn
     from dugong.endmodels.networks import (
         FrameSequenceNet,
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from dugong.endmodels.result import Epoch, Training, TrainingProgress
     from dugong.endmodels.seeds import SeedScore, SeedSummary, train_seeds
     from dugong.endmodels.trainer import train
-    from dugong.endmodels.weights import LoadedWeights, load_weights, save_weights
     from dugong.endmodels.windows import Padded, context_windows, pad_sequences
 
 _HOMES = {
@@ -46,7 +46,7 @@ _HOMES = {
     "result": ("Epoch", "Training", "TrainingProgress"),
     "seeds": ("SeedScore", "SeedSummary", "train_seeds"),
     "trainer": ("train",),
-    "weights": ("LoadedWeights", "load_weights", "save_weights"),
+    "checkpoints": ("LoadedWeights", "load_weights", "save_weights"),
     "windows": ("Padded", "context_windows", "pad_sequences"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

@@ -1,9 +1,10 @@
-"""Checkpoints: the state of a training after an epoch, in a file from which it goes on exactly.
+"""Files of weights: pretrained networks, what was trained here, and trainings from which a run goes on exactly.
 
-All randomness of an epoch follows from the seed and the epoch's number, so the state is weights, optimizer and
-history; a run that is killed and resumed ends with the same weights as one that is not. The file holds tensors
-and plain data only and is read with ``weights_only=True``. It is replaced in one step, so a run killed while
-writing leaves the previous state.
+All randomness of an epoch follows from the seed and the epoch's number, so the state is weights, optimizer and history;
+a run that is killed and resumed ends with the same weights as one that is not. The file holds tensors and plain data
+only, never code, and is read with ``weights_only=True``. It is replaced in one step, so a run killed while writing
+leaves the previous state. The networks of this library name their weights as widely used files do, so ImageNet weights
+of ResNet-18 and ResNet-50 and Kinetics weights of the 3-D ResNet-18 load as they are.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from dugong.endmodels.batches import Examples
 from dugong.endmodels.costs import Costs
@@ -26,7 +27,18 @@ from dugong.endmodels.result import Epoch
 from dugong.endmodels.settings import Settings
 from dugong.exceptions import EndModelError
 
-__all__ = ["CHECKPOINT", "Checkpoint", "read_checkpoint", "read_file", "run_identity", "write_checkpoint"]
+__all__ = [
+    "CHECKPOINT",
+    "Checkpoint",
+    "LoadedWeights",
+    "load_weights",
+    "read_checkpoint",
+    "read_file",
+    "run_identity",
+    "save_weights",
+    "write_checkpoint",
+]
+
 
 CHECKPOINT = "dugong-checkpoint"
 
@@ -141,3 +153,112 @@ def read_file(path: str | PathLike[str], device: torch.device | str = "cpu") -> 
         ) from error
     except (RuntimeError, EOFError, OSError, ValueError, KeyError) as error:
         raise EndModelError(f"{place} is damaged or no file of weights: {error}") from error
+
+
+WRAPPERS = ("state_dict", "model_state_dict")
+"""Keys under which training scripts keep the weights, beside other things."""
+
+PARALLEL = "module."
+"""What `torch.nn.DataParallel` puts before every name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedWeights:
+    """What a file gave to a network.
+
+    Attributes
+    ----------
+    loaded : tuple of str
+    missing : tuple of str
+        In the network and not in the file.
+    unexpected : tuple of str
+        In the file and not in the network.
+    mismatched : tuple of str
+        In both, with different shapes.
+    """
+
+    loaded: tuple[str, ...]
+    missing: tuple[str, ...]
+    unexpected: tuple[str, ...]
+    mismatched: tuple[str, ...]
+
+
+def load_weights(model: nn.Module, path: str | PathLike[str], *, strict: bool = True) -> LoadedWeights:
+    """Put the weights of a file into a network.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        Its weights are replaced in place, all or (if there is an error) none.
+    path : str or path
+        A state dict saved by ``torch.save``, alone or under "state_dict", with or without the prefix "module.";
+        or a checkpoint of `train`, of which the best epoch is taken.
+    strict : bool
+        If False, take what fits by name and shape and leave the rest of the network as it is: a pretrained
+        network with a new last layer.
+
+    Returns
+    -------
+    LoadedWeights
+        The names that were loaded, and those that were not.
+    """
+    found, own = _read_state(path), model.state_dict()
+    result = LoadedWeights(
+        loaded=tuple(name for name in own if name in found and found[name].shape == own[name].shape),
+        missing=tuple(name for name in own if name not in found),
+        unexpected=tuple(name for name in found if name not in own),
+        mismatched=tuple(name for name in own if name in found and found[name].shape != own[name].shape),
+    )
+    if not result.loaded or (strict and len(result.loaded) < max(len(own), len(found))):
+        raise EndModelError(_explain(path, result, found, own))
+    model.load_state_dict({name: found[name] for name in result.loaded}, strict=False)
+    return result
+
+
+def save_weights(weights: nn.Module | Mapping[str, Tensor], path: str | PathLike[str]) -> None:
+    """Write the weights of a network (or of `Training.weights`) to a file that `load_weights` reads."""
+    state = weights.state_dict() if isinstance(weights, nn.Module) else weights
+    torch.save({name: tensor.detach().cpu() for name, tensor in state.items()}, path)
+
+
+def _read_state(path: str | PathLike[str]) -> dict[str, Tensor]:
+    content: Any = read_file(path)
+    if isinstance(content, Mapping) and content.get("format") == CHECKPOINT:
+        content = content["model"] if content["best"] is None else content["best"]
+    for key in WRAPPERS:
+        if isinstance(content, Mapping) and isinstance(content.get(key), Mapping):
+            content = content[key]
+    if not isinstance(content, Mapping) or not content or not all(isinstance(x, Tensor) for x in content.values()):
+        raise EndModelError(f"{path} must hold weights by name (a state_dict); found {_what(content)}.")
+    if all(str(name).startswith(PARALLEL) for name in content):
+        return {str(name).removeprefix(PARALLEL): tensor for name, tensor in content.items()}
+    return {str(name): tensor for name, tensor in content.items()}
+
+
+def _what(content: Any) -> str:
+    if isinstance(content, Mapping):
+        return f"a mapping with {_some(map(str, content))}" if content else "nothing"
+    return type(content).__name__
+
+
+def _explain(
+    path: str | PathLike[str], result: LoadedWeights, found: Mapping[str, Tensor], own: Mapping[str, Tensor]
+) -> str:
+    lines = [f"the weights in {path} do not fit the network: {len(result.loaded)} of its {len(own)} tensors do."]
+    if result.missing:
+        lines.append(f"  Not in the file ({len(result.missing)}): {_some(result.missing)}.")
+    if result.unexpected:
+        lines.append(f"  Not in the network ({len(result.unexpected)}): {_some(result.unexpected)}.")
+    if result.mismatched:
+        shapes = (
+            f"{name} (file {tuple(found[name].shape)}, network {tuple(own[name].shape)})" for name in result.mismatched
+        )
+        lines.append(f"  Other shapes ({len(result.mismatched)}): {_some(shapes)}.")
+    if result.loaded:
+        lines.append("  To load what fits and leave the rest, pass strict=False.")
+    return "\n".join(lines)
+
+
+def _some(names: Iterable[str], most: int = 8) -> str:
+    every = list(names)
+    return ", ".join(every[:most]) + (f" and {len(every) - most} more" if len(every) > most else "")

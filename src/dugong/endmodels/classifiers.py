@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dugong.baselines.supervised import n_rows_of, take_rows
-from dugong.endmodels.costs import ClassWeights, Loss, make_costs
-from dugong.endmodels.labels import house_classes, read_labels
+from dugong.endmodels.costs import ClassWeights, Loss, house_classes, make_costs, read_labels
 from dugong.exceptions import EndModelError, LabelError
 
 __all__ = ["train_sklearn"]

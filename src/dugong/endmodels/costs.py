@@ -1,4 +1,8 @@
-"""What training pays for: labels in, a table of costs out.
+"""What training pays for: labels (class values or probabilities) in, a table of costs out.
+
+Class values follow the library's coding: -1 and +1 when there are two classes, 1..K when there are more, and 0 for
+unknown. Labels may have any shape, one per example or one per element of every example; probabilities have one axis
+more, the classes. Codings that could mean two things are refused.
 
 Every loss is one table: cost[i, k] multiplies -log q(k), where q is what the end model says about label i.
 
@@ -19,11 +23,11 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dugong.endmodels.labels import KnownLabels
 from dugong.exceptions import LabelError
-from dugong.types import FloatArray, IntArray, read_only
+from dugong.types import AnyArray, BoolArray, FloatArray, IntArray, read_only
 
-__all__ = ["ClassWeights", "Costs", "Loss", "make_costs"]
+__all__ = ["ClassWeights", "Costs", "KnownLabels", "Loss", "house_classes", "make_costs", "read_labels"]
+
 
 Loss = Literal["soft", "hard", "confidence"]
 ClassWeights = Literal["balanced"] | Sequence[float] | FloatArray | None
@@ -122,3 +126,120 @@ def _balanced(word: Any, mass: FloatArray) -> FloatArray:
         )
     weights: FloatArray = mass.sum() / (len(mass) * mass)
     return weights
+
+
+SUM_TOLERANCE = 1e-4
+"""How far the probabilities of a label may be from adding up to 1 (float32 tables come from outside)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class KnownLabels:
+    """Labels as probabilities.
+
+    Attributes
+    ----------
+    probabilities : array, shape (n, ..., K)
+    known : array of bool, shape (n, ...)
+        False where the class value is 0.
+    """
+
+    probabilities: FloatArray
+    known: BoolArray
+
+    def values(self) -> IntArray:
+        """The most probable class (the first of equals) as a class value, 0 where it is unknown."""
+        classes = np.array(house_classes(self.probabilities.shape[-1]))
+        return np.where(self.known, classes[self.probabilities.argmax(axis=-1)], 0)
+
+
+def house_classes(n_classes: int) -> tuple[int, ...]:
+    """The class values in column order."""
+    return (-1, 1) if n_classes == 2 else tuple(range(1, n_classes + 1))
+
+
+def read_labels(labels: Any, *, n_classes: int, classes: Sequence[int] | None = None) -> KnownLabels:
+    """Check labels and bring them into one form.
+
+    Parameters
+    ----------
+    labels : array of int, or of float with a last axis of length K
+        Class values, or probabilities.
+    n_classes : int
+        K, the number of columns of the end model.
+    classes : sequence of int, optional
+        The class values in column order; other values than these (and 0, if it is none of them) are refused.
+        Default: the library's coding.
+    """
+    array = _as_array(labels)
+    if array.ndim == 0 or not len(array):
+        raise LabelError(f"there must be at least one label; found an array of shape {array.shape}.")
+    if array.dtype.kind in "iu":
+        return _from_values(array, n_classes, classes)
+    if array.dtype.kind == "f" and array.ndim > 1:
+        return _from_probabilities(array.astype(np.float64), n_classes)
+    raise LabelError(
+        "labels must be probabilities (floats, one column per class) or class values (integers); "
+        f"found {array.dtype} of shape {array.shape}.\n"
+        "  A column p of positive probabilities becomes np.column_stack([1 - p, p])."
+    )
+
+
+def _as_array(labels: Any) -> AnyArray:
+    """Tensors come from any device."""
+    if hasattr(labels, "detach"):
+        labels = labels.detach().cpu().numpy()
+    return np.asarray(labels)
+
+
+def _from_probabilities(table: FloatArray, n_classes: int) -> KnownLabels:
+    if table.shape[-1] != n_classes:
+        raise LabelError(
+            f"the end model has {n_classes} classes, so probabilities must have as many columns; "
+            f"found {table.shape[-1]}."
+        )
+    total = table.sum(axis=-1)
+    right = np.all(table >= -SUM_TOLERANCE, axis=-1) & (np.abs(total - 1.0) <= SUM_TOLERANCE)
+    wrong = np.argwhere(~right)
+    if len(wrong):
+        place = tuple(wrong[0].tolist())
+        raise LabelError(
+            f"the probabilities of a label must be 0 or more and add up to 1; {len(wrong):,} do not, "
+            f"the first at {place}: {table[place].tolist()}."
+        )
+    clean = np.maximum(table, 0.0)
+    return KnownLabels(
+        probabilities=clean / clean.sum(axis=-1, keepdims=True), known=np.ones(table.shape[:-1], dtype=np.bool_)
+    )
+
+
+def _from_values(values: AnyArray, n_classes: int, classes: Sequence[int] | None) -> KnownLabels:
+    if classes is None:
+        _refuse_other_codings(values, n_classes)
+    order = house_classes(n_classes) if classes is None else tuple(classes)
+    if len(set(order)) != n_classes:
+        raise LabelError(f"classes must be {n_classes} different values, as the end model has; found {order}.")
+    hit = values[..., None] == np.array(order)
+    known = hit.any(axis=-1)
+    wrong = np.argwhere(~known & (values != 0))
+    if len(wrong):
+        place = tuple(wrong[0].tolist())
+        raise LabelError(
+            f"labels must be {', '.join(map(str, order))}, or 0 for unknown; {len(wrong):,} are not, "
+            f"the first at {place}: {values[place]}.\n"
+            "  If these are other classes, name them in the order of the columns: classes=(...)."
+        )
+    uniform = np.full(n_classes, 1.0 / n_classes)
+    return KnownLabels(probabilities=np.where(known[..., None], hit, uniform).astype(np.float64), known=known)
+
+
+def _refuse_other_codings(values: AnyArray, n_classes: int) -> None:
+    """0..K-1 looks like the library's coding with unknown labels, and means something else."""
+    last = house_classes(n_classes)[-1]
+    first_missing = n_classes == 2 and not np.any(values < 0) and np.any(values == last)
+    last_missing = n_classes > 2 and not np.any(values == last) and np.any(values == n_classes - 1)
+    if np.any(values == 0) and (first_missing or last_missing):
+        house = ", ".join(map(str, house_classes(n_classes)))
+        raise LabelError(
+            f"labels run from 0 to {int(values.max())}, and here 0 means unknown; the classes are {house}.\n"
+            f"  If 0 is a class, pass classes=range({n_classes}); if it is unknown, classes=({house})."
+        )

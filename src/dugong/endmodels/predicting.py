@@ -1,15 +1,20 @@
-"""Apply an end model: data in, probabilities out.
+"""Apply an end model: data in, probabilities out; and the dev set, which says whether an epoch is better than before.
 
 A network returns logits, one column per class on the last axis. A single column (or none) is taken as the
 log-odds of the second of two classes.
+
+The loss on the dev set is the soft one with the class weights of the training. F1 is of the second class when there are
+two, and the mean over the classes that occur in gold or predictions (0/0 counts as 0) when there are more. Of equal F1
+the lower loss is better: where nothing is found yet, F1 stays 0 while the network already learns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -17,10 +22,25 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dugong.endmodels.batches import Batch, Examples, as_examples
+from dugong.endmodels.costs import Costs, KnownLabels, make_costs, read_labels
+from dugong.endmodels.result import Epoch
 from dugong.exceptions import EndModelError
-from dugong.types import FloatArray
+from dugong.metrics.elements import f_scores
+from dugong.types import FloatArray, IntArray
 
-__all__ = ["device_of", "evaluating", "log_table", "logits_of", "predict"]
+__all__ = [
+    "DevSet",
+    "Metric",
+    "check_metric",
+    "device_of",
+    "evaluating",
+    "goodness",
+    "log_table",
+    "logits_of",
+    "macro_f1",
+    "predict",
+    "read_dev",
+]
 
 
 def predict(model: nn.Module, data: Any, *, batch_size: int = 256) -> FloatArray:
@@ -91,3 +111,63 @@ def evaluating(model: nn.Module) -> Iterator[None]:
     finally:
         for module, training in before:
             module.training = training
+
+
+Metric = Literal["f1", "loss"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DevSet:
+    """Examples with labels, on which epochs are compared."""
+
+    examples: Examples
+    labels: KnownLabels
+    costs: Costs
+
+    def score(self, model: nn.Module, batch_size: int) -> tuple[float, float]:
+        """Loss and F1 of the network as it is."""
+        logs = log_table(model, self.examples, batch_size)
+        if logs.shape != self.costs.table.shape:
+            raise EndModelError(
+                f"the network says {logs.shape} about the dev set, whose labels are {self.costs.table.shape}."
+            )
+        rows = self.costs.rows
+        loss = -np.sum(self.costs.table[rows] * logs[rows]) / self.costs.table[rows][..., 0].size
+        known = self.labels.known
+        gold, chosen = self.labels.probabilities[known].argmax(axis=-1), logs[known].argmax(axis=-1)
+        return float(loss), macro_f1(chosen, gold, logs.shape[-1])
+
+
+def read_dev(
+    dev: tuple[Any, Any] | None, *, n_classes: int, classes: Sequence[int] | None, class_weights: FloatArray
+) -> DevSet | None:
+    """Check the pair of data and labels."""
+    if dev is None:
+        return None
+    if not isinstance(dev, tuple) or len(dev) != 2:
+        raise EndModelError(f"dev must be a pair (data, labels); found {type(dev).__name__}.")
+    examples, labels = as_examples(dev[0]), read_labels(dev[1], n_classes=n_classes, classes=classes)
+    if len(examples) != len(labels.known):
+        raise EndModelError(f"dev must have one label per example; found {len(examples)} and {len(labels.known)}.")
+    return DevSet(examples=examples, labels=labels, costs=make_costs(labels, class_weights=class_weights))
+
+
+def check_metric(metric: str) -> None:
+    """Refuse a metric that does not exist."""
+    if metric not in get_args(Metric):
+        raise EndModelError(f"metric must be one of {', '.join(get_args(Metric))}; found {metric!r}.")
+
+
+def goodness(epoch: Epoch, metric: Metric) -> tuple[float, ...]:
+    """What makes one epoch better than another; without a dev set, being later."""
+    if epoch.dev_loss is None or epoch.dev_f1 is None:
+        return (epoch.number,)
+    return (epoch.dev_f1, -epoch.dev_loss) if metric == "f1" else (-epoch.dev_loss,)
+
+
+def macro_f1(chosen: IntArray, gold: IntArray, n_classes: int) -> float:
+    """F1 of columns against columns."""
+    hits = np.bincount(gold[gold == chosen], minlength=n_classes).astype(np.float64)
+    labelled, true = (np.bincount(one, minlength=n_classes).astype(np.float64) for one in (chosen, gold))
+    by_class = np.nan_to_num(f_scores(hits, labelled, true)[2])
+    return float(by_class[1] if n_classes == 2 else by_class[(labelled + true) > 0].mean())

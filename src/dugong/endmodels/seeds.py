@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from dugong.endmodels.labels import read_labels
+from dugong.endmodels.costs import read_labels
 from dugong.endmodels.predicting import predict
 from dugong.endmodels.result import ProgressCallback, Training
 from dugong.endmodels.settings import TrainOptions

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from torch import device as Device  # noqa: N812
 
 from dugong.endmodels.costs import ClassWeights, Loss
-from dugong.endmodels.dev import Metric, check_metric
+from dugong.endmodels.predicting import Metric, check_metric
 from dugong.exceptions import EndModelError
 
 __all__ = ["Settings", "TrainOptions"]

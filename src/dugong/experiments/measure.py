@@ -1,13 +1,14 @@
 """Measure methods on one task: fit the label model, train the end model, score both on the test part.
 
-In: a `MeasureJob`, one task with one seed and all methods that are asked for. Out: one `Cell` per method. Cells that
-are in the store are not computed again, and the raw data is only made when some cell is missing.
+In: an `ExperimentPlan`, the settings that all tables and figures share, as `MeasureJob`s: one task with one seed and
+all methods that are asked for. Out: one `Cell` per method. Cells that are in the store are not computed again, and the
+raw data is only made when some cell is missing.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from dugong.engines import local_engine
 from dugong.exceptions import DugongError, LoaderError, MissingExtraError
 from dugong.experiments.case import TaskCase, real, simulated, size_of
-from dugong.experiments.methods import Method, certain, fit_labels
+from dugong.experiments.methods import Estimator, Method, certain, fit_labels
 from dugong.experiments.recipe import Recipe
 from dugong.experiments.store import Store, digest, library_digest, recipe_digest
 from dugong.experiments.tasks import find_recipe
@@ -227,3 +229,73 @@ def scores_of(probabilities: FloatArray, gold: Int8Array) -> dict[str, float]:
 
 def _absent(recipe: Recipe, method: Method, seed: int, reason: str) -> Cell:
     return Cell(task=recipe.name, method=method.name, origin="real", seed=seed, problem=reason)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExperimentPlan:
+    """Settings of a run.
+
+    Attributes
+    ----------
+    tasks : tuple of str or Recipe
+        Empty for all that a table has.
+    quick : bool
+    estimator : str
+    seeds : int
+    data : Path or None
+    store : Store
+    jobs : int
+    device : str or None
+    labels_only : bool
+    tell : function of a line
+        Is told what was finished.
+    """
+
+    tasks: tuple[str | Recipe, ...]
+    quick: bool
+    estimator: Estimator
+    seeds: int
+    data: Path | None
+    store: Store
+    jobs: int
+    device: str | None
+    labels_only: bool
+    tell: Callable[[str], None]
+
+
+def make_jobs(
+    plan: ExperimentPlan, tasks: Sequence[str | Recipe], methods: tuple[Method, ...], shares: tuple[float, ...] = (1.0,)
+) -> list[MeasureJob]:
+    """One job per task, kind of data and seed."""
+    found = []
+    for task in tasks:
+        recipe = find_recipe(task) if isinstance(task, str) else task
+        for is_real in (False, True) if recipe.load is not None else (False,):
+            found += [
+                MeasureJob(
+                    task=task,
+                    methods=methods,
+                    seed=seed,
+                    quick=plan.quick,
+                    real=is_real,
+                    data=plan.data,
+                    store=plan.store,
+                    shares=shares,
+                    device=plan.device,
+                    labels_only=plan.labels_only,
+                )
+                for seed in range(plan.seeds)
+            ]
+    return found
+
+
+def run_jobs(plan: ExperimentPlan, jobs: Sequence[MeasureJob]) -> list[Cell]:
+    """Do all jobs and collect their cells, in order."""
+    cells: list[Cell] = []
+    found = local_engine(plan.jobs).map(measure, jobs, describe=lambda job: job.title)
+    for number, (job, done) in enumerate(zip(jobs, found, strict=True), 1):
+        cells += done
+        seconds = sum(cell.seconds for cell in done)
+        problem = next((f": {cell.problem}" for cell in done if cell.problem), "")
+        plan.tell(f"[{number}/{len(jobs)}] {job.title}: {seconds:.1f} s of processor time{problem}")
+    return cells

@@ -15,8 +15,7 @@ import numpy as np
 from dugong.baselines import DataProgramming, MajorityVote
 from dugong.exceptions import LoaderError
 from dugong.experiments.case import TaskCase, real
-from dugong.experiments.measure import scores_of
-from dugong.experiments.plan import ExperimentPlan
+from dugong.experiments.measure import ExperimentPlan, scores_of
 from dugong.experiments.tables import Reproduction, Table
 from dugong.experiments.tasks import find_recipe
 from dugong.model import LabelModel

@@ -17,9 +17,9 @@ import numpy as np
 from dugong.exceptions import DugongError
 from dugong.experiments import comparisons, methods
 from dugong.experiments.case import simulated, size_of
+from dugong.experiments.measure import ExperimentPlan, make_jobs, run_jobs
 from dugong.experiments.methods import DUGONG, PROGRAMMING, Estimator, fit_labels, with_estimator
 from dugong.experiments.patients import show_patients
-from dugong.experiments.plan import ExperimentPlan, make_jobs, run_jobs
 from dugong.experiments.recipe import Recipe
 from dugong.experiments.resolutions import show_resolutions
 from dugong.experiments.scaling import scale

@@ -18,7 +18,7 @@ import numpy as np
 
 from dugong.baselines import MajorityVote
 from dugong.exceptions import LoaderError
-from dugong.experiments.plan import ExperimentPlan
+from dugong.experiments.measure import ExperimentPlan
 from dugong.experiments.recipe import find_folder
 from dugong.experiments.store import library_digest
 from dugong.experiments.tables import Reproduction, Table

@@ -15,9 +15,8 @@ from scipy.special import ndtr
 from dugong.endmodels.classifiers import train_sklearn
 from dugong.exceptions import MissingExtraError
 from dugong.experiments.comparisons import groups, shown
-from dugong.experiments.measure import Cell
+from dugong.experiments.measure import Cell, ExperimentPlan, make_jobs, run_jobs
 from dugong.experiments.methods import DUGONG, with_estimator
-from dugong.experiments.plan import ExperimentPlan, make_jobs, run_jobs
 from dugong.experiments.simulations import seed_cells
 from dugong.experiments.tables import Drawing, Reproduction, Table, new_figure, percent, spread
 from dugong.graph.theory import end_model_bound, tied_error_bound, untied_error_bound

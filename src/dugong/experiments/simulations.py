@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dugong.baselines import DataProgramming
-from dugong.experiments.measure import scores_of
-from dugong.experiments.plan import ExperimentPlan
+from dugong.experiments.measure import ExperimentPlan, scores_of
 from dugong.experiments.store import library_digest
 from dugong.experiments.tables import Drawing, Reproduction, Table, new_figure, percent, spread
 from dugong.fit.moments import estimate_centred

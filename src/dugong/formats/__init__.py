@@ -1,28 +1,32 @@
 """Files of other tools: intervals in and out of what labs use to look at labels and correct them.
 
-`read` gives `Segments`, `write` takes them; `names` lists the formats. Files appear under their names only when all of
-them are complete.
+`read` gives `Segments`, `write` takes them; `names` lists the formats. Everything is made in memory first, so that
+segments that a format cannot hold leave nothing behind; a folder is filled aside and moved into place.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from os import PathLike
-from typing import Any
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
 
 from dugong.contract import typed
 from dugong.exceptions import FormatError
-from dugong.formats.files import File
-from dugong.formats.intervals import Intervals
-from dugong.formats.joining import joined
-from dugong.formats.registry import Format, every, find, names, of_file, of_name
-from dugong.formats.writing import put
-from dugong.paths import Place, place_of
-from dugong.segments import Segments
+from dugong.formats.files import File, Intervals
+from dugong.formats.registry import Files, Format, every, find, names, of_file, of_name
+from dugong.paths import Place, Url, place_of, write_atomically
+from dugong.segments import Recording, Segments
+from dugong.segments.container import Asked
 
-__all__ = ["File", "Format", "Intervals", "find", "names", "of_name", "read", "write"]
+__all__ = ["File", "Format", "Intervals", "find", "joined", "names", "of_name", "put", "read", "write"]
 
 
 @typed(FormatError)
@@ -115,3 +119,92 @@ def _files(folder: Place, wanted: Format | None) -> list[Place]:
     if not found:
         raise FormatError(f"{folder}: there are no files *{wanted.suffixes[0]} in this folder.")
     return found
+
+
+def joined(folder: Place, parts: Sequence[Segments]) -> Segments:
+    """All segments of the files of a folder."""
+    units = {part.unit for part in parts}
+    if len(units) != 1:
+        raise FormatError(f"{folder}: all files must count the same; found {' and '.join(sorted(units))}.")
+    recordings: dict[str, Recording] = {}
+    asked: dict[tuple[str, str], tuple[tuple[float, float], ...]] = {}
+    for part in parts:
+        twice = [name for name in part.recordings if name in recordings]
+        if twice:
+            raise FormatError(f"{folder}: the sequence {twice[0]!r} is in two files.")
+        recordings |= part.recordings
+        asked |= part.asked if part.asked is not None else _all_of(part)
+    voices = {frozenset(part.sources) for part in parts if part.sources}
+    plain = all(part.asked is None for part in parts) and len(voices) <= 1
+    words: dict[str, Any] = {
+        name: tuple(value for part in parts for value in getattr(part, name))
+        for name in ("sequence", "label", "source", "resolution", "attributes")
+    }
+    numbers: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in parts]) for name in ("start", "end", "probability")
+    }
+    return Segments(**words, **numbers, unit=units.pop(), recordings=recordings, asked=None if plain else asked)
+
+
+def _all_of(part: Segments) -> Asked:
+    return {(source, name): ((0.0, np.inf),) for source in part.sources or ("",) for name in part.recordings}
+
+
+def put(segments: Segments, place: Place, wanted: Format, options: Mapping[str, Any]) -> tuple[Place, ...]:
+    """Write segments in a format; returns the files."""
+    ending = next((one for one in wanted.suffixes if place.name.lower().endswith(one.lower())), None)
+    several = wanted.single and len(segments.recordings) != 1
+    if ending is not None and not place.is_dir() and not several:
+        made = wanted.write(segments, place.name[: -len(ending)], options)
+        renamed = {_with_ending(name, wanted, ending): data for name, data in made.items()}
+        return _into(place.parent, renamed)
+    if ending is not None and not place.is_dir() and several:
+        raise FormatError(
+            f"a file of the format {wanted.name!r} holds one sequence, and there are {len(segments.recordings)}.\n"
+            f"  Name a folder in place of {place.name!r}: it gets one file per sequence."
+        )
+    if not wanted.single:
+        return _folder(place, wanted.write(segments, "segments", options))
+    made = {} if wanted.shared is None else dict(wanted.shared(segments))
+    for name in segments.recordings:
+        made |= wanted.write(segments.select(sequences=[name]), file_name(name), options)
+    return _folder(place, made)
+
+
+def file_name(sequence: str) -> str:
+    """The id of a sequence as the name of a file; never a way out of the folder."""
+    if sequence in ("", ".", "..") or any(one in sequence for one in "/\\\0") or len(sequence.encode()) > 200:
+        raise FormatError(
+            f"the sequence {sequence!r} cannot be the name of a file.\n"
+            "  Choose a format that holds several sequences per file, or rename it."
+        )
+    return sequence
+
+
+def _with_ending(name: str, wanted: Format, ending: str) -> str:
+    """The name that the caller asked for, where the format would use another ending."""
+    return name.removesuffix(wanted.suffixes[0]) + ending if name.endswith(wanted.suffixes[0]) else name
+
+
+def _into(folder: Place, made: Files) -> tuple[Place, ...]:
+    for name, data in made.items():
+        write_atomically(folder / name, partial(_write_bytes, data))
+    return tuple(folder / name for name in made)
+
+
+def _write_bytes(data: bytes, handle: BinaryIO) -> object:
+    return handle.write(data)
+
+
+def _folder(place: Place, made: Files) -> tuple[Place, ...]:
+    if isinstance(place, Url) or place.is_dir():
+        place.mkdir(parents=True, exist_ok=True)
+        return _into(place, made)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=place.parent, prefix=f".{place.name}-") as draft:
+        new = Path(draft) / "new"
+        new.mkdir()
+        for name, data in made.items():
+            (new / name).write_bytes(data)
+        shutil.move(new, place)
+    return tuple(place / name for name in made)

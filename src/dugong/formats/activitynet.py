@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dugong.exceptions import FormatError
-from dugong.formats.files import File
-from dugong.formats.intervals import Intervals
+from dugong.formats.files import File, Intervals
 from dugong.formats.registry import Files, Format
 from dugong.formats.texts import TOOL, columns, placed
 from dugong.segments import Recording, Segments

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dugong.formats.files import File
-from dugong.formats.intervals import Intervals
+from dugong.formats.files import File, Intervals
 from dugong.formats.registry import Files, Format
 from dugong.formats.texts import TOOL, apart, columns, placed, short, split_note
 from dugong.segments import Recording, Segments

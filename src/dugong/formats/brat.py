@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dugong.exceptions import FormatError
-from dugong.formats.files import File
-from dugong.formats.intervals import Intervals
+from dugong.formats.files import File, Intervals
 from dugong.formats.registry import Files, Format
 from dugong.formats.texts import columns, forbid, only, placed, short, split_note
 from dugong.segments import Recording, Segments

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dugong.formats.files import File
-from dugong.formats.intervals import Intervals
+from dugong.formats.files import File, Intervals
 from dugong.formats.registry import Files, Format
 from dugong.formats.texts import forbid, only
 from dugong.formats.tokens import Document, bio_tags, sentences_of, spans_of_tags, tokens_of

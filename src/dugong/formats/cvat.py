@@ -14,8 +14,7 @@ from typing import Any
 from xml.etree.ElementTree import Element
 from xml.sax.saxutils import escape, quoteattr
 
-from dugong.formats.files import File
-from dugong.formats.intervals import Intervals
+from dugong.formats.files import File, Intervals
 from dugong.formats.registry import Files, Format
 from dugong.formats.texts import columns, forbid, only, placed
 from dugong.segments import Recording, Segments

@@ -13,8 +13,7 @@ from xml.etree.ElementTree import Element
 from xml.sax.saxutils import escape, quoteattr
 
 from dugong.exceptions import FormatError
-from dugong.formats.files import File
-from dugong.formats.intervals import Intervals
+from dugong.formats.files import File, Intervals
 from dugong.formats.registry import Files, Format
 from dugong.formats.texts import apart, columns, media_stem, placed
 from dugong.segments import Recording, Segments

@@ -17,8 +17,7 @@ import pyarrow.parquet as pq
 
 from dugong.archives import read_table
 from dugong.formats.conll import segments_of
-from dugong.formats.files import File
-from dugong.formats.intervals import Intervals
+from dugong.formats.files import File, Intervals
 from dugong.formats.registry import Files, Format
 from dugong.formats.texts import columns
 from dugong.formats.tokens import Document, bio_tags, tokens_of

@@ -17,8 +17,7 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from dugong.exceptions import FormatError
-from dugong.formats.files import File
-from dugong.formats.intervals import Intervals
+from dugong.formats.files import File, Intervals
 from dugong.formats.registry import Files, Format
 from dugong.formats.texts import TOOL, columns, media_stem, placed
 from dugong.segments import Recording, Segments

@@ -1,20 +1,23 @@
 """Lists of intervals: text with one interval per line, and the table that says what its columns are.
 
-The core of Audacity, RTTM, DCASE, BIDS, MNE and plain CSV files: each of them is one `ListStyle`.
+Audacity, RTTM, DCASE, BIDS, MNE and plain CSV files: each of them is one `ListStyle`, which reads it and, all but CSV,
+writes it. MNE's CSV files are not read: they hold dates, and the offset of the recording is lost in them.
 """
 
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import StringIO
 from typing import Any
 
 import numpy as np
 
-from dugong.formats.files import File
-from dugong.formats.intervals import Intervals
+from dugong.formats.files import File, Intervals
+from dugong.formats.registry import Files, Format
+from dugong.formats.texts import TOOL, columns, forbid, media_stem, only, placed
 from dugong.segments import Recording, Segments
 from dugong.segments.container import Unit
 
@@ -36,6 +39,9 @@ class ListStyle:
     comments : lines that begin like this are left out
     ours : our name (sequence, start, end, duration, label, probability, source, resolution) by theirs
     unit : of start, end and duration
+    line : how an interval is written, with our names and ``p``, which is `absent` where there is no probability
+    head : lines above the intervals
+    forbidden : characters that labels, and ids where there is a column for them, must not hold
     """
 
     names: tuple[str, ...]
@@ -46,6 +52,10 @@ class ListStyle:
     comments: tuple[str, ...] = ()
     unit: Unit = "second"
     optional: tuple[str, ...] = field(default=("probability", "source", "resolution"))
+    line: str = ""
+    head: tuple[str, ...] = ()
+    absent: str = ""
+    forbidden: str = r"\t\n\r"
 
 
 def read_list(file: File, style: ListStyle, sequence: str | None = None, *, unit: Unit | None = None) -> Segments:
@@ -116,6 +126,18 @@ def _add(rows: Intervals, number: int, cells: Mapping[str, str], sequence: str |
     )
 
 
+# --- writing -----------------------------------------------------------------------------------------------------
+def write_list(segments: Segments, style: ListStyle, name: str) -> bytes:
+    """Intervals in seconds, in order, as the lines of a style; nothing where there are neither intervals nor a head."""
+    found = placed(segments, "second", name).sort()
+    forbid(found, style.forbidden, name, sequences="sequence" in style.ours.values())
+    lines = list(style.head)
+    for sequence, start, end, label, p in columns(found, "sequence", "start", "end", "label", "probability"):
+        cells = {"sequence": sequence, "start": start, "end": end, "duration": end - start, "label": label}
+        lines.append(style.line.format(**cells, p=style.absent if p is None else p))
+    return written(lines) if lines else b""
+
+
 def written(lines: Iterable[str]) -> bytes:
     """Lines as the bytes of a file."""
     return ("\n".join(lines) + "\n").encode()
@@ -127,3 +149,189 @@ def quoted(rows: Iterable[Sequence[Any]]) -> bytes:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerows(["" if isinstance(one, float) and np.isnan(one) else one for one in row] for row in rows)
     return text.getvalue().encode()
+
+
+def list_format(style: ListStyle, *, name: str, suffixes: tuple[str, ...], **facts: Any) -> Format:
+    """A format that is a style and no more; facts are what else is to be said about it, or done differently."""
+
+    def read(file: File) -> Segments:
+        return read_list(file, style, file.stem if facts.get("single") else None)
+
+    def write(segments: Segments, stem: str, _: Mapping[str, Any]) -> Files:
+        return {f"{stem}{suffixes[0]}": write_list(segments, style, name)}
+
+    return Format(name=name, suffixes=suffixes, unit="seconds, 1 µs", **{"read": read, "write": write, **facts})
+
+
+# --- Audacity, MNE, RTTM -----------------------------------------------------------------------------------------
+_AUDACITY = ListStyle(
+    names=("start", "end", "label"),
+    ours={"start": "start", "end": "end", "label": "label"},
+    comments=("\\",),  # lines of frequency ranges begin so
+    line="{start:.6f}\t{end:.6f}\t{label}",
+)
+_MNE = ListStyle(
+    names=("onset", "duration", "description"),
+    ours={"onset": "start", "duration": "duration", "description": "label"},
+    delimiter=",",
+    comments=("#",),
+    line="{start:.6f},{duration:.6f},{label}",
+    head=("# MNE-Annotations", "# onset, duration, description"),
+    forbidden=r",\n\r#",
+)
+_RTTM = ListStyle(
+    names=("type", "file", "channel", "onset", "duration", "text", "kind", "speaker", "confidence", "lookahead"),
+    ours={
+        "file": "sequence",
+        "onset": "start",
+        "duration": "duration",
+        "speaker": "label",
+        "confidence": "probability",
+    },
+    delimiter=None,
+    comments=(";;",),
+    line="SPEAKER {sequence} 1 {start:.6f} {duration:.6f} <NA> <NA> {label} {p} <NA>",
+    absent="<NA>",
+    forbidden=r"\s",
+)
+
+
+def _fits_audacity(file: File) -> bool:
+    first = _first(file).split("\t")
+    return len(first) >= 2 and all(cell.replace(".", "", 1).isdigit() for cell in first[:2])
+
+
+def _first(file: File) -> str:
+    return next((line for line in file.lines if line.strip()), "")
+
+
+# --- BIDS: a table, and a JSON file that explains it -------------------------------------------------------------
+_EVENTS = "_events.tsv"
+_BIDS = ListStyle(
+    names=("onset", "duration", "trial_type", "probability"),
+    ours={"onset": "start", "duration": "duration", "trial_type": "label", "probability": "probability"},
+    header=True,
+    line="{start:.6f}\t{duration:.6f}\t{label}\t{p}",
+    head=("onset\tduration\ttrial_type\tprobability",),
+    absent="n/a",
+)
+
+
+def _header(file: File) -> list[str]:
+    return file.lines[0].removeprefix("\ufeff").split("\t")
+
+
+def _read_bids(file: File) -> Segments:
+    found = read_list(file, _BIDS, file.place.name.removesuffix(_EVENTS).removesuffix(".tsv"))
+    named = [label != "n/a" for label in found.label]
+    return found if all(named) else replace(found.take(named), recordings=found.recordings)
+
+
+def _write_bids(segments: Segments, stem: str, _: Mapping[str, Any]) -> Files:
+    whose = f"label of the interval in {only(segments)}" if segments.recordings else "label of the interval"
+    about = {
+        "trial_type": {"Description": whose, "Levels": {label: label for label in segments.sort().labels}},
+        "probability": {"Description": f"probability of trial_type, given all votes; {TOOL}"},
+    }
+    table = write_list(segments, _BIDS, "bids")
+    return {f"{stem}{_EVENTS}": table, f"{stem}_events.json": json.dumps(about, indent=2).encode()}
+
+
+# --- DCASE: sequences by the name of their sound file ------------------------------------------------------------
+_DCASE = ListStyle(
+    names=("filename", "onset", "offset", "event_label"),
+    ours={"filename": "sequence", "onset": "start", "offset": "end", "event_label": "label"},
+    header=True,
+    line="{sequence}\t{start:.6f}\t{end:.6f}\t{label}",
+    head=("filename\tonset\toffset\tevent_label",),
+)
+
+
+def _read_dcase(file: File) -> Segments:
+    found = read_list(file, _DCASE)
+    named = {name: media_stem(name) for name in found.recordings}
+    return replace(
+        found,
+        sequence=tuple(named[name] for name in found.sequence),
+        recordings={stem: Recording(media=name) for name, stem in named.items()},
+    )
+
+
+def _write_dcase(segments: Segments, stem: str, _: Mapping[str, Any]) -> Files:
+    forbid(segments, _DCASE.forbidden, "dcase", sequences=True)
+    found = segments.sort()
+    media = {name: _media(name, about) for name, about in found.recordings.items()}
+    named = replace(
+        found,
+        sequence=tuple(media[name] for name in found.sequence),
+        recordings={media[name]: about for name, about in found.recordings.items()},
+        asked=None,
+    )
+    return {f"{stem}.tsv": write_list(named, _DCASE, "dcase")}
+
+
+def _media(name: str, about: Recording) -> str:
+    """The name of the sound file, if its stem is the id; else the id with an ending."""
+    return about.media if about.media is not None and media_stem(about.media) == name else f"{name}.wav"
+
+
+FORMATS = (
+    list_format(
+        _AUDACITY,
+        name="audacity",
+        title="Audacity label track",
+        suffixes=(".txt",),
+        keeps="start, end, label; instants",
+        loses="probability, source",
+        checked="structure of the sample (crowsetta)",
+        fits=_fits_audacity,
+        single=True,
+    ),
+    list_format(
+        _BIDS,
+        name="bids",
+        title="BIDS events",
+        suffixes=(_EVENTS,),
+        keeps="start, end, label, probability; instants",
+        loses="source; further columns",
+        checked="structure of the sample (bids-validator)",
+        fits=lambda file: {"onset", "duration"} <= set(_header(file)),
+        read=_read_bids,
+        write=_write_bids,
+        single=True,
+    ),
+    list_format(
+        _DCASE,
+        name="dcase",
+        title="DCASE sound events",
+        suffixes=(".tsv", ".csv", ".txt"),
+        owns=(".tsv",),
+        keeps="sequence, start, end, label, name of the sound file",
+        loses="probability, source; sequences without intervals",
+        checked="sed_eval",
+        fits=lambda file: {"event_label", "onset"} <= set(_header(file)),
+        read=_read_dcase,
+        write=_write_dcase,
+    ),
+    list_format(
+        _MNE,
+        name="mne",
+        title="MNE annotations (.txt)",
+        suffixes=(".txt",),
+        keeps="start, end, label; instants",
+        loses="probability, source; labels with commas are refused",
+        checked="mne",
+        fits=lambda file: file.text.lstrip("\ufeff").startswith("# MNE-Annotations"),
+        single=True,
+    ),
+    list_format(
+        _RTTM,
+        name="rttm",
+        title="RTTM",
+        suffixes=(".rttm",),
+        keeps="sequence, start, end, label, probability; instants",
+        loses="source; sequences without intervals; names with white space are refused",
+        checked="structure of the sample (pyannote)",
+        fits=lambda file: _first(file).startswith(("SPEAKER ", ";;", "SPKR-INFO")),
+    ),
+)

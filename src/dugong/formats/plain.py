@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dugong.formats.files import File
-from dugong.formats.intervals import Intervals
+from dugong.formats.files import File, Intervals
 from dugong.formats.lists import ListStyle, quoted, read_list
 from dugong.formats.registry import Files, Format
 from dugong.formats.texts import columns

@@ -10,8 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from dugong.formats.files import File
-from dugong.formats.intervals import Intervals
+from dugong.formats.files import File, Intervals
 from dugong.formats.lists import written
 from dugong.formats.registry import Files, Format
 from dugong.formats.texts import apart, columns, forbid, only, placed

@@ -1,6 +1,6 @@
 """The formats: what each is called, what it keeps and loses, and which one a file has.
 
-A format is one value, in a file of its own beside this one. Packages add theirs through the entry point group
+A format is one value, in a file beside this one. Packages add theirs through the entry point group
 ``dugong.formats``: each entry names a `Format`. A file is recognised by its ending and its content; where two formats
 fit, or none, the caller has to say which one is meant.
 """
@@ -26,25 +26,21 @@ GROUP = "dugong.formats"
 Files = dict[str, bytes]
 _MODULES = (
     "activitynet",
-    "audacity",
-    "bids",
     "boris",
     "brat",
     "conll",
     "conllu",
     "cvat",
-    "dcase",
     "doccano",
     "edf",
     "elan",
     "huggingface",
     "jams",
     "label_studio",
-    "mne",
+    "lists",
     "plain",
     "praat",
     "prodigy",
-    "rttm",
     "spacy",
     "subtitles",
     "via",

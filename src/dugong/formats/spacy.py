@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dugong.exceptions import FormatError, MissingExtraError
-from dugong.formats.files import File
-from dugong.formats.intervals import Intervals
+from dugong.formats.files import File, Intervals
 from dugong.formats.registry import Files, Format
 from dugong.formats.texts import TOOL, columns, placed
 from dugong.formats.tokens import tokens_of

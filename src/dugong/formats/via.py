@@ -6,8 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from dugong.formats.files import File
-from dugong.formats.intervals import Intervals
+from dugong.formats.files import File, Intervals
 from dugong.formats.registry import Files, Format
 from dugong.formats.texts import TOOL, columns, media_stem, placed
 from dugong.segments import Recording, Segments

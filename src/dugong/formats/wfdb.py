@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dugong.exceptions import FormatError, MissingExtraError
-from dugong.formats.files import File
-from dugong.formats.intervals import Intervals
+from dugong.formats.files import File, Intervals
 from dugong.formats.registry import Files, Format
 from dugong.formats.texts import apart, columns, only, placed
 from dugong.segments import Recording, Segments

@@ -18,7 +18,7 @@ import numpy as np
 
 from dugong.infer.factors import Channel
 from dugong.priors.chain import MOST_STATES, LabelChain, TooManyStatesError, remembered
-from dugong.tasks import Resolution, automata, describe
+from dugong.tasks import Resolution, describe, links
 from dugong.types import BoolArray, FloatArray, IntArray, Link
 
 INVALID = 2
@@ -137,7 +137,7 @@ class Product:
         for place, coarse in enumerate(self.coarse):
             if opening >> place & 1:
                 new = np.full((len(rows), coarse.width), -1, dtype=np.int64)
-                new[:, 0] = automata.start(coarse.link)
+                new[:, 0] = links.start(coarse.link)
                 rows, slots = np.hstack([rows, new]), (*slots, place)
                 # A crossed source needs the label of a task before the task is over: both labels are tried, and the
                 # wrong one becomes impossible when the task closes.
@@ -263,7 +263,7 @@ def _accepts(coarse: Coarse, states: IntArray) -> BoolArray:
 
 
 def _letters(link: Link, states: IntArray, positive: BoolArray) -> IntArray:
-    """`automata.step` for many states (one row per value of `positive`) at once."""
+    """`links.step` for many states (one row per value of `positive`) at once."""
     bound = _bound(states)
     letters = np.broadcast_to(positive[:, None], states.shape).astype(np.int64)
     return np.asarray(_step_table(link, bound)[states + bound, letters])
@@ -278,13 +278,13 @@ def _bound(states: IntArray) -> int:
 @lru_cache(maxsize=64)
 def _step_table(link: Link, bound: int) -> IntArray:
     return np.array(
-        [[automata.step(link, state, letter) for letter in (False, True)] for state in range(-bound, bound + 1)]
+        [[links.step(link, state, letter) for letter in (False, True)] for state in range(-bound, bound + 1)]
     )
 
 
 @lru_cache(maxsize=64)
 def _accept_table(link: Link, bound: int) -> BoolArray:
-    return np.array([automata.accept(link, state) for state in range(-bound, bound + 1)])
+    return np.array([links.accept(link, state) for state in range(-bound, bound + 1)])
 
 
 def _unique_rows(rows: IntArray) -> tuple[IntArray, IntArray]:

@@ -4,9 +4,8 @@ In: flat arrays of labels (or probabilities) and gold, sequence after sequence, 
 sequences. Out: an `Evaluation` of one method (`evaluate`), or a `Comparison` of several (`compare`).
 """
 
-from dugong.metrics.calibration import Calibration
 from dugong.metrics.compare import Comparison, Difference, compare
-from dugong.metrics.elements import LOG_LOSS_CLIP
+from dugong.metrics.elements import LOG_LOSS_CLIP, Calibration
 from dugong.metrics.evaluate import evaluate
 from dugong.metrics.events import Events, runs, spans_from_bio
 from dugong.metrics.result import ClassScores, Evaluation

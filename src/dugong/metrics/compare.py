@@ -18,9 +18,21 @@ from dugong.metrics.coding import Classes, from_indices, make_coding
 from dugong.metrics.elements import Sums
 from dugong.metrics.evaluate import check_options, evaluate_case
 from dugong.metrics.inputs import Scored, make_case, make_layout, read_gold, read_labels
-from dugong.metrics.intervals import Interval, figure, jackknife, range_of, signed, why_no_interval
 from dugong.metrics.result import Evaluation
-from dugong.metrics.scores import LOSSES, number, scores_of, sums_of, total, without_each
+from dugong.metrics.scores import (
+    LOSSES,
+    Interval,
+    figure,
+    jackknife,
+    number,
+    range_of,
+    scores_of,
+    signed,
+    sums_of,
+    total,
+    why_no_interval,
+    without_each,
+)
 from dugong.texts import text_table
 from dugong.types import FloatArray
 

@@ -12,13 +12,11 @@ from numpy.typing import ArrayLike
 
 from dugong.contract import typed
 from dugong.exceptions import LabelError
-from dugong.metrics.calibration import calibration_curve
 from dugong.metrics.coding import Classes, LabelCoding, from_indices, make_coding
-from dugong.metrics.elements import Sums, f_scores
+from dugong.metrics.elements import Sums, calibration_curve, f_scores
 from dugong.metrics.inputs import Scored, make_case, make_layout, read_gold, read_labels
-from dugong.metrics.intervals import jackknife, why_no_interval
 from dugong.metrics.result import ClassScores, Evaluation
-from dugong.metrics.scores import Score, scale_of, scores_of, sums_of, total, without_each
+from dugong.metrics.scores import Score, jackknife, scale_of, scores_of, sums_of, total, why_no_interval, without_each
 
 __all__ = ["check_options", "evaluate", "evaluate_case"]
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from dugong.metrics.calibration import Calibration
-from dugong.metrics.intervals import Interval, figure, range_of
-from dugong.metrics.scores import Score, number
+from dugong.metrics.elements import Calibration
+from dugong.metrics.scores import Interval, Score, figure, number, range_of
 from dugong.texts import text_table
 
 __all__ = ["ClassScores", "Evaluation"]

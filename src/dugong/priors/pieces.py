@@ -15,7 +15,7 @@ import numpy as np
 
 from dugong.exceptions import TaskError
 from dugong.priors.labels import positive_class
-from dugong.tasks import Element, Resolution, Spans, Window, automata, count_tasks, describe
+from dugong.tasks import Element, Resolution, Spans, Window, count_tasks, describe, links
 from dugong.types import IntArray, Link, read_only
 
 Task = tuple[Resolution | str, int] | tuple[Resolution | str, int, int]
@@ -108,11 +108,11 @@ def automaton(rule: Rule, n_classes: int, size: int) -> Automaton:
         same = np.tile(np.arange(n_classes, dtype=np.int64), (n_classes, 1))
         return Automaton(following=read_only(same), outputs=read_only(np.arange(n_classes)), n_outputs=n_classes)
     link = rule.link
-    first = automata.start(link)
+    first = links.start(link)
     places = {first: 0}
     newest = [first]
     for _ in range(size):
-        reached = {automata.step(link, state, positive) for state in newest for positive in (True, False)}
+        reached = {links.step(link, state, positive) for state in newest for positive in (True, False)}
         newest = sorted(reached - places.keys())
         if not newest:
             break
@@ -121,6 +121,6 @@ def automaton(rule: Rule, n_classes: int, size: int) -> Automaton:
     for state, place in places.items():
         for label in range(n_classes):
             # Beyond `size` elements nothing is asked: the last states stay where they are.
-            following[place, label] = places.get(automata.step(link, state, label == rule.positive), place)
-    outputs = np.array([automata.accept(link, state) for state in places], dtype=np.int64)
+            following[place, label] = places.get(links.step(link, state, label == rule.positive), place)
+    outputs = np.array([links.accept(link, state) for state in places], dtype=np.int64)
     return Automaton(following=read_only(following), outputs=read_only(outputs), n_outputs=2)

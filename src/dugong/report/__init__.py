@@ -6,8 +6,7 @@
 
 from dugong.report.html.page import render_html
 from dugong.report.summarize import summarize
-from dugong.report.text import render_text
+from dugong.report.text import render_text, write_report
 from dugong.report.values import Report
-from dugong.report.writing import write_report
 
 __all__ = ["Report", "render_html", "render_text", "summarize", "write_report"]

@@ -1,24 +1,34 @@
 """From a fitted model and votes to a report: a value, which text, JSON and HTML render.
 
-In: a `LabelModel`, votes and, if there are any, known labels. Out: `Report`. Each section is a file of its own.
+In: a `LabelModel`, votes and, if there are any, known labels. Out: `Report`. Each section is a file of its own; where
+the report comes from (hashes, versions, settings, a paragraph for a methods section) is here.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+import platform
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import UTC, datetime
+from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from dugong.codec import to_plain
 from dugong.exceptions import VoteError
 from dugong.report.findings import make_findings
-from dugong.report.material import gather
+from dugong.report.material import Material, gather
 from dugong.report.overview import make_overview, make_prior
-from dugong.report.provenance import make_provenance
 from dugong.report.scoring import compare_on_gold, make_events, make_scores, make_versus
 from dugong.report.sources import make_agreement, make_dependencies, make_sources
 from dugong.report.tracks import BUDGET, MEDIA, make_sequences
-from dugong.report.values import Report
+from dugong.report.values import Provenance, Report
+from dugong.tasks import describe
+from dugong.types import AnyArray
 from dugong.votes import Votes
+from dugong.votes.files import pack
 from dugong.votes.overlaps import count_overlaps
 
 if TYPE_CHECKING:
@@ -97,3 +107,93 @@ def summarize(
             media_bytes=media_bytes,
         ),
     )
+
+
+_PACKAGES = ("dugong-ws", "numpy", "scipy", "numba", "pyarrow")
+_BUFFER = 1 << 22
+
+
+def make_provenance(material: Material, n_edges: int, *, made: datetime | None = None) -> Provenance:
+    """Fingerprint everything that went in.
+
+    Parameters
+    ----------
+    n_edges : dependencies between sources
+    made : date and time, now by default
+    """
+    votes, model = material.votes, material.model
+    settings = {name: _words(value) for name, value in model.get_params().items()}
+    versions = {"python": platform.python_version(), **{name: metadata.version(name) for name in _PACKAGES}}
+    votes_hash = hash_votes(votes)
+    return Provenance(
+        made=(made or datetime.now(UTC)).strftime("%Y-%m-%d %H:%M UTC"),
+        votes_hash=votes_hash,
+        model_hash=model.law_.fingerprint,
+        gold_hash=None if material.gold is None else _hash_arrays(material.gold),
+        source_hashes={s.name: _hash_arrays(c) for s, c in zip(votes.sources, votes.columns, strict=True)},
+        versions=versions,
+        settings=settings,
+        methods=_methods(material, n_edges, settings, versions, votes_hash),
+    )
+
+
+def hash_votes(votes: Votes) -> str:
+    """SHA-256 of all that is in votes: what the codes mean, and every array. The same from any file format."""
+    stored = pack(votes)
+    digest = hashlib.sha256(json.dumps(to_plain(stored.header), sort_keys=True).encode())
+    for name in sorted(stored.arrays):
+        digest.update(name.encode("utf-8", "replace"))
+        digest.update(_bytes(stored.arrays[name]))
+    return digest.hexdigest()
+
+
+def _hash_arrays(*arrays: AnyArray) -> str:
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(_bytes(array))
+    return digest.hexdigest()
+
+
+def _bytes(array: AnyArray) -> bytes:
+    if array.dtype.kind in "OU":
+        return json.dumps([str(one) for one in array.tolist()]).encode()
+    return np.ascontiguousarray(array).tobytes()
+
+
+def _words(value: object) -> str:
+    text = repr(value.tolist() if isinstance(value, np.ndarray) else value)
+    return text if len(text) <= 2000 else f"{text[:2000]} ..."
+
+
+def _methods(
+    material: Material,
+    n_edges: int,
+    settings: dict[str, str],
+    versions: dict[str, str],
+    votes_hash: str,
+) -> str:
+    votes, model = material.votes, material.model
+    where = _listing([describe(resolution) for resolution in votes.resolutions])
+    prior = "learned from the votes" if isinstance(model.prior, str) else "given"
+    learned = "learned from the votes" if isinstance(model.dependencies, str) else "given"
+    gold = "no known labels were used"
+    if material.gold is not None:
+        gold = f"{int(np.count_nonzero(material.gold)):,} elements with known labels were used for evaluation"
+    return (
+        f"{votes.n_sources} sources voted on {votes.n_sequences:,} sequences ({votes.n_elements:,} elements; "
+        f"{votes.n_classes} classes) at these resolutions: {where}. A label model was fitted with Dugong "
+        f"{versions['dugong-ws']} (estimator {settings['estimator']}, sharing {settings['sharing']}, signs "
+        f"{settings['signs']}, seed {settings['seed']}); the prior over label sequences, {_brief(model.prior_)}, was "
+        f"{prior}, and {n_edges} dependencies between sources were {learned}. Labels are posterior probabilities "
+        f"given all votes of a sequence; events are runs of {material.how_decoded}. For this report {gold}. SHA-256 of "
+        f"the votes: {votes_hash}."
+    )
+
+
+def _brief(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 300 else f"a {type(value).__name__} prior (listed in the report)"
+
+
+def _listing(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

@@ -1,9 +1,16 @@
-"""A report as plain text: the same value, for terminals, logs and mails."""
+"""A report as plain text, for terminals, logs and mails; and as a file: ``.html``, ``.txt`` or ``.json``."""
 
 from __future__ import annotations
 
+import json
+from os import PathLike
+from pathlib import Path
+
 import numpy as np
 
+from dugong.exceptions import LabelError
+from dugong.paths import write_atomically
+from dugong.report.html.page import render_html
 from dugong.report.values import Report
 from dugong.texts import on_one_line, text_table
 
@@ -173,3 +180,29 @@ def _share(value: float | None) -> str:
 
 def _number(value: float | None, digits: int = 3) -> str:
     return "-" if value is None or np.isnan(value) else f"{value:.{digits}f}"
+
+
+KINDS = ("html", "txt", "json")
+
+
+def render(report: Report, kind: str) -> str:
+    """The report as "html", "txt" or "json"."""
+    if kind == "html":
+        return render_html(report)
+    if kind == "txt":
+        return render_text(report)
+    return json.dumps(report.to_dict(), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def check_kind(path: str | PathLike[str]) -> str:
+    """The kind of report that a name asks for; an error if there is no such kind."""
+    kind = Path(path).suffix.removeprefix(".")
+    if kind not in KINDS:
+        raise LabelError(f"a report is written as .html, .txt or .json; found {str(path)!r}.")
+    return kind
+
+
+def write_report(report: Report, path: str | PathLike[str]) -> None:
+    """Write a report; the ending of the name decides the form."""
+    data = render(report, check_kind(path)).encode("utf-8", "replace")
+    write_atomically(path, lambda handle: handle.write(data))

@@ -30,8 +30,7 @@ from dugong.paths import Place, place_of
 from dugong.progress import FitProgress, fit_progress
 from dugong.shards.folder import Shard, VoteShards
 from dugong.shards.kept import BALANCE, CONTENTS, MOMENTS, Form, SumT, counts_form, keeping, kept
-from dugong.shards.memory import check_memory, sample_within
-from dugong.shards.sampling import SAMPLE, read_sample
+from dugong.shards.sampling import SAMPLE, check_memory, read_sample, sample_within
 from dugong.sums import Moments, Plan, groups
 from dugong.types import Int8Array
 from dugong.votes import Votes

@@ -20,7 +20,7 @@ from dugong.exceptions import LabelError
 from dugong.model import LabelModel
 from dugong.paths import Place, place_of
 from dugong.shards.folder import Shard, VoteShards
-from dugong.shards.memory import check_memory
+from dugong.shards.sampling import check_memory
 from dugong.shards.stamps import (
     State,
     digest_file,

@@ -3,6 +3,9 @@
 In: one label per element (0 where it is unknown) and a layout. Out: -1, +1 or 0 (unknown) per task, by the
 link *any*, *all* or strict *majority*. A *joint* link is tied to the elements by a prior only, so nothing
 follows. (Paper, section 2.1: the tasks at the coarser resolutions.)
+
+Read one element at a time, a link is an automaton that keeps a small integer. Inference and the exact moments of priors
+both run products of these automata, so there is one definition of every link.
 """
 
 from __future__ import annotations
@@ -68,3 +71,31 @@ def forced(link: Link, n_positive: IntArray, n_negative: IntArray, size: IntArra
     if link == "majority":
         return 2 * n_positive > size, 2 * n_negative >= size
     raise TaskError(f"the link {link!r} does not tie a task to its elements; use any, all or majority.")
+
+
+def start(link: Link) -> int:
+    """State before the first element."""
+    return {"any": 0, "all": 1, "majority": 0}[_countable(link)]
+
+
+def step(link: Link, state: int, positive: bool) -> int:  # noqa: FBT001  (read as a letter of an alphabet)
+    """State after one more element."""
+    if link == "any":
+        return max(state, int(positive))
+    if link == "all":
+        return min(state, int(positive))
+    return state + (1 if positive else -1)
+
+
+def accept(link: Link, state: int) -> bool:  # noqa: ARG001  (every link accepts alike, a fact of these three)
+    """Whether the piece read so far is positive. Majority: strictly more positive than other elements."""
+    return state > 0
+
+
+def _countable(link: Link) -> Link:
+    if link == "joint":
+        raise TaskError(
+            'the link "joint" ties a task to its elements only through a priors.Joint table.\n'
+            "  Give such a table as the prior."
+        )
+    return link

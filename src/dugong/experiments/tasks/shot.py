@@ -22,8 +22,7 @@ from scipy.ndimage import find_objects, gaussian_filter, label
 from dugong.exceptions import LoaderError
 from dugong.experiments.recipe import EndModel, Facts, Part, Recipe, Size, TaskMaterial
 from dugong.experiments.tasks.examples import Example, material, read_part, read_table, sizes_of
-from dugong.experiments.tasks.movies import write_movie
-from dugong.experiments.tasks.video import read_frames
+from dugong.experiments.tasks.video import read_frames, write_movie
 from dugong.priors import Prior, from_labels
 from dugong.sources import WindowView, source
 from dugong.tasks import Window

@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
-from dugong.report.html.tables import details, duration, facts, length, number, section, share, span, table
-from dugong.report.html.tags import Child, Html, join, name, tag
+from dugong.report.html.tags import (
+    Child,
+    Html,
+    details,
+    duration,
+    facts,
+    join,
+    length,
+    name,
+    number,
+    section,
+    share,
+    span,
+    table,
+    tag,
+)
 from dugong.report.values import Report
 
 _SCORE_WORDS = {

@@ -8,8 +8,21 @@ import numpy as np
 
 from dugong.report.html.charts import matrix, reliability
 from dugong.report.html.svg import columns
-from dugong.report.html.tables import details, facts, figure, length, number, scroll, section, share, table
-from dugong.report.html.tags import Child, Html, name, tag
+from dugong.report.html.tags import (
+    Child,
+    Html,
+    details,
+    facts,
+    figure,
+    length,
+    name,
+    number,
+    scroll,
+    section,
+    share,
+    table,
+    tag,
+)
 from dugong.report.values import Agreement, Report
 
 _MOST_PAIRS = 200

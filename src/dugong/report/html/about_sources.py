@@ -4,8 +4,21 @@ from __future__ import annotations
 
 from dugong.report.html.charts import graph
 from dugong.report.html.svg import columns, whisker
-from dugong.report.html.tables import facts, figure, number, scroll, section, share, span, table
-from dugong.report.html.tags import Child, Html, join, name, tag
+from dugong.report.html.tags import (
+    Child,
+    Html,
+    facts,
+    figure,
+    join,
+    name,
+    number,
+    scroll,
+    section,
+    share,
+    span,
+    table,
+    tag,
+)
 from dugong.report.values import ClassRow, Report, SourceRow
 
 

@@ -13,8 +13,7 @@ from importlib.resources import files
 from dugong.report.html import about_labels, about_model, about_sources
 from dugong.report.html.payload import payload
 from dugong.report.html.svg import class_colours
-from dugong.report.html.tables import section
-from dugong.report.html.tags import Html, clean, join, name, tag
+from dugong.report.html.tags import Html, clean, join, name, section, tag
 from dugong.report.track import Sequences
 from dugong.report.values import Report
 
