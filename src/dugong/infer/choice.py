@@ -13,7 +13,8 @@ from dugong.infer import chain
 from dugong.infer.grouped import WindowEngine
 from dugong.infer.mixed import MixedEngine
 from dugong.infer.prepare import Prepared
-from dugong.infer.runs import BlockEngine
+from dugong.infer.runs import BlockEngine, Smoother
+from dugong.infer.short import ShortEngine
 from dugong.types import Inference
 
 # Beyond these a product takes several times as long as propagation, which is then exact enough to be preferred. Both
@@ -28,6 +29,13 @@ def check_inference(inference: str) -> None:
     if inference not in get_args(Inference):
         words = ", ".join(f'"{word}"' for word in get_args(Inference))
         raise GraphError(f"inference must be one of {words}; found {inference!r}.")
+
+
+def choose_smoother(prepared: Prepared, inference: Inference = "auto") -> Smoother:
+    """The engine that finds marginals: short sequences need no product of automata, all their patterns are few."""
+    check_inference(inference)
+    short = inference != "approximate" and ShortEngine.fits(prepared) and not WindowEngine(prepared).exact
+    return ShortEngine(prepared=prepared) if short else choose_engine(prepared, inference)
 
 
 def choose_engine(prepared: Prepared, inference: Inference = "auto") -> BlockEngine:

@@ -17,7 +17,7 @@ from dugong.exceptions import LabelError, PriorError
 from dugong.infer import enumerate as enumerated
 from dugong.infer import packed, runs
 from dugong.infer.blocks import BLOCK, Progress, Sums
-from dugong.infer.choice import choose_engine
+from dugong.infer.choice import choose_engine, choose_smoother
 from dugong.infer.factors import FlatFactor, flatten, fold_counts
 from dugong.infer.potentials import check_potentials
 from dugong.infer.prepare import prepare
@@ -95,7 +95,7 @@ def posterior(
             votes, factors, law, potentials=potentials, n_threads=n_threads, progress=progress
         )
         return Posterior(probabilities={Element(): marginals}, log_likelihood=likelihood)
-    engine = choose_engine(prepare(votes, factors, law, wanted, potentials), inference)
+    engine = choose_smoother(prepare(votes, factors, law, wanted, potentials), inference)
     found, likelihood = runs.smooth(engine, wanted, n_threads=n_threads, progress=progress)
     return Posterior(probabilities=found, log_likelihood=likelihood, exact=engine.exact)
 
@@ -234,13 +234,13 @@ def rule_out(votes: Votes, evidence: Int8Array, potentials: FloatArray | None) -
 
 def engine_for(
     votes: Votes, parameters: Parameters, prior: AnyPrior, inference: Inference = "auto"
-) -> runs.BlockEngine | None:
+) -> runs.Smoother | None:
     """The engine that answers about all resolutions with votes; None for those that are always exact."""
     factors, law = flatten(votes, parameters), _law(votes, prior)
     if _must_enumerate(factors, law) or all(isinstance(one, Element) for one in votes.resolutions):
         return None
     assert isinstance(law, LabelChain)
-    return choose_engine(prepare(votes, factors, law, votes.resolutions), inference)
+    return choose_smoother(prepare(votes, factors, law, votes.resolutions), inference)
 
 
 def with_evidence(votes: Votes, parameters: Parameters, evidence: Int8Array | None) -> tuple[Votes, Parameters]:
@@ -323,7 +323,7 @@ def _counts(
     assert isinstance(law, LabelChain)
     if packed.fits(factors, law, ()):
         return packed.count(votes, factors, law, *groups, potentials=potentials, n_threads=n_threads)
-    engine = choose_engine(prepare(votes, factors, law, (), potentials), inference)
+    engine = choose_smoother(prepare(votes, factors, law, (), potentials), inference)
     return runs.count(engine, *groups, n_threads)
 
 

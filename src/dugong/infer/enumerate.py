@@ -17,7 +17,7 @@ import numpy as np
 from dugong.exceptions import TaskError
 from dugong.infer.blocks import Sums, report_impossible
 from dugong.infer.factors import FlatFactor
-from dugong.infer.patterns import LabelPatterns, list_patterns
+from dugong.infer.patterns import LabelPatterns, channel_codes, find_container, list_patterns
 from dugong.law.parameters import FullTable
 from dugong.law.results import Posterior
 from dugong.priors.chain import LabelChain
@@ -159,19 +159,10 @@ def _codes(
     flat: FlatFactor, patterns: LabelPatterns, layouts: dict[Resolution, Layout], sequence: int, task: int
 ) -> IntArray:
     """What the factor needs to know about every pattern, at one task."""
-    channel = flat.channel
-    labels = patterns.labels[channel.resolution]
     if isinstance(flat.factor, FullTable):
         weights = flat.factor.n_classes ** np.arange(flat.factor.n_tasks - 1, -1, -1)
-        return np.asarray(labels @ weights)
-    own = labels[:, task]
-    n_classes = flat.factor.n_classes
-    if channel.lag:
-        return np.asarray(own + (labels[:, task - channel.lag] * n_classes if task >= channel.lag else 0))
-    if channel.parent is not None:
-        inside = _container(layouts, channel.resolution, channel.parent, sequence, task)
-        return np.asarray(own * 2 + (patterns.labels[channel.parent][:, inside] if inside >= 0 else 0))
-    return np.asarray(own)
+        return np.asarray(patterns.labels[flat.channel.resolution] @ weights)
+    return channel_codes(flat.channel, flat.factor.n_classes, patterns, layouts, sequence, task)
 
 
 def _rows(
@@ -184,7 +175,7 @@ def _rows(
         if isinstance(flat.factor, FullTable):
             index = place
         if reading.container is not None:
-            index = _container(layouts, where, reading.container, int(sequences[0]), task)
+            index = find_container(layouts, where, reading.container, int(sequences[0]), task)
             where = reading.container
         rows *= reading.size
         # The last place of every axis is that of votes that were not asked.
@@ -194,17 +185,6 @@ def _rows(
             given = votes.columns[reading.column][layouts[where].offsets[sequences] + index]
             rows += reading.places[given.view(np.uint8)]
     return rows
-
-
-def _container(
-    layouts: dict[Resolution, Layout], fine: Resolution, coarse: Resolution, sequence: int, task: int
-) -> int:
-    """Task of the coarse resolution that holds the first element of a fine one; -1 if none does."""
-    begin = int(layouts[fine].bounds()[0][layouts[fine].rows(sequence)][task])
-    rows = layouts[coarse].rows(sequence)
-    starts, stops = (bounds[rows] for bounds in layouts[coarse].bounds())
-    found = np.flatnonzero((starts <= begin) & (begin < stops))
-    return int(found[0]) if len(found) else -1
 
 
 # --- answers -------------------------------------------------------------------------------------------------------

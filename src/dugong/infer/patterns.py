@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dugong.exceptions import TaskError
+from dugong.infer.factors import Channel
 from dugong.priors.chain import LabelChain
 from dugong.priors.joint import Joint
 from dugong.priors.labels import positive_class
@@ -58,7 +59,7 @@ def list_patterns(
         law = prior.table().reshape(-1)
         elements = grid[[_axis(prior, Element(), place) for place in range(length)]]
     else:
-        law, elements = _chain_law(prior, grid), grid
+        law, elements = chain_law(prior, grid), grid
     labels: dict[Resolution, IntArray] = {Element(): elements.T}
     for resolution, layout in layouts.items():
         if not isinstance(resolution, Element):
@@ -76,7 +77,7 @@ def _axis(prior: Joint, resolution: Resolution, index: int) -> int:
     return axis
 
 
-def _chain_law(chain: LabelChain, elements: IntArray) -> FloatArray:
+def chain_law(chain: LabelChain, elements: IntArray) -> FloatArray:
     """Prior probability of every column of element labels."""
     law = np.tile(chain.initial[:, None], (1, elements.shape[1]))
     for place, labels in enumerate(elements):
@@ -92,21 +93,56 @@ def _coarse_labels(
     """Labels of the tasks of a coarse resolution, shape (n_patterns, n_tasks): by the table, or by the link."""
     resolution = layout.resolution
     assert not isinstance(resolution, Element)
-    positive = elements == positive_class(resolution, votes.n_classes, votes.class_names)
-    rows = layout.rows(sequence)
-    starts, stops = (bounds[rows] for bounds in layout.bounds())
-    columns = []
-    for place, (start, stop) in enumerate(zip(starts, stops, strict=True)):
+    found = link_labels(layout, sequence, elements, positive_class(resolution, votes.n_classes, votes.class_names))
+    for place in range(found.shape[1]):
         axis = prior.place(resolution, place) if isinstance(prior, Joint) else None
         if axis is not None:
-            columns.append(grid[axis])
-            continue
-        inside = positive[start:stop]
-        if resolution.link == "joint":
+            found[:, place] = grid[axis]
+        elif resolution.link == "joint":
             raise TaskError(
                 f"labels of {describe(resolution)} follow from no element: its link is joint, and the prior does "
                 f"not name task {place}.\n  Add the task to the priors.Joint table, or use another link."
             )
+    return found
+
+
+def link_labels(layout: Layout, sequence: int, elements: IntArray, positive: int) -> IntArray:
+    """Labels of the tasks of a coarse resolution by its link, (n_patterns, n_tasks), from (n_elements, n_patterns)."""
+    resolution, rows = layout.resolution, layout.rows(sequence)
+    assert not isinstance(resolution, Element)
+    columns = []
+    for start, stop in zip(*(bounds[rows].tolist() for bounds in layout.bounds()), strict=True):
+        inside = elements[start:stop] == positive
         rule = {"any": inside.any(axis=0), "all": inside.all(axis=0)}
         columns.append(rule.get(resolution.link, 2 * inside.sum(axis=0) > len(inside)).astype(np.int64))
     return np.stack(columns, axis=1) if columns else np.zeros((elements.shape[1], 0), dtype=np.int64)
+
+
+def channel_codes(
+    channel: Channel,
+    n_classes: int,
+    patterns: LabelPatterns,
+    layouts: dict[Resolution, Layout],
+    sequence: int,
+    task: int,
+) -> IntArray:
+    """What a channel needs to know about every pattern, at one task."""
+    labels = patterns.labels[channel.resolution]
+    own = labels[:, task]
+    if channel.lag:
+        return np.asarray(own + (labels[:, task - channel.lag] * n_classes if task >= channel.lag else 0))
+    if channel.parent is not None:
+        inside = find_container(layouts, channel.resolution, channel.parent, sequence, task)
+        return np.asarray(own * 2 + (patterns.labels[channel.parent][:, inside] if inside >= 0 else 0))
+    return np.asarray(own)
+
+
+def find_container(
+    layouts: dict[Resolution, Layout], fine: Resolution, coarse: Resolution, sequence: int, task: int
+) -> int:
+    """Task of the coarse resolution that holds the first element of a fine one; -1 if none does."""
+    begin = int(layouts[fine].bounds()[0][layouts[fine].rows(sequence)][task])
+    rows = layouts[coarse].rows(sequence)
+    starts, stops = (bounds[rows] for bounds in layouts[coarse].bounds())
+    found = np.flatnonzero((starts <= begin) & (begin < stops))
+    return int(found[0]) if len(found) else -1

@@ -35,8 +35,8 @@ class BlockAnswer:
     log_likelihood: FloatArray
 
 
-class BlockEngine(Protocol):
-    """Answers about sequences begin..end; raises a `PriorError` if one of them is impossible."""
+class Smoother(Protocol):
+    """Marginals of sequences begin..end; raises a `PriorError` if one of them is impossible."""
 
     @property
     def prepared(self) -> Prepared:
@@ -44,12 +44,6 @@ class BlockEngine(Protocol):
 
     def smooth(self, block: VotesBlock, begin: int, *, counting: bool) -> BlockAnswer:
         """Posterior of all tasks; pairs of labels too, if counting."""
-
-    def find_best(self, block: VotesBlock, begin: int) -> Int8Array:
-        """Class indices of the most likely joint labels."""
-
-    def draw(self, block: VotesBlock, begin: int, rng: np.random.Generator, n_draws: int) -> Int8Array:
-        """Class indices of labels drawn from the posterior, shape (n_draws, n_elements)."""
 
     @property
     def exact(self) -> bool:
@@ -63,8 +57,18 @@ class BlockEngine(Protocol):
         """The votes of some sequences."""
 
 
+class BlockEngine(Smoother, Protocol):
+    """Answers about joint labels as well."""
+
+    def find_best(self, block: VotesBlock, begin: int) -> Int8Array:
+        """Class indices of the most likely joint labels."""
+
+    def draw(self, block: VotesBlock, begin: int, rng: np.random.Generator, n_draws: int) -> Int8Array:
+        """Class indices of labels drawn from the posterior, shape (n_draws, n_elements)."""
+
+
 def smooth(
-    engine: BlockEngine,
+    engine: Smoother,
     wanted: tuple[Resolution, ...],
     *,
     n_threads: int | None = None,
@@ -89,7 +93,7 @@ def smooth(
 
 
 def count(
-    engine: BlockEngine, owners: IntArray, n_groups: int, n_threads: int | None = None
+    engine: Smoother, owners: IntArray, n_groups: int, n_threads: int | None = None
 ) -> tuple[list[FloatArray], Sums]:
     """Expected counts by group of sequences: by cell of every factor's flat table, and of labels and pairs."""
     prepared = engine.prepared
@@ -99,7 +103,7 @@ def count(
     return split_cells(prepared.lookups, total.cells), total
 
 
-def _count(engine: BlockEngine, bounds: tuple[int, int], owners: IntArray, n_groups: int) -> Sums:
+def _count(engine: Smoother, bounds: tuple[int, int], owners: IntArray, n_groups: int) -> Sums:
     """Sum the posterior of codes by the cells that the votes pointed at, and that of the first labels."""
     prepared, block = engine.prepared, engine.read(*bounds)
     answer = engine.smooth(block, bounds[0], counting=True)
