@@ -63,10 +63,73 @@ dependencies = []
 """
 
 
+THREE_SOURCES = """import dugong as dg
+
+
+@dg.source
+def by_size(word):
+    return {1: "O", 2: "A"}.get(len(word), "B")
+
+
+@dg.source
+def by_letter(word):
+    if word == "boom":
+        raise ValueError("<b>boom</b>")
+    return "A" if word[0] == "a" else None
+
+
+@dg.source
+def third(word):
+    return "O" if len(word) < 2 else "B" if len(word) > 2 else "A"
+
+
+@dg.source(resolution=dg.Window(size=3, link="any", of="A"))
+def some_a(window):
+    return 1 if any(word[0] == "a" for word in window) else -1
+
+
+@dg.source(resolution=dg.Spans("halves", link="any", of="B"))
+def half_b(words):
+    return 1 if any(len(word) > 2 for word in words) else -1
+"""
+THREE_LOADER = """import random
+
+
+def sequences():
+    draw = random.Random(3)
+    words = ["x", "ab", "long", "a", "aa", "boom", "yy"]
+    made = {n: [draw.choice(words) for _ in range(draw.randint(4, 12))] for n in range(40)}
+    return made | {40: []}
+
+
+def halves(words):
+    middle = len(words) // 2
+    return [(0, middle), (middle, len(words))] if middle else []
+"""
+THREE_PROJECT = """data = "loader:sequences"
+sources = "sources.py"
+classes = ["O", "A", "B"]
+background = "O"
+on_fault = "abstain"
+spans = { halves = "loader:halves" }
+prior = { kind = "markov", initial = [0.4, 0.3, 0.3], transition = [[0.6, 0.2, 0.2], [0.2, 0.6, 0.2], [0.2, 0.2, 0.6]] }
+dependencies = []
+"""
+
+
 def write_small_project(folder: Path) -> Path:
     """A project that is fitted in a moment."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in (("sources.py", SOURCES), ("loader.py", LOADER), ("project.toml", PROJECT)):
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder / "project.toml"
+
+
+def write_three_classes(folder: Path) -> Path:
+    """Three classes, windows about one of them, spans, an empty sequence, a source that raises now and then."""
+    folder.mkdir(parents=True, exist_ok=True)
+    made = (("sources.py", THREE_SOURCES), ("loader.py", THREE_LOADER), ("project.toml", THREE_PROJECT))
+    for name, text in made:
         (folder / name).write_text(text, encoding="utf-8")
     return folder / "project.toml"
 

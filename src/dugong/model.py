@@ -437,11 +437,13 @@ class LabelModel(Configured):
         task: int = 0,
         resolution: str | Resolution = "element",
         groups: Sequence[object] | None = None,
+        *,
+        target: int | None = None,
     ) -> Explanation:
-        """Why a label is what it is: log-odds by vote, neighbours and prior."""
+        """Why a label is what it is, or why it is not `target`: log-odds by vote, neighbours and prior."""
         votes = self._aligned(votes, groups)
         law = self.law_ if votes.groups is None else self.law_.of_group(str(votes.groups[sequence]))
-        return explain(law, votes, sequence, task, self._resolution(votes, resolution))
+        return explain(law, votes, sequence, task, self._resolution(votes, resolution), target=target)
 
     # --- reading ---------------------------------------------------------------------------------------------------
     @typed(LabelError)

@@ -16,66 +16,12 @@ from dugong.studio.snapshot import Snapshot, conflicts, load_snapshot
 from dugong.studio.tracks import MarkedLabels, RawTracks, SequenceTracks, Stretch
 from dugong.studio.trying import others, preview
 from dugong.votes import Votes
-from studio_client import unpacked
-
-SOURCES = """import dugong as dg
-
-
-@dg.source
-def by_size(word):
-    return {1: "O", 2: "A"}.get(len(word), "B")
-
-
-@dg.source
-def by_letter(word):
-    if word == "boom":
-        raise ValueError("<b>boom</b>")
-    return "A" if word[0] == "a" else None
-
-
-@dg.source
-def third(word):
-    return "O" if len(word) < 2 else "B" if len(word) > 2 else "A"
-
-
-@dg.source(resolution=dg.Window(size=3, link="any", of="A"))
-def some_a(window):
-    return 1 if any(word[0] == "a" for word in window) else -1
-
-
-@dg.source(resolution=dg.Spans("halves", link="any", of="B"))
-def half_b(words):
-    return 1 if any(len(word) > 2 for word in words) else -1
-"""
-LOADER = """import random
-
-
-def sequences():
-    draw = random.Random(3)
-    words = ["x", "ab", "long", "a", "aa", "boom", "yy"]
-    made = {n: [draw.choice(words) for _ in range(draw.randint(4, 12))] for n in range(40)}
-    return made | {40: []}
-
-
-def halves(words):
-    middle = len(words) // 2
-    return [(0, middle), (middle, len(words))] if middle else []
-"""
-PROJECT = """data = "loader:sequences"
-sources = "sources.py"
-classes = ["O", "A", "B"]
-background = "O"
-on_fault = "abstain"
-spans = { halves = "loader:halves" }
-prior = { kind = "markov", initial = [0.4, 0.3, 0.3], transition = [[0.6, 0.2, 0.2], [0.2, 0.6, 0.2], [0.2, 0.2, 0.6]] }
-dependencies = []
-"""
+from studio_client import unpacked, write_three_classes
 
 
 @pytest.fixture
 def project(cli: Command, tmp_path: Path) -> Path:
-    for name, text in (("sources.py", SOURCES), ("loader.py", LOADER), ("project.toml", PROJECT)):
-        (tmp_path / name).write_text(text)
+    write_three_classes(tmp_path)
     outcome = cli("run", str(tmp_path / "project.toml"))
     assert outcome.code == 0, outcome.err
     return tmp_path / "project.toml"

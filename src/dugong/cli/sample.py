@@ -107,7 +107,7 @@ def write_video(data: Path, n_videos: int = 16, seconds: int = 12) -> list[Label
             disc = (rows - place[0]) ** 2 + (columns - place[1]) ** 2 < rng.uniform(8, 20)
             frame[disc] += there * np.array([140, 60, 50])
             frame[...] += 60 * (rng.random() < 0.04)  # a lamp flickers
-        encode(data / f"{name}.mp4", np.clip(frames, 0, 255).astype(np.uint8), rate=8)
+        encode(data / f"{name}.mp4", np.clip(frames, 0, 255).astype(np.uint8), rate=8, played=True)
         made.append(Labelled(name=name, labels=ball))
     return made
 

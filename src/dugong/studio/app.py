@@ -173,7 +173,8 @@ class Api:
         rows = layout.rows(place)
         if task >= rows.stop - rows.start:
             raise StudioError(f"there is no task {task}.", kind="missing", status=404)
-        return Plain(await to_thread.run_sync(pages.explanation, snapshot, place, task, resolution))
+        label = request.query_params.get("label")
+        return Plain(await to_thread.run_sync(pages.explanation, snapshot, place, task, resolution, label))
 
     # --- corrections -----------------------------------------------------------------------------------------------
     async def gold(self, request: Request) -> Response:

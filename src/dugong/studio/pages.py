@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dugong.infer.explain import Contribution
+from dugong.report.material import label_names
 from dugong.report.overview import make_prior
 from dugong.report.values import PriorRow
 from dugong.studio.snapshot import Snapshot, spoken
@@ -140,11 +141,16 @@ def _filter(snapshot: Snapshot, wanted: Wanted, corrected: Mapping[str, int]) ->
 
 
 # --- why -----------------------------------------------------------------------------------------------------------
-def explanation(snapshot: Snapshot, place: int, task: int, resolution: Resolution) -> dict[str, Any]:
-    """Why a label is what it is."""
+def explanation(
+    snapshot: Snapshot, place: int, task: int, resolution: Resolution, label: str | None = None
+) -> dict[str, Any]:
+    """Why a label is what it is; with more than two of them, why it is or is not one that is named."""
     votes = snapshot.votes
     near, first = _around(votes[[place]], task)
-    found = snapshot.model.explain(near, 0, task - first, resolution)
+    names = label_names(votes, resolution)
+    values = dict(zip(names, votes.classes, strict=True)) if len(names) > 2 else {}
+    target = None if label is None else values.get(label)
+    found = snapshot.model.explain(near, 0, task - first, resolution, target=target)
     _, starts, stops = task_bounds(votes, place, resolution)
 
     def part(one: Contribution) -> dict[str, Any]:

@@ -39,6 +39,7 @@ export function Why({ id, spot, when, fit }) {
         ${line("neighbours", "votes on other tasks", found.neighbours)}
         ${found.averaging ? line("averaging", "averaging with a more cautious answer", found.averaging) : null}
         ${line("sum", "together", found.log_odds)}</tbody></table>
+    ${found.note && html`<p class="small">${found.note}</p>`}
     ${found.influences.length > 0 && html`<p class="small">Of other tasks: ${found.influences.slice(0, 6).map((one, k) => html`${k ? "; " : ""}<${Name} of=${one.source} /> votes <${Name} of=${one.vote} /> on ${when(one.start, one.stop)} (${signed(one.log_odds)})`)}.</p>`}
   </div>`;
 }

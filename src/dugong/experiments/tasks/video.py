@@ -61,16 +61,25 @@ def _pixels(frame: Any, size: int | None, convert: Any) -> AnyArray:
     return np.asarray(convert.reformat(frame, size, size, format="rgb24").to_ndarray())
 
 
-def write_video(path: Path, frames: AnyArray, *, rate: int = 24, key_every: int = 80) -> None:
-    """Encode frames, (n, height, width, 3) bytes, as MPEG-4 with a key frame every `key_every` frames at least."""
+_PLAYED = {"libx264": {"crf": "24", "preset": "veryfast"}, "libvpx-vp9": {"crf": "24", "b:v": "0"}}
+
+
+def write_video(path: Path, frames: AnyArray, *, rate: int = 24, key_every: int = 80, played: bool = False) -> None:
+    """Encode frames, (n, height, width, 3) bytes, as MPEG-4 with a key frame every `key_every` frames at least.
+
+    `played`: as what browsers play, H.264 or else VP9, if this build of PyAV can write it.
+    """
     av = _av()
+    known = [name for name in _PLAYED if played and name in av.codecs_available]
+    codec, options = (known[0], _PLAYED[known[0]]) if known else ("mpeg4", {"qscale": "4"})
     path.parent.mkdir(parents=True, exist_ok=True)
     with av.open(str(path), "w") as file:
-        stream = file.add_stream("mpeg4", rate=rate, options={"qscale": "4"})
+        stream = file.add_stream(codec, rate=rate, options=options)
         stream.height, stream.width = frames.shape[1:3]
         stream.pix_fmt = "yuv420p"
         stream.codec_context.gop_size = key_every
-        stream.codec_context.qmax = 5
+        if codec == "mpeg4":
+            stream.codec_context.qmax = 5
         for picture in frames:
             file.mux(stream.encode(av.VideoFrame.from_ndarray(np.ascontiguousarray(picture), format="rgb24")))
         file.mux(stream.encode())
