@@ -20,6 +20,7 @@ from dugong.codec import Numbers, decode, encode, parse, to_plain
 from dugong.exceptions import FileError
 from dugong.sums import Moments
 from dugong.types import FloatArray, Int8Array, Probabilities
+from fuzz.material import models
 
 FILES = Path(__file__).parent / "files" / "version1"
 
@@ -215,6 +216,35 @@ def test_a_damaged_model_is_refused_or_labels_with_probabilities(name: str, tmp_
             assert np.isfinite(found).all()
             np.testing.assert_allclose(found.sum(axis=1), 1, rtol=0, atol=1e-6)
     assert refused > 20
+
+
+COARSE = ("law", "tempering", "coarse", "sources", 0)
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "message"),
+    [
+        ((*COARSE, "resolution", "size"), 3, "must ask sources of its parameters, where they vote; found 'w'"),
+        ((*COARSE, "name"), "nobody", "must ask sources of its parameters, where they vote; found 'nobody'"),
+        ((*COARSE, "learned", "table"), [[0.5, 0.5]], r"table must have the shape \(2, 3\); found \(1, 2\)"),
+        ((*COARSE, "learned", "table"), [[0.5, 0.5, 0.5]] * 2, "probabilities that sum to one"),
+        ((*COARSE, "learned", "slope"), -1.0, "slope must be a number from 0 to"),
+        ((*COARSE, "trust"), -1, "trust must be a number from 0 to 1; found -1"),
+        ((*COARSE, "weight"), 2, "weight must be a number from 0 to 1; found 2"),
+        ((*COARSE, "composition"), [[1.0], [1.0]], r"composition of 'w' must be \(2, 2\); found \(2, 1\)"),
+        (("law", "tempering", "answer", "sources", 0, "name"), "nobody", "found 'nobody' on element"),
+        (("sources", 4, "resolution", "size"), 3, "'w' must vote on .*size=3.* in the law; found .*size=2"),
+    ],
+)
+def test_tables_of_a_model_are_of_its_sources(where: tuple[Any, ...], value: Any, message: str, tmp_path: Path) -> None:
+    plain = part = copy.deepcopy(models()["learned-windows"][0])
+    for key in where[:-1]:
+        part = part[key]
+    assert where[-1] in part
+    part[where[-1]] = value
+    (tmp_path / "model.json").write_text(json.dumps(plain))
+    with pytest.raises(FileError, match=message):
+        dg.LabelModel.load(tmp_path / "model.json")
 
 
 @pytest.mark.parametrize("name", ["votes.npz", "votes.parquet", "moments.npz"])

@@ -125,10 +125,7 @@ def parse(text: bytes | str) -> Any:
         raise FileError(f"it is nested more than {_DEEPEST} levels deep") from None
     except ValueError as error:
         raise FileError(f"it is no JSON: {error}") from None
-    level, depth = [plain], 0
-    while level:
-        level = [one for part in level for one in _parts(part)]
-        depth += 1
+    for depth, _ in enumerate(_levels(plain)):
         if depth > _DEEPEST:
             raise FileError(f"it is nested more than {_DEEPEST} levels deep")
     return plain
@@ -139,15 +136,28 @@ def parse_toml(text: bytes) -> dict[str, Any]:
     try:
         if _DOTTED.search(text):  # whose reader takes time in the square of their number
             raise RecursionError
-        return tomllib.loads(text.decode())
+        plain = tomllib.loads(text.decode())
     except RecursionError:
         raise FileError(f"it is nested more than {_DEEPEST} levels deep") from None
     except ValueError as error:
         raise FileError(f"it is no TOML: {error}") from None
+    # No path, name or word of ours can hold it, and systems cut names there or fail.
+    found = [one for level in _levels(plain) for one in level if isinstance(one, str) and "\0" in one]
+    if found:
+        raise FileError(f"text must not hold NUL; found {show(found[0])}")
+    return plain
 
 
 def _refuse(word: str) -> Any:
     raise ValueError(f"{word} is no number")
+
+
+def _levels(plain: Any) -> Iterator[list[Any]]:
+    """All values, those that lie equally deep together."""
+    level = [plain]
+    while level:
+        yield level
+        level = [one for part in level for one in _parts(part)]
 
 
 def _parts(plain: Any) -> Iterable[Any]:

@@ -27,6 +27,7 @@ from dugong.law.law import Law
 from dugong.paths import place_of, write_atomically
 from dugong.priors import Prior
 from dugong.summary import Seen
+from dugong.tasks import describe
 from dugong.types import FloatArray
 from dugong.votes import SourceInfo
 
@@ -77,6 +78,10 @@ class StoredModel:
         for part, found in of.items():
             if sorted(found) != names:
                 raise FileError(f"{part} must be of the sources {names}; found {sorted(found)}")
+        for one in self.sources:
+            where = self.law.parameters[one.name].resolution
+            if where != one.resolution:
+                raise FileError(f"{one.name!r} must vote on {describe(one.resolution)} in the law; found {where}")
 
 
 def save_model(model: StoredModel, path: str | PathLike[str]) -> None:

@@ -60,6 +60,8 @@ def test_the_folder_stands_for_its_project(tmp_path: Path) -> None:
         (MINIMAL + "dependancies = []", "'dependancies', which is not known; did you mean 'dependencies'"),
         (MINIMAL + "jobs = true", "jobs in .* must be a whole number; found True"),
         (MINIMAL + "gold = 3", "gold in .* must be a string; found 3"),
+        (MINIMAL + r'output = "a\u0000b"', r"text must not hold NUL; found 'a\\x00b'"),
+        (MINIMAL + r'export = ["a\u0000b"]', "text must not hold NUL"),
         (MINIMAL + "classes = 'a'", "classes in .* must be a list"),
         (MINIMAL + "spans = {shot = ['x']}", r"spans\.shot in .* must name a function, such as \"loader:shots\""),
     ],

@@ -39,6 +39,19 @@ def table(outcomes: list[Outcome]) -> str:
     return "\n".join("  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows)
 
 
+def refused(outcomes: list[Outcome]) -> str:
+    """The most memory that any file took until it was refused, and the most of what it was allowed."""
+    own = [one for one in outcomes if one.refused_file]
+    if not own:
+        return "no file was refused"
+    most, nearest = max(own, key=lambda one: one.memory), max(own, key=lambda one: one.memory / one.allowed)
+    return (
+        f"{len(own)} files were refused: at most {most.memory / 1e6:.0f} MB ({most.group} {most.number}, a file of "
+        f"{most.size / 1e6:.2f} MB), at most {nearest.memory / nearest.allowed:.0%} of ten times the file and 200 MB "
+        f"({nearest.group} {nearest.number})"
+    )
+
+
 def main() -> None:
     """Run, print, and fail if anything else than a good end was seen."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -68,6 +81,7 @@ def main() -> None:
                 flush=True,
             )
     print(table(outcomes))
+    print(refused(outcomes))
     print(f"seed {options.seed}, {time.monotonic() - began:.0f} s")
     sys.exit(any(one.what not in GOOD for one in outcomes))
 

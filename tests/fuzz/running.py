@@ -22,7 +22,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,7 @@ class ForeignError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a case."""
+    """What became of a case; `size` is that of the file it read."""
 
     group: str
     number: int
@@ -57,6 +57,17 @@ class Outcome:
     detail: str = ""
     seconds: float = 0.0
     memory: int = 0
+    size: int = 0
+
+    @property
+    def refused_file(self) -> bool:
+        """Whether a file was refused, for too much memory or not."""
+        return self.size > 0 and self.what in ("refused", "memory")
+
+    @property
+    def allowed(self) -> int:
+        """Bytes that it may take to refuse the file."""
+        return 10 * self.size + SPARE
 
 
 def run(groups: dict[str, Group], n_cases: dict[str, int], seed: int) -> Iterator[Outcome]:
@@ -130,9 +141,10 @@ def one_case(name: str, group: Group, number: int, seed: int, folder: Path) -> O
     began = time.process_time()
     what, detail = _ending(case)
     seconds, memory = time.process_time() - began, max(_peak() - before, 0)
-    if what == "refused" and size and memory > 10 * size + SPARE:
-        what, detail = "memory", f"{memory:,} bytes for a file of {size:,}: {detail}"
-    return Outcome(name, number, what, detail, round(seconds, 3), memory)
+    found = Outcome(name, number, what, detail, round(seconds, 3), memory, size)
+    if found.refused_file and memory > found.allowed:
+        return replace(found, what="memory", detail=f"{memory:,} bytes for a file of {size:,}: {detail}")
+    return found
 
 
 def _ending(case: Callable[[], Any]) -> tuple[str, str]:

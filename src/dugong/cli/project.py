@@ -182,7 +182,8 @@ def _check_tables(tables: dict[str, Any], place: Path) -> None:
 
 def inside(folder: Path, name: str) -> Place:
     """A path that counts from a folder; a URL is itself."""
-    return place_of(name) if "://" in name else folder / name
+    found = place_of(name)
+    return folder / found if isinstance(found, Path) else found
 
 
 def _check_keys(plain: dict[str, Any], place: Path) -> None:

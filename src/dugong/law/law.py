@@ -9,16 +9,18 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from dugong.codec import encode
+from dugong.exceptions import GraphError
 from dugong.law.grading import Grading
 from dugong.law.parameters import Conditional, Crossed, Parameters
 from dugong.priors import Prior
+from dugong.tasks import Resolution, describe
 from dugong.types import FloatArray, Inference, Int8Array
 from dugong.votes import Votes
 
@@ -32,6 +34,11 @@ class Tempering(ABC):
     """
 
     __slots__ = ()
+
+    @property
+    @abstractmethod
+    def asked(self) -> Iterable[tuple[str, Resolution]]:
+        """The sources whose votes it reads, and where they vote."""
 
     @abstractmethod
     def chain(
@@ -60,6 +67,17 @@ class Law:
     inference: Inference = "auto"
     soft: tuple[Grading, ...] = ()
     groups: Mapping[str, Law] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        known = {factor.source: factor.resolution for factor in self.parameters.factors}
+        asked = [(one.source, one.resolution) for one in self.soft]
+        asked += self.tempering.asked if self.tempering is not None else ()
+        for source, resolution in asked:
+            if known.get(source) != resolution:
+                raise GraphError(
+                    f"a law must ask sources of its parameters, where they vote; found {source!r} on "
+                    f"{describe(resolution)}, known are {', '.join(map(repr, known))}."
+                )
 
     def of_group(self, name: str) -> Law:
         """The law of a group of sequences; this one for a group that is not known."""

@@ -11,12 +11,15 @@ by penalised maximum likelihood. Nothing here counts elements: a window is one o
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit, softmax
 
-from dugong.types import FloatArray, Int8Array
+from dugong.codec import Numbers
+from dugong.exceptions import FileError
+from dugong.types import FloatArray, Int8Array, Probabilities
 
 SHIFT, SLOPE = 1.0, 0.5  # how far the shift is believed to be from 0, and the log of the slope from 0
 PSEUDO = 2.0  # pseudo-windows per row of a table, at the rates of the source: as in every table that is learned
@@ -38,10 +41,14 @@ class Calibrated:
     """
 
     shift: float
-    slope: float
-    table: FloatArray
+    slope: Annotated[float, Numbers(low=0)]
+    table: Probabilities
     gain: float
     lean: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.table.shape != (2, N_VOTES):
+            raise FileError(f"table must have the shape {(2, N_VOTES)}; found {self.table.shape}")
 
 
 def calibrate(

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import numpy as np
 from scipy.special import expit, softmax
 
+from dugong.codec import Numbers
 from dugong.fit.beliefs import AnyBelief
 from dugong.fit.learned.calibration import (
     LARGEST,
@@ -30,7 +31,7 @@ from dugong.fit.learned.calibration import (
 from dugong.fit.learned.lifting import move_labels, windows_of
 from dugong.fit.result import Note
 from dugong.tasks import Element, Resolution, Sequence, Spans, Window
-from dugong.types import BoolArray, FloatArray, Int8Array, read_only
+from dugong.types import BoolArray, FloatArray, Int8Array, Probabilities, Share, read_only
 from dugong.votes import SourceInfo, Votes, class_indices, positive_class
 
 SHARED = 0.5  # labels that contradict their windows: the part of what they say that is taken for shared errors
@@ -62,13 +63,13 @@ class CoarseSource:
     name: str
     resolution: Resolution
     learned: Calibrated
-    n_windows: float
-    trust: float
-    against: float
-    fresh: float = 1.0
-    weight: float = 1.0
-    composition: FloatArray | None = None
-    firmness: float = 0.0
+    n_windows: Annotated[float, Numbers(low=0)]
+    trust: Share
+    against: Share
+    fresh: Share = 1.0
+    weight: Share = 1.0
+    composition: Probabilities | None = None
+    firmness: Share = 0.0
 
     @property
     def counts(self) -> float:

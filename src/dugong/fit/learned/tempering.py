@@ -11,6 +11,7 @@ product over time divided by the margins is a chain with the transitions T and t
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, ClassVar
@@ -18,6 +19,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from dugong.codec import Numbers
+from dugong.exceptions import FileError
 from dugong.fit.learned import _kernels as kernels
 from dugong.fit.learned.answer import ElementAnswer
 from dugong.fit.learned.coarse import CoarseRules
@@ -27,7 +29,7 @@ from dugong.infer import engine
 from dugong.infer.blocks import block_bounds, on_threads
 from dugong.law.law import Law, Tempering
 from dugong.priors import Markov
-from dugong.tasks import Element
+from dugong.tasks import Element, Resolution
 from dugong.types import FloatArray, Int8Array
 from dugong.votes import Votes
 
@@ -47,6 +49,17 @@ class Peers(Tempering):
     coarse: CoarseRules = field(default_factory=CoarseRules)
     trust: Annotated[float, Numbers(low=0, high=1)] = 0.0
     kind: ClassVar[str] = "peers"
+
+    def __post_init__(self) -> None:
+        wanted = (2, self.answer.coding.n_classes)
+        for one in self.coarse.sources:
+            if one.composition is not None and one.composition.shape != wanted:
+                raise FileError(f"the composition of {one.name!r} must be {wanted}; found {one.composition.shape}")
+
+    @property
+    def asked(self) -> Iterable[tuple[str, Resolution]]:
+        """The sources whose votes it reads, and where they vote."""
+        return [(one.name, one.resolution) for one in (*self.answer.sources, *self.coarse.sources)]
 
     def chain(
         self, law: Law, votes: Votes, evidence: Int8Array | None = None, n_threads: int | None = None
