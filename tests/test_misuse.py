@@ -29,6 +29,14 @@ def fit(**settings: Any) -> dg.LabelModel:
     return dg.LabelModel(**{"prior": PRIOR, "dependencies": (), **settings}).fit(votes())
 
 
+def of_squid(**options: Any) -> dg.Votes:
+    return dg.Votes.from_flyingsquid(np.ones((4, 6), dtype=int), n_tasks=2, **options)
+
+
+def of_segments(model: dg.LabelModel, **options: Any) -> dg.Votes:
+    return dg.Votes.from_segments(model.labels(votes()).segments(), **options)
+
+
 @pytest.fixture(scope="module")
 def model() -> dg.LabelModel:
     return fit()
@@ -48,6 +56,11 @@ def model() -> dg.LabelModel:
         ({"dependencies": 3}, GraphError, "dependencies= must be a list.*; found 3"),
         ({"dependencies": [dg.temporal("s0", lag=12)]}, TaskError, "at most 4096 states per element"),
         ({"dependencies": [dg.temporal("s0", lag=40)]}, TaskError, "at most 4096 states per element"),
+        *(
+            ({"dependencies": [dg.temporal("s0", lag=lag)], **more}, DugongError, "at most 4096 states per element")
+            for lag in (16, 22)
+            for more in ({"prior": "learn"}, *({"estimator": one} for one in ("centred", "paper", "em")))
+        ),
     ],
 )
 def test_settings(settings: dict[str, Any], kind: type[DugongError], message: str) -> None:
@@ -79,6 +92,10 @@ def test_settings(settings: dict[str, Any], kind: type[DugongError], message: st
         (lambda m: dg.Votes.read(3), VoteError, "path= must be text or a path; found 3"),
         (lambda m: dg.Votes.read("x" * 5000 + ".npz"), DugongError, "no name in it longer than 255 bytes"),
         (lambda m: dg.Votes.read("a\0.npz"), DugongError, "without NUL"),
+        (lambda m: dg.priors.Markov(initial=[0.5, 0.5], transition=""), PriorError, "must be tables of numbers; found"),
+        (lambda m: of_squid(classes=iter((1, 2))), VoteError, "the name of a class must be text; found 1"),
+        (lambda m: of_segments(m, lengths=-np.inf), VoteError, "lengths must be whole numbers of elements"),
+        (lambda m: of_segments(m, timestamps={"s0": 1}), VoteError, "a list of seconds by sequence; found no list for"),
         (lambda m: m.set_params(colour=1), DugongError, "no setting 'colour'"),
     ],
 )  # fmt: skip

@@ -36,6 +36,19 @@ def test_learning_and_em_tell_their_steps(votes: dg.Votes) -> None:
     assert {step[2] for step in steps} == {7}
 
 
+def test_long_steps_of_many_sources_are_told() -> None:
+    """A hundred sources: the ways to fit them that take long say how far they are."""
+    rng = np.random.default_rng(0)
+    truth = rng.choice([-1, 1], size=(60, 10, 1))
+    votes = dg.Votes.from_dense(np.where(rng.random((60, 10, 100)) < 0.3, -truth, truth))
+    given = {"prior": dg.priors.Markov(positive=0.5, stay=0.5), "dependencies": ()}
+    steps = told_by(dg.LabelModel(**given, estimator=dg.estimators.SGD(max_steps=100)), votes)
+    assert set(steps) == {("sgd", 50, 100), ("sgd", 100, 100)}
+    steps = told_by(dg.LabelModel(dependencies="low-rank"), votes)
+    assert [step for step in steps if step[0] == "low-rank"][:2] == [("low-rank", 1, 400), ("low-rank", 2, 400)]
+    assert [step[1] for step in steps if step[0] == "learn"] == [1, 2, 3, 4]
+
+
 def test_a_fit_is_the_same_whoever_listens(votes: dg.Votes) -> None:
     loud, quiet = dg.LabelModel().fit(votes, progress=lambda *_: None), dg.LabelModel().fit(votes, progress=False)
     np.testing.assert_array_equal(loud.predict_proba(votes), quiet.predict_proba(votes))

@@ -25,6 +25,8 @@ _STEPS = {
     "compile": "compiling; later fits start at once",
     "learn": "learning what depends on what",
     "em": "raising the likelihood",
+    "low-rank": "splitting the inverse covariance",
+    "sgd": "descending",
 }
 
 

@@ -14,7 +14,7 @@ from dugong.fit.fitting import fit_moments, group_sizes, moment_errors
 from dugong.fit.moments import centred_tables, find_slopes
 from dugong.fit.moments.assemble import raw_tables
 from dugong.fit.moments.equations import Given
-from dugong.fit.paper import plan_paper
+from dugong.fit.paper import paper_tables, plan_paper, tables_without
 from dugong.fit.passes import InMemory
 from dugong.graph import SourceGraph
 from dugong.graph.design import make_design
@@ -182,6 +182,19 @@ def test_silent_and_constant_sources_have_finite_errors():
     errors = moment_errors(fit(World(prior=Markov(positive=0.4, stay=0.7), blocks=blocks), 400))
     for name in ("silent", "constant"):
         np.testing.assert_allclose(errors.accuracies[name], 0, atol=1e-12)
+
+
+def test_replicates_of_the_paper_estimator_are_solved_as_if_alone():
+    """Their equations are made together, and two stages of them."""
+    world = multiresolution()
+    votes, _ = world.sample(400)
+    design = make_design(votes.sources, SourceGraph.of(votes.source_names, world.dependencies))
+    given = Given.under(world.prior, design, count(votes, plan_paper(design)))
+    alone = [replace(given, moments=given.moments.without(group)) for group in range(1, 33)]
+    for one, together in zip(alone, tables_without(given, np.arange(1, 33)), strict=True):
+        expected = raw_tables(paper_tables(one))
+        for name, table in raw_tables(together).accuracies.items():
+            np.testing.assert_allclose(table, expected.accuracies[name], rtol=0, atol=1e-12)
 
 
 def test_the_paper_estimator_has_errors_too():

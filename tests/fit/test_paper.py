@@ -11,7 +11,7 @@ import pytest
 from dugong import worlds
 from dugong.exceptions import GraphError, NotIdentifiableError, TaskError
 from dugong.fit.moments.equations import Given
-from dugong.fit.paper import estimate_paper, plan_paper
+from dugong.fit.paper import estimate_paper, paper_tables, plan_paper
 from dugong.fit.paper.agreements import find_agreements
 from dugong.fit.tables import joint_from_products
 from dugong.graph import SourceGraph, temporal
@@ -64,7 +64,7 @@ def fit(groups: list[Group], dependencies=(), *, prior=PRIOR, lengths=None, **op
         **{key: options.pop(key) for key in keys if key in options},
     )
     moments = population(plan_paper(design), prior, groups, lengths or {3: 1.0})
-    return estimate_paper(Given.under(prior, design, moments, **options))
+    return estimate_paper(paper_tables(Given.under(prior, design, moments, **options)))
 
 
 def plain_groups(names="abcde", resolution=None):
@@ -379,7 +379,7 @@ def test_more_than_two_classes_are_refused():
     design = make_design((SourceInfo(name="a"),), SourceGraph.of("a"))
     moments = population(plan_paper(design), PRIOR, plain_groups("a"), {3: 1.0})
     with pytest.raises(TaskError, match="needs tasks with two classes; found 3"):
-        estimate_paper(Given.under(PRIOR, design, replace(moments, n_classes=3)))
+        estimate_paper(paper_tables(Given.under(PRIOR, design, replace(moments, n_classes=3))))
 
 
 def test_unknown_sign_rules_are_refused():
@@ -402,7 +402,7 @@ def test_an_ising_world_is_recovered_from_its_exact_sums_and_from_samples():
     design = make_design(world.sources, SourceGraph.of(world.source_names, world.dependencies))
     truth = world.accuracies()
     exact = world.population(plan_paper(design))
-    found = estimate_paper(Given.under(PRIOR, design, exact))
+    found = estimate_paper(paper_tables(Given.under(PRIOR, design, exact)))
     for name, table in truth.items():
         np.testing.assert_allclose(found.raw[name], table, **EXACT)
     errors = []
@@ -410,7 +410,7 @@ def test_an_ising_world_is_recovered_from_its_exact_sums_and_from_samples():
         runs = []
         for seed in range(10):
             moments = count(world.sample(n_sequences, rng=seed)[0], plan_paper(design))
-            raw = estimate_paper(Given.under(PRIOR, design, moments)).raw
+            raw = estimate_paper(paper_tables(Given.under(PRIOR, design, moments))).raw
             runs.append(np.mean([np.abs(raw[name] - table).mean() for name, table in truth.items()]))
         errors.append(np.mean(runs))
     assert 3.3 < errors[0] / errors[1] < 4.8

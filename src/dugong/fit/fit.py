@@ -269,7 +269,7 @@ def _from_search(data: Passes, options: FitOptions) -> Fit:
         beliefs=options.believed(part.votes),
         method=options.method,
         n_threads=part.n_threads,
-        progress=None if data.progress is None else partial(data.progress, "learn"),
+        progress=data.progress,
     )
     estimate = Estimate(
         parameters=learned.law.parameters,

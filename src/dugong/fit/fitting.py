@@ -19,7 +19,7 @@ from dugong.fit.moments.assemble import JointTables, raw_tables
 from dugong.fit.moments.equations import Given
 from dugong.fit.moments.joints import CentredTables
 from dugong.fit.moments.stages import Solution
-from dugong.fit.paper import estimate_paper, paper_tables, plan_paper
+from dugong.fit.paper import estimate_paper, paper_tables, plan_paper, tables_without
 from dugong.fit.passes import InMemory, Passes
 from dugong.fit.result import Estimate, Note
 from dugong.fit.settings import Centred, Estimator, Paper
@@ -72,7 +72,8 @@ def fit_moments(given: Given, estimator: Estimator = _CENTRED, passes: Passes | 
     passes : goes over the votes behind the moments again; without it the balance stays the prior's
     """
     if isinstance(estimator, Paper):  # to the letter
-        return Fitted(estimate=estimate_paper(given), given=given, tables=paper_tables(given))
+        letter = paper_tables(given)
+        return Fitted(estimate=estimate_paper(letter), given=given, tables=letter)
     estimate, tables = _solve(given, find_slopes(given), estimator, passes)
     prior = given.laws.prior
     error = balance_error(prior, given.moments) if passes is not None and passes.rereadable else 0.0
@@ -96,7 +97,8 @@ def _solve(
     """
     tables = centred_tables(given, slopes)
     if isinstance(estimator, SGD):
-        return estimate_sgd(given, estimator, passes.votes if isinstance(passes, InMemory) else None), tables
+        votes = passes.votes if isinstance(passes, InMemory) else None
+        return estimate_sgd(given, estimator, votes, passes.progress if passes is not None else None), tables
     return assemble(tables), tables
 
 
@@ -132,8 +134,7 @@ def moment_errors(fitted: Fitted) -> StandardErrors:
 
     def without(groups: IntArray) -> RawTables:
         if not isinstance(whole, CentredTables):
-            left_out = (given.moments.without(int(group)) for group in groups)
-            return RawTables.stack([raw_tables(paper_tables(replace(given, moments=one))) for one in left_out])
+            return RawTables.stack([raw_tables(one) for one in tables_without(given, groups)])
         # Where the sample's own class balance was used, a replicate has one of its own.
         balances = {where: means[groups] for where, means in fitted.balances.items()}
         laws = given.laws.with_balance(balances) if balances else given.laws

@@ -130,6 +130,8 @@ class File:
             ) from None
         except RecursionError:
             raise self.error("the JSON is nested too deeply to be annotations.") from None
+        except ValueError:  # Python gives up on numbers of thousands of digits
+            raise self.error("the JSON holds a number that is too long to be one.", line) from None
 
     def at(self, where: object) -> _At:
         """Around the reading of a part: what is absent or of another type becomes an error with this path."""

@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from dugong.codec import show
 from dugong.contract import typed
 from dugong.exceptions import PriorError
 from dugong.priors.base import Prior
@@ -202,7 +203,11 @@ def _stationary(positive: float, stay: float) -> tuple[FloatArray, FloatArray]:
 
 
 def _given(initial: Sequence[float] | FloatArray, transition: Rows) -> tuple[FloatArray, FloatArray]:
-    first, rows = np.asarray(initial, dtype=np.float64), np.asarray(transition, dtype=np.float64)
+    try:
+        first, rows = np.asarray(initial, dtype=np.float64), np.asarray(transition, dtype=np.float64)
+    except (TypeError, ValueError):
+        found = f"{show(initial)} and {show(transition)}"
+        raise PriorError(f"`initial` and `transition` must be tables of numbers; found {found}.") from None
     if first.ndim != 1 or len(first) < 2 or rows.shape != (len(first), len(first)):
         raise PriorError(
             "`initial` must hold one probability per class (two or more) and `transition` one row and one "

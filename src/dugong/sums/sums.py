@@ -113,10 +113,9 @@ class Moments:
         table = self.table(row)
         return table if row.by_position else np.expand_dims(table, table.ndim - len(row.slots))
 
-    def without(self, group: int) -> Moments:
-        """The moments with one group left out, as a single group."""
-        rest = tuple((c.sum(axis=0) - c[group])[np.newaxis] for c in self.counts)
-        return replace(self, counts=rest)
+    def without(self, group: int) -> LeftOut:
+        """The moments with one group left out."""
+        return self.without_each(np.array(group))
 
     def without_each(self, groups: IntArray) -> LeftOut:
         """The moments without each of some groups in turn (for the jackknife)."""
@@ -182,12 +181,16 @@ class Moments:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LeftOut(Moments):
-    """Moments without each of some groups in turn: every table has an axis over these groups in front.
+    """Moments without each of some groups in turn: every table has an axis over these groups in front, if several.
 
-    Estimators that read tables from their last axes thus make all estimates of a jackknife at once.
+    Tables are made when they are asked for, as most of the rows of many sources never are. Estimators that read tables
+    from their last axes thus make all estimates of a jackknife at once.
     """
 
     groups: IntArray
+
+    def __post_init__(self) -> None:
+        """Nothing to check: the counts are those of moments."""
 
     def table(self, row: MomentRow) -> FloatArray:
         """Counts of one row without each group, (n_left_out, ...)."""

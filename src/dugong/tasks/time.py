@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dugong.codec import decode, encode
+from dugong.codec import decode, encode, show
 from dugong.exceptions import TaskError
 from dugong.tasks.layout import ranges
 from dugong.types import AnyArray, FloatArray, IntArray, read_only
@@ -310,8 +310,11 @@ def _per_sequence(value: Any, count: int, ids: list[Any] | None, name: str) -> F
         if ids is None:
             raise TaskError(f"{name} by sequence id needs ids=, the sequences in order.")
         _require_known(value, ids, name)
-        return np.array([value[one] for one in ids], dtype=np.float64)
-    array: AnyArray = np.asarray(value, dtype=np.float64)
+        value = [value[one] for one in ids]
+    try:
+        array: AnyArray = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TaskError(f"{name} must be one number or one per sequence; found {show(value)}.") from None
     if array.ndim == 0:
         return np.full(count, float(array))
     if array.shape != (count,):

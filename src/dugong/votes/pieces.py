@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dugong.codec import show
 from dugong.contract import fits
 from dugong.exceptions import VoteError
 from dugong.types import AnyArray, IntArray, read_only
@@ -86,6 +87,8 @@ def normal_ids(ids: ArrayLike | None) -> AnyArray | None:
 def check_words(words: Iterable[str], what: str, *, without: str = "") -> None:
     """Refuse words that some file cannot hold: with half a letter of UTF-16, or one of the letters `without`."""
     for word in words:
+        if not isinstance(word, str):
+            raise VoteError(f"{what} must be text; found {show(word)}.")
         if any(letter in word for letter in without) or any(
             _SURROGATES[0] <= ord(letter) <= _SURROGATES[1] for letter in word
         ):
@@ -97,7 +100,8 @@ def as_lengths(lengths: ArrayLike) -> IntArray:
     array = np.asarray(lengths)
     if array.ndim != 1:
         raise VoteError(f"lengths must be a list, one number per sequence; found {lengths!r}.")
-    if array.size and (array.dtype.kind not in "iuf" or not np.array_equal(array, np.floor(array))):
+    whole = array.dtype.kind in "iuf" and np.isfinite(array).all() and np.array_equal(array, np.floor(array))
+    if array.size and not whole:
         raise VoteError(f"lengths must be whole numbers of elements; found {array.dtype} values.")
     if (array < 0).any():
         raise VoteError(f"lengths must not be negative; found {array.min()} for sequence {int(np.argmin(array))}.")

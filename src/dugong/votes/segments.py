@@ -23,6 +23,7 @@ from dugong.tasks.layout import stretches
 from dugong.types import ABSTAIN, MISSING, Int8Array
 from dugong.votes.codes import code_name
 from dugong.votes.long import from_long
+from dugong.votes.pieces import as_lengths
 from dugong.votes.records import SourceInfo
 
 if TYPE_CHECKING:
@@ -71,6 +72,9 @@ def from_segments(
     told = _named(segments, source)
     ids = tuple(told.recordings)
     if timestamps is not None:
+        uneven = [key for key, one in timestamps.items() if np.ndim(one) != 1]
+        if uneven:
+            raise VoteError(f"timestamps must be a list of seconds by sequence; found no list for {uneven[0]!r}.")
         told = told.describe(stamps={key: tuple(np.asarray(one).tolist()) for key, one in timestamps.items()})
     told = told.describe(length=_by_id(lengths, ids), rate=rate).to_unit("element")
     silent = [one for one in ids if told.recordings[one].n_elements is None]
@@ -127,13 +131,15 @@ def _named(segments: Segments, source: str) -> Segments:
 
 
 def _by_id(lengths: Any, ids: tuple[str, ...]) -> Any:
-    if lengths is None or isinstance(lengths, Mapping):
-        return lengths
+    if lengths is None:
+        return None
+    if isinstance(lengths, Mapping):
+        return dict(zip(lengths, as_lengths(list(lengths.values())).tolist(), strict=True))
     given = np.asarray(lengths).tolist()
     given = given if isinstance(given, list) else [given] * len(ids)
     if len(given) != len(ids):
         raise VoteError(f"found {len(given)} lengths for {len(ids)} sequences; pass a mapping by sequence.")
-    return dict(zip(ids, given, strict=True))
+    return dict(zip(ids, as_lengths(given).tolist(), strict=True))
 
 
 def _resolutions(segments: Segments) -> dict[str, Resolution]:

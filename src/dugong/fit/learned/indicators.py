@@ -8,6 +8,7 @@ variables follows the graph (Loh and Wainwright 2013), which votes as numbers do
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,7 +31,9 @@ class Indicators:
     n_elements: int
 
 
-def low_rank_strengths(panel: Panel) -> tuple[FloatArray, FloatArray]:
+def low_rank_strengths(
+    panel: Panel, progress: Callable[[int, int], object] | None = None
+) -> tuple[FloatArray, FloatArray]:
     """Strength of the dependence of every pair (m, m), and of every source on its own last vote (m,).
 
     The strength is the largest partial correlation of the indicators of two sources, labels apart.
@@ -42,7 +45,7 @@ def low_rank_strengths(panel: Panel) -> tuple[FloatArray, FloatArray]:
     # The size of the largest of so many sample correlations that are zero in truth.
     sparse = SPARSE * np.sqrt(np.log(len(found.source)) / max(found.n_elements, 2))
     same = found.source[:, np.newaxis] == found.source
-    parts = decompose(found.correlation, sparse, LOW_RANK * sparse, free=same)
+    parts = decompose(found.correlation, sparse, LOW_RANK * sparse, free=same, progress=progress)
     blocks = _block_norms(parts.sparse, found.source, 2 * m)
     return blocks[:m, :m], np.diag(blocks[:m, m:]).copy()
 

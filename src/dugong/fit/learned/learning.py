@@ -8,8 +8,9 @@ place of the step that learns it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -47,11 +48,11 @@ from dugong.graph import SourceGraph
 from dugong.law.law import Law
 from dugong.law.parameters import Conditional, Factor, Parameters
 from dugong.priors import Markov, Prior
+from dugong.progress import FitProgress
 from dugong.tasks import Element
 from dugong.types import FloatArray, Int8Array
 from dugong.votes import SourceInfo, Votes
 
-Progress = Callable[[int, int], None]
 _STAGES = 4
 
 
@@ -64,7 +65,7 @@ def learn(
     beliefs: Mapping[str, AnyBelief] | None = None,
     method: Method = "residuals",
     n_threads: int | None = None,
-    progress: Progress | None = None,
+    progress: FitProgress | None = None,
 ) -> Learned:
     """Learn a label model from votes alone.
 
@@ -78,9 +79,10 @@ def learn(
     beliefs : what is believed about sources; optional
     method : {"residuals", "low-rank"}
         How the graph is learned: by what a fit leaves unexplained, or from the inverse covariance of the votes.
-    progress : callable (stages done, stages in all), optional
+    progress : is told the stages, and the steps of a stage that may be long; optional
     """
-    tell = progress or (lambda _done, _total: None)
+    heard = progress or (lambda *_: None)
+    tell = partial(heard, "learn")
     case = prepare_case(votes, prior, evidence, accuracies or {}, beliefs or {}, n_threads)
     tell(1, _STAGES)
     weights = family_weights(case.similar) * says_something(case.panel) * _upright(case)
@@ -92,7 +94,7 @@ def learn(
     testable, unsearched = bool((weights > 0).sum() >= FEWEST_SOURCES), _unsearched(case)
     if testable and not unsearched:
         shares = vote_shares(setting.folded.rows, weights, case.background)
-        finding = search(setting, shares, case.background, weights, method)
+        finding = search(setting, shares, case.background, weights, method, partial(heard, "low-rank"))
         related = np.maximum(related_by(finding.structure()[0]), related)
     tell(3, _STAGES)
     exponents = first.exponents

@@ -11,6 +11,7 @@ by alternating directions, each step in closed form.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,6 +36,7 @@ def decompose(
     free: BoolArray | None = None,
     max_steps: int = 400,
     tolerance: float = 1e-4,
+    progress: Callable[[int, int], object] | None = None,
 ) -> Decomposition:
     """Split the inverse of a covariance (p, p) with these penalties; entries of S that are `free` have none.
 
@@ -47,6 +49,8 @@ def decompose(
     n_steps = 0
     while n_steps < max_steps:
         n_steps += 1
+        if progress is not None:
+            progress(n_steps, max_steps)
         # The minimum over the inverse itself has the same eigenvectors, and one quadratic equation per eigenvalue.
         values, vectors = np.linalg.eigh(step * covariance - (s - hidden + step * dual))
         inverse = (vectors * ((np.sqrt(values**2 + 4 * step) - values) / 2)) @ vectors.T

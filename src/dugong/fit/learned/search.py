@@ -7,6 +7,7 @@ independent fit become edges at once, weaker ones after the first fit, if that i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -75,20 +76,31 @@ class GraphFinding:
 
 
 def search(
-    setting: Setting, shares: Shares, background: int | None, weights: FloatArray, method: Method = "residuals"
+    setting: Setting,
+    shares: Shares,
+    background: int | None,
+    weights: FloatArray,
+    method: Method = "residuals",
+    progress: Callable[[int, int], object] | None = None,
 ) -> GraphFinding:
-    """Find edges and self-dependence, and fit the model; `weights` say what each source counts, (m,)."""
+    """Find edges and self-dependence, and fit the model; `weights` say what each source counts, (m,).
+
+    `progress` is told the steps of a low-rank decomposition, which take time in the cube of the sources.
+    """
     if background is not None:
         shares = _better_start(setting, shares, background)
-    found = _by_residuals(setting, shares, weights) if method == "residuals" else _by_low_rank(setting, shares)
+    if method == "residuals":
+        found = _by_residuals(setting, shares, weights)
+    else:
+        found = _by_low_rank(setting, shares, progress)
     if found.trust > 0:
         found = replace(found, state=_rounds(setting, found.state, ROUNDS_MORE, found.forest, SETTLED))
     return found
 
 
-def _by_low_rank(setting: Setting, shares: Shares) -> GraphFinding:
+def _by_low_rank(setting: Setting, shares: Shares, progress: Callable[[int, int], object] | None) -> GraphFinding:
     """The strongest dependencies of a low-rank-plus-sparse decomposition, fitted and tested, nothing added."""
-    strength, own = low_rank_strengths(setting.panel)
+    strength, own = low_rank_strengths(setting.panel, progress)
     repeats = Repeats.about(np.where(own > SELF_EDGE, own, 0.0), np.ones(len(own), dtype=np.int64))
     return _attempt(setting, shares, strongest_forest(strength, SELF_EDGE), strength, repeats)
 

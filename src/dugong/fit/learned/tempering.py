@@ -59,7 +59,8 @@ class Peers(Tempering):
     @property
     def asked(self) -> Iterable[tuple[str, Resolution]]:
         """The sources whose votes it reads, and where they vote."""
-        return [(one.name, one.resolution) for one in (*self.answer.sources, *self.coarse.sources)]
+        fine, coarse = self.answer.sources, self.coarse.sources
+        return [*((one.name, one.resolution) for one in fine), *((one.name, one.resolution) for one in coarse)]
 
     def chain(
         self, law: Law, votes: Votes, evidence: Int8Array | None = None, n_threads: int | None = None

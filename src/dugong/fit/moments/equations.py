@@ -99,6 +99,13 @@ class Equations:
         parts = {name: getattr(self, name)[..., keep] for name in ("value", "scale", "variance", "total")}
         return replace(self, left=self.left[keep], right=self.right[keep], kept=self.kept[keep], **parts)
 
+    def replicate(self, place: int) -> Equations:
+        """The equations of one replicate of several; where there are none, there are no replicates either."""
+        if not len(self.left):
+            return self
+        parts = {name: getattr(self, name)[place] for name in ("value", "scale", "variance", "total")}
+        return replace(self, **parts)
+
     @property
     def useful(self) -> BoolArray:
         """(n,) which of them say something about their two unknowns, in any replicate."""
@@ -285,7 +292,8 @@ def pinned_slopes(given: Given, unknowns: Unknowns) -> tuple[FloatArray, BoolArr
 def marginal(design: Design, moments: Moments, name: str) -> FloatArray:
     """P(vote) of one source, pooled over those that share its parameters; (..., positions or 1, C)."""
     by_position = design.levels[name] == "task"
-    group = [info.name for info in design.sources if design.key(info.name) == design.key(name)]
+    key = design.key(name)
+    group = [info.name for info in design.sources if (info.shares or info.name) == key]
     rows = [MomentRow(slots=(Slot(one),), by_position=by_position) for one in group]
     table = np.asarray(sum(moments.placed(row) for row in rows))
     total = table.sum(axis=-1, keepdims=True)

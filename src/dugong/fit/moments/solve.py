@@ -45,22 +45,45 @@ def _log_start(equations: Equations, beta: FloatArray, free: BoolArray) -> tuple
     weight = equations.value[good] ** 2 / equations.variance[good]
     known = np.where(free, 0.0, np.log(np.maximum(np.abs(beta), 1e-300)))
     target = np.log(ratio) - known[left] - known[right]
-    # M of the paper: a row has a one for each of its two unknowns, and a two for a source with itself.
-    incidence = np.zeros((len(ratio), len(beta)))
-    rows = np.arange(len(ratio))
-    np.add.at(incidence, (rows, left), free[left].astype(float))
-    np.add.at(incidence, (rows, right), free[right].astype(float))
     columns = np.flatnonzero(free)
-    design = incidence[:, columns] * np.sqrt(weight)[:, np.newaxis]
-    solution, _, _, singular = np.linalg.lstsq(design, target * np.sqrt(weight), rcond=1e-10)
+    solution, condition = _least_squares(left, right, weight, target, free)
     magnitudes = beta.copy()
     # Slopes are at most one half; far below that they are noise, and their logarithms may be anything.
     magnitudes[columns] = np.exp(np.clip(solution, -40, 1))
     touched = np.zeros(len(beta), dtype=np.bool_)
     touched[np.concatenate([left, right])] = True
     magnitudes[free & ~touched] = 0.0
-    condition = float(singular[0] / singular[-1]) if len(singular) and singular[-1] > 0 else np.inf
     return magnitudes, condition
+
+
+def _least_squares(
+    left: IntArray, right: IntArray, weight: FloatArray, target: FloatArray, free: BoolArray
+) -> tuple[FloatArray, float]:
+    """L of the free unknowns from M l = q, and the condition number of M with its weights.
+
+    M of the paper has a one in a row for each of its two unknowns, and a two for a source with itself. There is a row
+    for every pair of sources: M'WM is small where M is large, and steps of refinement give back what it loses.
+    """
+    n_free = int(free.sum())
+    place = np.where(free, np.cumsum(free) - 1, n_free)  # the last is cut off in the end
+    ends = [place[left], place[right]]
+    size = n_free + 1
+    normal = np.zeros((size, size))
+    for one in ends:
+        for other in ends:
+            normal += np.bincount(one * size + other, weight, size * size).reshape(size, size)
+    normal = normal[:n_free, :n_free]
+    # In units of its diagonal, as sources differ by orders of magnitude in what is known about them.
+    unit = 1 / np.sqrt(np.where(np.diag(normal) > 0, np.diag(normal), 1.0))
+    inverse = np.linalg.pinv(unit[:, np.newaxis] * normal * unit, rcond=1e-12, hermitian=True)
+    solution = np.zeros(size)
+    for _ in range(3):
+        missing = weight * (target - solution[ends[0]] - solution[ends[1]])
+        gradient = sum(np.bincount(one, missing, size) for one in ends)
+        solution[:n_free] += unit * (inverse @ (unit * np.asarray(gradient)[:n_free]))
+    values = np.linalg.eigvalsh(normal)
+    determined = n_free > 0 and values[0] > n_free * np.finfo(np.float64).eps * values[-1]
+    return solution[:n_free], float(np.sqrt(values[-1] / values[0])) if determined else np.inf
 
 
 def _with_signs(equations: Equations, beta: FloatArray, free: BoolArray) -> FloatArray:

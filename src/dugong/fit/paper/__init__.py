@@ -11,14 +11,20 @@ agreements are means given that the sources vote, with a rate of voting that doe
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+
 from dugong.exceptions import TaskError
 from dugong.fit.moments.assemble import Assembly
-from dugong.fit.moments.equations import Given
-from dugong.fit.paper.agreements import find_agreements, solve_anchors
+from dugong.fit.moments.equations import Equations, Given, Unknowns
+from dugong.fit.moments.stages import Equate
+from dugong.fit.paper.agreements import equate_pairs, find_agreements, solve_anchors
 from dugong.fit.paper.joints import PaperTables
 from dugong.fit.result import Estimate
 from dugong.graph.design import Design, full_pair_rows
-from dugong.sums import Plan
+from dugong.sums import MomentRow, Plan
+from dugong.types import IntArray
 
 
 def plan_paper(design: Design) -> Plan:
@@ -27,20 +33,19 @@ def plan_paper(design: Design) -> Plan:
     return Plan.of([*design.plan.rows, *(row for name in full for row in full_pair_rows(design, name))])
 
 
-def estimate_paper(given: Given) -> Estimate:
-    """Estimate all tables from counts of `plan_paper(design)`."""
-    tables = paper_tables(given)
+def estimate_paper(tables: PaperTables) -> Estimate:
+    """All tables, repaired where they are not valid."""
     return Assembly(tables).estimate(tables.solved)
 
 
-def paper_tables(given: Given) -> PaperTables:
-    """Solve for the agreements; the tables follow from them on demand."""
+def paper_tables(given: Given, equate: Equate | None = None) -> PaperTables:
+    """Solve for the agreements from counts of `plan_paper(design)`; the tables follow from them on demand."""
     if given.moments.n_classes != 2:
         raise TaskError(
             f'the estimator "paper" needs tasks with two classes; found {given.moments.n_classes}.\n'
             '  Use estimator="centred" or "em".'
         )
-    solved = find_agreements(given)
+    solved = find_agreements(given, equate)
     return PaperTables(
         design=given.design,
         moments=given.moments,
@@ -49,3 +54,17 @@ def paper_tables(given: Given) -> PaperTables:
         anchors=solve_anchors(given.design, given.moments, solved),
         accuracies=given.accuracies,
     )
+
+
+def tables_without(given: Given, groups: IntArray) -> Iterator[PaperTables]:
+    """The same without each of some groups of sequences; their equations are made together, as those of all pairs."""
+    each = replace(given, moments=given.moments.without_each(groups))
+    made: dict[int, Equations] = {}  # by the number of rows, which every stage adds to
+
+    def equate(place: int, _: Given, unknowns: Unknowns, rows: Sequence[MomentRow]) -> Equations:
+        if len(rows) not in made:
+            made[len(rows)] = equate_pairs(each, unknowns, rows)
+        return made[len(rows)].replicate(place)
+
+    for place, group in enumerate(groups.tolist()):
+        yield paper_tables(replace(given, moments=given.moments.without(group)), partial(equate, place))

@@ -21,7 +21,7 @@ import numpy as np
 from dugong.exceptions import NotIdentifiableError
 from dugong.fit.moments.equations import Equations, Given, Unknowns, join_equations
 from dugong.fit.moments.solve import solve_logs
-from dugong.fit.moments.stages import Solution, solve_stages, turn_groups
+from dugong.fit.moments.stages import Equate, Solution, solve_stages, turn_groups
 from dugong.graph import determined
 from dugong.graph.design import Design, full_pair_rows, valid_pair
 from dugong.sums import MomentRow, Moments
@@ -32,12 +32,12 @@ SIGNS = np.array([-1.0, 1.0])
 Anchors = Mapping[str, FloatArray]
 
 
-def find_agreements(given: Given) -> Solution:
+def find_agreements(given: Given, equate: Equate | None = None) -> Solution:
     """Solve for E[a] of every source that is not pinned, one unknown per position."""
     unknowns = Unknowns.of(given.design, given.moments, width=1)
     start, pinned = _pinned(given, unknowns)
     varies = np.ones(unknowns.size, dtype=np.bool_)
-    return solve_stages(given, unknowns, _equations, solve_logs, start=start, pinned=pinned, varies=varies)
+    return solve_stages(given, unknowns, equate or equate_pairs, solve_logs, start=start, pinned=pinned, varies=varies)
 
 
 def _pinned(given: Given, unknowns: Unknowns) -> tuple[FloatArray, BoolArray]:
@@ -57,24 +57,34 @@ def _pinned(given: Given, unknowns: Unknowns) -> tuple[FloatArray, BoolArray]:
     return value, pinned
 
 
-def _equations(given: Given, unknowns: Unknowns, rows: Iterable[MomentRow]) -> Equations:
-    design, moments = given.design, given.moments
-    parts: list[tuple[AnyArray, ...]] = []
-    origins: list[tuple[MomentRow, int]] = []
+def equate_pairs(given: Given, unknowns: Unknowns, rows: Iterable[MomentRow]) -> Equations:
+    """All equations of some pair rows that hold votes; with an axis over replicates in front where counts have one."""
+    alike: dict[tuple[int, ...], list[tuple[MomentRow, FloatArray]]] = {}
     for row in rows:
-        if not valid_pair(design.independence, row, design.levels):
-            continue
-        table = moments.placed(row)
-        value, total = _means(table, (0, 1))
-        if not total.any():
-            continue
-        hidden = given.laws.pair(row, moments.resolution(row.sources[0]), moments.resolution(row.sources[1]))
-        # E[y y'], not a covariance: the paper's agreements are raw products.
-        scale = (hidden.covariance + hidden.first * hidden.second)[: len(table)]
-        left, right = (unknowns.at(design.key(name), len(table))[:, 0] for name in row.sources)
-        parts.append((left, right, value, scale, _variance(value, total), total))
-        origins.append((row, len(table)))
-    return join_equations(parts, origins)
+        if valid_pair(given.design.independence, row, given.design.levels):
+            # Anchors where one of the votes is missing say nothing about the product: they are left out of the mean.
+            votes = given.moments.placed(row)[..., :2, :2]
+            if votes.any():
+                alike.setdefault(votes.shape, []).append((row, votes))
+    parts = [_equate_alike(given, unknowns, some) for some in alike.values()]
+    return join_equations(parts, [(row, votes.shape[-3]) for some in alike.values() for row, votes in some])
+
+
+def _equate_alike(given: Given, unknowns: Unknowns, found: list[tuple[MomentRow, FloatArray]]) -> tuple[AnyArray, ...]:
+    """Equations of rows whose tables have the same shape, all at once."""
+    votes = np.stack([table for _, table in found], axis=-4)  # (..., rows, positions, 2, 2)
+    n_positions, flat = votes.shape[-3], (*votes.shape[:-4], -1)
+    total = votes.sum(axis=(-2, -1))
+    products = np.einsum("...ab,a,b->...", votes, SIGNS, SIGNS)
+    value = np.divide(products, total, out=np.zeros_like(total), where=total > 0)
+    where = {info.name: info.resolution for info in given.moments.sources}
+    hidden = [given.laws.pair(row, *(where[name] for name in row.sources)) for row, _ in found]
+    # E[y y'], not a covariance: the paper's agreements are raw products.
+    scale = np.stack([(one.covariance + one.first * one.second)[:n_positions] for one in hidden])
+    places = {name: unknowns.at(given.design.key(name), n_positions)[:, 0] for row, _ in found for name in row.sources}
+    left, right = (np.concatenate([places[row.sources[side]] for row, _ in found]) for side in (0, 1))
+    numbers = (value, np.broadcast_to(scale, value.shape), _variance(value, total), total)
+    return left, right, *(one.reshape(flat) for one in numbers)
 
 
 def _means(tables: Sequence[FloatArray] | FloatArray, axes: Iterable[int]) -> tuple[FloatArray, FloatArray]:

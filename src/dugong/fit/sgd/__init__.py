@@ -22,31 +22,40 @@ from dugong.fit.result import Estimate, Note
 from dugong.fit.sgd.joints import AccuracyTables
 from dugong.fit.sgd.settings import SGD
 from dugong.graph.design import Design
+from dugong.progress import FitProgress
 from dugong.sums import Moments
 from dugong.votes import Votes
 
 if TYPE_CHECKING:
-    from dugong.fit.sgd.descent import Trace
+    from dugong.fit.sgd.descent import LossProblem, Trace
 
 
-def estimate_sgd(given: Given, settings: SGD, votes: Votes | None = None) -> Estimate:
+def estimate_sgd(
+    given: Given, settings: SGD, votes: Votes | None = None, progress: FitProgress | None = None
+) -> Estimate:
     """Estimate all tables from counts of the design's plan.
 
     Parameters
     ----------
     votes : the votes behind the moments, for ``batches="votes"``
+    progress : is told the steps of every descent
     """
     _check(given.design, given.moments, settings, votes)
     # Here, because torch takes seconds to import and is an extra.
     from dugong.fit.sgd.correlations import solve_correlations
+    from dugong.fit.sgd.descent import descend
     from dugong.fit.sgd.slopes import solve_slopes
 
     rng = np.random.default_rng(settings.seed)
-    slopes, traces = solve_slopes(given, settings, rng, votes)
+
+    def lower(problem: LossProblem) -> Trace:
+        return descend(problem, settings, rng, votes, progress)
+
+    slopes, traces = solve_slopes(given, settings, lower)
     accurate = AccuracyTables(
         design=given.design, moments=given.moments, laws=given.laws, slopes=slopes, accuracies=given.accuracies
     )
-    tables, more = solve_correlations(accurate, settings, rng, votes)
+    tables, more = solve_correlations(accurate, settings, lower)
     traces |= more
     learned = {
         "sgd": {stage: trace.to_dict() for stage, trace in traces.items()},

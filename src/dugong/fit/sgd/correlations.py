@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dugong.fit.sgd.descent import Trace, descend
+from dugong.fit.sgd.descent import Descend, Trace
 from dugong.fit.sgd.joints import AccuracyTables, JointUnits, SgdTables, make_joints
 from dugong.fit.sgd.settings import SGD
 from dugong.fit.sgd.slopes import count_few, to_numpy, to_tensor
@@ -22,15 +22,13 @@ from dugong.types import FloatArray, IntArray
 from dugong.votes import Votes
 
 
-def solve_correlations(
-    tables: AccuracyTables, settings: SGD, rng: np.random.Generator, votes: Votes | None
-) -> tuple[SgdTables, dict[str, Trace]]:
+def solve_correlations(tables: AccuracyTables, settings: SGD, descend: Descend) -> tuple[SgdTables, dict[str, Trace]]:
     """All joint tables, given the accuracies."""
     joints, traces = make_joints(tables), {}
     found: list[FloatArray] = []
     if joints:
         problem = CorrelationProblem(joints, tables.moments, settings.consistency, settings.device)
-        traces["correlations"] = descend(problem, settings, rng, votes)
+        traces["correlations"] = descend(problem)
         found = [to_numpy(table) for table in problem.parameters]
     return (
         SgdTables(

@@ -6,6 +6,7 @@ looked at every `patience` steps; nothing else than these looks decides when to 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import cos, inf, pi
 from typing import Any, Protocol
@@ -15,6 +16,7 @@ import torch
 from torch import Tensor
 
 from dugong.fit.sgd.settings import SGD
+from dugong.progress import FitProgress
 from dugong.types import IntArray
 from dugong.votes import Votes
 
@@ -62,7 +64,16 @@ class Trace:
         }
 
 
-def descend(problem: LossProblem, settings: SGD, rng: np.random.Generator, votes: Votes | None = None) -> Trace:
+Descend = Callable[[LossProblem], Trace]
+
+
+def descend(
+    problem: LossProblem,
+    settings: SGD,
+    rng: np.random.Generator,
+    votes: Votes | None = None,
+    progress: FitProgress | None = None,
+) -> Trace:
     """Lower the loss until it has converged or `max_steps` are done."""
     # Gradients near an exact fit are far below the default eps, which would stop the descent before it is there.
     optimiser = torch.optim.Adam(problem.parameters, lr=settings.learning_rate, eps=1e-15)
@@ -74,8 +85,11 @@ def descend(problem: LossProblem, settings: SGD, rng: np.random.Generator, votes
         optimiser.zero_grad()
         torch.autograd.backward(batches.loss(problem))
         optimiser.step()
-        if step % settings.patience == 0 and looks.look():
-            break
+        if step % settings.patience == 0:
+            if progress is not None:
+                progress("sgd", step, settings.max_steps)
+            if looks.look():
+                break
     return looks.finish(step)
 
 

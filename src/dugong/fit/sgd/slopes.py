@@ -29,7 +29,7 @@ from dugong.fit.moments.equations import (
     pinned_slopes,
 )
 from dugong.fit.moments.stages import Solution, solve_stages
-from dugong.fit.sgd.descent import Trace, descend
+from dugong.fit.sgd.descent import Descend, Trace
 from dugong.fit.sgd.settings import SGD
 from dugong.graph.design import Design
 from dugong.sums import Grouping, MomentRow, Moments, Plan, count
@@ -42,9 +42,7 @@ TILT = 0.2
 _RIGHT = np.array([-1.0, 1.0])
 
 
-def solve_slopes(
-    given: Given, settings: SGD, rng: np.random.Generator, votes: Votes | None
-) -> tuple[Solution, dict[str, Trace]]:
+def solve_slopes(given: Given, settings: SGD, descend: Descend) -> tuple[Solution, dict[str, Trace]]:
     """All slopes, stage after stage, and how each descent went."""
     design, moments, traces = given.design, given.moments, list[Trace]()
     unknowns = Unknowns.of(design, moments)
@@ -54,7 +52,7 @@ def solve_slopes(
 
     def solve(equations: Equations, beta: FloatArray, free: BoolArray) -> tuple[FloatArray, None]:
         problem = SlopeProblem(equations, moments, beta, free, settings.device)
-        traces.append(descend(problem, settings, rng, votes))
+        traces.append(descend(problem))
         return to_numpy(problem.probabilities()), None
 
     found = solve_stages(given, unknowns, make_equations, solve, start=start, pinned=pinned, varies=varies)
