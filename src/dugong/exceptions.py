@@ -20,6 +20,9 @@ The tree, every branch of which is also the built-in error that callers already 
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any
+
 __all__ = [
     "DugongError",
     "EndModelError",
@@ -35,6 +38,7 @@ __all__ = [
     "SourceError",
     "TaskError",
     "VoteError",
+    "import_extra",
 ]
 
 
@@ -98,3 +102,11 @@ class MissingExtraError(DugongError, ImportError):
             f"{purpose} needs the package {package!r}, which is not installed.\n"
             f"  Install it with: pip install 'dugong-ws[{extra}]'"
         )
+
+
+def import_extra(module: str, extra: str, purpose: str, package: str | None = None) -> Any:
+    """A module of an optional package, or an error that says how to install it."""
+    try:
+        return import_module(module)
+    except ImportError:
+        raise MissingExtraError(package or module.partition(".")[0], extra, purpose) from None

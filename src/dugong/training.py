@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dugong.exceptions import LabelError, MissingExtraError
+from dugong.exceptions import LabelError, import_extra
 from dugong.types import AnyArray, FloatArray
 
 Pieces = Mapping[str, FloatArray]
@@ -35,7 +35,7 @@ class LabelledWindows:
         return len(self.places)
 
     def __getitem__(self, index: int) -> tuple[Any, Any, Any]:
-        torch = _torch()
+        torch = import_extra("torch", "torch", "data sets of PyTorch")
         name, start, stop = self.places[index]
         size = self.size or stop - start
         values, law = np.asarray(self.inputs[name][start:stop]), self.labels[name][start:stop]
@@ -49,7 +49,7 @@ class LabelledWindows:
 
 def torch_windows(labels: Pieces, inputs: Mapping[Any, Any], size: int | None, stride: int | None) -> LabelledWindows:
     """A dataset of windows of `size` elements, `stride` apart, or of whole sequences."""
-    _torch()
+    import_extra("torch", "torch", "data sets of PyTorch")
     if size is not None and (size < 1 or (stride or size) < 1):
         raise LabelError(f"windows= and stride= must be at least 1 element; found {size!r} and {stride!r}.")
     matched = {name: np.asarray(values) for name, values in match(labels, inputs)}
@@ -75,10 +75,7 @@ def weighted_rows(labels: Pieces, inputs: Mapping[Any, Any], names: list[Any]) -
 
 def hf_dataset(columns: Mapping[str, Any]) -> Any:
     """A `datasets.Dataset` with the given columns."""
-    try:
-        import datasets
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("datasets", "hf", "data sets of Hugging Face") from error
+    datasets = import_extra("datasets", "hf", "data sets of Hugging Face")
     return datasets.Dataset.from_dict(dict(columns))
 
 
@@ -95,11 +92,3 @@ def match(labels: Pieces, inputs: Mapping[Any, Any]) -> Iterator[tuple[str, Any]
                 f"inputs must have a row per element; sequence {name!r} has {len(law)} elements and {len(values)} rows."
             )
         yield name, values
-
-
-def _torch() -> Any:
-    try:
-        import torch
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("torch", "torch", "data sets of PyTorch") from error
-    return torch

@@ -38,6 +38,11 @@ Link = Literal["any", "all", "majority", "joint"]
 Inference = Literal["auto", "exact", "approximate"]
 
 
+def class_values(n_classes: int) -> tuple[int, ...]:
+    """Class values in the order of table columns: (-1, 1), or 1..K."""
+    return (-1, 1) if n_classes == 2 else tuple(range(1, n_classes + 1))
+
+
 def read_only(array: NDArray[ScalarT]) -> NDArray[ScalarT]:
     """Return a view of `array` that cannot be written through."""
     view = array.view()

@@ -40,10 +40,7 @@ __all__ = [
 ]
 
 
-CHECKPOINT = "dugong-checkpoint"
-
-
-"""The marker of our files, under the key "format"."""
+CHECKPOINT = "dugong-checkpoint"  # the marker of our files, under the key "format"
 
 VERSION = 1
 

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dugong.baselines.supervised import n_rows_of, take_rows
-from dugong.endmodels.costs import ClassWeights, Loss, house_classes, make_costs, read_labels
+from dugong.endmodels.costs import ClassWeights, Loss, make_costs, read_labels
 from dugong.exceptions import EndModelError, LabelError
+from dugong.types import class_values
 
 __all__ = ["train_sklearn"]
 
@@ -68,7 +69,7 @@ def train_sklearn(
     n_rows, n_classes = table.shape
     if n_rows_of(X) != n_rows:
         raise EndModelError(f"there must be one row of X per label; found {n_rows_of(X):,} and {n_rows:,} labels.")
-    values = np.array(house_classes(n_classes) if classes is None else tuple(classes))
+    values = np.array(class_values(n_classes) if classes is None else tuple(classes))
     if len(set(values.tolist())) != n_classes:
         raise LabelError(f"classes must be {n_classes} different values; found {values.tolist()}.")
     labels = read_labels(table, n_classes=n_classes)

@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dugong.exceptions import LabelError
-from dugong.types import AnyArray, BoolArray, FloatArray, IntArray, read_only
+from dugong.types import AnyArray, BoolArray, FloatArray, IntArray, class_values, read_only
 
-__all__ = ["ClassWeights", "Costs", "KnownLabels", "Loss", "house_classes", "make_costs", "read_labels"]
+__all__ = ["ClassWeights", "Costs", "KnownLabels", "Loss", "make_costs", "read_labels"]
 
 
 Loss = Literal["soft", "hard", "confidence"]
@@ -148,13 +148,8 @@ class KnownLabels:
 
     def values(self) -> IntArray:
         """The most probable class (the first of equals) as a class value, 0 where it is unknown."""
-        classes = np.array(house_classes(self.probabilities.shape[-1]))
+        classes = np.array(class_values(self.probabilities.shape[-1]))
         return np.where(self.known, classes[self.probabilities.argmax(axis=-1)], 0)
-
-
-def house_classes(n_classes: int) -> tuple[int, ...]:
-    """The class values in column order."""
-    return (-1, 1) if n_classes == 2 else tuple(range(1, n_classes + 1))
 
 
 def read_labels(labels: Any, *, n_classes: int, classes: Sequence[int] | None = None) -> KnownLabels:
@@ -215,7 +210,7 @@ def _from_probabilities(table: FloatArray, n_classes: int) -> KnownLabels:
 def _from_values(values: AnyArray, n_classes: int, classes: Sequence[int] | None) -> KnownLabels:
     if classes is None:
         _refuse_other_codings(values, n_classes)
-    order = house_classes(n_classes) if classes is None else tuple(classes)
+    order = class_values(n_classes) if classes is None else tuple(classes)
     if len(set(order)) != n_classes:
         raise LabelError(f"classes must be {n_classes} different values, as the end model has; found {order}.")
     hit = values[..., None] == np.array(order)
@@ -234,11 +229,11 @@ def _from_values(values: AnyArray, n_classes: int, classes: Sequence[int] | None
 
 def _refuse_other_codings(values: AnyArray, n_classes: int) -> None:
     """0..K-1 looks like the library's coding with unknown labels, and means something else."""
-    last = house_classes(n_classes)[-1]
+    last = class_values(n_classes)[-1]
     first_missing = n_classes == 2 and not np.any(values < 0) and np.any(values == last)
     last_missing = n_classes > 2 and not np.any(values == last) and np.any(values == n_classes - 1)
     if np.any(values == 0) and (first_missing or last_missing):
-        house = ", ".join(map(str, house_classes(n_classes)))
+        house = ", ".join(map(str, class_values(n_classes)))
         raise LabelError(
             f"labels run from 0 to {int(values.max())}, and here 0 means unknown; the classes are {house}.\n"
             f"  If 0 is a class, pass classes=range({n_classes}); if it is unknown, classes=({house})."

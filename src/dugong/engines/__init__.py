@@ -9,8 +9,7 @@ from collections.abc import Callable
 
 from dugong.engines.local import Processes, Serial, local_engine, usable_cores
 from dugong.engines.marks import in_worker, mark
-from dugong.engines.protocol import Engine, ShippingError, WorkerLostError, reduce_sums
-from dugong.engines.shipping import importable, ship
+from dugong.engines.protocol import Engine, ShippingError, WorkerLostError, importable, reduce_sums, ship
 from dugong.exceptions import DugongError
 
 __all__ = [

@@ -22,10 +22,9 @@ from itertools import count, islice
 from typing import Any
 
 from dugong.engines.marks import last_word, leaving_word
-from dugong.engines.protocol import ItemT, ResultT, WorkerLostError
-from dugong.engines.shipping import ShippedEngine, open_outcome, ship, ship_item
+from dugong.engines.protocol import ItemT, ResultT, ShippedEngine, WorkerLostError, open_outcome, ship, ship_item
 from dugong.engines.worker import portable
-from dugong.exceptions import MissingExtraError
+from dugong.exceptions import import_extra
 
 
 @lru_cache(maxsize=4)
@@ -116,11 +115,9 @@ class Dask(_Cluster):
     def _map(
         self, function: Callable[[ItemT], ResultT], items: Iterable[ItemT], describe: Callable[[ItemT], str]
     ) -> Iterator[ResultT]:
-        try:
-            import dask
-            import distributed
-        except ImportError:
-            raise MissingExtraError("distributed", "dask", "the engine Dask") from None
+        distributed = import_extra("distributed", "dask", "the engine Dask")
+        import dask
+
         settings = {"distributed.scheduler.allowed-failures": self.retries}
         with dask.config.set(settings), self._client(distributed) as client:
             # Not scattered: what a dead worker held is then made again, not lost with all that needs it.
@@ -162,10 +159,7 @@ class Ray(_Cluster):
     def _map(
         self, function: Callable[[ItemT], ResultT], items: Iterable[ItemT], describe: Callable[[ItemT], str]
     ) -> Iterator[ResultT]:
-        try:
-            import ray
-        except ImportError:
-            raise MissingExtraError("ray", "ray", "the engine Ray") from None
+        ray = import_extra("ray", "ray", "the engine Ray")
         ours = not ray.is_initialized()
         if ours:
             ray.init(address=self.address, log_to_driver=False, logging_level=logging.ERROR, **self._local())
@@ -225,12 +219,9 @@ class Spark(ShippedEngine):
     def _map(
         self, function: Callable[[ItemT], ResultT], items: Iterable[ItemT], describe: Callable[[ItemT], str]
     ) -> Iterator[ResultT]:
-        try:
-            from pyspark.sql import SparkSession
-        except ImportError:
-            raise MissingExtraError("pyspark", "spark", "the engine Spark") from None
-        active = SparkSession.getActiveSession()
-        session = active or self._start(SparkSession.builder)
+        sessions = import_extra("pyspark.sql", "spark", "the engine Spark").SparkSession
+        active = sessions.getActiveSession()
+        session = active or self._start(sessions.builder)
         try:
             yield from self._jobs(session.sparkContext, ship(function), items, describe)
         finally:

@@ -21,8 +21,16 @@ from pathlib import Path
 from typing import Any
 
 from dugong.engines.marks import create_slot, read_slot
-from dugong.engines.protocol import Engine, ItemT, ResultT, WorkerLostError
-from dugong.engines.shipping import ShippedEngine, open_outcome, ship, ship_item
+from dugong.engines.protocol import (
+    Engine,
+    ItemT,
+    ResultT,
+    ShippedEngine,
+    WorkerLostError,
+    open_outcome,
+    ship,
+    ship_item,
+)
 from dugong.engines.worker import read_frame, write_frame
 
 _START = "import sys; sys.path[:] = {path!r}; from dugong.engines.worker import serve; serve({slot!r})"

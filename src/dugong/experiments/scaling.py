@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from dugong.endmodels.classifiers import train_sklearn
-from dugong.exceptions import MissingExtraError
+from dugong.exceptions import import_extra
 from dugong.experiments.comparisons import groups, shown
 from dugong.experiments.measure import Cell, ExperimentPlan, make_jobs, run_jobs
 from dugong.experiments.methods import DUGONG, with_estimator
@@ -115,17 +115,14 @@ def _draw(by_share: Table, by_n: Table) -> Figure:
 
 def end_model_errors(*, n_sequences: int, seed: int, estimator: str) -> Mapping[str, float]:
     """Errors and bounds for one draw."""
-    try:
-        from sklearn.linear_model import LogisticRegression
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("scikit-learn", "sklearn", "the end model of the scaling figure") from error
+    linear = import_extra("sklearn.linear_model", "sklearn", "the end model of the scaling figure", "scikit-learn")
     world = lopsided(N_SOURCES, seed, n_elements=N_ELEMENTS)
     votes, labels = world.sample(n_sequences, rng=seed)
     gold, rng = labels["element"], np.random.default_rng((seed, n_sequences))
     model = LabelModel(prior=world.prior, dependencies=(), estimator=estimator).fit(votes)
     features = DISTANCE / 2 * gold[:, None] + rng.normal(size=(len(gold), N_FEATURES))
-    ours = train_sklearn(LogisticRegression(), features, model.predict_proba(votes))
-    supervised = LogisticRegression().fit(features, gold)
+    ours = train_sklearn(linear.LogisticRegression(), features, model.predict_proba(votes))
+    supervised = linear.LogisticRegression().fit(features, gold)
     best = error_rate(np.full(N_FEATURES, DISTANCE), float(np.log(POSITIVE / (1 - POSITIVE))))
     table_error = _norm(model.accuracies_, world)
     return {

@@ -15,7 +15,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dugong.exceptions import MissingExtraError
+from dugong.exceptions import import_extra
 from dugong.paths import write_atomically
 
 if TYPE_CHECKING:
@@ -123,11 +123,8 @@ class Reproduction:
 
 def new_figure(n_panels: int = 1, *, width: float = 4.2, height: float = 3.2) -> tuple[Figure, Sequence[Any]]:
     """A figure with panels side by side, and its axes."""
-    try:
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("matplotlib", "plot", "drawing figures") from error
-    figure = Figure(figsize=(width * n_panels, height), layout="constrained")
+    made = import_extra("matplotlib.figure", "plot", "drawing figures").Figure
+    figure = made(figsize=(width * n_panels, height), layout="constrained")
     axes = figure.subplots(1, n_panels, squeeze=False)[0]
     for ax in axes:
         ax.spines[["top", "right"]].set_visible(False)

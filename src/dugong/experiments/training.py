@@ -16,7 +16,7 @@ import numpy as np
 
 from dugong.baselines import Supervised
 from dugong.endmodels.classifiers import train_sklearn
-from dugong.exceptions import MissingExtraError
+from dugong.exceptions import import_extra
 from dugong.experiments.case import TaskCase
 from dugong.experiments.recipe import EndModel, Part
 from dugong.types import AnyArray, FloatArray
@@ -138,11 +138,10 @@ class TrainingRows:
 
 def classify_tokens(case: TaskCase, labels: FloatArray | None, seed: int) -> FloatArray:
     """Train on labels of the train part (None: on gold of the dev part); P(class) of the test tokens, (n, 2)."""
-    try:
-        from sklearn.linear_model import SGDClassifier
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("scikit-learn", "sklearn", "an end model for tokens") from error
-    classifier = SGDClassifier(loss="log_loss", alpha=1e-6, max_iter=20, tol=None, average=True, random_state=seed)
+    linear = import_extra("sklearn.linear_model", "sklearn", "an end model for tokens", package="scikit-learn")
+    classifier = linear.SGDClassifier(
+        loss="log_loss", alpha=1e-6, max_iter=20, tol=None, average=True, random_state=seed
+    )
     trained: Any
     if labels is None:
         trained = Supervised(classifier=classifier).fit(token_features(case.raw("dev")), case.gold("dev"))

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from dugong.exceptions import MissingExtraError
+from dugong.exceptions import import_extra
 from dugong.formats.files import File, Intervals
 from dugong.formats.registry import Files, Format
 from dugong.formats.texts import columns, forbid, placed, split_note, with_note
@@ -19,11 +19,7 @@ from dugong.segments import Recording, Segments
 
 
 def _edfio() -> Any:
-    try:
-        import edfio
-    except ImportError:
-        raise MissingExtraError("edfio", "edf", "reading and writing EDF files") from None
-    return edfio
+    return import_extra("edfio", "edf", "reading and writing EDF files")
 
 
 def parse(file: File) -> Any:

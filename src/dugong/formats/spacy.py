@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
-from dugong.exceptions import FormatError, MissingExtraError
+from dugong.exceptions import FormatError, import_extra
 from dugong.formats.files import File, Intervals
 from dugong.formats.registry import Files, Format
 from dugong.formats.texts import TOOL, columns, placed
@@ -16,12 +17,8 @@ _KEY = "dugong"
 
 
 def _spacy() -> Any:
-    try:
-        import spacy
-        import spacy.tokens
-    except ImportError:
-        raise MissingExtraError("spacy", "spacy", "reading and writing DocBin files") from None
-    return spacy
+    import_extra("spacy.tokens", "spacy", "reading and writing DocBin files")
+    return import_module("spacy")
 
 
 def _read(file: File) -> Segments:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dugong.exceptions import FormatError, MissingExtraError
+from dugong.exceptions import FormatError, import_extra
 from dugong.formats.files import File, Intervals
 from dugong.formats.registry import Files, Format
 from dugong.formats.texts import apart, columns, only, placed
@@ -22,11 +22,7 @@ _SUFFIX = "atr"
 
 
 def _wfdb() -> Any:
-    try:
-        import wfdb
-    except ImportError:
-        raise MissingExtraError("wfdb", "wfdb", "reading and writing WFDB annotations") from None
-    return wfdb
+    return import_extra("wfdb", "wfdb", "reading and writing WFDB annotations")
 
 
 def _read(file: File) -> Segments:

@@ -23,7 +23,7 @@ from dugong.infer.prepare import Prepared, VotesBlock, read_block
 from dugong.infer.product import Coarse, Product
 from dugong.infer.runs import BlockAnswer
 from dugong.priors.chain import MOST_STATES, LabelChain
-from dugong.priors.labels import positive_class
+from dugong.priors.pieces import positive_class
 from dugong.tasks import Element, Layout, Resolution, describe
 from dugong.types import AnyArray, Int8Array, IntArray
 

@@ -19,7 +19,7 @@ import numpy as np
 from dugong.contract import fits
 from dugong.exceptions import LabelError
 from dugong.tasks.bio import BioScheme, bio_scheme
-from dugong.types import AnyArray, BoolArray, IntArray, read_only
+from dugong.types import AnyArray, BoolArray, IntArray, class_values, read_only
 
 __all__ = ["Classes", "LabelCoding", "make_coding"]
 
@@ -74,7 +74,7 @@ def make_coding(
     notes: list[str] = []
     n_classes = _count(labels, gold, said, notes)
     names = said or _default_names(n_classes)
-    values = class_values(n_classes)
+    values = np.array(class_values(n_classes))
     if n_classes == 2 and not stated:
         _refuse_zero_one([gold, *(array for array in labels if array.ndim == 1)])
     bio = bio_scheme(names)
@@ -112,11 +112,6 @@ def from_indices(
     return [one if one.ndim == 2 else recoded(one) for one in labels], recoded(gold), own
 
 
-def class_values(n_classes: int) -> IntArray:
-    """Return [-1, 1] for two classes and 1..K for more."""
-    return np.array([-1, 1]) if n_classes == 2 else np.arange(1, n_classes + 1)
-
-
 def _default_names(n_classes: int) -> tuple[str, ...]:
     return ("-1", "+1") if n_classes == 2 else tuple(str(value) for value in range(1, n_classes + 1))
 
@@ -129,7 +124,7 @@ def _said(classes: Classes | None) -> tuple[tuple[str, ...] | None, bool]:
     if len(given) < 2:
         raise LabelError(f"classes must name at least two classes; found {given!r}.")
     if all(isinstance(item, Integral) for item in given):
-        expected = class_values(len(given)).tolist()
+        expected = list(class_values(len(given)))
         if sorted(int(item) for item in given) != expected or (
             not isinstance(classes, Mapping) and [int(item) for item in given] != expected
         ):

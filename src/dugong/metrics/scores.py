@@ -111,10 +111,7 @@ def without_each(sums: Sums) -> Sums:
 Interval = tuple[float, float]
 Scale = Literal["unit", "loss", "plain"]
 
-ROUNDING = 1e-12
-
-
-"""Spread between groups that is taken for rounding."""
+ROUNDING = 1e-12  # spread between groups that is taken for rounding
 
 _TO: dict[Scale, Callable[[FloatArray], FloatArray]] = {"unit": logit, "loss": np.log}
 _FROM: dict[Scale, Callable[[FloatArray], FloatArray]] = {"unit": expit, "loss": np.exp}

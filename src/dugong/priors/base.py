@@ -19,10 +19,9 @@ from dugong.contract import typed
 from dugong.exceptions import PriorError
 from dugong.priors._kernels import class_count_moments, sample_states
 from dugong.priors.chain import Edges, LabelChain, chain_law
-from dugong.priors.labels import class_index, class_values
-from dugong.priors.pieces import GivenSpans, Task, piece_of
+from dugong.priors.pieces import GivenSpans, Task, class_index, piece_of
 from dugong.texts import counted
-from dugong.types import FloatArray, Int8Array, IntArray
+from dugong.types import FloatArray, Int8Array, IntArray, class_values
 
 if TYPE_CHECKING:
     from dugong.priors.patterns import Patterns

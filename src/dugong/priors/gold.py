@@ -15,10 +15,9 @@ import numpy as np
 
 from dugong.contract import typed
 from dugong.exceptions import PriorError
-from dugong.priors.labels import class_values
 from dugong.priors.markov import Markov
 from dugong.priors.patterns import Patterns
-from dugong.types import ClassCount, FloatArray, Int8Array, IntArray
+from dugong.types import ClassCount, FloatArray, Int8Array, IntArray, class_values
 
 
 @typed(PriorError)

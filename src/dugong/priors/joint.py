@@ -18,8 +18,7 @@ from dugong.contract import typed
 from dugong.exceptions import PriorError
 from dugong.priors.base import Prior
 from dugong.priors.chain import LabelChain, check_distribution, normalised
-from dugong.priors.labels import class_index
-from dugong.priors.pieces import GivenSpans, Piece, Task, automaton, piece_of
+from dugong.priors.pieces import GivenSpans, Piece, Task, automaton, class_index, piece_of
 from dugong.tasks import Resolution
 from dugong.types import FloatArray, Int8Array, IntArray
 

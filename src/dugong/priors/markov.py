@@ -18,8 +18,7 @@ from dugong.contract import typed
 from dugong.exceptions import PriorError
 from dugong.priors.base import Prior
 from dugong.priors.chain import LabelChain, check_distribution, normalised
-from dugong.priors.labels import class_values
-from dugong.types import FloatArray
+from dugong.types import FloatArray, class_values
 
 Rows = Sequence[Sequence[float]] | FloatArray
 

@@ -20,9 +20,9 @@ from dugong.contract import typed
 from dugong.exceptions import PriorError
 from dugong.priors.base import Prior
 from dugong.priors.chain import MOST_STATES, LabelChain, check_distribution, normalised
-from dugong.priors.labels import class_index, class_values
+from dugong.priors.pieces import class_index
 from dugong.texts import counted
-from dugong.types import ClassCount, FloatArray
+from dugong.types import ClassCount, FloatArray, class_values
 
 Pattern = tuple[int, ...]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dugong.exceptions import MissingExtraError
+from dugong.exceptions import import_extra
 from dugong.report.html.svg import class_colours
 from dugong.report.material import label_names, places_of
 from dugong.tasks import Element
@@ -130,8 +130,6 @@ def _ribbon(ax: Axes, row: int, starts: Any, stops: Any, places: Any, n_classes:
 def _new(ax: Axes | None, *, height: float) -> Axes:
     if ax is not None:
         return ax
-    try:
-        from matplotlib import pyplot as plt
-    except ImportError as error:
-        raise MissingExtraError("matplotlib", "plot", "plotting") from error
-    return plt.subplots(figsize=(8, height), layout="constrained")[1]
+    plt = import_extra("matplotlib.pyplot", "plot", "plotting")
+    axes: Axes = plt.subplots(figsize=(8, height), layout="constrained")[1]
+    return axes

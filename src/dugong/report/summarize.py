@@ -110,7 +110,6 @@ def summarize(
 
 
 _PACKAGES = ("dugong-ws", "numpy", "scipy", "numba", "pyarrow")
-_BUFFER = 1 << 22
 
 
 def make_provenance(material: Material, n_edges: int, *, made: datetime | None = None) -> Provenance:

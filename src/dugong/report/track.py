@@ -17,6 +17,7 @@ ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 _BYTES = np.frombuffer(ALPHABET.encode(), dtype=np.uint8)
 _SIZES = (2, 3, 6, 12, 18)
 
+# Log-odds are kept to 0.001, and to 131 at most; what lies beyond is shown as "more than".
 LOG_BITS = 18
 LOG_CHARS = 3
 LOG_STEP = 0.001
@@ -135,9 +136,6 @@ class Sequences:
     path: bool
     order: tuple[int, ...]
     tracks: tuple[Track, ...]
-
-
-"""Log-odds are kept to 0.001, and to 131 at most; what lies beyond is shown as "more than"."""
 
 
 def bits_for(n_values: int) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 
 from dugong.exceptions import GraphError, TaskError
 from dugong.priors import Joint, Prior
-from dugong.priors.labels import positive_class
+from dugong.priors.pieces import positive_class
 from dugong.tasks import Element, Layout, Resolution, SpanTable, find_resolution, link_labels
 from dugong.types import FloatArray, Int8Array, IntArray, read_only
 from dugong.worlds._kernels import draw_cells, draw_temporal

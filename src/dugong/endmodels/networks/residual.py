@@ -31,10 +31,7 @@ __all__ = [
 Dims = Literal[2, 3]
 Shortcut = Literal["A", "B"]
 
-STAGES = (1, 2, 4, 8)
-
-
-"""Channels of the stages, as multiples of those of the first."""
+STAGES = (1, 2, 4, 8)  # channels, as multiples of those of the first
 AXES = {2: "n, channels, height, width", 3: "n, channels, frames, height, width"}
 
 

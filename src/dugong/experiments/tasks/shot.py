@@ -40,7 +40,7 @@ SMALL, FULL = 32, 112
 PAPER_DEV = 363  # sequences in the paper's dev set, of which a pattern needed six
 N_BLOCKS = 4  # along each side
 DAMPING = 3e-4  # blocks without texture do not move
-SPEEDS = np.array([0.2, 0.6, 1.5])
+SPEEDS = np.array([0.2, 0.6, 1.5])  # edges of the bins of speed, pixels per frame
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,9 +285,6 @@ RECIPE = Recipe(
         "no annotation."
     ),
 )
-
-
-"""Edges of the bins of speed, pixels per frame."""
 
 
 def block_flow(grey: FloatArray) -> FloatArray:

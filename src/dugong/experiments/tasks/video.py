@@ -10,17 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from dugong.exceptions import LoaderError, MissingExtraError
+from dugong.exceptions import LoaderError, import_extra
 from dugong.experiments.tasks.drawing import Colour, cloud, ellipse, paint, plain
 from dugong.types import AnyArray, FloatArray, IntArray
 
 
 def _av() -> Any:
-    try:
-        import av
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("av", "video", "reading and writing videos") from error
-    return av
+    return import_extra("av", "video", "reading and writing videos")
 
 
 def read_picture(path: Path, size: int | None = None) -> AnyArray:

@@ -18,7 +18,7 @@ from dugong.infer.factors import Channel
 from dugong.infer.potentials import sum_by_sequence
 from dugong.infer.prepare import Prepared, VotesBlock
 from dugong.priors.chain import LabelChain, remembered
-from dugong.priors.labels import positive_class
+from dugong.priors.pieces import positive_class
 from dugong.tasks import Element, Layout, Resolution, Window
 from dugong.types import BoolArray, FloatArray, IntArray
 
