@@ -19,6 +19,7 @@ from dugong.fit.learned.repeats import Repeats, fresh_votes
 from dugong.fit.learned.tables import logs_of, make_tables, mute_unseen
 from dugong.infer.answers import posterior
 from dugong.law.law import Law
+from dugong.model import LabelModel
 from dugong.priors import Markov
 from dugong.tasks import Element
 from dugong.tasks.bio import bio_steps
@@ -268,3 +269,26 @@ def test_threads_and_progress_change_nothing():
     assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
     one, two = (learned.probabilities(votes, n_threads=n)[ELEMENT] for n in (1, 2))
     np.testing.assert_array_equal(one, two)
+
+
+def test_two_variants_do_not_prove_each_other_skilled(rng):
+    """Two sources read the same thing beside the label: that they agree shows no skill, as others do not confirm it."""
+    label, size = rng.random(4_000) < 0.1, rng.random(4_000) < 0.2
+    heard = [label | size, label | size, label, label, label]
+    wrong = rng.random((4_000, 5)) < (0.05, 0.1, 0.08, 0.08, 0.2)
+    votes = Votes.from_classes((np.stack(heard, axis=1) ^ wrong).astype(int), n_classes=2, lengths=[10] * 400)
+    similar = find_families(fold(panel_of(votes)))
+    assert similar[0, 1] > 0.2
+    similar[:2, :2] = 0.0
+    assert similar.max() < 0.05
+
+
+def test_where_all_are_silent_the_label_is_the_class_that_nobody_names(rng):
+    """Lists that speak of the same words: the balance where they speak must not speak for where they are silent."""
+    label = rng.random((3_000, 1)) < 0.6
+    known = np.where(label, rng.random((3_000, 1)), 0.3 * rng.random((3_000, 1)))
+    speaks = rng.random((3_000, 10)) < known
+    votes = Votes.from_classes(np.where(speaks, 1, -1), n_classes=2, lengths=[10] * 300)
+    labels = LabelModel().fit(votes).predict_proba(votes)
+    assert labels[~speaks.any(axis=1), 1].mean() < 0.35
+    assert labels[speaks.sum(axis=1) > 4, 1].mean() > 0.8

@@ -187,26 +187,25 @@ def view(folded: Folded, sayings: Sayings, law: LabelLaw) -> View:
     shares = vote_shares(rows, sayings.weights, background)
     votes = add_logs(rows, _vote_logs(sayings.tables, sayings.weights, rows, background), shares.use) / sayings.effect
     silence = add_logs(rows, _silence_logs(sayings, rows.coding.n_columns), shares.use)
-    balance = np.log(np.maximum(law.balance, 1e-300))
-    counts = shares.counts + SHARE_PRIOR * law.balance
+    quiet = (shares.counts.sum(axis=1) == 0) & (rows.codes == rows.coding.silent).any(axis=1)
+    base = np.where(quiet[:, np.newaxis], at_rest(law.balance, background or 0), law.balance)
+    counts = shares.counts + SHARE_PRIOR * base
+    if background is not None:  # silence of all who were asked is a vote for the class that nobody names
+        counts[quiet, background] += 1.0
     share = np.log(np.maximum(counts / reduce(np.add, counts.T)[:, np.newaxis], 1e-300))
-    features = np.stack([np.broadcast_to(balance, votes.shape), share, votes, silence], axis=1)
-    base = np.broadcast_to(law.balance, votes.shape)
-    if background is None:
-        quiet = (shares.counts.sum(axis=1) == 0) & (rows.codes == rows.coding.silent).any(axis=1)
-        base = np.where(quiet[:, np.newaxis], at_rest(law.balance), base)
-        features[quiet, BALANCE : SHARE + 1] = np.log(np.maximum(base[quiet], 1e-300))[:, np.newaxis]
+    features = np.stack([np.log(np.maximum(base, 1e-300)), share, votes, silence], axis=1)
     return View(folded=folded, rows=features, law=law, base=base)
 
 
-def at_rest(balance: FloatArray) -> FloatArray:
-    """Class balance of elements about which all were asked and nobody speaks: the first class is as common as any.
+def at_rest(balance: FloatArray, place: int) -> FloatArray:
+    """Class balance of elements about which all were asked and nobody speaks: the class at rest is as common as any.
 
     The balance of what sources speak about is not that of what they are silent about, and nothing in the votes tells
-    it. Most sources are written to find something, so that silence does not speak for what they look for.
+    it. Most sources are written to find something, so that silence does not speak for what they look for: the class at
+    rest is the one that nobody names, else the first.
     """
     lifted = balance.copy()
-    lifted[0] = balance.max()
+    lifted[place] = balance.max()
     return np.asarray(lifted / lifted.sum())
 
 
