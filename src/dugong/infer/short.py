@@ -20,7 +20,7 @@ from dugong.infer.patterns import LabelPatterns, chain_law, channel_codes, link_
 from dugong.infer.prepare import Prepared, VotesBlock, read_block
 from dugong.infer.runs import BlockAnswer
 from dugong.priors.chain import LabelChain
-from dugong.priors.labels import positive_class
+from dugong.priors.pieces import positive_class
 from dugong.tasks import Element, Layout, Resolution
 from dugong.types import AnyArray, FloatArray, IntArray
 
