@@ -10,7 +10,7 @@ import pytest
 from dugong import worlds
 from dugong.sources import apply
 from dugong.tasks import Element, Sequence, Window
-from dugong.worlds import STANDARD, tvnews
+from dugong.worlds import STANDARD, tvnews, tvnews_sources
 
 EXACT = {"rtol": 0, "atol": 1e-12}
 
@@ -64,7 +64,7 @@ def test_a_million_sequences_are_sampled_in_seconds():
 
 def test_real_sources_read_what_the_world_says():
     shows = tvnews.broadcasts(60, np.arange(60), rng=2)
-    votes = apply(tvnews.SOURCES, shows.frames, progress=False)
+    votes = apply(tvnews_sources.SOURCES, shows.frames, progress=False)
     assert votes.source_names == shows.votes.source_names
     for name in votes.source_names:
         assert (votes.column(name) == shows.votes.column(name)).all(), name

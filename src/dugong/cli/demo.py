@@ -80,7 +80,8 @@ def _demo(folder: Path, broadcasts: int, seed: int, jobs: int, clock: Watch) -> 
 def watch(n_broadcasts: int, seed: int, jobs: int, clock: Watch) -> tuple[Broadcasts, Votes]:
     """Make raw broadcasts, and let the sources vote on them."""
     from dugong.sources import apply
-    from dugong.worlds.tvnews import SOURCES, broadcasts
+    from dugong.worlds.tvnews import broadcasts
+    from dugong.worlds.tvnews_sources import SOURCES
 
     shows = broadcasts(n_broadcasts, rng=seed)
     clock.done("simulate", f"{len(shows.frames):,} broadcasts, {sum(map(len, shows.frames.values())):,} raw frames")
@@ -92,7 +93,7 @@ def watch(n_broadcasts: int, seed: int, jobs: int, clock: Watch) -> tuple[Broadc
 def fit(votes: Votes, prior: Prior, clock: Watch) -> LabelModel:
     """Estimate how good the sources are, with what a user would say about the labels and the sources."""
     from dugong.model import LabelModel
-    from dugong.worlds.tvnews import SOURCES
+    from dugong.worlds.tvnews_sources import SOURCES
 
     say("fitting ...            (the first run compiles for some seconds; later ones do not)")
     model = LabelModel(prior=prior, dependencies=declared(SOURCES)).fit(votes)

@@ -85,8 +85,8 @@ def tv_news() -> World:
     """The demo: interviews in TV news, 3 % of all frames, in bouts of about ten frames (after the paper's task).
 
     Five sources look at frames (faces, light), two at captions over five frames, one at the programme.
-    The same names are real functions in `tvnews`, whose `broadcasts` renders frames on which they vote like this
-    world.
+    The same names are real functions in `tvnews_sources`; `tvnews.broadcasts` renders frames on which
+    they vote like this world.
     """
     frames = {
         "host_on_screen": accurate(0.85, 0.80, 0.15, 0.20),

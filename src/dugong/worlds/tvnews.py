@@ -1,7 +1,7 @@
 """Raw material for the demo: broadcasts made of frames that real sources read.
 
-The votes of the world `tv_news` are drawn first; every frame is then rendered so that the eight
-sources below see what they would have voted on: recognised faces with confidences, a count of people,
+The votes of the world `tv_news` are drawn first; every frame is then rendered so that the functions of
+`tvnews_sources` see what they would have voted on: recognised faces with confidences, a count of people,
 face heights, light, captions, a programme title. So the whole path from raw data to labels runs, and the
 true accuracies of the sources are known.
 """
@@ -13,12 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dugong.sources import WindowView, source
 from dugong.tasks import Layout
-from dugong.types import ABSTAIN, NEGATIVE, POSITIVE, AnyArray, FloatArray, Int8Array, IntArray
+from dugong.types import AnyArray, FloatArray, Int8Array, IntArray
 from dugong.votes import Votes
 from dugong.worlds.sampling import Truth
-from dugong.worlds.standard import BROADCAST, CAPTIONS, tv_news
+from dugong.worlds.standard import CAPTIONS, tv_news
 
 _TEXT = (
     "the government said on monday that talks will go on while prices rise and traffic is slow near the river "
@@ -161,84 +160,3 @@ def _titles(votes: Votes, rng: np.random.Generator) -> AnyArray:
     column[votes.lengths > 0] = votes.column("interview_programme")
     choice = rng.integers(0, 2, size=votes.n_sequences)
     return np.array([_TITLES[vote][pick] for vote, pick in zip(column.tolist(), choice.tolist(), strict=True)])
-
-
-@source
-def host_on_screen(frame: Frame) -> int:
-    """The host's face, if the recogniser is sure."""
-    confidence = frame.faces.get("host", 0.0)
-    if 0 < confidence < 0.65:
-        return ABSTAIN
-    return POSITIVE if confidence else NEGATIVE
-
-
-@source
-def guest_on_screen(frame: Frame) -> int:
-    """A known guest; that nobody is recognised says nothing."""
-    return POSITIVE if frame.faces.get("guest", 0.0) > 0.65 else ABSTAIN
-
-
-@source
-def two_people(frame: Frame) -> int:
-    """An interview shows two people; a crowd is hard to count."""
-    if frame.people > 2:
-        return ABSTAIN
-    return POSITIVE if frame.people == 2 else NEGATIVE
-
-
-@source
-def close_up(frame: Frame) -> int:
-    """Interviews are filmed from near by."""
-    if frame.face_height > 0.365:
-        return POSITIVE
-    return NEGATIVE if frame.face_height < 0.19 else ABSTAIN
-
-
-@source
-def studio_light(frame: Frame) -> int:
-    """A studio is bright, the street in the evening news is not."""
-    if frame.brightness > 0.525:
-        return POSITIVE
-    return NEGATIVE if frame.brightness < 0.375 else ABSTAIN
-
-
-def spoken(window: WindowView) -> str:
-    """All words said during a window."""
-    return " ".join(frame.caption for frame in window)
-
-
-@source(resolution=CAPTIONS)
-def thank_you(window: WindowView) -> int:
-    """Guests are thanked."""
-    words = spoken(window)
-    return POSITIVE if "thank you" in words or "many thanks" in words else ABSTAIN
-
-
-@source(resolution=CAPTIONS)
-def small_talk(window: WindowView) -> int:
-    """Questions to a guest, or the phrases of the news desk."""
-    words = spoken(window)
-    if any(phrase in words for phrase in ("do you", "let me ask")):
-        return POSITIVE
-    return NEGATIVE if any(phrase in words for phrase in ("breaking", "weather", "markets")) else ABSTAIN
-
-
-@source(resolution=BROADCAST)
-def interview_programme(broadcast: list[Frame]) -> int:
-    """Some programmes are interviews, some never are."""
-    title = broadcast[0].programme
-    if title in ("One on One", "The Evening Interview"):
-        return POSITIVE
-    return NEGATIVE if title in ("Weather Now", "Market Hour") else ABSTAIN
-
-
-SOURCES = (
-    host_on_screen,
-    guest_on_screen,
-    two_people,
-    close_up,
-    studio_light,
-    thank_you,
-    small_talk,
-    interview_programme,
-)
