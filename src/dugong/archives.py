@@ -29,7 +29,7 @@ from dugong.types import AnyArray
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Archive", "check_array", "load_array", "open_archive", "read_table", "write_archive"]
+__all__ = ["Archive", "arrow_file", "check_array", "load_array", "open_archive", "read_table", "write_archive"]
 
 _HEADER = "header"
 _LONGEST_HEADER = 1 << 28  # bytes
@@ -187,14 +187,14 @@ def read_table(file: Place | bytes) -> pa.Table:
     import pyarrow.csv
     import pyarrow.parquet
 
-    with _arrow_file(file) as handle:
+    with arrow_file(file) as handle:
         if isinstance(file, bytes) or file.suffix != ".csv":
             return pyarrow.parquet.read_table(handle)
         options = pyarrow.csv.ConvertOptions(column_types={"sequence": pa.string()})
         return pyarrow.csv.read_csv(handle, convert_options=options)
 
 
-def _arrow_file(file: Place | bytes) -> pa.NativeFile:
+def arrow_file(file: Place | bytes) -> pa.NativeFile:
     """A file of Arrow's own: its threads may let go of one of Python's while Python ends, which aborts the process."""
     import pyarrow as pa
 

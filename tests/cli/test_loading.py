@@ -88,3 +88,11 @@ def test_a_module_without_sources(tmp_path: Path) -> None:
     (tmp_path / "own_sources.py").write_text("x = 1\n")
     with pytest.raises(SourceError, match="holds no sources; decorate"):
         load_sources("own_sources.py", tmp_path)
+
+
+def test_time_in_a_project_is_about_a_folder_of_data(tmp_path: Path) -> None:
+    (tmp_path / "loader.py").write_text("def sequences():\n    return {}\n")
+    with pytest.raises(
+        SourceError, match=r"every in a project.toml is about a folder.*'loader:sequences' is a function"
+    ):
+        load_sequences("loader:sequences", tmp_path, every="1s")

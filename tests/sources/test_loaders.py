@@ -230,7 +230,7 @@ def test_the_time_axis_goes_into_the_votes(tmp_path):
         ("t,x\n0,1\n,2\n", {}, r"every row needs a time; column 't' has none in 1 rows, the first is row 1"),
         ("t,x\n0,1\n1.4,2\n", {}, r"within 0.25 rows of a grid of 1 per second; row 1 is 0.40 away"),
         ("t,x\n0,1\n900000,2\n", {}, r"2 rows cover 900000 s.*\n.*time_unit="),
-        ("t,x\na,1\nb,2\n", {}, "'t' must hold numbers or timestamps; found 'a'"),
+        ("t,x\na,1\nb,2\n", {}, "'t' must hold numbers, or dates such as .*; found 'a'"),
         ("x\n1\n", {}, "there is no time column 't'; known are 'x'"),
         ("t,x\n0,1\n", {"rate": None}, "time='t' needs rate= .*never guessed.* or every="),
         ("t,x\n0,1\n", {"rate": 0}, "rate= must be a positive number"),
@@ -310,8 +310,80 @@ def test_folders_that_are_empty_absent_or_ambiguous_are_explained(tmp_path):
     write(tmp_path, a="x\n1\n")
     write(tmp_path / "sub", a="x\n1\n")
     assert list(csv_folder(tmp_path)) == ["a"]
-    with pytest.raises(LoaderError, match="found 'a' twice"):
+    assert list(csv_folder(tmp_path, pattern="**/*.csv")) == ["a", "sub-a"]
+    write(tmp_path, **{"sub-a": "x\n1\n"})
+    with pytest.raises(LoaderError, match="found 'sub-a' twice"):
         csv_folder(tmp_path, pattern="**/*.csv")
+
+
+# --- as people and instruments write tables -------------------------------------------------------------------------
+TABLE = [["t", "force", "pulse"], ["0", "0.5", "1.25"], ["1", "-2.5", "3"], ["2", "", "4e-1"]]
+
+
+def spelled(rows, sign=",", decimal=".", end="\n"):
+    return "".join(sign.join(cell.replace(".", decimal) for cell in row) + end for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "ending"),
+    [
+        (spelled(TABLE), "utf-8", ".csv"),
+        (spelled(TABLE, ";", ","), "utf-8", ".csv"),
+        (spelled(TABLE, ";", "."), "utf-8", ".csv"),
+        (spelled(TABLE, ";", ",", "\r\n"), "utf-8-sig", ".csv"),
+        (spelled(TABLE, "\t", ",", "\r\n"), "utf-16", ".csv"),
+        (spelled(TABLE, "\t"), "utf-8", ".tsv"),
+        (spelled(TABLE, "\t"), "utf-8", ".txt"),
+        (spelled(TABLE, ", "), "utf-8", ".CSV"),
+        ("# device 7; firmware 2\n# exported\n" + spelled(TABLE), "utf-8", ".csv"),
+    ],
+)
+def test_tables_are_read_as_they_are_written(tmp_path, text, encoding, ending):
+    (tmp_path / f"a{ending}").write_bytes(text.encode(encoding))
+    rows = folder(tmp_path)["a"]
+    np.testing.assert_allclose(rows["force"], [0.5, -2.5, math.nan])
+    np.testing.assert_allclose(rows["pulse"], [1.25, 3, 0.4])
+
+
+def test_what_is_said_of_a_table_counts_more_than_what_it_looks_like(tmp_path):
+    (tmp_path / "a.csv").write_bytes("Gerät 7\nt|größe\n1|0,5\n2|1,5\n".encode("cp1252"))
+    options = {"delimiter": "|", "decimal": ",", "encoding": "cp1252", "skip": 1}
+    assert csv_folder(tmp_path, **options)["a"]["größe"].tolist() == [0.5, 1.5]
+    for name, value, words in (
+        ("encoding", None, "its text is not UTF-8.*cp1252"),
+        ("encoding", "klingon", "one that Python knows"),
+        ("skip", 0, r"pass skip="),
+        ("skip", -1, "number of lines"),
+        ("delimiter", "||", "one sign"),
+    ):
+        with pytest.raises(LoaderError, match=words):
+            csv_folder(tmp_path, **(options | {name: value}))
+    (tmp_path / "a.csv").write_text("")
+    with pytest.raises(LoaderError, match="it is empty"):
+        csv_folder(tmp_path)
+
+
+def test_a_folder_of_folders_and_files_of_other_kinds(tmp_path):
+    for patient in ("p1", "p2"):
+        (tmp_path / patient).mkdir()
+        write(tmp_path / patient, walk="t,x\n0,1\n1,2\n")
+    (tmp_path / ".hidden").mkdir()
+    write(tmp_path / ".hidden", walk="t,x\n0,1\n")
+    assert list(folder(tmp_path)) == ["p1-walk", "p2-walk"]
+    (tmp_path / "sheets").mkdir()
+    (tmp_path / "sheets" / "a.xlsx").write_bytes(b"PK")
+    with pytest.raises(LoaderError, match=r"found 1 \.xlsx\.\n.*saved as CSV"):
+        folder(tmp_path / "sheets")
+    np.save(tmp_path / "sheets" / "a.npy", np.zeros(3))
+    with pytest.raises(LoaderError, match=r"\.npy are loaded without time=; leave it out"):
+        folder(tmp_path / "sheets", time="t")
+
+
+def test_milliseconds_since_1970_are_not_taken_for_seconds(tmp_path):
+    write(tmp_path, a="t,x\n1709294400000,1\n1709294400500,3\n1709294401000,5\n")
+    with pytest.raises(LoaderError, match=r'1709294400000, which is no date in seconds.*time_unit="ms"'):
+        csv_folder(tmp_path, time="t", every="1s")["a"]
+    assert csv_folder(tmp_path, time="t", every="1s", time_unit="ms")["a"]["x"].tolist() == [2, 5]
 
 
 # --- text -----------------------------------------------------------------------------------------------------------

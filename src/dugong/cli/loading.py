@@ -23,9 +23,14 @@ if TYPE_CHECKING:
 ResultT = TypeVar("ResultT")
 
 
-def load_sequences(data: str, folder: Path, *, rate: float | None = None, every: str | None = None) -> Any:
-    """Sequences by id: what ``module:function`` returns, or the files of a folder, cut into elements of `every`."""
+def load_sequences(data: str, folder: Path, **timing: Any) -> Any:
+    """Sequences by id: what ``module:function`` returns, or the files of a folder, loaded with what is said of time."""
     if ":" in data and not (folder / data).exists():
+        if timing:
+            raise SourceError(
+                f"{next(iter(timing))} in a project.toml is about a folder of data; {data!r} is a function, which says "
+                "so itself: dg.loaders.csv_folder(..., time=, every=)."
+            )
         return call(load_function(data, folder), data)
     from dugong.sources import loaders
 
@@ -42,8 +47,7 @@ def load_sequences(data: str, folder: Path, *, rate: float | None = None, every:
             f"data must name a folder, a .txt or .conll file, or a function; {data!r} is none in {folder}.\n"
             '  Write data = "loader:sequences" for the function `sequences` in loader.py.'
         )
-    given = {"rate": rate if every else None, "every": every}
-    return loaders.folder(place, **{name: value for name, value in given.items() if value is not None})
+    return loaders.folder(place, **timing)
 
 
 def load_sources(name: str, folder: Path) -> tuple[Source, ...]:

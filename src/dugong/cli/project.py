@@ -60,8 +60,18 @@ class Project:
     groups: str | None = None
     rate: float | None = None
     every: str | None = None
+    time: str | None = None
+    time_unit: str | None = None
     timeout: float | None = None
     show: int | None = None
+
+    @property
+    def timing(self) -> dict[str, Any]:
+        """What the loader of a folder is told about time: nothing where `rate` alone is said, of elements."""
+        told = {"rate": self.rate, "every": self.every, "time": self.time, "time_unit": self.time_unit}
+        if self.every is None and self.time is None:
+            del told["rate"]
+        return {name: value for name, value in told.items() if value is not None}
 
     def read_prior(self) -> Prior | str:
         """The prior that the project names."""
@@ -92,6 +102,8 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "groups": (str,),
     "rate": (int, float),
     "every": (str, int, float),
+    "time": (str,),
+    "time_unit": (str,),
     "timeout": (int, float),
     "show": (str, int),
 }
@@ -116,7 +128,7 @@ def _project(plain: dict[str, Any], place: Path) -> Project:
     folder = place.parent
     words: dict[str, Any] = {key: tuple(map(str, plain[key])) for key in ("classes", "resolutions") if key in plain}
     same = ["data", "prior", "background", "sharing", "estimator", "signs", "jobs", "on_fault", "spans"]
-    same += ["beliefs", "groups", "rate", "every", "timeout", "tables"]
+    same += ["beliefs", "groups", "rate", "every", "time", "time_unit", "timeout", "tables"]
     code, annotations = _voters(plain["sources"], folder, place)
     media = plain.get("media")
     return Project(

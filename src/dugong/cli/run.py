@@ -50,6 +50,7 @@ Keys of a project.toml (paths count from its folder):
   media         for export: a folder of files named by sequence, or a pattern with {} for the id
   groups        which sequences belong together: a table (sequence, group), or a pattern such as "(S[0-9]+)"
   rate, every   elements per second; or the length of an element, such as "1s", into which a folder of data is cut
+  time          the column of its tables that holds the time; time_unit "ms", "us" or "ns" where that is not seconds
   show          bytes of words, pictures or signals to draw in the report, such as "1 MB"; default: none
   timeout       seconds that a source may take on one sequence
   tables        columns of tables that vote, such as detector = {file = "scores.parquet", column = "p", soft = true}

@@ -52,8 +52,8 @@ def project_material(
     sources = load_sources(project.sources, project.folder)
     spans = {name: load_function(function, project.folder) for name, function in project.spans.items()}
     return sources, {
-        "sequences": load_sequences(project.data, project.folder, rate=project.rate, every=project.every),
-        "rate": None if project.every else project.rate,
+        "sequences": load_sequences(project.data, project.folder, **project.timing),
+        "rate": None if "rate" in project.timing else project.rate,
         "timeout": project.timeout,
         "n_jobs": project.jobs if jobs is None else jobs,
         "on_fault": project.on_fault if on_fault is None else on_fault,
@@ -68,7 +68,7 @@ def shown_media(project: Project) -> dict[str, Any]:
     if not project.show:
         return {}
     with user_code():
-        sequences = load_sequences(project.data, project.folder, rate=project.rate, every=project.every)
+        sequences = load_sequences(project.data, project.folder, **project.timing)
     return {"media": sequences, "media_bytes": project.show}
 
 

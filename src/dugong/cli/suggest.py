@@ -33,7 +33,7 @@ def command(*, project: Path, budget: int, known: Place | None, as_json: bool) -
     if not (model.is_file() and votes.is_file()):
         raise click.UsageError(f"{found.output} has no model.json and votes.parquet yet: `dugong run` writes them.")
     with user_code():
-        sequences = load_sequences(found.data, found.folder, rate=found.rate, every=found.every)
+        sequences = load_sequences(found.data, found.folder, **found.timing)
         seen = Votes.read(votes)
         labels = None if known is None else read_gold(known, seen, missing_ok=True)
         rules = LabelModel.load(model).suggest(seen, sequences, budget, known=labels)

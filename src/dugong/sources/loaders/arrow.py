@@ -6,13 +6,16 @@ where there are any), of words None, of times NaT.
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from dugong.archives import arrow_file
+from dugong.sources.loaders.dialect import Dialect
 from dugong.sources.loaders.errors import LoaderError, in_file
 from dugong.types import AnyArray
 
@@ -26,12 +29,13 @@ class Csv:
 
     Attributes
     ----------
-    delimiter : str
+    dialect : Dialect
+        What files are written in, where that is not to be found out from each.
     names : tuple of str or None
         Names of the columns, for files whose first line is data already.
     """
 
-    delimiter: str = ","
+    dialect: Dialect = field(default_factory=Dialect)
     names: tuple[str, ...] | None = None
 
     def read(self, path: Path) -> Columns:
@@ -39,19 +43,39 @@ class Csv:
         return _guard(path, lambda: _columns(self._table(path)))
 
     def _table(self, path: Path) -> Any:
+        import pyarrow as pa
         from pyarrow import csv
 
+        if not path.stat().st_size:
+            raise LoaderError("it is empty. Remove it, or leave it out with pattern=.")
+        found = self.dialect.of(path)
+        utf8 = codecs.lookup(found.encoding).name == "utf-8"
         # One block for the whole file: the type of a column is that of all its cells, not of the first ones.
         size = min(max(path.stat().st_size + 1, 1 << 16), _LARGEST_BLOCK)
-        table = csv.read_csv(
-            path,
-            read_options=csv.ReadOptions(use_threads=False, block_size=size, column_names=self.names),
-            parse_options=csv.ParseOptions(delimiter=self.delimiter),
-            convert_options=csv.ConvertOptions(strings_can_be_null=True),
-        )
-        if self.names is None and all(map(is_number, table.column_names)):
+        try:
+            table = csv.read_csv(
+                path if utf8 else arrow_file(path.read_bytes().decode(found.encoding).encode()),
+                read_options=csv.ReadOptions(
+                    use_threads=False, block_size=size, column_names=self.names, skip_rows=found.skip
+                ),
+                parse_options=csv.ParseOptions(delimiter=found.delimiter),
+                convert_options=csv.ConvertOptions(
+                    strings_can_be_null=True,
+                    null_values=[*csv.ConvertOptions().null_values, " "],  # "1, , 2"
+                    decimal_point=found.decimal,
+                ),
+            )
+        except pa.ArrowInvalid as error:
+            raise LoaderError(
+                f"{error}.\n  Cells are parted by {found.delimiter!r} here; if that is wrong, pass delimiter=. If "
+                "lines stand before the names of the columns, pass skip=."
+            ) from error
+        names = [name.strip() for name in table.column_names]
+        if self.names is None and all(map(is_number, names)):
             raise LoaderError("the first line must name the columns; it holds only numbers. Pass names=[...].")
-        return table
+        if any(pa.types.is_binary(kind) for kind in table.schema.types):
+            raise UnicodeError(found.encoding)
+        return table.rename_columns(names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +94,12 @@ def _guard(path: Path, read: Callable[[], Columns]) -> Columns:
 
     try:
         return read()
-    except (OSError, LoaderError, pa.ArrowException, UnicodeDecodeError) as error:
+    except UnicodeError as error:
+        raise in_file(
+            path,
+            'its text is not UTF-8. Save it as such, or pass encoding=: Excel writes "cp1252" in Western Europe.',
+        ) from error
+    except (OSError, LoaderError, pa.ArrowException) as error:
         raise in_file(path, f"cannot be read: {error}") from error
 
 

@@ -6,6 +6,8 @@ when it is asked for and keeps nothing. All files must have the columns of the f
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -21,6 +23,7 @@ from dugong.paths import place_of
 from dugong.sources.inputs import Deferred
 from dugong.sources.loaders.arrow import Columns, Csv, Parquet, is_number
 from dugong.sources.loaders.blocks import Blocks, Cutting, Reduce, cut, read_duration
+from dugong.sources.loaders.dialect import Dialect, check_encoding, is_table
 from dugong.sources.loaders.errors import LoaderError, in_file
 from dugong.sources.loaders.regular import Clock, regularise
 from dugong.sources.loaders.rows import Rows
@@ -62,11 +65,14 @@ class Folder(Mapping[str, Any]):
 
 
 @typed(LoaderError)
-def csv_folder(
+def csv_folder(  # noqa: PLR0913 (one argument per property of files)
     path: str | Path,
     *,
     pattern: str = "*.csv",
-    delimiter: str = ",",
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    skip: int = 0,
     names: Iterable[str] | None = None,
     time: str | None = None,
     rate: float | None = None,
@@ -81,8 +87,12 @@ def csv_folder(
     ----------
     path : folder
     pattern : str
-        Which files; ``"**/*.csv"`` looks into subfolders too.
-    delimiter : str
+        Which files; ``"**/*.csv"`` looks into subfolders too, as happens by itself where the folder holds none.
+    delimiter, decimal, encoding : str, optional
+        What parts the cells (comma, semicolon, tab), the sign of decimals (``","`` in much of Europe), and how letters
+        are written. By default each file shows that: UTF-16 by its mark, else UTF-8.
+    skip : int
+        Lines before the names of the columns; those that begin with ``#`` are left out anyway.
     names : list of str, optional
         Names of the columns, if the first line of a file is not a header.
     time, rate : str and float, optional
@@ -98,7 +108,15 @@ def csv_folder(
         What a block becomes: a row with that summary of its numbers (and the first of its words), or, with None, the
         block of rows itself.
     """
-    reader = Csv(delimiter=delimiter, names=None if names is None else tuple(names))
+    for word, value in (("delimiter", delimiter), ("decimal", decimal)):
+        if value is not None and len(value) != 1:
+            raise LoaderError(f"{word}= must be one sign; found {value!r}.")
+    if encoding is not None:
+        check_encoding(encoding)
+    if skip < 0:
+        raise LoaderError(f"skip= must be a number of lines; found {skip}.")
+    dialect = Dialect(delimiter=delimiter, decimal=decimal, encoding=encoding, skip=skip)
+    reader = Csv(dialect=dialect, names=None if names is None else tuple(names))
     return _tables(path, pattern, reader.read, _timing(time, rate, time_unit, tolerance, every, reduce))
 
 
@@ -128,11 +146,16 @@ def npy_folder(path: str | Path, *, pattern: str = "*.npy") -> Folder:
 
 @typed(LoaderError)
 def folder(path: str | Path, **options: Any) -> Mapping[Any, Any]:
-    """Load a folder of files of one kind, which their endings tell; options go to the loader of that kind."""
+    """Load a folder of files of one kind, which their endings tell; options go to the loader of that kind.
+
+    Files of subfolders count where the folder itself holds none. Files ``.txt`` that are tables (parted by tabs or
+    semicolons) are read as tables.
+    """
     from dugong.sources.loaders import annotated, media
 
     kinds: dict[str, Callable[..., Mapping[Any, Any]]] = {
         ".csv": csv_folder,
+        ".tsv": csv_folder,
         ".parquet": parquet_folder,
         ".npy": npy_folder,
         **dict.fromkeys(media.VIDEO_ENDINGS, media.video_folder),
@@ -142,33 +165,61 @@ def folder(path: str | Path, **options: Any) -> Mapping[Any, Any]:
         **dict.fromkeys(annotated.CONLL_ENDINGS, annotated.conll),
     }
     place = _existing(path)
-    found = Counter(file.suffix.lower() for file in place.iterdir() if file.suffix.lower() in kinds)
+    files = _inside(place, "*", lambda file: file.suffix.lower() in kinds)
+    found = Counter(file.suffix.lower() for file in files)
+    if list(found) == [".txt"] and is_table(files[0]):
+        kinds[".txt"] = csv_folder
     loaders = {kinds[ending] for ending in found}
     if len(loaders) != 1:
-        listing = ", ".join(f"{count} {ending}" for ending, count in sorted(found.items())) or "none"
+        others = Counter(file.suffix.lower() or "without ending" for file in _inside(place, "*"))
+        listing = ", ".join(f"{count} {ending}" for ending, count in sorted((found or others).items())) or "none"
         raise LoaderError(
-            f"{place}: must hold files of one kind (.csv, .parquet, .npy, .txt, .conll, .edf, video, sound); found "
-            f"{listing}.\n  Say which in a loader: csv_folder, parquet_folder, npy_folder, text_folder, conll, "
-            "edf_folder, video_folder or audio_folder."
+            f"{place}: must hold files of one kind (.csv, .tsv, .parquet, .npy, .txt, .conll, .edf, video, sound); "
+            f"found {listing}.\n  Say which in a loader: csv_folder, parquet_folder, npy_folder, text_folder, conll, "
+            "edf_folder, video_folder or audio_folder. Sheets (.xlsx) are saved as CSV; anything else is a function of "
+            "yours that returns sequences by id."
         )
-    return loaders.pop()(place, **options)
+    loader = loaders.pop()
+    if loader is csv_folder:
+        options = {"pattern": f"*{next(iter(found))}" if len(found) == 1 else "*.[ct]sv", **options}
+    unknown = [name for name in options if name not in inspect.signature(loader).parameters]
+    if unknown:
+        raise LoaderError(f"{place}: files {', '.join(sorted(found))} are loaded without {unknown[0]}=; leave it out.")
+    return loader(place, **options)
 
 
 def find_files(path: str | Path, pattern: str, endings: tuple[str, ...] = ()) -> dict[str, Path]:
     """Files of a folder by name without ending, sorted; hidden files and endings not asked for are left out."""
     place = _existing(path)
-    found = [file for file in place.glob(pattern) if file.is_file() and not file.name.startswith(".")]
-    if endings:
-        found = [file for file in found if file.suffix.lower() in endings]
+    found = _inside(place, pattern, lambda file: not endings or file.suffix.lower() in endings)
     if not found:
         kinds = f" ({', '.join(endings)})" if endings else ""
         raise LoaderError(f"{place}: there are no files {pattern}{kinds} in this folder.")
+    # p1/walk.csv and p2/walk.csv are the sequences p1-walk and p2-walk.
+    apart = len({file.stem for file in found}) < len(found)
     files: dict[str, Path] = {}
-    for file in sorted(found, key=lambda one: (one.stem, str(one))):
-        if file.stem in files:
-            raise LoaderError(f"{place}: sequence ids are file names; found {file.stem!r} twice, the second is {file}.")
-        files[file.stem] = file
+    for name, file in sorted((_name(file, place) if apart else file.stem, file) for file in found):
+        if name in files:
+            raise LoaderError(f"{place}: sequence ids are file names; found {name!r} twice, the second is {file}.")
+        files[name] = file
     return files
+
+
+def _name(file: Path, place: Path) -> str:
+    return "-".join(file.relative_to(place).with_suffix("").parts)
+
+
+def _inside(place: Path, pattern: str, fits: Callable[[Path], bool] = lambda _: True) -> list[Path]:
+    """Files of a folder or, where there are none, of its subfolders; .CSV is .csv, and hidden files are left out."""
+    head, dot, ending = pattern.rpartition(".")
+    either = re.sub("[A-Za-z]", lambda letter: f"[{letter[0].lower()}{letter[0].upper()}]", ending)
+    pattern = head + dot + (either if dot and "[" not in ending and "/" not in ending else ending)
+    for reach in (pattern, f"**/{pattern}"):
+        files = (file for file in sorted(place.glob(reach)) if file.is_file() and fits(file))
+        found = [file for file in files if not any(part.startswith(".") for part in file.relative_to(place).parts)]
+        if found:
+            return found
+    return []
 
 
 def _existing(path: str | Path) -> Path:
@@ -210,7 +261,10 @@ def _timing(
             'element, as in every="1s").'
         )
     if cutting is not None and time is None and rate is None:
-        raise LoaderError(f"every={every!r} needs time= (the column with the times) or rate= (rows per second).")
+        raise LoaderError(
+            f"every={every!r} needs time= (the column with the times) or rate= (rows per second).\n"
+            '  In a project.toml: a line such as time = "t".'
+        )
     if rate is not None and not 0 < rate < np.inf:
         raise LoaderError(f"rate= must be a positive number of rows per second; found {rate}.")
     clock = None if time is None else Clock(column=time, rate=rate or 1.0, unit=unit, tolerance=tolerance)

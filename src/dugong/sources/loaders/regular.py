@@ -17,6 +17,7 @@ from dugong.sources.loaders.rows import Rows
 from dugong.types import AnyArray, FloatArray, IntArray
 
 UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+_NO_DATE = 1e11  # seconds, in the year 5138; milliseconds since 1970 are beyond it from 1973 on
 _TOO_SPARSE = 1000  # grid points per row, beyond which the rate or the unit must be wrong
 
 
@@ -79,13 +80,22 @@ def seconds_since_start(columns: dict[str, AnyArray], clock: Clock, path: Path) 
     if stamps.dtype.kind == "M":
         nanoseconds = stamps.astype("datetime64[ns]").astype(np.int64)
         return float(nanoseconds[0]) * 1e-9, (nanoseconds - nanoseconds[0]) * 1e-9
+    if clock.unit == "s" and stamps[0] > _NO_DATE:
+        raise in_file(
+            path,
+            f"column {clock.column!r} begins with {stamps[0]:.0f}, which is no date in seconds. Say what it counts, as "
+            'in time_unit="ms".',
+        )
     scale = UNITS[clock.unit]
     return float(stamps[0]) * scale, np.asarray((stamps - stamps[0]) * scale, dtype=np.float64)
 
 
 def _not_finite(stamps: AnyArray, clock: Clock, path: Path) -> AnyArray:
     if stamps.dtype.kind not in "iuf":
-        raise in_file(path, f"column {clock.column!r} must hold numbers or timestamps; found {stamps[0]!r}.")
+        raise in_file(
+            path,
+            f"column {clock.column!r} must hold numbers, or dates such as 2024-03-01 12:00:00.5; found {stamps[0]!r}.",
+        )
     return np.asarray(~np.isfinite(stamps))
 
 
