@@ -143,6 +143,27 @@ def test_a_link_leads_to_one_sequence_and_moment(sensor: Studio) -> None:
     sensor.wait("return location.search === '?at=43&from=30&to=50';")
 
 
+def test_what_is_moved_looks_as_what_is_drawn_anew(sensor: Studio) -> None:
+    rows = ("labels", "moves", "steps_heard", "majority vote", "gold")
+    sensor.go("/sequence/recording-003?from=10&to=30", ".rows canvas")
+    sensor.drawn()
+    for _ in range(8):  # the second and later steps move a picture, until its end is near
+        sensor.run(
+            "document.querySelector('.rows canvas').dispatchEvent("
+            "new WheelEvent('wheel', {deltaY: 100, shiftKey: true, bubbles: true, cancelable: true}));"
+        )
+        sensor.settled()
+    begin, end = sensor.run("const d = document.querySelector('.rows canvas').dataset; return [+d.from, +d.to];")
+    assert begin > 25
+    inside = range(int(begin) + 1, int(end) - 1)
+    moved = [[sensor.colour(row, element) for element in inside] for row in rows]
+    sensor.run("document.querySelector('.rows').style.width = '801px';")
+    sensor.settled()
+    sensor.run("document.querySelector('.rows').style.width = '';")
+    sensor.settled()
+    assert [[sensor.colour(row, element) for element in inside] for row in rows] == moved
+
+
 def test_intervals_by_keyboard(sensor: Studio) -> None:
     sensor.go("/sequence/recording-004?at=5", ".rows canvas")
     sensor.drawn()

@@ -115,6 +115,29 @@ export class StudioTimeline extends Timeline {
     this.canvas.dataset.drawn = 1 + Number(this.canvas.dataset.drawn || 0);
   }
 
+  // While the view only moves, what was drawn once is moved with it; axis and corrections are drawn anew.
+  drawRows(pen, look, unit, view) {
+    const strip = this.stripFor(look, unit, view), { x, width } = this.rows[1].box, height = this.canvas.height;
+    if (!strip) { super.drawRows(pen, look, unit, view); return; }
+    pen.drawImage(strip.canvas, Math.round((view.left - strip.from) * strip.scale), 0, width, height, x, 0, width, height);
+    for (const row of this.rows) if (!still(row)) this.drawRow(pen, row, row.box, look, unit, view);
+  }
+
+  // A picture of the view and as much on both sides, from the second time on that nothing but its place has changed.
+  stripFor(look, unit, view) {
+    const now = [this.piece, this.rows, this.data, look.paper, view.span, this.width, this.height, unit], { from, to } = this.piece, end = view.left + view.span;
+    const same = this.drawnAs?.every((one, k) => one === now[k]);
+    this.drawnAs = now;
+    if (!same || view.left < from || end > to) { this.strip = null; return null; }
+    if (this.strip && this.strip.from <= view.left && this.strip.to >= end) return this.strip;
+    const part = { from: Math.max(from, view.left - view.span), to: Math.min(to, end + view.span) };
+    const box = this.rows[1].box, scale = box.width / view.span, canvas = this.strip?.canvas || document.createElement("canvas");
+    canvas.width = Math.ceil((part.to - part.from) * scale); canvas.height = this.canvas.height;
+    const pen = canvas.getContext("2d"), whole = { left: part.from, span: part.to - part.from };
+    for (const row of this.rows) if (still(row)) this.drawRow(pen, row, { ...row.box, x: 0, width: whole.span * scale }, look, unit, whole);
+    return (this.strip = { ...part, scale, canvas });
+  }
+
   drawRow(pen, row, box, look, unit, view) {
     const lane = row.lane === undefined ? null : this.track.lanes[row.lane];
     if (row.kind === "signal") drawSignal(pen, box, row.signal, row.signal, view, look, unit);
@@ -323,6 +346,9 @@ export class StudioTimeline extends Timeline {
     return found ? found.label : -1;
   }
 }
+
+// Rows whose picture moves with the view as it is.
+const still = (row) => !["axis", "head", "marks"].includes(row.kind);
 
 // Between what the tasks of every bin lie.
 function drawBand(pen, box, lane, view, look) {

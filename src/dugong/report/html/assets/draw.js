@@ -25,15 +25,15 @@ function drawRibbon(pen, box, lane, view, colour, opacity) {
   const crowded = (tasks.count / box.width) > 1;
   if (crowded) { drawAverages(pen, box, lane, view, scale, tasks, colour, opacity); return; }
   const layers = layersOf(lane);
-  const height = box.height / layers;
+  const height = box.height / layers, bins = lane.step > 1, snap = bins ? Math.round : (x) => x; // bins have no seams
   for (let i = tasks.from; i < tasks.to; i++) {
     const paint = colour(i);
     if (paint === null) continue;
     let last = i;
     const shade = opacity ? opacity(i) : 1;
-    if (layers === 1 && !opacity) while (last + 1 < tasks.to && colour(last + 1) === paint && lane.starts[last + 1] === lane.stops[last]) last++;
-    const left = Math.max((lane.starts[i] - view.left) * scale, 0), right = Math.min((lane.stops[last] - view.left) * scale, box.width);
-    const gap = lane.stops[i] - lane.starts[i] > 1 && right - left > 4 ? 1 : 0;
+    if (layers === 1 && (bins || !opacity)) while (last + 1 < tasks.to && colour(last + 1) === paint && lane.starts[last + 1] === lane.stops[last] && (!opacity || opacity(last + 1) === shade)) last++;
+    const left = snap(Math.max((lane.starts[i] - view.left) * scale, 0)), right = snap(Math.min((lane.stops[last] - view.left) * scale, box.width));
+    const gap = !bins && lane.stops[i] - lane.starts[i] > 1 && right - left > 4 ? 1 : 0;
     pen.globalAlpha = shade;
     pen.fillStyle = paint;
     pen.fillRect(box.x + left, box.y + height * (i % layers), Math.max(right - left - gap, 1), height - (layers > 1 ? 1 : 0));

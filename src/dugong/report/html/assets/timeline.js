@@ -110,11 +110,13 @@ class Timeline {
       const box = { x: this.left * unit, y: row.y * unit, width: (this.width - this.left - 8) * unit, height: row.height * unit };
       if (this.left === 0) { box.x = 8 * unit; box.width = (this.width - 16) * unit; }
       row.box = box;
-      this.drawRow(pen, row, box, look, unit, view);
     }
+    this.drawRows(pen, look, unit, view);
     if (this.picked) this.drawPick(pen, look, unit);
     this.note(performance.now() - started);
   }
+
+  drawRows(pen, look, unit, view) { for (const row of this.rows) this.drawRow(pen, row, row.box, look, unit, view); }
 
   // What is visible where, for scripts and tests: the canvas itself cannot be asked.
   note(milliseconds) {
