@@ -19,7 +19,7 @@ def test_gait_from_raw_accelerometers(shared_data, capsys) -> None:
     # Tables by patient, from votes alone: better on average, and on no patient worse by more than three points.
     gains = [f1 - by_patient["majority vote"][name] for name, f1 in by_patient["by patient"].items()]
     # Better on average and on three of four; S02 loses by a tenth.
-    assert sum(gains) / len(gains) > 0.01
+    assert sum(gains) / len(gains) > 0.02
     assert sorted(gains)[1] > 0.0
     assert "arrhythmic" in capsys.readouterr().out
 

@@ -8,6 +8,7 @@ import pytest
 
 import dugong as dg
 from dugong.exceptions import GraphError, VoteError
+from dugong.fit import fit
 from dugong.fit.groups import concentrations
 from dugong.infer.answers import posterior
 from dugong.law.law import Law
@@ -179,6 +180,23 @@ def test_on_the_command_line(tmp_path, cli) -> None:
     found = pyarrow.parquet.read_table(labels)
     expected = fitted.labels(votes, groups=groups).table
     assert found.equals(expected)
+
+
+def test_every_group_is_learned_once_and_few_votes_take_the_exponents_of_all(monkeypatch) -> None:
+    """Tables of their own on little data do not cost labels that are worse than the pooled ones."""
+    learn, ratios = fit.learn, []
+    for seed in (0, 2):
+        votes, gold, best, groups = patients(seed, n=20, length=30)
+        seen: list[int] = []
+        monkeypatch.setattr(
+            fit, "learn", lambda own, seen=seen, **rest: seen.append(own.n_sequences) or learn(own, **rest)
+        )
+        model = dg.LabelModel(sharing="group").fit(votes, groups=groups)
+        assert sorted(seen) == [20, 20, 20, 20, 80]
+        pooled, own = model.predict_proba(votes)[:, 1], model.predict_proba(votes, groups=groups)[:, 1]
+        ratios.append([brier(one, gold) / brier(best, gold) for one in (pooled, own)])
+    pooled, own = np.mean(ratios, axis=0)
+    assert own < pooled * 1.02
 
 
 def test_what_cannot_be() -> None:

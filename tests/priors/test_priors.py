@@ -233,7 +233,7 @@ class Changing(Listed):
 def test_any_prior_of_a_users_own_can_be_fitted_with(kind) -> None:
     """With or without a hash, and whatever was asked of it before: as the same law written by us."""
     votes = dg.Votes.from_dense(np.random.default_rng(0).choice([-1, 1], (30, 6, 4)))
-    own = kind(0.4)
+    own, hashes = kind(0.4), []
     for positive in (0.4, 0.2):
         own.numbers[0] = positive
         model = dg.LabelModel(prior=own, dependencies=()).fit(votes)
@@ -244,5 +244,10 @@ def test_any_prior_of_a_users_own_can_be_fitted_with(kind) -> None:
         window = Window(3)
         np.testing.assert_array_equal(laws.joint("same", window, window), known.joint("same", window, window))
         assert str(model.identifiability(votes)) == str(ours.identifiability(votes))
+        # A report names what the labels came from, by the numbers of a prior that no file can name.
+        hashes.append(model.report(votes, n_sequences=2).provenance.model_hash)
+    assert len(hashes) == len(set(hashes)) == 2
+    with pytest.raises(FileError, match="cannot be saved"):
+        model.law_.to_dict()
     # A class of a user's own does not get in the way of those that files hold.
     assert priors.from_dict(ours.prior.to_dict()) == ours.prior

@@ -23,6 +23,7 @@ from dugong.fit.fitting import count_errors, fit_moments, moment_errors, plan_fo
 from dugong.fit.groups import describe, group_laws, leanings
 from dugong.fit.learned import choose_part, learn
 from dugong.fit.learned.settings import FEWEST_SOURCES
+from dugong.fit.learned.tempering import Peers
 from dugong.fit.moments import table_errors
 from dugong.fit.moments.equations import Given
 from dugong.fit.moments.joints import CentredTables
@@ -100,15 +101,9 @@ def _with_groups(found: Fit, data: Passes, options: FitOptions) -> Fit:
     if law.tempering is None:
         laws, note = group_laws(parts, law, ties)
     else:
-        laws = dict.fromkeys(parts, law)
-        # Twice, because labels under the pooled law make groups look more alike than they are.
-        for _ in range(2):
-            counts = [part.counts(laws[name]) for name, part in parts.items()]
-            lean = leanings(counts, law.parameters, ties.beliefs)
-            own = replace(options, grouped=False, beliefs=_unknown(lean, options))
-            fitted = {name: _fit(part, own).law for name, part in parts.items()}
-            # A group that cannot confirm a model by itself (nobody in it is positive) is served better by that of all.
-            laws = {name: one if _trust(one) >= _trust(law) else law for name, one in fitted.items()}
+        lean = leanings([part.counts(law) for part in parts.values()], law.parameters, ties.beliefs)
+        own = replace(options, grouped=False, beliefs=_unknown(lean, options))
+        laws = {name: _more_trusted(_fit(part, own).law, law) for name, part in parts.items()}
         note = describe(lean, len(parts))
     laws = {
         name: replace(one, parameters=allow_unseen(one.parameters), inference=law.inference, soft=law.soft)
@@ -116,6 +111,18 @@ def _with_groups(found: Fit, data: Passes, options: FitOptions) -> Fit:
     }
     about = found.estimate.diagnostics.noted(note)
     return replace(found, law=replace(law, groups=laws), estimate=replace(found.estimate, diagnostics=about))
+
+
+def _more_trusted(own: Law, law: Law) -> Law:
+    """The law of a group, or that of all where a group cannot confirm a model by itself (nobody in it is positive).
+
+    Where neither is confirmed, a group has its own tables, and the votes of all say how far to go by them: what few
+    votes say about exponents is mostly noise.
+    """
+    if _trust(own) != _trust(law) or not (isinstance(own.tempering, Peers) and isinstance(law.tempering, Peers)):
+        return own if _trust(own) >= _trust(law) else law
+    answer = replace(own.tempering.answer, exponents=law.tempering.answer.exponents)
+    return replace(own, tempering=replace(own.tempering, answer=answer))
 
 
 def _unknown(lean: Mapping[str, Leaning], options: FitOptions) -> dict[str, AnyBelief]:

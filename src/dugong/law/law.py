@@ -10,7 +10,7 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -91,11 +91,17 @@ class Law:
     @property
     def fingerprint(self) -> str:
         """SHA-256 of everything that decides about a label."""
-        return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()
+        return hashlib.sha256(json.dumps(encode(_written_out(self)), sort_keys=True).encode()).hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, numbers and strings."""
         return dict(encode(self))
+
+
+def _written_out(law: Law) -> Law:
+    """The same law with the chain of a prior of a user's own, which no file can name, in its place."""
+    prior: Any = law.prior if is_dataclass(law.prior) else law.prior.chain()
+    return replace(law, prior=prior, groups={name: _written_out(one) for name, one in law.groups.items()})
 
 
 # --- votes that nobody has seen ------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dugong.codec import decode, encode
+from dugong.fit.beliefs import Leaning
 from dugong.fit.learned.coarse import CoarseRules, describe_coarse, learn_coarse
 from dugong.fit.learned.lifting import Windows, move_labels
 from dugong.model import LabelModel
@@ -377,3 +378,21 @@ def test_three_classes_from_coarse_sources_alone(rng):
     labels = LabelModel(n_threads=1).fit(one).predict_proba(one)[::20, 1]
     assert labels[one.column("is2") == -1].max() < labels[one.column("is2") == 1].min()
     assert labels[one.column("is2") == -1].mean() < 0.5
+
+
+@pytest.mark.parametrize("link", ["any", "majority"])
+def test_how_far_elements_are_believed_follows_from_the_table_that_is_leant_on(link) -> None:
+    """As if that table were known; with the shift of another one, usual votes would be surprises."""
+    rng = np.random.default_rng(4)
+    _, labels, resolution, window = case(rng, link)
+    votes = votes_of(resolution, tag=tag(rng, window, 0.9, 0.95))
+    truth = np.array([[0.8, 0.2, 0.0], [0.1, 0.9, 0.0]])
+    leaning = Leaning(table=truth, weights=np.full(2, 1e9))
+    alone, leant, known = (
+        learn_coarse(labels, votes, votes.sources, known, beliefs).sources[0].learned
+        for known, beliefs in (({}, {}), ({}, {"tag": leaning}), ({"tag": truth}, {}))
+    )
+    np.testing.assert_allclose(leant.table, truth, rtol=0, atol=1e-5)
+    assert leant.shift == pytest.approx(known.shift, abs=1e-3)
+    assert leant.slope == pytest.approx(known.slope, abs=1e-3)
+    assert abs(alone.shift - known.shift) > 0.1

@@ -135,8 +135,7 @@ def learn_coarse(
     coarse = [s for s in sources if not isinstance(s.resolution, Element) and s.resolution.link != "joint"]
     learned: list[CoarseSource] = []
     for level in _levels(coarse):
-        fitted = [_learn_one(labels, votes, info, known.get(info.name)) for info in level]
-        fitted = [_believed(one, beliefs.get(one.name)) for one in fitted]
+        fitted = [_learn_one(labels, votes, info, known.get(info.name), beliefs.get(info.name)) for info in level]
         fitted = _weigh(labels, votes, fitted)
         fitted = [one for same in _same(fitted) for one in _hold_together(labels, votes, same)]
         labels = _move_level(labels, votes, fitted)
@@ -191,7 +190,9 @@ def _codes(votes: Votes, name: str) -> Int8Array:
     return class_indices(votes, votes.column(name), 2)
 
 
-def _learn_one(labels: FloatArray, votes: Votes, info: SourceInfo, table: FloatArray | None) -> CoarseSource:
+def _learn_one(
+    labels: FloatArray, votes: Votes, info: SourceInfo, table: FloatArray | None, belief: AnyBelief | None
+) -> CoarseSource:
     windows, codes = windows_of(votes, info.resolution), _codes(votes, info.name)
     link, column = str(info.resolution.link), labels[:, _positive(votes, info.resolution)]
     asked = codes >= 0
@@ -206,6 +207,8 @@ def _learn_one(labels: FloatArray, votes: Votes, info: SourceInfo, table: FloatA
         one = replace(one, fresh=_fresh(votes, one, _before(labels, votes, [one])))
     if table is not None:
         return replace(one, trust=1.0)
+    if belief is not None:
+        one = replace(one, learned=_believed(learned, lifted, codes, n_windows, belief))
     if n_windows <= FEWEST:
         return one
     half = np.log(n_windows) / 2  # what a free number costs (the Bayesian information criterion)
@@ -216,18 +219,23 @@ def _learn_one(labels: FloatArray, votes: Votes, info: SourceInfo, table: FloatA
     further = (leaning.gain - learned.gain) / overlap - half
     return replace(
         one,
-        learned=replace(learned, lean=leaning.lean),
+        learned=replace(one.learned, lean=leaning.lean),
         trust=float(expit(learned.gain / overlap - n_free * half)),
         against=float(expit(further)) if wrong_way else 0.0,
     )
 
 
-def _believed(one: CoarseSource, belief: AnyBelief | None) -> CoarseSource:
-    """The same with a belief about its table; half of the windows are taken to be positive."""
-    if belief is None:
-        return one
-    counts = belief.held(one.learned.table * one.n_windows / 2)
-    return replace(one, learned=replace(one.learned, table=counts / counts.sum(axis=1, keepdims=True)))
+def _believed(
+    learned: Calibrated, lifted: FloatArray, codes: Int8Array, n_windows: float, belief: AnyBelief
+) -> Calibrated:
+    """The same with a belief about the table; half of the windows are taken to be positive.
+
+    How far the elements are believed follows from the table: with the shift of another one, votes that are as usual
+    would be surprises, and all of them would speak for the same label.
+    """
+    counts = belief.held(learned.table * n_windows / 2)
+    held = calibrate(lifted, codes, table=counts / counts.sum(axis=1, keepdims=True))
+    return replace(held, gain=learned.gain)
 
 
 def _fresh(votes: Votes, one: CoarseSource, before: FloatArray) -> float:
