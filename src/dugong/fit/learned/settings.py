@@ -11,7 +11,8 @@ from typing import Final
 
 # --- beliefs about sources, to which what is learned leans -----------------------------------------------------------
 SHARED_ERRORS: Final = 0.5  # correlation of the errors of two different sources (design effect of their votes)
-# Exponents of balance, share, votes (by design effect), silence, neighbours (times how far labels outlast errors).
+# Exponents of balance, share, votes (by design effect), silence, neighbours (times how far labels outlast errors). That
+# of the balance holds under a background; elsewhere it is that of the votes, design effect included.
 BELIEF: Final = (0.5, 0.5, 0.5, 0.1, 1.0)
 RIDGE_SHARE: Final = 0.5  # the belief weighs this / (m - 2) of the votes of m sources: sources are the sample here
 FREE: Final = 0.02  # ... and this, where they only have to show that something predicts better than a model
