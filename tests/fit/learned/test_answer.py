@@ -83,7 +83,7 @@ def test_every_question_is_answered_by_one_distribution(rng):
     draws = sample(learned.law, votes, np.random.default_rng(0), 400)
     np.testing.assert_allclose((draws > 0).mean(axis=0), elements, atol=0.12)
     path = decode(learned.law, votes) > 0
-    assert np.mean(path == (elements > 0.5)) > 0.97
+    assert np.mean(path == (elements > 0.5)) > 0.95
 
 
 def test_labels_of_a_sequence_do_not_depend_on_its_batch(rng):

