@@ -103,8 +103,8 @@ def learn(
         trial = make_trial(part, related, first.sayings, exponents, lasting, fixed)
         if finding is not None:
             trust = find_trust(setting, finding, part, trial, exponents, coarse=bool(case.coarse))
-        # Where the belief already predicts every source clearly worse and the model answers alone, what could be learned
-        # would not be used, but for the first tables of sources on windows.
+        # Where the belief already predicts every source clearly worse and the model answers alone, what could be
+        # learned would not be used, but for the first tables of sources on windows.
         alone = trust.clear and trust.share >= TRUSTED and not case.coarse
         if case.background is None and len(trial.targets.votes) and not alone:
             if trust.share > 0 and finding is not None:
