@@ -12,15 +12,18 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from html import escape
 from typing import Any, TypeVar
 
 Value = TypeVar("Value")
 FitProgress = Callable[[str, int, int], None]
 # Most fits take less than a second, and a bar that flashes up tells nobody anything.
 _PATIENCE = 1.0
+_BLINK = 0.1  # seconds
 _STEPS = {
     "compile": "compiling; later fits start at once",
     "learn": "learning what depends on what",
@@ -137,6 +140,7 @@ class Bar:
     def __init__(self, title: str, unit: str, *, transient: bool) -> None:
         self._title, self._unit, self._transient = title, unit, transient
         self._bar: Any = None
+        self._cell: CellBar | None = None
         self._shown = Shown(done=0, total=None)
 
     def start(self) -> None:
@@ -145,7 +149,10 @@ class Bar:
         from rich.console import Console
 
         console = Console(stderr=True)
-        if not (console.is_terminal or console.is_jupyter):
+        if console.is_jupyter:
+            self._cell = CellBar(self._title, self._unit)
+            return
+        if not console.is_terminal:
             return
         columns = (
             bars.TextColumn("{task.description}"),
@@ -163,11 +170,43 @@ class Bar:
     def update(self, shown: Shown) -> None:
         """Say how far it is."""
         self._shown = shown
+        if self._cell is not None:
+            self._cell.update(shown)
         if self._bar is not None:
             task = self._bar.task_ids[0]
             self._bar.update(task, completed=shown.done, total=shown.total, words=shown.words)
 
     def stop(self) -> None:
         """Leave the bar as it is, or take it away."""
+        if self._cell is not None:
+            self._cell.stop(self._shown, leave=not self._transient)
         if self._bar is not None:
             self._bar.stop()
+
+
+class CellBar:
+    """A bar below a cell of a notebook: plain output, which needs no widgets and stays in the file and its exports."""
+
+    def __init__(self, title: str, unit: str) -> None:
+        from IPython.display import display
+
+        self._title, self._unit = title, unit
+        self._shown_at = time.monotonic()
+        show: Any = display
+        self._place = show(self._content(Shown(done=0, total=None)), raw=True, display_id=True)
+
+    def update(self, shown: Shown) -> None:
+        """Say how far it is, not more often than people can see."""
+        if time.monotonic() - self._shown_at > _BLINK:
+            self._shown_at = time.monotonic()
+            self._place.update(self._content(shown), raw=True)
+
+    def stop(self, shown: Shown, *, leave: bool) -> None:
+        """Leave the end of it in the cell, or nothing."""
+        self._place.update(self._content(shown) if leave else {"text/plain": "", "text/html": ""}, raw=True)
+
+    def _content(self, shown: Shown) -> dict[str, str]:
+        total = "" if shown.total is None else f"/{shown.total}"
+        line = " ".join(filter(None, [self._title, f"{shown.done}{total}", self._unit, shown.words]))
+        full = "" if shown.total is None else f' value="{shown.done}" max="{shown.total}"'
+        return {"text/plain": line, "text/html": f"<div><progress{full}></progress> {escape(line)}</div>"}

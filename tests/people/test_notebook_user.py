@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import ast
+import json
+import subprocess
+import sys
 from html.parser import HTMLParser
 from typing import Any
+
+import pytest
 
 CELLS = (
     """
@@ -26,6 +31,13 @@ votes
     "dg.compare({'vote': vote, 'model': model.predict_proba(votes)}, gold)",
     "model.report(votes, gold=gold)",
 )
+BAR = """
+@dg.source
+def rises(element):
+    return dg.POSITIVE if element > 0 else dg.NEGATIVE
+
+again = dg.apply([rises], {f"s{place}": np.arange(-5, 5) for place in range(20)})
+"""
 
 
 class Balanced(HTMLParser):
@@ -67,3 +79,33 @@ def test_every_cell_shows_something_small_and_whole() -> None:
         assert repr(shown), code
     assert "fitted" in repr(names["model"])
     assert "<iframe" in run_cell(CELLS[-1], names)._repr_html_()
+
+
+@pytest.fixture(scope="module")
+def executed(tmp_path_factory: pytest.TempPathFactory) -> list[list[dict[str, Any]]]:
+    """What a real kernel put below every cell of a notebook file."""
+    file = tmp_path_factory.mktemp("notebook") / "first.ipynb"
+    cells = [
+        {"cell_type": "code", "id": f"c{place}", "metadata": {}, "execution_count": None, "outputs": [], "source": code}
+        for place, code in enumerate((*CELLS, BAR))
+    ]
+    file.write_text(json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}))
+    execute = [sys.executable, "-c", "from nbclient.cli import main; main()", "--inplace", str(file)]
+    done = subprocess.run(execute, capture_output=True, text=True, check=False, timeout=300, cwd=file.parent)
+    assert done.returncode == 0, done.stderr
+    return [cell["outputs"] for cell in json.loads(file.read_text())["cells"]]
+
+
+def test_a_real_kernel_shows_html_and_text_of_every_cell(executed: list[list[dict[str, Any]]]) -> None:
+    for code, outputs in zip(CELLS, executed, strict=False):
+        (result,) = (one for one in outputs if one["output_type"] == "execute_result")
+        page = "".join(result["data"]["text/html"])
+        assert 50 < len(page) < 400_000, code
+        assert result["data"]["text/plain"], code
+        assert sum(len(str(one)) for one in outputs) < 1_000_000, code
+    assert "".join(executed[len(CELLS) - 1][-1]["data"]["text/html"]).count("<iframe") == 1
+
+
+def test_a_finished_bar_stays_in_the_file(executed: list[list[dict[str, Any]]]) -> None:
+    said = "".join("".join(one.get("text", one.get("data", {}).get("text/plain", ""))) for one in executed[-1])
+    assert said == "Applying sources 20/20 sequences"
