@@ -74,6 +74,26 @@ def test_labels_are_near_the_optimum_and_better_than_with_any_threshold(sharpnes
     assert np.mean(ratios) < 1.02
 
 
+@pytest.mark.parametrize("sharpness", [(1, 1, 1, 1), (3, 3, 3, 3)])
+def test_rare_positives_are_near_the_optimum_too(sharpness):
+    """Scores tell more about the labels behind the tables of votes than rare votes do: both are learned together."""
+    found = []
+    for seed in (410, 411, 412):
+        votes, truth, prior, best = world(seed, 2000, positive=0.1, stay=0.9, sharpness=sharpness)
+        model = dg.LabelModel(prior=prior, dependencies=()).fit(votes)
+        found.append([brier(model.predict_proba(votes), truth), brier(best, truth)])
+        for place in (0, 1):
+            np.testing.assert_allclose(model.accuracies_[f"h{place}"], HARD, atol=0.04)
+    ours, optimum = np.sum(found, axis=0)
+    assert ours < 1.02 * optimum
+
+
+def test_known_tables_stay_where_scores_are_learned():
+    votes, _, prior, _ = world(5, n_sequences=100)
+    model = dg.LabelModel(prior=prior, dependencies=(), accuracies={"h0": HARD}).fit(votes)
+    np.testing.assert_allclose(model.law_.parameters["h0"].table, HARD, atol=1e-6)
+
+
 def test_a_biased_detector_is_read_by_the_order_of_its_scores():
     votes, truth, prior, best = world(7, sharpness=(1, 3), shift=-2.0)
     model = dg.LabelModel(prior=prior, dependencies=()).fit(votes)

@@ -34,7 +34,7 @@ from dugong.fit.soft import learn_soft
 from dugong.graph import SourceGraph
 from dugong.graph.design import crossed_edges
 from dugong.graph.identify import check_identifiable
-from dugong.infer.answers import audit_answers
+from dugong.infer.answers import audit_answers, expected_counts
 from dugong.law.law import Law, allow_unseen
 from dugong.law.parameters import Conditional, Parameters
 from dugong.priors import Prior
@@ -142,9 +142,10 @@ def _fit(data: Passes, options: FitOptions) -> Fit:
     estimate, believed = found.estimate, options.believed(data.votes)
     about = estimate.diagnostics.noted(*contradictions(believed, estimate.accuracies))
     law = replace(found.law, parameters=parameters, inference=options.inference)
+    estimate = replace(estimate, diagnostics=about)
     if data.votes.scores and data.rereadable:
-        law = _with_scores(data, law)
-    found = replace(found, law=law, estimate=replace(estimate, diagnostics=about))
+        law, estimate = _with_scores(data, law, estimate, options)
+    found = replace(found, law=law, estimate=estimate)
     # Of shards only one is held at a time, and the moments of this check are not among the sums that are kept.
     if options.prior is not None and isinstance(data, InMemory):
         found = _checked_prior(found, data, options.prior)
@@ -162,11 +163,17 @@ def _checked_prior(found: Fit, data: InMemory, prior: Prior) -> Fit:
     return replace(found, estimate=replace(found.estimate, diagnostics=about.noted(*notes)))
 
 
-def _with_scores(data: Passes, law: Law) -> Law:
-    """The law with what scores are worth beyond votes; a part of very many votes shows it."""
-    whole = data.sample()
+def _with_scores(data: Passes, law: Law, estimate: Estimate, options: FitOptions) -> tuple[Law, Estimate]:
+    """The law with what scores are worth beyond votes, and the tables that they confirm; a part of very many votes."""
+    whole, ties = data.sample(), _ties(data.votes, law.parameters, options)
     part = choose_part(whole.votes, whole.evidence)
-    return learn_soft(law, part.votes, part.evidence, whole.n_threads)
+    law = learn_soft(law, part.votes, part.evidence, whole.n_threads, ties)
+    if law.tempering is not None:
+        return law, estimate
+    counts = expected_counts(law, part.votes, evidence=part.evidence, n_threads=whole.n_threads)
+    found = read_accuracies(law.parameters, ties.pool(counts, law.parameters))
+    known = {name: estimate.accuracies[name] for name in ties.known}
+    return law, replace(estimate, parameters=law.parameters, accuracies={**found, **known})
 
 
 def _learned(data: Passes, options: FitOptions) -> Fit:

@@ -2,7 +2,8 @@
 
 In: a fitted law and votes with scores. Out: one `Grading` per soft source. The labels that the law gives, with what is
 known of the scores so far, say how often each label comes with each cell of scores; that gives new gradings, and so on:
-EM over the gradings, the law of the votes being fixed. In each cell
+EM over the gradings, and over the tables of the votes too, where the law is trusted whole: where positives are rare,
+scores tell more about the labels behind a table than votes do. In each cell
 
     P(label | cell) = softmax over labels of (shift + slope * mean log-score),     slope >= 0,
 
@@ -18,7 +19,8 @@ import numpy as np
 from scipy.optimize import isotonic_regression, minimize
 from scipy.special import log_softmax
 
-from dugong.infer.answers import posterior
+from dugong.fit.em import EM, FREE, Ties, maximise
+from dugong.infer.answers import expected_counts, posterior
 from dugong.law.grading import Grading, cells_of, choose_cuts
 from dugong.law.law import Law
 from dugong.types import FloatArray, Int8Array, IntArray
@@ -30,8 +32,11 @@ _SHIFT, _SLOPE = 3.0, 1.0  # how far shifts are believed to be from 0, and the s
 _LEAST = 1e-6  # scores of exactly 0 have a logarithm, too
 
 
-def learn_soft(law: Law, votes: Votes, evidence: Int8Array | None = None, n_threads: int | None = None) -> Law:
-    """The same law, with what the scores of soft sources are worth."""
+def learn_soft(
+    law: Law, votes: Votes, evidence: Int8Array | None = None, n_threads: int | None = None, ties: Ties = FREE
+) -> Law:
+    """The same law, with what scores of soft sources are worth; tables that `ties` do not know are learned along."""
+    start = law
     scored = [_Scored.of(votes, info) for info in votes.sources if info.name in votes.scores]
     where = tuple(dict.fromkeys(one.info.resolution for one in scored))
     chances: list[FloatArray] = []
@@ -39,6 +44,9 @@ def learn_soft(law: Law, votes: Votes, evidence: Int8Array | None = None, n_thre
         labels = posterior(law, votes, where, evidence=evidence, n_threads=n_threads)
         before, chances = chances, [one.chances(labels[one.info.resolution]) for one in scored]
         law = replace(law, soft=tuple(one.grading(found) for one, found in zip(scored, chances, strict=True)))
+        if law.tempering is None:
+            counts = expected_counts(law, votes, evidence=evidence, n_threads=n_threads)
+            law = maximise(counts, law, start, EM(), ties)
         if before and max(float(np.abs(a - b).max()) for a, b in zip(before, chances, strict=True)) < _SETTLED:
             break
     return law

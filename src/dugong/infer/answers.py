@@ -118,10 +118,11 @@ def expected_counts(
     evidence: Int8Array | None = None,
     n_threads: int | None = None,
 ) -> ExpectedCounts:
-    """How often every cell of every table is expected to occur: an exact E-step."""
-    return engine.expected_counts(
+    """How often every cell of every table is expected to occur: an exact E-step; scores have no counts of their own."""
+    votes, parameters = with_scores(votes, law.parameters, law.soft)
+    found = engine.expected_counts(
         votes,
-        law.parameters,
+        parameters,
         law.prior,
         groups=groups,
         n_groups=n_groups,
@@ -129,6 +130,7 @@ def expected_counts(
         inference=law.inference,
         n_threads=n_threads,
     )
+    return replace(found, factors={one.source: found.factors[one.source] for one in law.parameters.factors})
 
 
 # --- groups that differ --------------------------------------------------------------------------------------------
