@@ -60,6 +60,15 @@ def pack_binary(votes: Int8Array, places: AnyArray, rows: AnyArray) -> None:
 
 
 @entry
+def add_rows(places: IntArray, values: FloatArray, sums: FloatArray) -> None:
+    """Add every row of values to that of the sums at its place."""
+    for i in range(len(places)):
+        place = places[i]
+        for c in range(values.shape[1]):
+            sums[place, c] += values[i, c]
+
+
+@entry
 def multiply(table: FloatArray, rows: AnyArray, values: FloatArray) -> bool:
     """Multiply the values of every task by its row of a table; returns whether all stay near one."""
     low, high = 1.0, 1.0

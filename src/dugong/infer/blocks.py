@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from math import prod
 from typing import TypeVar
 
 import numba
 import numpy as np
 
 from dugong.exceptions import PriorError
+from dugong.infer._kernels import add_rows
 from dugong.types import FloatArray, IntArray
 from dugong.votes import Votes
 
@@ -53,9 +55,9 @@ class Sums:
 
 def sum_by(owners: IntArray, values: FloatArray, n: int) -> FloatArray:
     """Sums of values (n_values, ...) by owner, in order, shape (n, ...)."""
-    flat = values.reshape(len(values), int(np.prod(values.shape[1:])))
-    columns = [np.bincount(owners, weights=column, minlength=n) for column in flat.T]
-    return np.asarray(np.column_stack(columns), dtype=np.float64).reshape(n, *values.shape[1:])
+    sums = np.zeros((n, prod(values.shape[1:])))
+    add_rows(owners, np.ascontiguousarray(values.reshape(len(values), sums.shape[1])), sums)
+    return sums.reshape(n, *values.shape[1:])
 
 
 def block_bounds(offsets: IntArray, size: int = BLOCK) -> list[tuple[int, int]]:

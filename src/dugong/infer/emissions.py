@@ -133,8 +133,9 @@ def _rows(lookup: Lookup, layouts: dict[Resolution, Layout], packed: tuple[AnyAr
     if lookup.group is not None:
         return packed[lookup.pins[0].slot].astype(np.int64)  # one type of rows, so that kernels are compiled once
     layout = layouts[lookup.channel.resolution]
-    n_positions = len(lookup.table)
-    rows = np.minimum(layout.positions(), n_positions - 1) * (len(lookup.rows) // n_positions)
+    n_positions, rows = len(lookup.table), np.zeros(layout.n_tasks, dtype=np.int64)
+    if n_positions > 1:
+        rows += np.minimum(layout.positions(), n_positions - 1) * (len(lookup.rows) // n_positions)
     for pin in lookup.pins:
         rows += _moves(pin, layout, layouts, packed)
     return rows
@@ -144,15 +145,19 @@ def _moves(pin: Pin, layout: Layout, layouts: dict[Resolution, Layout], packed: 
     """How far one number moves the row of every task."""
     if pin.slot < 0:
         return pin.absent
-    # The last entry, which index -1 reads, is that of a task that does not exist.
-    moves = np.append(packed[pin.slot].astype(np.int64) * pin.cells, pin.absent)
+    moves = packed[pin.slot] * np.int64(pin.cells)
     if pin.container is not None:
-        return np.asarray(moves[_containers(layout, layouts[pin.container])])
+        # The last entry, which index -1 reads, is that of a task that does not exist.
+        return np.asarray(np.append(moves, pin.absent)[_containers(layout, layouts[pin.container])])
     if pin.lag:
-        tasks = np.arange(layout.n_tasks) - pin.lag
+        found = np.full(len(moves), pin.absent)
+        found[pin.lag :] = moves[: -pin.lag]
         # The first votes of a sequence must not look back into the sequence before.
-        return np.asarray(moves[np.where(layout.positions() < pin.lag, -1, tasks)])
-    return moves[:-1]
+        for place in range(pin.lag):
+            first = layout.offsets[:-1] + place
+            found[first[first < layout.offsets[1:]]] = pin.absent
+        return found
+    return moves
 
 
 def _containers(layout: Layout, outer: Layout) -> IntArray:

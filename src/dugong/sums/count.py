@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from dugong.sums.rows import MomentRow, Plan, Slot
 from dugong.sums.sums import Moments, Shapes
 from dugong.tasks import Element, Layout, Resolution, describe
 from dugong.tasks.layout import ranges
-from dugong.types import AnyArray, Int8Array, IntArray
+from dugong.types import MISSING, Int8Array, IntArray
 from dugong.votes import Votes, class_indices
 
 # Tasks that are looked up at once, so that memory does not grow with the data.
@@ -49,6 +50,7 @@ class _CodeReader:
         self.has_rest = bool((grouping.base == 0).any())
         self.element_offsets = votes.layout("element").offsets
         self.resolved = {resolution: self._resolve(resolution) for resolution in votes.resolutions}
+        self._inside: dict[tuple[Resolution, Resolution], tuple[IntArray, IntArray, bool]] = {}
 
     def _resolve(self, resolution: Resolution) -> _Resolved:
         layout = self.votes.layout(resolution)
@@ -80,13 +82,46 @@ class _CodeReader:
 
     def groups(self, resolution: Resolution, tasks: IntArray, owners: IntArray) -> IntArray:
         """Group of every task."""
-        groups, grouping = np.empty(len(tasks), dtype=np.int64), self.grouping
-        places = tasks
-        if self.blocked:
-            keys = self.resolved[resolution].keys
-            places = (tasks if keys is None else keys[tasks]) - self.element_offsets[owners]
+        grouping, keys = self.grouping, self.resolved[resolution].keys
+        if not self.blocked:
+            return np.asarray(grouping.base[owners])
+        groups = np.empty(len(tasks), dtype=np.int64)
+        places = (tasks if keys is None else keys[tasks]) - self.element_offsets[owners]
         find_groups(places, owners, self.votes.lengths, grouping.base, grouping.blocks, groups)
         return groups
+
+    def inside(self, fine: Resolution, coarse: Resolution) -> tuple[IntArray, IntArray, bool]:
+        """First and one-past-last task inside every task of a coarser resolution, and whether these lie apart."""
+        if (fine, coarse) not in self._inside:
+            keys, bounds = self.resolved[fine].keys, self.resolved[coarse].layout.flat_bounds()
+            # Fine tasks are sorted by where they start, so that those inside a coarse one are a run of them.
+            low, high = bounds if keys is None else np.searchsorted(keys, bounds)
+            self._inside[fine, coarse] = low, high, bool((low[1:] >= high[:-1]).all())
+        return self._inside[fine, coarse]
+
+    def is_pair(self, row: MomentRow) -> bool:
+        """Whether a row of binary votes is two columns over the same tasks: every task is inside one at most."""
+        wide = any(self.columns(source) != 3 for source in row.sources)
+        if wide or row.by_position or len(row.slots) > 2:
+            return False
+        if row.relation == "same":
+            return True
+        return self.inside(*_fine_and_coarse(self, row))[2]
+
+    def column(self, resolution: Resolution, slot: Slot) -> Int8Array:
+        """Votes of a slot on every task of a resolution, as they are; not asked where there is no such task."""
+        (where, votes), offset = self.places[slot.source], slot.offset
+        if where != resolution:
+            low, high, _ = self.inside(resolution, where)
+            found = np.full(self.resolved[resolution].layout.n_tasks, MISSING, dtype=np.int8)
+            found[ranges(low, high - low)] = np.repeat(votes, high - low)
+            return found
+        if not offset:
+            return votes
+        layout, found = self.resolved[resolution].layout, np.roll(votes, -offset)
+        positions = layout.positions() + offset
+        found[(positions < 0) | (positions >= np.repeat(np.diff(layout.offsets), np.diff(layout.offsets)))] = MISSING
+        return found
 
     def runs(self, resolution: Resolution) -> Runs:
         """Runs of tasks of every group but the rest: whole sequences, or blocks inside them."""
@@ -112,14 +147,16 @@ def count(votes: Votes, plan: Plan, groups: Grouping | None = None, *, n_threads
     tables: dict[MomentRow, IntArray] = {}
     # All sources are looked up first, because one that is not there must be named before anything is counted.
     where = {source: reader.resolution(source) for row in plan.rows for source in row.sources}
-    for resolution in votes.resolutions:
-        rows = [row for row in plan.rows if row.relation == "same" and where[row.sources[0]] == resolution]
-        _count_same(reader, resolution, rows, tables, n_threads)
-    inside: dict[tuple[Resolution, Resolution], list[MomentRow]] = {}
+    alike, inside = dict[Resolution, list[MomentRow]](), dict[tuple[Resolution, Resolution], list[MomentRow]]()
     for row in plan.rows:
-        if row.relation == "inside":
-            inside.setdefault(_fine_and_coarse(reader, row), []).append(row)
+        both = (where[row.sources[0]],) * 2 if row.relation == "same" else _fine_and_coarse(reader, row)
+        if row.relation == "same" or reader.is_pair(row):
+            alike.setdefault(both[0], []).append(row)
+        else:
+            inside.setdefault(both, []).append(row)
             tables[row] = _empty(reader, row)
+    for resolution, rows in alike.items():
+        _count_same(reader, resolution, rows, tables, n_threads)
     for (fine, coarse), rows in inside.items():
         _count_inside(reader, fine, coarse, rows, tables)
     return Moments(
@@ -151,15 +188,15 @@ def _count_same(
     tables: dict[MomentRow, IntArray],
     n_threads: int | None,
 ) -> None:
-    plain = [r for r in rows if len(r.slots) <= 2 and not r.by_position and not any(slot.offset for slot in r.slots)]
-    chosen = set(plain)
-    general = [r for r in rows if r not in chosen]
     resolved = reader.resolved[resolution]
-    pairs = PairCounter(plain, resolved.n_columns, reader.grouping.n_groups)
     # Two classes and abstain fit bit planes, of which one instruction counts 64 votes; more go through a table.
     packed = resolved.n_columns == 3
+    plain = [r for r in rows if (reader.is_pair(r) if packed else _is_plain(r))]
+    chosen = set(plain)
+    general = [r for r in rows if r not in chosen]
+    pairs = PairCounter(plain, resolved.n_columns, reader.grouping.n_groups)
     if plain and packed:
-        columns = [reader.places[name][1] for name in pairs.names]
+        columns = [reader.column(resolution, slot) for slot in pairs.slots]
         counts = pairs.packed(columns, reader.runs(resolution), rest=reader.has_rest, n_threads=n_threads)
     else:
         counts = np.zeros((pairs.n_groups, len(plain), *(resolved.n_columns,) * 2), dtype=np.int64)
@@ -169,10 +206,15 @@ def _count_same(
         groups = reader.groups(resolution, tasks, owners)
         if plain and not packed:
             block = slice(int(tasks[0]), int(tasks[-1]) + 1)
-            pairs.by_cells([reader.codes(name, block) for name in pairs.names], groups, counts)
+            pairs.by_cells([reader.codes(slot.source, block) for slot in pairs.slots], groups, counts)
         if general:
             _count_general(reader, general, tasks, owners, groups, tables)
     tables |= pairs.tables(counts)
+
+
+def _is_plain(row: MomentRow) -> bool:
+    """Whether a row is of one or two votes on the same task."""
+    return len(row.slots) <= 2 and not row.by_position and not any(slot.offset for slot in row.slots)
 
 
 def _count_general(
@@ -208,11 +250,10 @@ def _shifted(reader: _CodeReader, slot: Slot, tasks: IntArray, positions: IntArr
 
 
 def _add_cells(row: MomentRow, codes: Int8Array, groups: IntArray, positions: IntArray, table: IntArray) -> None:
-    flat = table.reshape(-1)
     sizes = table.shape[-len(row.slots) :]
-    strides = np.array([int(np.prod(sizes[place + 1 :])) for place in range(len(sizes))], dtype=np.int64)
+    strides = np.array([prod(sizes[place + 1 :]) for place in range(len(sizes))], dtype=np.int64)
     cells = groups * table.shape[1] + positions if row.by_position else groups
-    count_cells(codes, strides, cells * int(np.prod(sizes)), flat)
+    count_cells(codes, strides, cells * prod(sizes), table.reshape(-1))
 
 
 def _count_inside(
@@ -228,17 +269,19 @@ def _count_inside(
         starts, stops = all_starts[block] + shift, all_stops[block] + shift
         # Fine tasks are sorted by where they start, so that those inside a coarse one are a run of them.
         low, high = (starts, stops) if fine_keys is None else np.searchsorted(fine_keys, (starts, stops))
-        inner = ranges(low, high - low)
-        outer, outer_owners = np.repeat(tasks, high - low), np.repeat(owners, high - low)
-        codes = {source: _pair_codes(reader, source, fine, inner, outer) for source in sources}
-        positions = inner - reader.resolved[fine].layout.offsets[outer_owners]
+        sizes = high - low
+        inner, outer_owners = ranges(low, sizes), np.repeat(owners, sizes)
+        codes = {
+            source: reader.codes(source, inner)
+            if reader.resolution(source) == fine
+            else np.repeat(reader.codes(source, block), sizes)
+            for source in sources
+        }
+        placed = any(row.by_position for row in rows)
+        positions = inner - reader.resolved[fine].layout.offsets[outer_owners] if placed else inner
         groups = reader.groups(fine, inner, outer_owners)
         for row in rows:
             _add_cells(row, np.stack([codes[source] for source in row.sources]), groups, positions, tables[row])
-
-
-def _pair_codes(reader: _CodeReader, source: str, fine: Resolution, inner: IntArray, outer: IntArray) -> AnyArray:
-    return reader.codes(source, inner if reader.resolution(source) == fine else outer)
 
 
 def _fine_and_coarse(reader: _CodeReader, row: MomentRow) -> tuple[Resolution, Resolution]:

@@ -48,13 +48,14 @@ class Runs:
 
 
 class PairCounter:
-    """Counts singles and pairs of sources that vote on the same tasks."""
+    """Counts singles and pairs of votes, one column per slot over the same tasks."""
 
     def __init__(self, rows: list[MomentRow], n_columns: int, n_groups: int) -> None:
         self.rows, self.n_columns, self.n_groups = rows, n_columns, n_groups
-        self.names = tuple(dict.fromkeys(name for row in rows for name in row.sources))
-        self.first = np.array([self.names.index(row.sources[0]) for row in rows], dtype=np.int64)
-        self.second = np.array([self.names.index(row.sources[-1]) for row in rows], dtype=np.int64)
+        self.slots = tuple(dict.fromkeys(slot for row in rows for slot in row.slots))
+        places = {slot: place for place, slot in enumerate(self.slots)}
+        self.first = np.array([places[row.slots[0]] for row in rows], dtype=np.int64)
+        self.second = np.array([places[row.slots[-1]] for row in rows], dtype=np.int64)
 
     def tables(self, counts: IntArray) -> dict[MomentRow, IntArray]:
         """Table of every row; a single vote is counted as a pair with itself."""

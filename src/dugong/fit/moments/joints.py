@@ -51,6 +51,7 @@ class SourceTables:
     _raw: dict[str, FloatArray] = field(init=False, default_factory=dict)
     _pairs: dict[tuple[str, str], MomentRow] = field(init=False, default_factory=dict)
     _scored: dict[tuple[str, int], tuple[FloatArray, FloatArray]] = field(init=False, default_factory=dict)
+    _weights: dict[tuple[tuple[str, ...], int], FloatArray] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         # The first row of a pair counts, whichever way round.
@@ -95,9 +96,15 @@ class SourceTables:
     def score(self, name: str, position: int = 0) -> tuple[FloatArray, FloatArray]:
         """Unbiased score per vote column from one source alone, (..., C), and its precision (1 / variance)."""
         if (name, position) not in self._scored:
-            scores, precision = _scores(self, (name,), position, _best_weights(self, (name,), position))
+            scores, precision = _scores(self, (name,), position, self.best_weights((name,), position))
             self._scored[name, position] = scores[name], precision
         return self._scored[name, position]
+
+    def best_weights(self, names: tuple[str, ...], position: int) -> FloatArray:
+        """Weights of all indicators of some sources which give the least noise, (..., n_names, 2)."""
+        if (names, position) not in self._weights:
+            self._weights[names, position] = _best_weights(self, names, position)
+        return self._weights[names, position]
 
 
 def combined(tables: SourceTables, names: Sequence[str], position: int = 0) -> tuple[Scores, FloatArray]:
@@ -106,7 +113,7 @@ def combined(tables: SourceTables, names: Sequence[str], position: int = 0) -> t
     Replicates take the weights of the whole sample, because any weights are unbiased and those cost an inverse each;
     what makes the sum unbiased, alpha and beta of every source, is that of the replicate.
     """
-    return _scores(tables, names, position, _best_weights(tables.whole or tables, names, position))
+    return _scores(tables, names, position, (tables.whole or tables).best_weights(tuple(names), position))
 
 
 def _best_weights(tables: SourceTables, names: Sequence[str], position: int) -> FloatArray:
@@ -294,18 +301,19 @@ def _pattern_joint(
     placed : whether the tasks are positions of their own
     """
     n_tasks = len(proxies[0])
-    scored = [[tables.score(name, task if placed else 0) for task, name in enumerate(names)] for names in proxies]
+    scores, precisions = list[FloatArray](), list[FloatArray]()
+    for task, names in enumerate(zip(*proxies, strict=True)):
+        own = [tables.score(name, task if placed else 0) for name in names]
+        scores.append(np.stack(np.broadcast_arrays(*(score for score, _ in own)), axis=-2))
+        precisions.append(np.stack(np.broadcast_arrays(*(precision for _, precision in own)), axis=-1))
     # Rows are combined by the precision of what stands in for the labels of a subset of tasks.
-    weights = np.stack(np.broadcast_arrays(*(_by_subset([precision for _, precision in row]) for row in scored)))
-    total = weights.sum(axis=0)
+    weights = _by_subset(precisions)
+    total = weights.sum(axis=-1 - n_tasks, keepdims=True)
     weights = np.where(total > 0, weights / np.where(total > 0, total, 1.0), 1 / len(counted))
     weights = weights.reshape(*weights.shape[: weights.ndim - n_tasks], *(1,) * n_tasks, *(2,) * n_tasks)
     # One axis of two places per task, in the order of binary numbers: its proxy left out, or taken.
-    parts = [
-        weight * _products(table, 2 * n_tasks, [score for score, _ in scores])
-        for weight, table, scores in zip(weights, counted, scored, strict=True)
-    ]
-    joint = np.sum(parts, axis=0)
+    rows = np.stack(counted, axis=counted[0].ndim - 2 * n_tasks)
+    joint = (weights * _products(rows, 2 * n_tasks, scores)).sum(axis=-1 - 2 * n_tasks)
     last = range(joint.ndim - n_tasks, joint.ndim)
     joint = products_to_joints(np.moveaxis(joint, last, range(n_tasks)), n_tasks)
     lead = joint.ndim - 2 * n_tasks

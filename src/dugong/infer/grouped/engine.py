@@ -120,7 +120,7 @@ class WindowEngine:
             one = Pass.over(local, groups[0] if groups else None)
             smoothed = one.smooth(chain, np.empty(chain.shape), active, votes, begin)
             pairs, positive, logs = smoothed.pairs, [smoothed.positive[:, 0]] * len(groups), smoothed.logs
-        parts = label_parts(prepared, local, pairs)
+        parts = label_parts(prepared, local, pairs, counting=counting)
         # A resolution without votes changes nothing, so that its groups can be asked one by one, however they overlap.
         for resolution in prepared.resolutions[1:]:
             if resolution not in prepared.voted:

@@ -22,6 +22,7 @@ from dugong.priors.pieces import positive_class
 from dugong.tasks import Element, Layout, Resolution, Window
 from dugong.types import BoolArray, FloatArray, IntArray
 
+_FEW_STATES = 4  # numpy is several times as fast column by column as along rows so short
 MOST_GROUPS = 8  # beyond twice as many, neighbouring windows share what they know
 
 
@@ -100,9 +101,7 @@ def make_local(prepared: Prepared, block: VotesBlock) -> LocalChain:
     codes = tuple(_codes(channel, chain, past) for channel in _element_channels(prepared))
     weights = [_near_one(v, p, tops) for v, p in zip(values[: len(codes)], powers[: len(codes)], strict=True)]
     # The labels of the elements are the first channel; all others look back.
-    steps = chain.transition * weights[0][:, None, chain.labels]
-    for own, seen in zip(weights[1:], codes[1:], strict=True):
-        steps *= own[:, seen]
+    steps = _make_steps(chain, weights, codes)
     begin = chain.initial * weights[0][firsts][:, chain.labels]
     for own in weights[1:]:
         begin *= own[firsts][:, chain.labels]  # without a label before, the code is that of the label
@@ -116,6 +115,22 @@ def make_local(prepared: Prepared, block: VotesBlock) -> LocalChain:
     tops += np.log(top)
     logs = sum_by_sequence(tops, offsets)
     return LocalChain(steps=steps, offsets=offsets, logs=logs, labels=chain.labels, codes=codes)
+
+
+def _make_steps(chain: LabelChain, weights: list[FloatArray], codes: tuple[IntArray, ...]) -> FloatArray:
+    """Weights of (state before, state) at every element, (n_elements, S, S)."""
+    if chain.n_states > _FEW_STATES:
+        steps = chain.transition * weights[0][:, None, chain.labels]
+        for own, seen in zip(weights[1:], codes[1:], strict=True):
+            steps *= own[:, seen]
+        return np.asarray(steps)
+    steps = np.empty((len(weights[0]), *chain.transition.shape))
+    for i, j in np.ndindex(chain.transition.shape):
+        column = weights[0][:, chain.labels[j]] * chain.transition[i, j]
+        for own, seen in zip(weights[1:], codes[1:], strict=True):
+            column *= own[:, seen[i, j]]
+        steps[:, i, j] = column
+    return steps
 
 
 def _element_channels(prepared: Prepared) -> list[Channel]:
@@ -141,8 +156,11 @@ def _near_one(values: FloatArray, powers: IntArray, tops: FloatArray) -> FloatAr
     return np.asarray(np.exp(logs - most[:, None]))
 
 
-def label_parts(prepared: Prepared, local: LocalChain, pairs: FloatArray) -> list[FloatArray]:
-    """Posterior by channel of the elements from that of pairs of states, (n_elements, codes) each."""
+def label_parts(prepared: Prepared, local: LocalChain, pairs: FloatArray, *, counting: bool = True) -> list[FloatArray]:
+    """Posterior by channel of the elements from that of pairs of states, (n_elements, codes) each.
+
+    Only counts ask for channels that look back; they are empty otherwise.
+    """
     n_classes = prepared.n_classes
     states = reduce(np.add, np.moveaxis(pairs, 1, 0))
     labels = (
@@ -150,6 +168,8 @@ def label_parts(prepared: Prepared, local: LocalChain, pairs: FloatArray) -> lis
     )
     found = [labels]
     firsts = local.offsets[:-1][np.diff(local.offsets) > 0]
+    if not counting:
+        return [labels, *(np.zeros((0, n_classes * n_classes)) for _ in local.codes[1:])]
     for seen in local.codes[1:]:
         part, size = pairs.reshape(len(pairs), seen.size), n_classes * n_classes
         part = part.copy() if np.array_equal(seen.reshape(-1), range(size)) else part @ _one_hot(seen.reshape(-1), size)
