@@ -51,6 +51,13 @@ def test_whole_sequences_names_and_data_frames():
         ({"sequence": ["a"], "x": [1]}, {}, "one row per element; sequence a has 3, and 1 rows"),
         ({"sequence": ["a"], "element": [0], "x": ["perhaps"]}, {}, r"found 'perhaps' in row 0(.|\n)*values="),
         ({"sequence": ["a"], "element": [0.5], "x": [1]}, {}, "'element' of source 'x' must hold whole numbers"),
+        ({"sequence": ["a"], "start": [0.0], "end": [2.5], "x": [1]}, {}, r"found double(.|\n)*Times in seconds"),
+        ({"sequence": ["a", "a"], "element": [0, None], "x": [1, 1]}, {}, "whole numbers, places of elements; found 1 em"),
+        (
+            {"sequence": ["a"], "element": [0], "x": [0.5], "y": [0.2], "z": [0.3]},
+            {"soft": True, "column": ["x", "y", "z"]},
+            r"one column per class, 2 of them, or one with P\(positive\); found 3",
+        ),
         ({"sequence": ["a"], "element": [0], "x": ["high"]}, {"soft": True}, "must be numbers"),
         ({"sequence": ["a"], "element": [0], "x": [7.0]}, {"soft": True}, "scores must be probabilities"),
     ],

@@ -68,6 +68,11 @@ def with_table(
     if soft:
         width = votes.n_classes if isinstance(where, Element) else 2
         given = _probabilities(found.select(names), name)[rows]
+        if given.shape[1] not in {width} | ({1} if width == 2 else set()):
+            raise VoteError(
+                f"column= of the soft source {name!r} must name one column per class, {width} of them"
+                f"{', or one with P(positive)' if width == 2 else ''}; found {given.shape[1]}."
+            )
         full: AnyArray = np.full((layout.n_tasks, width), np.nan, dtype=np.float32)
         full[tasks] = rows_of(given[:, 0] if given.shape[1] == 1 else given, width)
         asked = ~np.isnan(full).all(axis=1)
@@ -86,7 +91,8 @@ def _tasks(votes: Votes, table: pa.Table, name: str, where: Resolution) -> tuple
     if not len(rows):
         raise VoteError(
             f"the table of source {name!r} must name sequences of the votes, such as {next(iter(places), None)!r}; "
-            f"found {len(owners):,} rows, of none of them."
+            f"found {len(owners):,} rows, of none of them"
+            + (f" (the first is of {table.column('sequence')[0].as_py()!r})." if len(owners) else ".")
         )
     offsets = votes.layout(where).offsets
     owners = owners[rows]
@@ -139,7 +145,11 @@ def _bounds(table: pa.Table, rows: IntArray, owners: IntArray, votes: Votes, nam
 def _whole(table: pa.Table, column: str, name: str) -> IntArray:
     cells = table.column(column)
     if not pa.types.is_integer(cells.type) or cells.null_count:
-        raise VoteError(f"the column {column!r} of source {name!r} must hold whole numbers; found {cells.type}.")
+        what = f"{cells.null_count} empty cells" if cells.null_count else str(cells.type)
+        raise VoteError(
+            f"the column {column!r} of source {name!r} must hold whole numbers, places of elements; found {what}.\n"
+            "  Times in seconds come in as segments: dugong import, or a file of annotations among the sources of a project."
+        )
     return np.asarray(cells.to_numpy(), dtype=np.int64)
 
 
