@@ -52,7 +52,7 @@ def test_whole_sequences_names_and_data_frames():
         ({"sequence": ["a"], "element": [0], "x": ["perhaps"]}, {}, r"found 'perhaps' in row 0(.|\n)*values="),
         ({"sequence": ["a"], "element": [0.5], "x": [1]}, {}, "'element' of source 'x' must hold whole numbers"),
         ({"sequence": ["a"], "start": [0.0], "end": [2.5], "x": [1]}, {}, r"found double(.|\n)*Times in seconds"),
-        ({"sequence": ["a", "a"], "element": [0, None], "x": [1, 1]}, {}, "whole numbers, places of elements; found 1 em"),
+        ({"sequence": ["a", "a"], "element": [0, None], "x": [1, 1]}, {}, "places of elements; found 1 empty"),
         (
             {"sequence": ["a"], "element": [0], "x": [0.5], "y": [0.2], "z": [0.3]},
             {"soft": True, "column": ["x", "y", "z"]},

@@ -148,7 +148,7 @@ def _whole(table: pa.Table, column: str, name: str) -> IntArray:
         what = f"{cells.null_count} empty cells" if cells.null_count else str(cells.type)
         raise VoteError(
             f"the column {column!r} of source {name!r} must hold whole numbers, places of elements; found {what}.\n"
-            "  Times in seconds come in as segments: dugong import, or a file of annotations among the sources of a project."
+            "  Times in seconds come in as segments: dugong import, or a file of annotations in sources = [...]."
         )
     return np.asarray(cells.to_numpy(), dtype=np.int64)
 
