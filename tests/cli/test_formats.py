@@ -110,6 +110,18 @@ def test_intervals_in_place_of_tasks(ran: Path, cli: Command, tmp_path: Path) ->
     assert cli(*words, "--resolution", "element", "--resolution", "sequence").code == 2
 
 
+def test_intervals_and_exports_of_a_folder_are_those_of_one_file(cli: Command, small_project: Path) -> None:
+    small_project.write_text(small_project.read_text() + 'export = ["csv"]\n')
+    assert cli("run", small_project, "--shard-size", 7).code == 0
+    output = small_project.parent / "out"
+    assert len(list((output / "labels").glob("*.parquet"))) > 1
+    labels = dg.Labels.read(output / "labels").segments()
+    assert formats.read(output / "export" / "csv" / "segments.csv").equals(labels)
+    words = ("label", output / "model.json", output / "votes", "--intervals", "-o", output / "events.csv")
+    assert cli(*words).code == 0
+    assert formats.read(output / "events.csv").equals(labels)
+
+
 # --- projects ----------------------------------------------------------------------------------------------------
 def truth(project: Path) -> dg.Segments:
     """What is true of all sequences of the small project, by its own loader."""
@@ -151,6 +163,7 @@ def test_a_project_with_annotations_train_gold_and_export(small_project: Path, c
     assert "40" in str(compared) or compared  # the twenty sequences that were fitted with are left out
     sharded = cli("run", small_project, "--shard-size", "10")
     assert sharded.code == 2
+    assert "files of annotations as sources and train_gold of this project" in sharded.err
     assert "leave --shard-size out" in sharded.err
 
 

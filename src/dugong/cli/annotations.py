@@ -6,6 +6,7 @@ model was fitted with; labels as files of the tools that the project names.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -75,15 +76,16 @@ def held_out(gold: Int8Array, train: Int8Array | None, votes: Votes) -> Int8Arra
     return np.where(np.repeat(seen, votes.lengths), np.int8(0), gold)
 
 
-def export_labels(project: Project, labels: Labels) -> dict[str, Place]:
-    """Write labels in all formats that the project names, each into a folder of its own."""
+def export_labels(project: Project, parts: Iterable[Labels]) -> dict[str, Place]:
+    """Write labels, of one file or shard by shard, in all formats that the project names, each into its own folder."""
     from dugong import formats
     from dugong.cli.media import with_media
 
+    found = [one.segments("element" if "element" in one.resolutions else one.resolutions[0]) for one in parts]
+    segments = with_media(formats.joined(project.output, found), project.media)
     files: dict[str, Place] = {}
     for name in project.export:
         folder = project.output / "export" / formats.of_name(name).name
-        resolution = "element" if "element" in labels.resolutions else labels.resolutions[0]
-        formats.write(with_media(labels.segments(resolution), project.media), folder, name)
+        formats.write(segments, folder, name)
         files[f"labels for {formats.of_name(name).title}"] = folder
     return files

@@ -121,12 +121,14 @@ def _write_intervals(
 ) -> None:
     """Intervals of one resolution, in a format that the ending says."""
     from dugong import formats
+    from dugong.shards import VoteShards
     from dugong.votes import Votes
 
-    if votes.is_dir() or len(resolutions) > 1:
-        raise click.UsageError("--intervals works on one file of votes and one --resolution at a time.")
+    if len(resolutions) > 1:
+        raise click.UsageError(f"--intervals are of one --resolution; found {' and '.join(resolutions)}.")
     name = next(iter(resolutions), "element")
-    found = model.labels(in_groups(Votes.read(votes), groups), [name]).segments(name)
+    parts = VoteShards.open(votes) if votes.is_dir() else [Votes.read(votes)]
+    found = formats.joined(votes, [model.labels(in_groups(one, groups), [name]).segments(name) for one in parts])
     files = formats.write(found, output)
     watch.done("label", f"{len(found):,} intervals")
     result = {"labels": list(files), "intervals": len(found), "resolution": name, "seconds": watch.steps}

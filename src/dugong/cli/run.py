@@ -112,12 +112,8 @@ def _run(project: Path, options: ApplyOptions, *, log_json: bool, as_json: bool,
     """The whole job once."""
     found, watch = read_project(project), Watch(log_json=log_json)
     prior, shard_size = found.read_prior(), options.shard_size  # read before the sources run for hours
-    known = found.train_gold or (found.folder / FILE).is_file()
-    if shard_size is not None and (found.annotations or found.tables or known or found.export):
-        raise click.UsageError(
-            "annotation files and tables as sources, train_gold, corrections and export need all votes in one file; "
-            "leave --shard-size out."
-        )
+    if shard_size is not None:
+        _refuse_what_needs_all(found)
     job = run_in_files if shard_size is None else _run_in_shards
     with locked(found.output):
         files, applied, (result, text) = job(found, prior, options, watch)
@@ -129,6 +125,23 @@ def _run(project: Path, options: ApplyOptions, *, log_json: bool, as_json: bool,
         import webbrowser
 
         webbrowser.open(Path(str(files["report"])).resolve().as_uri())
+
+
+def _refuse_what_needs_all(project: Project) -> None:
+    """Raise if a project has what is matched with all votes at once."""
+    needs = {
+        "files of annotations as sources": project.annotations,
+        "tables": project.tables,
+        "train_gold": project.train_gold,
+        f"corrections ({FILE})": (project.folder / FILE).is_file(),
+    }
+    present = [name for name, there in needs.items() if there]
+    if present:
+        raise click.UsageError(
+            f"with --shard-size only one shard of votes is in memory, and {' and '.join(present)} of this project are "
+            "matched with all votes; leave --shard-size out. Sources run shard by shard then too, and a later run "
+            "continues; only the fit holds all votes."
+        )
 
 
 def run_in_files(project: Project, prior: Any, options: ApplyOptions, watch: Watch) -> Ran:
@@ -159,7 +172,7 @@ def run_in_files(project: Project, prior: Any, options: ApplyOptions, watch: Wat
     labels = write_labels(model, votes, files["labels"], project.resolutions, train)
     watch.done("label", f"{len(labels):,} tasks")
     if project.export:
-        files |= export_labels(project, labels)
+        files |= export_labels(project, [labels])
         watch.done("export", ", ".join(project.export))
     gold = None if project.gold is None else held_out(read_gold(project.gold, votes), train, votes)
     model.report(votes, files["report"], gold, **shown_media(project))
@@ -171,7 +184,9 @@ def run_in_files(project: Project, prior: Any, options: ApplyOptions, watch: Wat
 
 def _run_in_shards(project: Project, prior: Any, options: ApplyOptions, watch: Watch) -> Ran:
     """One shard in memory at a time."""
+    from dugong.cli.annotations import export_labels
     from dugong.cli.groups import groups_by_id
+    from dugong.labels import Labels
     from dugong.shards import fit_shards, label_shards
 
     files: dict[str, Place] = {
@@ -203,6 +218,9 @@ def _run_in_shards(project: Project, prior: Any, options: ApplyOptions, watch: W
         progress=partial(watch.steps_done, "label"),
     )
     watch.done("label", f"{labelled.n_rows:,} tasks")
+    if project.export:
+        files |= export_labels(project, map(Labels.read, sorted(files["labels"].glob("*.parquet"), key=str)))
+        watch.done("export", ", ".join(project.export))
     return files, applied, _report_on_sample(project, shards, model, files["report"], watch, news)
 
 

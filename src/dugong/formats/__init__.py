@@ -123,6 +123,8 @@ def _files(folder: Place, wanted: Format | None) -> list[Place]:
 
 def joined(folder: Place, parts: Sequence[Segments]) -> Segments:
     """All segments of the files of a folder."""
+    if len(parts) == 1:
+        return parts[0]
     units = {part.unit for part in parts}
     if len(units) != 1:
         raise FormatError(f"{folder}: all files must count the same; found {' and '.join(sorted(units))}.")
