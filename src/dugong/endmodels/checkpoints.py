@@ -23,8 +23,7 @@ from torch import Tensor, nn
 
 from dugong.endmodels.batches import Examples
 from dugong.endmodels.costs import Costs
-from dugong.endmodels.result import Epoch
-from dugong.endmodels.settings import Settings
+from dugong.endmodels.result import Epoch, Settings
 from dugong.exceptions import EndModelError
 
 __all__ = [

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,18 +23,14 @@ from torch.nn import functional
 
 from dugong.endmodels.batches import Batch, Examples, as_examples
 from dugong.endmodels.costs import Costs, KnownLabels, make_costs, read_labels
-from dugong.endmodels.result import Epoch
 from dugong.exceptions import EndModelError
 from dugong.metrics.elements import f_scores
 from dugong.types import FloatArray, IntArray
 
 __all__ = [
     "DevSet",
-    "Metric",
-    "check_metric",
     "device_of",
     "evaluating",
-    "goodness",
     "log_table",
     "logits_of",
     "macro_f1",
@@ -113,9 +109,6 @@ def evaluating(model: nn.Module) -> Iterator[None]:
             module.training = training
 
 
-Metric = Literal["f1", "loss"]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DevSet:
     """Examples with labels, on which epochs are compared."""
@@ -150,19 +143,6 @@ def read_dev(
     if len(examples) != len(labels.known):
         raise EndModelError(f"dev must have one label per example; found {len(examples)} and {len(labels.known)}.")
     return DevSet(examples=examples, labels=labels, costs=make_costs(labels, class_weights=class_weights))
-
-
-def check_metric(metric: str) -> None:
-    """Refuse a metric that does not exist."""
-    if metric not in get_args(Metric):
-        raise EndModelError(f"metric must be one of {', '.join(get_args(Metric))}; found {metric!r}.")
-
-
-def goodness(epoch: Epoch, metric: Metric) -> tuple[float, ...]:
-    """What makes one epoch better than another; without a dev set, being later."""
-    if epoch.dev_loss is None or epoch.dev_f1 is None:
-        return (epoch.number,)
-    return (epoch.dev_f1, -epoch.dev_loss) if metric == "f1" else (-epoch.dev_loss,)
 
 
 def macro_f1(chosen: IntArray, gold: IntArray, n_classes: int) -> float:

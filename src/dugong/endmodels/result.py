@@ -1,19 +1,87 @@
-"""What training tells while it runs, and what it returns: the trained network and how it got there."""
+"""What a training is given, what it tells while it runs, and what it returns: the trained network."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from os import PathLike
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal, TypedDict, get_args
 
+import numpy as np
+from numpy.typing import ArrayLike
 from torch import Tensor, nn
+from torch import device as Device  # noqa: N812
 
+from dugong.endmodels.costs import ClassWeights, Loss
+from dugong.exceptions import EndModelError
 from dugong.progress import Shown
 from dugong.progress import progress_callback as callback_for
 
-__all__ = ["Epoch", "ProgressCallback", "Stopped", "Training", "TrainingProgress", "progress_callback"]
+__all__ = [
+    "Epoch",
+    "Metric",
+    "ProgressCallback",
+    "Settings",
+    "Stopped",
+    "TrainOptions",
+    "Training",
+    "TrainingProgress",
+    "goodness",
+    "progress_callback",
+]
+
+
+Metric = Literal["f1", "loss"]
+
+
+class TrainOptions(TypedDict, total=False):
+    """The options of `train` that are the same for every seed."""
+
+    loss: Loss
+    class_weights: ClassWeights
+    weights: ArrayLike | None
+    classes: Sequence[int] | None
+    dev: tuple[Any, Any] | None
+    metric: Metric
+    patience: int | None
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    weight_decay: float
+    device: str | Device | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The numbers that steer a training."""
+
+    loss: Loss
+    metric: Metric
+    patience: int | None
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    weight_decay: float
+    seed: int
+    checkpoint: str | PathLike[str] | None
+    has_dev: bool
+
+    def __post_init__(self) -> None:
+        if self.metric not in get_args(Metric):
+            raise EndModelError(f"metric must be one of {', '.join(get_args(Metric))}; found {self.metric!r}.")
+        for name, least in (("epochs", 1), ("batch_size", 1), ("seed", 0), ("patience", 1)):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, int | np.integer) or value < least):
+                raise EndModelError(f"{name} must be a whole number, at least {least}; found {value!r}.")
+        if not (np.isfinite(self.learning_rate) and self.learning_rate > 0):
+            raise EndModelError(f"learning_rate must be a positive number; found {self.learning_rate!r}.")
+        if not (np.isfinite(self.weight_decay) and self.weight_decay >= 0):
+            raise EndModelError(f"weight_decay must be a number, 0 or more; found {self.weight_decay!r}.")
+        if self.patience is not None and not self.has_dev:
+            raise EndModelError("patience=... stops early on a dev set; give dev=(data, labels) as well.")
+
 
 Stopped = Literal["epochs", "patience"]
 
@@ -130,3 +198,10 @@ def progress_callback(progress: bool | ProgressCallback) -> AbstractContextManag
 def _show(now: TrainingProgress) -> Shown:
     dev = "" if now.epoch.dev_f1 is None else f"  dev F1 {now.epoch.dev_f1:.4f}, best in epoch {now.best_epoch}"
     return Shown(done=now.done, total=now.total, words=f"loss {now.epoch.loss:.4f}{dev}")
+
+
+def goodness(epoch: Epoch, metric: Metric) -> tuple[float, ...]:
+    """What makes one epoch better than another; without a dev set, being later."""
+    if epoch.dev_loss is None or epoch.dev_f1 is None:
+        return (epoch.number,)
+    return (epoch.dev_f1, -epoch.dev_loss) if metric == "f1" else (-epoch.dev_loss,)

@@ -18,8 +18,7 @@ from torch import nn
 
 from dugong.endmodels.costs import read_labels
 from dugong.endmodels.predicting import predict
-from dugong.endmodels.result import ProgressCallback, Training
-from dugong.endmodels.settings import TrainOptions
+from dugong.endmodels.result import ProgressCallback, Training, TrainOptions
 from dugong.endmodels.trainer import train
 from dugong.exceptions import EndModelError
 from dugong.metrics import Evaluation, evaluate

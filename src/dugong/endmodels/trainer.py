@@ -26,9 +26,18 @@ from torch.nn import functional
 from dugong.endmodels.batches import Examples, as_examples, batch_rows
 from dugong.endmodels.checkpoints import Checkpoint, read_checkpoint, run_identity, write_checkpoint
 from dugong.endmodels.costs import ClassWeights, Costs, Loss, make_costs, read_labels
-from dugong.endmodels.predicting import DevSet, Metric, device_of, evaluating, goodness, logits_of, read_dev
-from dugong.endmodels.result import Epoch, ProgressCallback, Stopped, Training, TrainingProgress, progress_callback
-from dugong.endmodels.settings import Settings
+from dugong.endmodels.predicting import DevSet, device_of, evaluating, logits_of, read_dev
+from dugong.endmodels.result import (
+    Epoch,
+    Metric,
+    ProgressCallback,
+    Settings,
+    Stopped,
+    Training,
+    TrainingProgress,
+    goodness,
+    progress_callback,
+)
 from dugong.exceptions import EndModelError
 from dugong.types import IntArray
 

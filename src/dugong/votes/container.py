@@ -19,7 +19,7 @@ from dugong.contract import typed
 from dugong.exceptions import VoteError
 from dugong.tasks import Element, Layout, Resolution, SpanTable, Window, find_resolution, in_elements
 from dugong.tasks.layout import ranges
-from dugong.types import AnyArray, BoolArray, Int8Array, IntArray, read_only
+from dugong.types import AnyArray, BoolArray, Int8Array, IntArray, class_values, read_only
 from dugong.votes.concat import concat
 from dugong.votes.dense import from_classes, from_dense, from_flyingsquid, from_metal
 from dugong.votes.flat import from_tasks
@@ -160,7 +160,7 @@ class Votes:
     @property
     def classes(self) -> tuple[int, ...]:
         """Class values of element labels: (-1, 1), or 1..K."""
-        return (-1, 1) if self.n_classes == 2 else tuple(range(1, self.n_classes + 1))
+        return class_values(self.n_classes)
 
     @property
     def resolutions(self) -> tuple[Resolution, ...]:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dugong.exceptions import VoteError
 from dugong.tasks import Element, Resolution, TimeAxis
-from dugong.types import ABSTAIN, BoolArray, Int8Array, read_only
+from dugong.types import ABSTAIN, BoolArray, Int8Array, class_values, read_only
 from dugong.votes.flat import SpanLists, from_tasks, read_resolutions
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def from_scores(
     count = n_classes if n_classes is not None else len(names) if names is not None else 2
     found = read_resolutions(resolutions, (*scores, *(votes or {})))
     rows = {name: _read(name, given, _n_classes(found[name], count)) for name, given in scores.items()}
-    columns = {name: votes_of(own, _classes(own.shape[1])) for name, own in rows.items()}
+    columns = {name: votes_of(own, class_values(own.shape[1])) for name, own in rows.items()}
     hard = from_tasks(
         {**columns, **(votes or {})},
         lengths,
@@ -136,7 +136,3 @@ def _read(name: str, values: Any, n_classes: int) -> ScoreArray:
 
 def _n_classes(resolution: Resolution, n_classes: int) -> int:
     return n_classes if isinstance(resolution, Element) else 2
-
-
-def _classes(n_classes: int) -> tuple[int, ...]:
-    return (-1, 1) if n_classes == 2 else tuple(range(1, n_classes + 1))

@@ -13,7 +13,7 @@ from typing import Any
 
 from dugong.exceptions import VoteError
 from dugong.tasks import Element, Resolution
-from dugong.types import MISSING
+from dugong.types import MISSING, class_values
 
 __all__ = ["ValueCoding", "read_values"]
 
@@ -70,7 +70,7 @@ def read_values(
     """Decide what the values of the vote column mean, or say what is unclear."""
     given = None if classes is None else tuple(classes)
     count = _count(n_classes, given)
-    ours = (-1, 1) if count == 2 else tuple(range(1, count + 1))
+    ours = class_values(count)
     textual = any(isinstance(value, str) for value in values)
     if textual and given is None:
         raise VoteError(

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dugong.experiments.recipe import Facts, Part, Recipe, Size, TaskMaterial, find_folder
+from dugong.experiments.tasks.examples import Example, material
 from dugong.graph import temporal
 from dugong.priors import Prior, from_labels
 from dugong.sources import source
@@ -81,16 +82,6 @@ class DetectedBox(NamedTuple):
 Frame = tuple[DetectedBox, ...]
 
 
-class VideoPiece(NamedTuple):
-    """Five frames of a video."""
-
-    video: str
-    part: Part
-    start: int
-    frames: list[Frame]
-    gold: Int8Array
-
-
 class Habit(NamedTuple):
     """How one kind of thing occurs: share of frames in which one comes, frames it stays, where it is, how it looks."""
 
@@ -113,34 +104,23 @@ THINGS = {
 def simulate(size: Size, seed: int, folder: Path) -> TaskMaterial:  # noqa: ARG001  no files
     """Four videos for training, and one whose frames go to dev and test by turns, five and five, as in the paper."""
     rng = np.random.default_rng(seed)
-    pieces: list[VideoPiece] = []
+    pieces: list[Example] = []
     for number, count in enumerate(np.full(4, size.train // 4) + (np.arange(4) < size.train % 4)):
         frames, gold = _drive(rng, int(count) * N_FRAMES)
         pieces += [_piece(f"video{number}", "train", at, frames, gold) for at in range(0, len(frames), N_FRAMES)]
     turns = max(size.dev, size.test)
     frames, gold = _drive(rng, turns * 2 * N_FRAMES)
     for turn in np.linspace(0, turns - 1, size.dev).astype(int):
-        pieces.append(_piece("video4", "dev", turn * 2 * N_FRAMES, frames, gold))
+        pieces.append(_piece("video4", "dev", int(turn) * 2 * N_FRAMES, frames, gold))
     for turn in np.linspace(0, turns - 1, size.test).astype(int):
-        pieces.append(_piece("video4", "test", (turn * 2 + 1) * N_FRAMES, frames, gold))
-    return _material(pieces, "simulated")
+        pieces.append(_piece("video4", "test", (int(turn) * 2 + 1) * N_FRAMES, frames, gold))
+    return material(pieces, "simulated")
 
 
-def _piece(video: str, part: Part, start: int, frames: list[Frame], gold: Int8Array) -> VideoPiece:
+def _piece(video: str, part: Part, start: int, frames: list[Frame], gold: Int8Array) -> Example:
+    """Five frames of a video; groups are minutes of it."""
     rows = slice(start, start + N_FRAMES)
-    return VideoPiece(video, part, int(start), frames[rows], gold[rows])
-
-
-def _material(pieces: list[VideoPiece], origin: str) -> TaskMaterial:
-    """Groups are minutes of a video."""
-    named = {f"{piece.video}-{piece.start}": piece for piece in pieces}
-    return TaskMaterial(
-        sequences={name: piece.frames for name, piece in named.items()},
-        gold={name: piece.gold for name, piece in named.items()},
-        parts={name: piece.part for name, piece in named.items()},
-        groups={name: f"{piece.video}-{piece.start // MINUTE}" for name, piece in named.items()},
-        origin=origin,
-    )
+    return Example(f"{video}-{start}", part, f"{video}-{start // MINUTE}", frames[rows], gold[rows])
 
 
 def _drive(rng: np.random.Generator, n_frames: int) -> tuple[list[Frame], Int8Array]:
@@ -195,10 +175,10 @@ def load_detections(folder: Path) -> TaskMaterial:
     with (place / "frames.csv").open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
             videos[row["video"]].append((tuple(boxes[row["video"], row["frame"]]), int(row["label"])))
-    return _material(list(_pieces(videos)), "detections.csv")
+    return material(_pieces(videos), "detections.csv")
 
 
-def _pieces(videos: dict[str, list[tuple[Frame, int]]]) -> Iterator[VideoPiece]:
+def _pieces(videos: dict[str, list[tuple[Frame, int]]]) -> Iterator[Example]:
     for video, rows in videos.items():
         frames, gold = [frame for frame, _ in rows], np.array([label for _, label in rows], dtype=np.int8)
         for number, start in enumerate(range(0, len(rows), N_FRAMES)):
