@@ -80,3 +80,11 @@ def test_nothing_is_suggested_where_nothing_is_to_be_found():
     noise = {one: [{"noise": row["noise"]} for row in own] for one, own in rows.items()}
     model = dg.LabelModel(prior=PRIOR, dependencies=()).fit(votes)
     assert str(model.suggest(votes, noise)).startswith("No rule")
+
+
+def test_names_are_names_of_python() -> None:
+    from dugong.suggest import _name
+
+    assert _name("words_for_B-Chemical") == "words_for_b_chemical"
+    assert _name("heat_below_-1.5") == "heat_below_minus_1_5"
+    assert _name("3") == "rule_3"

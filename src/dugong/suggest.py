@@ -255,5 +255,5 @@ def _words(elements: list[str], probabilities: FloatArray, votes: Votes) -> list
 
 
 def _name(words: str) -> str:
-    name = re.sub(r"\W+", "_", words.replace("-", "minus_").replace(".", "_")).strip("_").lower()
+    name = re.sub(r"\W+", "_", re.sub(r"-(?=[\d.])", "minus_", words)).strip("_").lower()
     return f"rule_{name}" if not name or name[0].isdigit() or keyword.iskeyword(name) else name
