@@ -84,6 +84,8 @@ def is_table(path: Path) -> bool:
 
 
 def _parts_alike(lines: list[str], sign: str) -> bool:
+    if sign not in lines[0]:
+        return False
     counts = {_QUOTED.sub("", line).count(sign) for line in lines}
     return len(counts) == 1 and counts != {0}
 
