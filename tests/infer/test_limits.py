@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import dugong as dg
 from dugong.exceptions import GraphError, LabelError, PriorError, TaskError, VoteError
 from dugong.infer import engine
 from dugong.law.parameters import Conditional, Crossed, FullTable, Parameters, Temporal
@@ -163,6 +164,18 @@ def test_memory_is_not_asked_for_in_vain(rng) -> None:
     votes = make_votes(rng, {"a": Element(), "long": Sequence(link="majority")}, [400_000])
     with pytest.raises(TaskError, match=r"(?s)task of 400000 elements would take .* GB.*Cut the sequences"):
         engine.posterior(votes, same_table(votes, PLAIN), CHAIN)
+
+
+def test_very_many_resolutions_are_refused_before_memory_is_asked_for(rng) -> None:
+    """A product of automata would have a table of four to the power of 70."""
+    coarse = {f"w{k}": Window(size=k + 2, stride=k + 1, link="any", name=f"w{k}") for k in range(70)}
+    votes = make_votes(rng, {"a": Element(), **dict(list(coarse.items())[:12])}, [20])
+    with pytest.raises(TaskError, match=r"(?s)at most 10 resolutions beside the elements; found 12.*approximate"):
+        engine.posterior(votes, same_table(votes, PLAIN), CHAIN, inference="exact")
+    assert not engine.posterior(votes, same_table(votes, PLAIN), CHAIN).exact
+    votes = make_votes(rng, {"a": Element(), **coarse}, [20])
+    with pytest.raises(GraphError, match=r"(?s)every two resolutions: at most 64.*found 70.*prior=\"learn\""):
+        dg.LabelModel(prior=dg.priors.Markov(positive=0.3, stay=0.7), dependencies=()).fit(votes)
 
 
 def test_any_in_the_last_g_needs_few_states(rng) -> None:

@@ -43,6 +43,7 @@ _NAMES: dict[str, Estimator] = {
     "em": EM(),
     "sgd": SGD(),
 }
+_MOST_COARSE = 64
 # How a source graph is learned, by the word for it.
 _METHODS: dict[str, Method] = {"learn": "residuals", "low-rank": "low-rank"}
 
@@ -147,6 +148,12 @@ class FitOptions:
         if self.prior is not None and self.prior.n_classes not in (None, n_classes):
             raise PriorError(
                 f"the prior must be about the classes of the votes, {n_classes}; it is about {self.prior.n_classes}."
+            )
+        n_coarse = len(votes.resolutions) - 1
+        if self.by_moments(votes) and n_coarse > _MOST_COARSE:
+            raise GraphError(
+                f"closed forms compare every two resolutions: at most {_MOST_COARSE} beside the elements; found "
+                f'{n_coarse}.\n  Learn the prior (prior="learn"), or choose sources with votes.select(sources=...).'
             )
 
     def check_learning(self) -> None:

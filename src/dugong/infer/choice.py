@@ -21,6 +21,7 @@ from dugong.types import Inference
 # are of one sequence alone: its answer must not depend on which others are asked about at the same time.
 SMALL_STATES = 512
 _SMALL_BYTES = 1 << 28
+_MOST_COARSE = 10  # tasks open and close in four to the power of this many ways, each with a place in a table
 _MOST_BYTES = 1 << 31
 
 
@@ -55,7 +56,7 @@ def choose_engine(prepared: Prepared, inference: Inference = "auto") -> BlockEng
         return windows
     if inference == "exact" or windows.exact:
         return _product(prepared)
-    if inference == "approximate":
+    if inference == "approximate" or len(prepared.resolutions) - 1 > _MOST_COARSE:
         return windows
     engine = chain.build(prepared, SMALL_STATES, partly=True)
     small = (engine.n_bytes >= 0) & (engine.n_bytes <= _SMALL_BYTES)
@@ -65,6 +66,13 @@ def choose_engine(prepared: Prepared, inference: Inference = "auto") -> BlockEng
 
 
 def _product(prepared: Prepared) -> chain.ProductEngine:
+    n_coarse = len(prepared.resolutions) - 1
+    if n_coarse > _MOST_COARSE:
+        raise TaskError(
+            f"exact inference takes at most {_MOST_COARSE} resolutions beside the elements; found {n_coarse}.\n"
+            "  Ask about fewer of them, choose sources with votes.select(sources=...), or allow "
+            'inference="approximate".'
+        )
     engine = chain.build(prepared)
     n_bytes = int(engine.n_bytes.max(initial=0))
     if n_bytes > _MOST_BYTES:
