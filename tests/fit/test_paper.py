@@ -11,7 +11,7 @@ import pytest
 from dugong import worlds
 from dugong.exceptions import GraphError, NotIdentifiableError, TaskError
 from dugong.fit.moments.equations import Given
-from dugong.fit.paper import estimate_paper, paper_tables, plan_paper
+from dugong.fit.paper import MOST_CELLS, estimate_paper, paper_tables, plan_paper
 from dugong.fit.paper.agreements import find_agreements
 from dugong.fit.tables import joint_from_products
 from dugong.graph import SourceGraph, temporal
@@ -360,8 +360,23 @@ def test_silent_and_constant_sources_have_an_answer():
 
 
 def test_full_tables_need_short_sequences_of_one_length():
-    with pytest.raises(TaskError, match="at most 4; source 'a' has 5 tasks"):
-        fit(plain_groups(), sharing="full", n_tasks=dict.fromkeys("abcde", 5))
+    with pytest.raises(TaskError, match="at most 6; source 'a' has 7 tasks"):
+        fit(plain_groups(), sharing="full", n_tasks=dict.fromkeys("abcde", 7))
+
+
+@pytest.mark.parametrize(("n_full", "size", "n_pairs"), [(5, 5, 10), (1, 6, 4), (3, 6, 9)])
+def test_full_tables_that_would_count_too_much_are_refused_before_anything_is_counted(n_full, size, n_pairs):
+    """Work is the cells of all pairs that hold a full table: three votes on twice as many tasks."""
+    names = "abcde"
+    sharing = {name: "full" if place < n_full else "tied" for place, name in enumerate(names)}
+    sources = [SourceInfo(name=name) for name in names]
+    design = make_design(sources, SourceGraph.of(names), sharing=sharing, n_tasks=dict.fromkeys(names, size))
+    n_cells = n_pairs * 3 ** (2 * size)
+    if n_cells > MOST_CELLS:
+        with pytest.raises(TaskError, match=f"at most {MOST_CELLS:,} cells; these would be {n_cells:,}"):
+            plan_paper(design)
+    else:
+        assert sum(len(row.slots) == 2 * size for row in plan_paper(design).rows) == n_pairs
 
 
 def test_two_full_sources_alone_are_not_identifiable():

@@ -226,16 +226,16 @@ def test_one_table_per_position() -> None:
     np.testing.assert_allclose(estimate.accuracies["q"], TABLES[3], **EXACT)
 
 
-@pytest.mark.parametrize("others", ["tied", "task"])
-def test_a_full_table(others) -> None:
+@pytest.mark.parametrize(("others", "size"), [("tied", 3), ("task", 3), ("tied", 6)])
+def test_a_full_table(others, size) -> None:
     rng = np.random.default_rng(3)
-    table = rng.dirichlet(np.ones(27), size=8)
+    table = rng.dirichlet(np.ones(3**size), size=2**size)
     world = World(
         prior=Markov(initial=[0.7, 0.3], transition=[[0.8, 0.2], [0.3, 0.7]]),
-        blocks=(*frames(3), FullBlock(name="whole", table=table, n_tasks=3)),
+        blocks=(*frames(3), FullBlock(name="whole", table=table, n_tasks=size)),
     )
     levels = {"whole": "full"} | {f"f{j}": others for j in range(3)}
-    estimate = recover(world, lengths=3, sharing=levels)
+    estimate = recover(world, lengths=size, sharing=levels)
     np.testing.assert_allclose(estimate.accuracies["whole"], table, **EXACT)
     factor = next(f for f in estimate.parameters.factors if f.source == "whole")
     assert isinstance(factor, FullTable)

@@ -23,16 +23,18 @@ from dugong.fit.paper import estimate_paper, paper_tables, plan_paper, tables_wi
 from dugong.fit.passes import InMemory, Passes
 from dugong.fit.result import Estimate, Note
 from dugong.fit.settings import Centred, Estimator, Paper
-from dugong.fit.sgd import estimate_sgd
+from dugong.fit.sgd import estimate_agreements, estimate_sgd
 from dugong.fit.sgd.settings import SGD
 from dugong.graph.design import Design
 from dugong.law.law import Law
 from dugong.law.parameters import Parameters
 from dugong.law.results import ExpectedCounts
 from dugong.priors import Prior, sample_balance_variance
+from dugong.progress import FitProgress
 from dugong.sums import Laws, Moments, Plan
 from dugong.tasks import Element, Resolution
 from dugong.types import FloatArray, IntArray
+from dugong.votes import Votes
 
 # Probability by which the prior leaves the sample's own class balance uncertain, below which it is not re-estimated.
 NEGLIGIBLE_BALANCE = 0.001
@@ -61,7 +63,7 @@ class Fitted:
 
 def plan_for(design: Design, estimator: Estimator) -> Plan:
     """The rows that an estimator needs counted."""
-    return plan_paper(design) if isinstance(estimator, Paper) else design.plan
+    return plan_paper(design) if _to_the_letter(estimator) else design.plan
 
 
 def fit_moments(given: Given, estimator: Estimator = _CENTRED, passes: Passes | None = None) -> Fitted:
@@ -71,7 +73,10 @@ def fit_moments(given: Given, estimator: Estimator = _CENTRED, passes: Passes | 
     ----------
     passes : goes over the votes behind the moments again; without it the balance stays the prior's
     """
-    if isinstance(estimator, Paper):  # to the letter
+    if isinstance(estimator, SGD) and _to_the_letter(estimator):
+        descended, letter = estimate_agreements(given, estimator, *_behind(passes))
+        return Fitted(estimate=descended, given=given, tables=letter)
+    if isinstance(estimator, Paper):
         letter = paper_tables(given)
         return Fitted(estimate=estimate_paper(letter), given=given, tables=letter)
     estimate, tables = _solve(given, find_slopes(given), estimator, passes)
@@ -97,9 +102,20 @@ def _solve(
     """
     tables = centred_tables(given, slopes)
     if isinstance(estimator, SGD):
-        votes = passes.votes if isinstance(passes, InMemory) else None
-        return estimate_sgd(given, estimator, votes, passes.progress if passes is not None else None), tables
+        return estimate_sgd(given, estimator, *_behind(passes)), tables
     return assemble(tables), tables
+
+
+def _to_the_letter(estimator: Estimator) -> bool:
+    """Whether raw agreements are matched, as the paper prints them."""
+    return isinstance(estimator, Paper) or (isinstance(estimator, SGD) and estimator.losses == "agreements")
+
+
+def _behind(passes: Passes | None) -> tuple[Votes | None, FitProgress | None]:
+    """The votes behind the moments, where they are in memory, and who is told how a descent goes."""
+    if passes is None:
+        return None, None
+    return (passes.votes if isinstance(passes, InMemory) else None), passes.progress
 
 
 def _contradiction(laws: Laws, error: float, found: float) -> tuple[Note, ...]:

@@ -24,7 +24,7 @@ Sharing = Literal["tied", "task", "full"]
 StageName = Literal["same task", "across resolutions", "across time"]
 # Of a source with itself: labels farther apart are hardly correlated, so that further rows would add little.
 SELF_LAGS = (1, 2, 3)
-LARGEST_FULL = 4
+LARGEST_FULL = 6  # tasks of a table with 2^6 rows of 3^6 votes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

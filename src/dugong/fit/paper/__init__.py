@@ -18,7 +18,8 @@ from functools import partial
 from dugong.exceptions import TaskError
 from dugong.fit.moments.assemble import Assembly
 from dugong.fit.moments.equations import Equations, Given, Unknowns
-from dugong.fit.moments.stages import Equate
+from dugong.fit.moments.solve import solve_logs
+from dugong.fit.moments.stages import Equate, Solve
 from dugong.fit.paper.agreements import equate_pairs, find_agreements, solve_anchors
 from dugong.fit.paper.joints import PaperTables
 from dugong.fit.result import Estimate
@@ -26,11 +27,22 @@ from dugong.graph.design import Design, full_pair_rows
 from dugong.sums import MomentRow, Plan
 from dugong.types import IntArray
 
+# Cells of all tables of pairs: four million are half a minute, and every group of sequences has its own.
+MOST_CELLS = 1 << 22
+
 
 def plan_paper(design: Design) -> Plan:
     """Rows that have to be counted: those of the design, and all pairs with a full table."""
     full = [info.name for info in design.sources if design.levels[info.name] == "full"]
-    return Plan.of([*design.plan.rows, *(row for name in full for row in full_pair_rows(design, name))])
+    pairs = dict.fromkeys(row for name in full for row in full_pair_rows(design, name))
+    n_cells = sum(3 ** len(row.slots) for row in pairs)
+    if n_cells > MOST_CELLS:
+        raise TaskError(
+            f'the estimator "paper" counts all votes of a source with sharing="full" beside all those of every other: '
+            f"at most {MOST_CELLS:,} cells; these would be {n_cells:,}.\n"
+            '  Use sharing="full" for fewer sources, shorter sequences, or estimator="centred" or "em".'
+        )
+    return Plan.of([*design.plan.rows, *pairs])
 
 
 def estimate_paper(tables: PaperTables) -> Estimate:
@@ -38,14 +50,17 @@ def estimate_paper(tables: PaperTables) -> Estimate:
     return Assembly(tables).estimate(tables.solved)
 
 
-def paper_tables(given: Given, equate: Equate | None = None) -> PaperTables:
-    """Solve for the agreements from counts of `plan_paper(design)`; the tables follow from them on demand."""
+def paper_tables(given: Given, equate: Equate | None = None, solve: Solve = solve_logs) -> PaperTables:
+    """Solve for the agreements from counts of `plan_paper(design)`; the tables follow from them on demand.
+
+    `solve`: M l = q by default, or a descent on the same equations.
+    """
     if given.moments.n_classes != 2:
         raise TaskError(
             f'the estimator "paper" needs tasks with two classes; found {given.moments.n_classes}.\n'
             '  Use estimator="centred" or "em".'
         )
-    solved = find_agreements(given, equate)
+    solved = find_agreements(given, equate, solve)
     return PaperTables(
         design=given.design,
         moments=given.moments,

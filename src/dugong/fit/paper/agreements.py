@@ -21,7 +21,7 @@ import numpy as np
 from dugong.exceptions import NotIdentifiableError
 from dugong.fit.moments.equations import Equations, Given, Unknowns, join_equations
 from dugong.fit.moments.solve import solve_logs
-from dugong.fit.moments.stages import Equate, Solution, solve_stages, turn_groups
+from dugong.fit.moments.stages import Equate, Solution, Solve, solve_stages, turn_groups
 from dugong.graph import determined
 from dugong.graph.design import Design, full_pair_rows, valid_pair
 from dugong.sums import MomentRow, Moments
@@ -32,12 +32,12 @@ SIGNS = np.array([-1.0, 1.0])
 Anchors = Mapping[str, FloatArray]
 
 
-def find_agreements(given: Given, equate: Equate | None = None) -> Solution:
+def find_agreements(given: Given, equate: Equate | None = None, solve: Solve = solve_logs) -> Solution:
     """Solve for E[a] of every source that is not pinned, one unknown per position."""
     unknowns = Unknowns.of(given.design, given.moments, width=1)
     start, pinned = _pinned(given, unknowns)
     varies = np.ones(unknowns.size, dtype=np.bool_)
-    return solve_stages(given, unknowns, equate or equate_pairs, solve_logs, start=start, pinned=pinned, varies=varies)
+    return solve_stages(given, unknowns, equate or equate_pairs, solve, start=start, pinned=pinned, varies=varies)
 
 
 def _pinned(given: Given, unknowns: Unknowns) -> tuple[FloatArray, BoolArray]:
@@ -75,7 +75,7 @@ def _equate_alike(given: Given, unknowns: Unknowns, found: list[tuple[MomentRow,
     votes = np.stack([table for _, table in found], axis=-4)  # (..., rows, positions, 2, 2)
     n_positions, flat = votes.shape[-3], (*votes.shape[:-4], -1)
     total = votes.sum(axis=(-2, -1))
-    products = np.einsum("...ab,a,b->...", votes, SIGNS, SIGNS)
+    products = sum_products(votes)
     value = np.divide(products, total, out=np.zeros_like(total), where=total > 0)
     where = {info.name: info.resolution for info in given.moments.sources}
     hidden = [given.laws.pair(row, *(where[name] for name in row.sources)) for row, _ in found]
@@ -85,6 +85,11 @@ def _equate_alike(given: Given, unknowns: Unknowns, found: list[tuple[MomentRow,
     left, right = (np.concatenate([places[row.sources[side]] for row, _ in found]) for side in (0, 1))
     numbers = (value, np.broadcast_to(scale, value.shape), _variance(value, total), total)
     return left, right, *(one.reshape(flat) for one in numbers)
+
+
+def sum_products(votes: FloatArray) -> FloatArray:
+    """Sums of products of two votes from counts (..., 2, 2)."""
+    return np.asarray(np.einsum("...ab,a,b->...", votes, SIGNS, SIGNS))
 
 
 def _means(tables: Sequence[FloatArray] | FloatArray, axes: Iterable[int]) -> tuple[FloatArray, FloatArray]:

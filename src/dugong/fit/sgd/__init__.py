@@ -5,11 +5,12 @@ covariances of all rows of the plan, vote rates, moments of dependent votes with
 correlations and accuracies; the start is a slight tilt towards sources that are right. Needs the extra `torch`.
 
 Differs from the paper: centred moments are matched instead of raw agreements, so that lopsided sources and abstains are
-no bias (docs/differences.md).
+no bias (docs/differences.md). ``SGD(losses="agreements")`` has the paper's own losses, and their bias.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -17,13 +18,17 @@ import numpy as np
 
 from dugong.exceptions import GraphError, MissingExtraError, TaskError
 from dugong.fit.moments.assemble import Assembly
-from dugong.fit.moments.equations import Given
+from dugong.fit.moments.equations import Equations, Given
+from dugong.fit.paper import estimate_paper, paper_tables
+from dugong.fit.paper.agreements import sum_products
+from dugong.fit.paper.joints import PaperTables
 from dugong.fit.result import Estimate, Note
 from dugong.fit.sgd.joints import AccuracyTables
 from dugong.fit.sgd.settings import SGD
 from dugong.graph.design import Design
 from dugong.progress import FitProgress
 from dugong.sums import Moments
+from dugong.types import BoolArray, FloatArray
 from dugong.votes import Votes
 
 if TYPE_CHECKING:
@@ -63,6 +68,36 @@ def estimate_sgd(
         "seed": settings.seed,
     }
     return Assembly(tables).estimate(slopes, [_report(stage, trace) for stage, trace in traces.items()], learned)
+
+
+def estimate_agreements(
+    given: Given, settings: SGD, votes: Votes | None = None, progress: FitProgress | None = None
+) -> tuple[Estimate, PaperTables]:
+    """The paper's own losses: products of votes against products of agreements, lowered step by step.
+
+    What follows from the agreements is that of Algorithm 1. Counts must be of the paper's plan.
+    """
+    _check(given.design, given.moments, settings, votes)
+    from dugong.fit.sgd.descent import descend
+    from dugong.fit.sgd.slopes import TILT, SlopeProblem, to_numpy
+
+    rng, traces = np.random.default_rng(settings.seed), list["Trace"]()
+
+    def solve(equations: Equations, beta: FloatArray, free: BoolArray) -> tuple[FloatArray, None]:
+        start = np.where(free, TILT, beta)
+        problem = SlopeProblem(equations, given.moments, start, free, settings.device, _products)
+        traces.append(descend(problem, settings, rng, votes, progress))
+        return to_numpy(problem.probabilities()), None
+
+    tables = paper_tables(given, solve=solve)
+    estimate, names = estimate_paper(tables), [stage.name for stage in tables.solved.stages]
+    notes = [_report(name, trace) for name, trace in zip(names, traces, strict=True)]
+    return replace(estimate, diagnostics=estimate.diagnostics.noted(*notes)), tables
+
+
+def _products(table: FloatArray) -> FloatArray:
+    """Sums of products of two votes by position, (positions, 1)."""
+    return sum_products(table[:, :2, :2])[:, np.newaxis]
 
 
 def _check(design: Design, moments: Moments, settings: SGD, votes: Votes | None) -> None:

@@ -10,6 +10,7 @@ from dugong.exceptions import GraphError
 
 Schedule = Literal["plateau", "cosine"]
 Batches = Literal["moments", "votes"]
+Losses = Literal["centred", "agreements"]
 
 
 @typed(GraphError)
@@ -34,6 +35,9 @@ class SGD:
         What a step sees: `batch_size` of the stored moments (rows of the plan by position), or the moments of
         `batch_size` sequences, counted on the fly.
     batch_size : int
+    losses : {"centred", "agreements"}
+        What is matched: covariances, as in the closed form, or raw products of votes as the paper prints them. The
+        second has the bias of ``estimator="paper"`` for sources that prefer one class; pairs follow as in Algorithm 1.
     consistency : float
         Weight of the loss that ties the correlations to the accuracies, relative to that of the moments. With 0 the
         tables of pairs are those of the closed form, and may disagree a little with the tables of their members.
@@ -50,6 +54,7 @@ class SGD:
     tolerance: float = 1e-6
     batches: Batches = "moments"
     batch_size: int = 512
+    losses: Losses = "centred"
     consistency: float = 0.1
     device: str = "cpu"
     seed: int = 0

@@ -12,7 +12,7 @@ the end, softened, and recorded.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import torch
@@ -36,7 +36,7 @@ from dugong.sums import Grouping, MomentRow, Moments, Plan, count
 from dugong.types import AnyArray, BoolArray, FloatArray, IntArray
 from dugong.votes import Votes
 
-_CELLS = N_INDICATORS**2
+Read = Callable[[FloatArray], FloatArray]
 # A tilt of every source towards being right: enough to choose between the two mirror images.
 TILT = 0.2
 _RIGHT = np.array([-1.0, 1.0])
@@ -69,6 +69,11 @@ def _tilted(design: Design, moments: Moments, unknowns: Unknowns) -> FloatArray:
     return beta
 
 
+def both_indicators(table: FloatArray) -> FloatArray:
+    """How often both indicators of every equation are one, (positions, 4), from counts by both votes."""
+    return np.asarray(table[:, :N_INDICATORS, :N_INDICATORS].reshape(len(table), -1))
+
+
 class SlopeProblem:
     """Moment equations of some open slopes; the others are held.
 
@@ -76,12 +81,20 @@ class SlopeProblem:
     ----------
     start : (n_slopes,) where the open slopes begin and what the others are
     open_slopes : (n_slopes,) which are optimised
+    read : from counts by both votes, (positions, 3, 3), to the sums behind the equations, (positions, equations)
     """
 
     def __init__(
-        self, equations: Equations, moments: Moments, start: FloatArray, open_slopes: BoolArray, device: str
+        self,
+        equations: Equations,
+        moments: Moments,
+        start: FloatArray,
+        open_slopes: BoolArray,
+        device: str,
+        read: Read = both_indicators,
     ) -> None:
-        self.equations, self.device = equations, torch.device(device)
+        self.equations, self.device, self.read = equations, torch.device(device), read
+        self.n_cells = read(np.zeros((1, N_INDICATORS + 1, N_INDICATORS + 1))).shape[1]
         self.n_sequences = int(moments.shapes.counts.sum())
         self.held, self.open = self._tensor(start), self._tensor(open_slopes)
         self.free = self._tensor(start).requires_grad_()
@@ -92,7 +105,7 @@ class SlopeProblem:
         self.weights = self._tensor(1 / one_vote)
         # Covariances of a few sequences are taken around the means of all, so that batches average out.
         self.level = self._both(moments) / np.maximum(equations.total, 1.0) - equations.value
-        self.unit = np.unique(equations.kept // _CELLS, return_inverse=True)[1]
+        self.unit = np.unique(equations.kept // self.n_cells, return_inverse=True)[1]
 
     @property
     def parameters(self) -> list[Tensor]:
@@ -123,10 +136,10 @@ class SlopeProblem:
         return self._tensor(self._both(few) / np.maximum(total, 1e-300) - self.level)
 
     def _both(self, moments: Moments) -> FloatArray:
-        """How often both indicators of every equation are one; positions that are not there count nothing."""
+        """The sums behind every equation; positions that are not there count nothing."""
         counts = [np.zeros(0)]
         for row, size in self.equations.rows:
-            table = moments.placed(row)[: size // _CELLS, :N_INDICATORS, :N_INDICATORS]
+            table = self.read(moments.placed(row)[: size // self.n_cells])
             counts.append(np.pad(table.reshape(-1), (0, size - table.size)))
         return np.asarray(np.concatenate(counts)[self.equations.kept])
 
