@@ -129,9 +129,15 @@ def test_a_correction_is_on_disk_when_the_page_hears_of_it(client: Client, proje
     assert unpacked(lane["gold"])[2:10].tolist() == [255, 1, 1, 1, 1, 1, 1, 255]
     assert unpacked(lane["corrected"]).sum() == 6
     assert client.get("/api/sequences?corrected=yes")["total"] == 1
-    assert client.json("DELETE", "/api/gold", {"correction": kept[-1].id})[0] == 200
+    status, after = client.json("DELETE", "/api/gold", {"correction": kept[-1].id})
+    assert status == 200
     assert client.json("DELETE", "/api/gold", {})[0] == 404
-    assert client.get("/api/gold?sequence=s02")["corrections"] == []
+    # Every answer says what holds now, and which of two answers is the newer one.
+    assert ([one["id"] for one in plain["corrections"]], after["corrections"]) == ([kept[-1].id], [])
+    last = client.get("/api/gold?sequence=s02")
+    assert (last["corrections"], last["version"]) == ([], after["version"])
+    assert last["version"] == client.get("/api/sequences/s02")["gold"]["version"] > plain["version"]
+    assert Journal(project.parent / "corrections.jsonl").version == last["version"]
 
 
 def test_after_a_fit_the_page_shows_what_the_run_has_written(client: Client, project: Path) -> None:

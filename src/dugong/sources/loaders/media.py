@@ -116,8 +116,12 @@ class _Decoder:
             self._held, self._next = frame, self._number(frame) + 1
         if self._held is None:
             raise in_file(self.path, f"has no frame {number}.")
-        width = height = self.size
-        return np.asarray(self._convert.reformat(self._held, width, height, format="rgb24").to_ndarray())
+        options = {"width": self.size, "height": self.size, "format": "rgb24"}
+        try:  # one thread: handing small pictures to others takes longer than the work, the more so on a busy machine
+            found = self._convert.reformat(self._held, threads=1, **options)
+        except TypeError:  # earlier versions of PyAV have one
+            found = self._convert.reformat(self._held, **options)
+        return np.asarray(found.to_ndarray())
 
     def _seek(self, number: int) -> None:
         stamp = int(number / self.frame_rate / self.stream.time_base) + self._origin

@@ -58,8 +58,8 @@ ${i.error.trace}`:""}</pre></div>`:b`<p class="empty">Nothing was fitted yet: pr
     ${R.value.stale&&b`<p class="verdict note">Sources, settings or corrections have changed since this fit.</p>`}
     <div class="two"><div><${pm} model=${i} /><${gm} model=${i} /><${ym} model=${i} /></div>
       <div><${mm} model=${i} /><${Om} model=${i} /><${bm} comparison=${i.comparison} /></div></div>
-  </section>`:b`<p class="empty">One moment …</p>`:b`<${ci} />`}function pm({model:i}){let t=i.findings.length?i.findings:["Nothing stands out."];return b`<div class="panel"><h2>What to know</h2><ul class="findings">${t.map(e=>b`<li class=${i.findings.length?"warning":"fine"}>${e}</li>`)}
-    ${i.notes.map(e=>b`<li class="note">${e.where&&b`<strong><${Z} of=${e.where} />:</strong> `}${e.text}</li>`)}</ul></div>`}function mm({model:i}){let{now:t,before:e}=i.shares,n=R.value.classes;return b`<div class="panel"><h2>Before and after</h2>
+  </section>`:b`<p class="empty">One moment …</p>`:b`<${ci} />`}function pm({model:i}){let t=i.findings.length?i.findings:["Nothing stands out."],e=new Set(i.findings),n=i.notes.filter(s=>!e.has(s.text));return b`<div class="panel"><h2>What to know</h2><ul class="findings">${t.map(s=>b`<li class=${i.findings.length?"warning":"fine"}>${s}</li>`)}
+    ${n.map(s=>b`<li class="note">${s.where&&b`<strong><${Z} of=${s.where} />:</strong> `}${s.text}</li>`)}</ul></div>`}function mm({model:i}){let{now:t,before:e}=i.shares,n=R.value.classes;return b`<div class="panel"><h2>Before and after</h2>
     ${i.changes.length>0&&b`<ul class="findings">${i.changes.map(s=>b`<li class="note">${s}</li>`)}</ul>`}
     <table class="figures"><caption>Share of the labels</caption><thead><tr><th scope="col">Class</th><th scope="col" class="n">before</th><th scope="col" class="n">now</th></tr></thead>
     <tbody>${n.map((s,r)=>b`<tr><th scope="row"><i class="swatch" style=${{background:Ft(r)}}></i> <${Z} of=${s.name} /></th><td class="n">${e?et(e[r]):"–"}</td><td class="n">${et(t?.[r])}</td></tr>`)}</tbody></table>

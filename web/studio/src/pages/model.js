@@ -21,9 +21,9 @@ export function Model() {
 }
 
 function Findings({ model }) {
-  const words = model.findings.length ? model.findings : ["Nothing stands out."];
+  const words = model.findings.length ? model.findings : ["Nothing stands out."], said = new Set(model.findings), notes = model.notes.filter((one) => !said.has(one.text));
   return html`<div class="panel"><h2>What to know</h2><ul class="findings">${words.map((one) => html`<li class=${model.findings.length ? "warning" : "fine"}>${one}</li>`)}
-    ${model.notes.map((one) => html`<li class="note">${one.where && html`<strong><${Name} of=${one.where} />:</strong> `}${one.text}</li>`)}</ul></div>`;
+    ${notes.map((one) => html`<li class="note">${one.where && html`<strong><${Name} of=${one.where} />:</strong> `}${one.text}</li>`)}</ul></div>`;
 }
 
 function Changes({ model }) {
