@@ -175,6 +175,9 @@ def test_answers_without_logprobs_are_plain_votes_and_said_to_be(fake, tmp_path)
     assert found.votes.column("speaking").tolist() == [1, -1, 1, -1, 1]
     assert found.votes.scores["speaking"][:, 1].tolist() == [1, 0, 1, 0, 1]
     assert "5 answers came without logprobs: plain votes." in time_table(found.report)
+    fake.script = [400]
+    with pytest.raises(SourceError, match=r"refused the request \(400\)(.|\n)*soft=True asks the model"):
+        ask(judge, {"a": ["another"]})
     with pytest.raises(SourceError, match="soft= must be True, False or 'logprobs'"):
         speaking(fake, tmp_path, soft="lots")
 

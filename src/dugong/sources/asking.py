@@ -207,7 +207,10 @@ class Service:
             if reply.status in (401, 403):
                 raise UnavailableError(self._refused(reply.status))
             if 400 <= reply.status < 500 and reply.status not in (408, 409, 429):
-                raise UnavailableError(f"{self.address} refused the request ({reply.status}): {reply.words}")
+                text = f"{self.address} refused the request ({reply.status}): {reply.words}"
+                if '"logprobs":true' in request.text:
+                    text += "\n  If it has no logprobs: soft=True asks the model for a probability instead."
+                raise UnavailableError(text)
             if attempt < self.retries:
                 time.sleep(reply.patience(self.wait * 2**attempt))
         raise UnavailableError(
