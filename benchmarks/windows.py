@@ -89,4 +89,5 @@ def measure_windows() -> list[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(run_case(sys.argv[1], int(sys.argv[2]))))
+    for row in [run_case(sys.argv[1], int(sys.argv[2]))] if len(sys.argv) > 2 else measure_windows():
+        print(json.dumps(row))
