@@ -476,3 +476,54 @@ def test_agreements_of_a_sample(batches) -> None:
     assert any(note.kind == "sgd" for note in model.diagnostics_.notes)
     with pytest.raises(GraphError, match="losses= must be 'centred' or 'agreements'; found 'squares'"):
         SGD(losses="squares")
+
+
+@pytest.mark.parametrize("estimator", [SGD(max_steps=150), "centred", "paper", "em"])
+@pytest.mark.parametrize("dependencies", [(), [("a", "b")], [dg.temporal("a", lag=1)]], ids=["none", "pair", "self"])
+def test_what_was_fitted_on_one_part_labels_another(estimator, dependencies):
+    """A sample in which a vote never contradicts a label does not make one that does impossible."""
+    prior = Markov(positive=0.4, stay=0.8)
+    for seed in (2, 34):
+        rng = np.random.default_rng(seed)
+        parts = [_part(rng, n, accuracy) for n, accuracy in ((int(rng.integers(6, 40)), 1.0), (60, 0.6))]
+        model = dg.LabelModel(prior=prior, dependencies=dependencies, estimator=estimator).fit(parts[0])
+        assert min(model.accuracies_["a"][0, 1], model.accuracies_["a"][1, 0]) < 0.01
+        found = model.predict_proba(parts[1])
+        np.testing.assert_allclose(found.sum(axis=1), 1, rtol=0, atol=1e-9)
+        assert np.isfinite(model.log_likelihood(parts[1])).all()
+
+
+def test_zeros_that_are_given_are_taken_at_their_word():
+    votes = dg.Votes.from_dense(np.array([[[1, -1, 1]] * 4] * 8, dtype=np.int8), sources=list("abc"))
+    certain = {name: [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]] for name in "ab"}
+    model = dg.LabelModel(prior=Markov(positive=0.4, stay=0.8), dependencies=(), accuracies=certain)
+    with pytest.raises(dg.DugongError, match="probability zero"):
+        model.fit(votes).predict_proba(votes)
+
+
+def _part(rng: np.random.Generator, n: int, accuracy: float) -> dg.Votes:
+    truth = np.where(rng.random((n, 1, 1)) < 0.4, 1, -1)
+    return dg.Votes.from_dense(np.where(rng.random((n, 5, 4)) < accuracy, truth, -truth), sources=list("abcd"))
+
+
+@pytest.mark.parametrize(
+    "window", [None, dg.Window(size=2), dg.Window(size=2, stride=1)], ids=["none", "apart", "over"]
+)
+@pytest.mark.parametrize("step", [1e-200, 1e-300])
+def test_steps_that_are_hardly_possible_do_not_underflow(window, step):
+    """Four changes, each less likely than any product of floating point numbers can say."""
+    prior = Markov(initial=[0.5, 0.5], transition=[[1 - step, step], [step, 1 - step]])
+    truth = np.array([[1, -1, 1, -1, 1, 1]] * 20)
+    votes = {name: truth.reshape(-1) for name in "abc"}
+    accuracies = {name: [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]] for name in "abc"}
+    silent = 0.0
+    if window is not None:
+        votes["w"] = np.ones(20 * (3 if window.stride == 2 else 5), dtype=int)
+        accuracies["w"] = [[0.5, 0.5, 0.0], [0.5, 0.5, 0.0]]
+        silent = len(votes["w"]) / 20 * np.log(0.5)
+    heard = dg.Votes.from_tasks(votes, lengths=[6] * 20, resolutions={"w": window} if window else {})
+    model = dg.LabelModel(prior=prior, dependencies=(), accuracies=accuracies).fit(heard)
+    np.testing.assert_allclose(model.predict_proba(heard)[:, 1], truth.reshape(-1) > 0, rtol=0, atol=1e-12)
+    expected = np.log(0.5) + 4 * np.log(step) + silent
+    np.testing.assert_allclose(model.log_likelihood(heard), expected, rtol=1e-12)
+    np.testing.assert_array_equal(model.decode(heard), truth.reshape(-1))

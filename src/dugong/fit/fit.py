@@ -106,7 +106,9 @@ def _with_groups(found: Fit, data: Passes, options: FitOptions) -> Fit:
         laws = {name: _more_trusted(_fit(part, own).law, law) for name, part in parts.items()}
         note = describe(lean, len(parts))
     laws = {
-        name: replace(one, parameters=allow_unseen(one.parameters), inference=law.inference, soft=law.soft)
+        name: replace(
+            one, parameters=allow_unseen(one.parameters, options.accuracies), inference=law.inference, soft=law.soft
+        )
         for name, one in laws.items()
     }
     about = found.estimate.diagnostics.noted(note)
@@ -138,7 +140,7 @@ def _fit(data: Passes, options: FitOptions) -> Fit:
         options.check_learning()
         found = _from_guess(data, options) if options.dependencies is not None else _learned(data, options)
     # What nobody has seen is no evidence, rather than impossible: new votes may hold it.
-    parameters = allow_unseen(found.law.parameters)
+    parameters = allow_unseen(found.law.parameters, options.accuracies)
     estimate, believed = found.estimate, options.believed(data.votes)
     about = estimate.diagnostics.noted(*contradictions(believed, estimate.accuracies))
     law = replace(found.law, parameters=parameters, inference=options.inference)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, is_dataclass, replace
 from typing import Any
 
@@ -105,11 +105,12 @@ def _written_out(law: Law) -> Law:
 
 
 # --- votes that nobody has seen ------------------------------------------------------------------------------------
-def allow_unseen(parameters: Parameters) -> Parameters:
-    """The same parameters, with room for votes that no label had explained.
+def allow_unseen(parameters: Parameters, given: Container[str] = ()) -> Parameters:
+    """The same parameters, with room for votes that were not seen, under any label or under one.
 
-    A table estimated from votes gives a vote that never occurred the probability zero under every label. New votes may
-    hold it all the same; a tiny equal probability under all labels makes such a vote say nothing.
+    No sample shows that a vote cannot occur, and new votes may hold it: a zero that was estimated becomes a tiny
+    probability, equal under all labels where none had the vote, so that it says nothing. Zeros in the tables of `given`
+    sources are what somebody knows, but for votes that are zero under every label.
     """
     factors = []
     for factor in parameters.factors:
@@ -119,12 +120,14 @@ def allow_unseen(parameters: Parameters) -> Parameters:
         labels = {"table": pair, "marginal": (lead,), "first": (0,), "step": (0, 1)}
         tables = {name: getattr(factor, name, None) for name in labels}
         lifted: dict[str, Any] = {
-            name: _lift(table, labels[name]) for name, table in tables.items() if table is not None
+            name: _lift(table, labels[name], known=factor.source in given)
+            for name, table in tables.items()
+            if table is not None
         }
         factors.append(replace(factor, **lifted))
     return replace(parameters, factors=tuple(factors))
 
 
-def _lift(table: FloatArray, labels: tuple[int, ...]) -> FloatArray:
-    never = table.max(axis=labels, keepdims=True) == 0
+def _lift(table: FloatArray, labels: tuple[int, ...], *, known: bool) -> FloatArray:
+    never = table.max(axis=labels, keepdims=True) == 0 if known else table == 0
     return np.where(never, _UNSEEN, table)
