@@ -47,7 +47,7 @@ def chromium(profile: Path) -> Any:
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(service))
-    browser.set_script_timeout(30)
+    browser.set_script_timeout(2 * PATIENCE)
     return browser
 
 
@@ -187,8 +187,9 @@ class Studio:
             "  const chosen = getSelection(); chosen.removeAllRanges(); chosen.addRange(range); return; }",
             old,
         )
-        time.sleep(0.1)
+        self.settled()  # the editor hears of the choice
         self.press(new)
+        self.wait(f"return {EDITOR}?.innerText.includes(arguments[0]);", new)
 
     def complaints(self) -> list[str]:
         """What the browser complains about: script errors and violations of the policy."""

@@ -170,7 +170,7 @@ class Running:
     def interrupt(self) -> tuple[int, str]:
         """Press Ctrl-C; returns the exit code and the rest of what was said."""
         self.process.send_signal(signal.SIGINT)
-        _, said = self.process.communicate(timeout=30)
+        _, said = self.process.communicate(timeout=120)
         return self.process.returncode, said
 
     def kill(self) -> None:
@@ -195,7 +195,7 @@ class Client:
         if method != "GET":
             own |= {"Origin": self.own, "Content-Type": "application/json"}
         sent = {name: value for name, value in (own | given).items() if value}
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
         with contextlib.closing(connection):
             connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
             for name, value in sent.items():
@@ -247,7 +247,7 @@ class Live:
     def send(self, **plain: Any) -> None:
         self.socket.send(json.dumps(plain))
 
-    def until(self, operation: str, timeout: float = 30) -> Any:
+    def until(self, operation: str, timeout: float = 120) -> Any:
         """The next message of a kind; others are kept."""
         while True:
             plain = json.loads(self.socket.recv(timeout=timeout))

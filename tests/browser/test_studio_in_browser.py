@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -405,7 +404,7 @@ def test_hostile_names_and_traces_execute_nothing(driver: Any, tmp_path: Path) -
         studio.wait("return document.querySelector('.fault')?.innerText.includes('NameError');")
         for page in ("/model", "/export", "/queue"):
             studio.go(page, "main section")
-            time.sleep(0.3)
+            studio.settled()
         assert studio.run(
             "return [window.hacked ?? null, document.querySelectorAll('main img, main script').length];"
         ) == [None, 0]

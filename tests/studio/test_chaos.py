@@ -85,7 +85,7 @@ def children(pid: int) -> list[int]:
 
 
 def gone(pids: list[int]) -> bool:
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while any(Path(f"/proc/{pid}").exists() for pid in pids) and time.monotonic() < end:
         time.sleep(0.05)
     return not any(Path(f"/proc/{pid}").exists() for pid in pids)
