@@ -31,7 +31,6 @@ __all__ = ["Configured", "fits", "typed"]
 DoorT = TypeVar("DoorT", bound=Callable[..., Any])
 _WORDS = {int: "a whole number", float: "a number", str: "text", bool: "True or False", NoneType: "None"}
 _BITS = 2**63
-_ARRAYS = ("_SupportsArray", "_NestedSequence", "Buffer", "_Buffer")
 _LIKE = (bool, int, float, complex, str, bytes)  # what NumPy's ArrayLike takes beside arrays and lists
 
 

@@ -7,17 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dugong.exceptions import LabelError, PriorError
+from dugong.exceptions import LabelError
 from dugong.infer import engine
 from dugong.infer.explain import explain
-from dugong.infer.plain import chain_marginals, match_marginals
 from dugong.law.law import Law
 from dugong.law.parameters import Parameters
 from dugong.priors import Joint
 from dugong.tasks import Element, Sequence, Window
 
 from . import oracle
-from .cases import DEPENDENCIES, KINDS, conditional, random_case, random_chain, random_votes
+from .cases import DEPENDENCIES, KINDS, conditional, random_case, random_votes
 
 seeds = st.integers(0, 10**6)
 
@@ -122,57 +121,6 @@ def test_explanations_put_them_into_the_prior() -> None:
     assert total == pytest.approx(said.log_odds, abs=1e-9)
 
 
-# --- plain chains --------------------------------------------------------------------------------------------------
-@given(seed=seeds, n_classes=st.sampled_from([2, 3, 5]), spread=st.sampled_from([1.0, 30.0, 900.0]))
-def test_plain_marginals_are_those_of_the_engine(seed, n_classes, spread) -> None:
-    rng = np.random.default_rng(seed)
-    chain = random_chain(rng, n_classes, "markov")
-    lengths = rng.integers(0, 7, size=5)
-    votes = random_votes(rng, {"a": Element()}, lengths.tolist(), n_classes, {}, missing=0.0)
-    potentials = rng.normal(size=(votes.n_elements, n_classes)) * spread
-    found, sums = chain_marginals(potentials, chain.initial, chain.transition, votes.layout("element").offsets)
-    with_window = engine.posterior(
-        votes,
-        None,
-        chain,
-        resolutions=["element", Sequence(link="any", of=None if n_classes == 2 else 1)],
-        potentials=potentials,
-    )
-    np.testing.assert_allclose(found, with_window["element"], rtol=0, atol=1e-10)
-    np.testing.assert_allclose(sums.log_likelihood, with_window.log_likelihood, rtol=1e-12, atol=1e-9)
-    pairs = engine.expected_counts(votes, None, chain, potentials=potentials)
-    np.testing.assert_allclose(sums.transitions, pairs.transitions, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(sums.initial, pairs.initial, rtol=0, atol=1e-9)
-
-
-@given(seed=seeds, n_classes=st.sampled_from([2, 3, 5]), sharp=st.sampled_from([0.02, 0.3, 3.0]))
-def test_matched_chains_have_the_wanted_marginals(seed, n_classes, sharp) -> None:
-    rng = np.random.default_rng(seed)
-    chain = random_chain(rng, n_classes, "markov")
-    stay = rng.uniform(0, 0.97)
-    transition = stay * np.eye(n_classes) + (1 - stay) * chain.transition
-    offsets = np.concatenate([[0], np.cumsum(rng.integers(0, 90, size=5))])
-    wanted = np.maximum(rng.dirichlet(np.full(n_classes, sharp), size=offsets[-1]), 1e-6)
-    wanted /= wanted.sum(axis=1, keepdims=True)
-    potentials, gap = match_marginals(wanted, chain.initial, transition, offsets, tolerance=1e-8, most_rounds=100_000)
-    assert gap <= 1e-8
-    found, _ = chain_marginals(potentials, chain.initial, transition, offsets)
-    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-6)
-
-
-def test_matching_says_how_far_it_came() -> None:
-    """A step that the chain forbids cannot be brought in by potentials; certain labels can."""
-    forbidden = np.array([[1.0, 0.0], [0.5, 0.5]])
-    wanted = np.array([[0.5, 0.5], [0.1, 0.9]])
-    _, gap = match_marginals(wanted, np.array([0.5, 0.5]), forbidden, np.array([0, 2]))
-    assert gap > 0.1
-    sure = np.array([[1.0, 0.0], [0.3, 0.7], [0.0, 1.0]])
-    chain = np.array([0.5, 0.5]), np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([0, 3])
-    potentials, gap = match_marginals(sure, *chain)
-    assert gap <= 1e-6
-    np.testing.assert_allclose(chain_marginals(potentials, *chain)[0], sure, rtol=0, atol=1e-6)
-
-
 def test_what_is_wrong_is_said() -> None:
     case = random_case(5, 2, "markov", "none", longest=5)
     question = case.votes, case.parameters, case.prior
@@ -182,5 +130,3 @@ def test_what_is_wrong_is_said() -> None:
     holes[1, 0] = np.nan
     with pytest.raises(LabelError, match="1 rows that are not, the first at element 1"):
         engine.decode(*question, potentials=holes)
-    with pytest.raises(PriorError, match="sequence 0 has none"):
-        chain_marginals(np.array([[0.0, -np.inf], [-np.inf, 0.0]]), np.array([0.5, 0.5]), np.eye(2), np.array([0, 2]))

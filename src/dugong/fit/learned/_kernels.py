@@ -166,21 +166,6 @@ def count_edges(
 
 
 @kernel
-def add_evidence(codes: Int8Array, logs: FloatArray, weights: FloatArray, use: BoolArray, out: FloatArray) -> None:
-    """Discounted log-likelihood of the votes on every element, by label; zero where `use` is off. Logs (m, C, K)."""
-    for i in range(codes.shape[0]):
-        for y in range(out.shape[1]):
-            out[i, y] = 0.0
-        if use[i]:
-            for j in range(codes.shape[1]):
-                z = codes[i, j]
-                if z >= 0:
-                    w = weights[i, j]
-                    for y in range(out.shape[1]):
-                        out[i, y] += w * logs[j, z, y]
-
-
-@kernel
 def add_logs(codes: Int8Array, logs: FloatArray, use: BoolArray, out: FloatArray) -> None:
     """Add the logs (m, C, K) of the votes on every element, by label; nothing where `use` is off."""
     for i in range(codes.shape[0]):
