@@ -30,13 +30,23 @@ demo: $(CORE)  ## From simulated raw data to labels: apply sources, fit, label, 
 	@$(BIN)/dugong demo
 
 test: $(ALL)  ## Run the tests. `make test ARGS="-k votes -x"` passes options to pytest.
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadscope --ignore=tests/browser --ignore=tests/parsers $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadscope --ignore=tests/browser --ignore=tests/parsers --ignore=tests/store $(ARGS)
 
 test-engines: $(ALL)  ## Install Dask, Ray and Spark, and test them on local clusters (Spark needs Java 17).
 	@$(PIP) -e '.[dask,ray,spark]'
 	@command -v java >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get install -qq -y openjdk-17-jre-headless >/dev/null; } || \
 	  { echo "error: Spark needs Java 17 or newer; install it first." >&2; exit 1; }
 	DUGONG_ENGINES="dask ray spark" $(BIN)/python -m pytest tests/engines $(ARGS)
+
+# A folder beside .venv, because the packages of the store want older versions than our constraints.
+.PHONY: test-store
+test-store: $(ALL) .venv-store/.stamp  ## Test votes, shards and labels in an S3-compatible server on this machine, whose answers fail, stall, break off or end early.
+	DUGONG_STORE=1 PYTHONPATH=$(CURDIR)/.venv-store $(BIN)/python -m pytest tests/store $(ARGS)
+
+.venv-store/.stamp: tests/store/requirements.txt
+	@echo "Installing an S3 server and s3fs into $(@D) ..." >&2
+	@$(PYTHON) -m pip install -qq --disable-pip-version-check --upgrade --target $(@D) -r $<
+	@touch $@
 
 # Parsers that accept what we write, each group in an environment of its own: they contradict each other.
 PARSERS ?= light label_studio audio spacy datumaro datasets
@@ -62,7 +72,7 @@ test-lowest: venv  ## Test the core with the lowest versions that pyproject.toml
 	.venv-lowest/bin/python -m pytest $(addprefix tests/,$(LOWEST)) -n $(JOBS) --dist loadscope $(ARGS)
 
 coverage: $(ALL)  ## Run the tests and print the branch coverage of src, compiled kernels aside; below 90 % is an error.
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadscope --ignore=tests/browser --ignore=tests/parsers --cov --cov-report=term -q $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadscope --ignore=tests/browser --ignore=tests/parsers --ignore=tests/store --cov --cov-report=term -q $(ARGS)
 
 .PHONY: screenshot
 screenshot: $(ALL) browser  ## Make the picture of the report in the README anew.
@@ -171,7 +181,7 @@ bench-formats: $(ALL)  ## Write and read 100,000 intervals in every format; fail
 	$(BIN)/python benchmarks/formats.py $(ARGS)
 
 clean:  ## Remove the virtual environment and everything that was built.
-	rm -rf $(VENV) .venv-peers .venv-parsers .venv-lowest .cache .hypothesis build dist site dugong-demo
+	rm -rf $(VENV) .venv-peers .venv-parsers .venv-lowest .venv-store .cache .hypothesis build dist site dugong-demo
 	find src tests -name __pycache__ -prune -exec rm -rf {} +
 
 # Chromium comes from the system's packages: installed where we may, asked for where we may not.

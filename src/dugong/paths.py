@@ -96,7 +96,7 @@ class Url:
     def open(self, mode: str = "rb") -> BinaryIO:
         """Open the file for reading."""
         system, path = _system(self.text)
-        return system.open(path, mode)  # type: ignore[no-any-return]
+        return _Reached(system.open(path, mode), self.text)  # type: ignore[return-value]
 
     def read_bytes(self) -> bytes:
         """All bytes of the file."""
@@ -186,18 +186,26 @@ def _system(text: str) -> tuple[Any, str]:
 
 
 class _Reached:
-    """A file system whose own errors (no keys, no network, no such host) become ours."""
+    """A file system, or a file there, whose own errors (no keys, no network, half an answer) become ours."""
 
     def __init__(self, system: Any, text: str) -> None:
         self._system, self._text = system, text
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
+    def __enter__(self) -> _Reached:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __getattr__(self, name: str) -> Any:
         function = getattr(self._system, name)
+        if not callable(function):
+            return function
 
         def call(*words: Any, **options: Any) -> Any:
             try:
                 return function(*words, **options)
-            except (DugongError, OSError):
+            except (DugongError, FileNotFoundError):
                 raise
             except Exception as error:
                 raise PlaceError(f"{self._text} cannot be reached: {type(error).__name__}: {error}.") from error
