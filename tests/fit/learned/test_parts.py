@@ -17,6 +17,7 @@ from dugong.fit.learned.folded import fold
 from dugong.fit.learned.panel import Coding, Panel, Reader
 from dugong.fit.learned.repeats import Repeats, fresh_votes
 from dugong.fit.learned.tables import logs_of, make_tables, mute_unseen
+from dugong.fit.learned.trust import keeps_names
 from dugong.infer.answers import posterior
 from dugong.law.law import Law
 from dugong.model import LabelModel
@@ -292,3 +293,17 @@ def test_where_all_are_silent_the_label_is_the_class_that_nobody_names(rng):
     labels = LabelModel().fit(votes).predict_proba(votes)
     assert labels[~speaks.any(axis=1), 1].mean() < 0.35
     assert labels[speaks.sum(axis=1) > 4, 1].mean() > 0.8
+
+
+def test_no_trust_in_a_model_whose_classes_changed_their_meaning(rng):
+    names = rng.integers(0, 3, (500, 4)).astype(np.int8)
+    panel = Panel(
+        coding=Coding(split=np.vstack([np.eye(3), np.zeros((1, 3))])),
+        codes=names,
+        starts=np.arange(500) == 0,
+        known=np.full(500, -1, dtype=np.int8),
+    )
+    kept = np.array([[0.8, 0.1, 0.1, 0.0], [0.2, 0.5, 0.3, 0.0], [0.3, 0.3, 0.4, 0.0]])
+    tables = np.repeat(kept[np.newaxis], 4, axis=0)
+    assert keeps_names(tables, panel)
+    assert not keeps_names(tables[:, [0, 2, 1]], panel)

@@ -98,6 +98,9 @@ def find_trust(
     if (apart & ~repeats.rates.any(axis=0)).sum() < FEWEST_SOURCES - 1:
         return Trust(share=0.0, untested=repeating)
     tables, _ = tables_of(setting, replace(finding.state, repeats=repeats), setting.folded.everywhere(), parents)
+    if not keeps_names(tables.single, panel):
+        why = "votes for some class are more frequent under another one of the fitted model: classes changed"
+        return Trust(share=0.0, untested=f"{why} their meaning")
     labels = np.empty((len(targets.votes), panel.coding.n_classes))
     for peers, places, _ in trial.groups:
         own, forest, again = _only(peers, tables, parents, repeats)
@@ -130,6 +133,17 @@ def find_trust(
         gains=tuple(means.tolist()),
         clear=bool((means > 2 * errors).all()),
     )
+
+
+def keeps_names(single: FloatArray, panel: Panel) -> bool:
+    """Whether votes for a class are, over all sources, most frequent where the model says that class.
+
+    A model that predicts sources well may have found something else than the classes that they name: what one class of
+    it means is then no longer what votes for that class mean.
+    """
+    named = range(panel.coding.n_classes)
+    chances = single[:, :, : len(named)].mean(axis=0)
+    return all(chances[:, k].argmax() == k for k in named if (panel.codes == k).any())
 
 
 def _blocks(panel: Panel) -> IntArray:
