@@ -256,6 +256,15 @@ def test_an_old_answer_does_not_bring_back_what_was_taken_back(sensor: Studio) -
     assert sensor.run("return document.querySelector('.marks');") is None
 
 
+def test_keys_follow_each_other_faster_than_the_page_draws(sensor: Studio) -> None:
+    sensor.go("/queue?sort=name", ".queue tbody tr")
+    sensor.run(
+        "for (const key of ['j', 'j', 'k', 'Enter'])"
+        " document.body.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true, cancelable: true}));"
+    )
+    sensor.wait("return document.querySelector('h1')?.innerText === 'recording-001';")
+
+
 def test_keys_wait_for_the_sequence_that_is_loaded(sensor: Studio) -> None:
     sensor.go("/queue?sort=name", ".queue tbody tr")
     sensor.hold("GET", "/api/sequences/")

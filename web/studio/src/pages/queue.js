@@ -35,7 +35,7 @@ function Shares({ shares }) {
 }
 
 function Row({ one, chosen, sort, most, columns, onChoose }) {
-  return html`<tr aria-selected=${chosen ? "true" : "false"} onClick=${() => go(pathOf("sequence", one.id))} onMouseEnter=${onChoose} data-id=${one.id}>
+  return html`<tr aria-selected=${chosen ? "true" : "false"} onClick=${() => go(pathOf("sequence", one.id))} onMouseMove=${(event) => (event.movementX || event.movementY) && !chosen && onChoose()} data-id=${one.id}>
     <th scope="row"><a href=${pathOf("sequence", one.id)}><${Name} of=${one.id} /></a></th>
     <td class="n">${one.seconds ? clock(one.seconds, 1) : count(one.length)}</td>
     ${columns.map(([name, key]) => html`<td class=${kind(name, sort)}>${one[key] === null ? "–" : key === "review" ? one[key].toFixed(1) : percent(one[key])}${name === sort && html`<${Meter} value=${one[key] || 0} most=${most} />`}</td>`)}
@@ -46,28 +46,30 @@ function Row({ one, chosen, sort, most, columns, onChoose }) {
 
 export function Queue() {
   const asked = Object.fromEntries(route.value.query), sort = asked.sort || "entropy", page = Number(asked.page || 0);
-  const [found, setFound] = useState(null), [chosen, setChosen] = useState(0), search = useRef(), latest = useRef(null);
+  const [found, setFound] = useState(null), [chosen, show] = useState(0), search = useRef(), latest = useRef(null), choice = useRef(0);
+  // A key may come before the page has drawn what the key before it did, so that the choice is kept beside the picture.
+  const choose = (next) => { choice.current = next; show(next); };
   const turn = (values) => go(pathOf("queue", null, { ...asked, page: null, ...values }));
   const words = JSON.stringify(asked);
   useAsked(async (ask) => {
     if (!ready.value) return;
     const answer = await ask(`/api/sequences?${query({ size: SIZE, ...asked, sort, page })}`), ids = answer.sequences.map((one) => one.id);
     // The same list with news keeps the choice; another one begins at its top.
-    setChosen((now) => Math.max(0, latest.current?.words === words ? ids.indexOf(order.value[now]) : 0));
+    choose(Math.max(0, latest.current?.words === words ? ids.indexOf(order.value[choice.current]) : 0));
     latest.current = { words };
     order.value = ids;
     setFound(answer);
   }, [words, fit.value, changed.value, ready.value]);
   const rows = found?.sequences || [], last = found ? Math.max(0, Math.ceil(found.total / SIZE) - 1) : 0;
   useEffect(() => (!found ? expect() : bind("Queue", [
-    { keys: ["j", "ArrowDown"], words: "Next sequence", act: () => setChosen((now) => Math.min(rows.length - 1, now + 1)) },
-    { keys: ["k", "ArrowUp"], words: "Previous sequence", act: () => setChosen((now) => Math.max(0, now - 1)) },
-    { keys: ["Enter", "o"], words: "Open it", act: () => rows[chosen] && go(pathOf("sequence", rows[chosen].id)) },
+    { keys: ["j", "ArrowDown"], words: "Next sequence", act: () => choose(Math.min(rows.length - 1, choice.current + 1)) },
+    { keys: ["k", "ArrowUp"], words: "Previous sequence", act: () => choose(Math.max(0, choice.current - 1)) },
+    { keys: ["Enter", "o"], words: "Open it", act: () => rows[choice.current] && go(pathOf("sequence", rows[choice.current].id)) },
     { keys: ["/"], words: "Search", act: () => search.current?.focus() },
     { keys: ["s"], words: "Sort by the next column", act: () => turn({ sort: COLUMNS[(COLUMNS.findIndex((one) => one[0] === sort) + 1) % COLUMNS.length][0] }) },
     { keys: ["PageDown", "]"], words: "Next page", act: () => page < last && turn({ page: page + 1 }) },
     { keys: ["PageUp", "["], words: "Previous page", act: () => page > 0 && turn({ page: page - 1 }) },
-  ])), [found, chosen, sort, page]);
+  ])), [found, sort, page]);
   useEffect(() => { if (rows.length) performance.mark("queue"); }, [found]);
   useEffect(() => { document.querySelector('.queue tr[aria-selected="true"]')?.scrollIntoView({ block: "nearest" }); }, [chosen]);
   if (!ready.value) return html`<${Waiting} />`;
@@ -86,7 +88,7 @@ export function Queue() {
       <thead><tr><th scope="col">Sequence</th><th scope="col" class="n">Length</th>
         ${columns.map(([name, , words, title]) => html`<th scope="col" class=${kind(name, sort)} aria-sort=${sort === name ? "descending" : null}><button type="button" title=${title} onClick=${() => turn({ sort: name })}>${words}${sort === name ? " ▾" : ""}</button></th>`)}
         <th scope="col" class="optional">Labels</th><th scope="col"></th></tr></thead>
-      <tbody>${rows.map((one, k) => html`<${Row} key=${one.id} one=${one} chosen=${k === chosen} sort=${sort} most=${most} columns=${columns} onChoose=${() => setChosen(k)} />`)}</tbody>
+      <tbody>${rows.map((one, k) => html`<${Row} key=${one.id} one=${one} chosen=${k === chosen} sort=${sort} most=${most} columns=${columns} onChoose=${() => choose(k)} />`)}</tbody>
     </table></div>
     ${found && !rows.length && html`<p class="empty">No sequence is like this.</p>`}
     ${last > 0 && html`<p class="pager"><button type="button" disabled=${page === 0} onClick=${() => turn({ page: page - 1 })}>Back</button> page ${page + 1} of ${last + 1}
