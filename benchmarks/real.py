@@ -214,7 +214,7 @@ Cells that are not held, and why:
 - *tennis, headline*: one frame of 746.
 - *crowd-ner, headline*: the best peer models spans; here the neighbours of a token count for little, because the same
   workers tag them.
-- *sed-speech, headline, with and without tags*: the networks miss speech together; a method that says "on" more
+- *sed-speech with clip tags, headline*: the networks miss speech together; a method that says "on" more
   often has the better F1 and no better accuracy, and nothing in the votes asks for it.
 - *sentiment, without stars*: the lexicons share errors (.37 to .64 given gold), and the best Brier score and log loss
   belong to a method that answers nearly one third everywhere. With stars: the stars alone are right on .548 of the

@@ -37,9 +37,9 @@ SHARED = 6  # so many equal lines in two bodies are one idea in two places
 LONG = 60
 COMMENTED = ("sums", "infer", "fit")
 BOUNDS = {
-    "lines": 69_809,
+    "lines": 69_831,
     "files": 411,
-    "functions of fit, defaults": 366,
+    "functions of fit, defaults": 367,
     "functions of fit, given prior": 342,
     "body, 90th percentile": 16,
     "body, longest": LONG,
