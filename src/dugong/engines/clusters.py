@@ -123,11 +123,16 @@ class Dask(_Cluster):
             # Not scattered: what a dead worker held is then made again, not lost with all that needs it.
             remote = client.submit(bytes, ship(function), pure=False)
 
-            def wait(ticket: Ticket) -> bytes:
+            def wait(ticket: Ticket, *, again: bool = True) -> bytes:
                 try:
                     answer: bytes = ticket.future.result()
                 except (distributed.KilledWorker, distributed.client.FutureCancelledError) as error:
-                    raise lost(ticket.item, "Dask", type(error).__name__, _last_word(client, ticket.name)) from error
+                    step = _last_word(client, ticket.name)
+                    # Dask blames every call that stood in line at a dead worker; one that left no word had not begun.
+                    if again and not step and isinstance(error, distributed.KilledWorker):
+                        ticket.future.retry()
+                        return wait(ticket, again=False)
+                    raise lost(ticket.item, "Dask", type(error).__name__, step) from error
                 return answer
 
             def submit(item: bytes, name: str) -> Any:
