@@ -37,7 +37,7 @@ SHARED = 6  # so many equal lines in two bodies are one idea in two places
 LONG = 60
 COMMENTED = ("sums", "infer", "fit")
 BOUNDS = {
-    "lines": 69_831,
+    "lines": 69_836,
     "files": 411,
     "functions of fit, defaults": 367,
     "functions of fit, given prior": 342,
