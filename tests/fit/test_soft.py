@@ -8,7 +8,7 @@ from scipy.special import expit, logit
 
 import dugong as dg
 from dugong.infer import answers, engine
-from dugong.infer.scores import with_scores
+from dugong.infer.potentials import with_scores
 from dugong.law.parameters import Conditional, Parameters
 from dugong.tasks import Element
 
@@ -74,16 +74,22 @@ def test_labels_are_near_the_optimum_and_better_than_with_any_threshold(sharpnes
     assert np.mean(ratios) < 1.02
 
 
+@pytest.mark.parametrize("positive", [0.1, 0.05, 0.02])
 @pytest.mark.parametrize("sharpness", [(1, 1, 1, 1), (3, 3, 3, 3)])
-def test_rare_positives_are_near_the_optimum_too(sharpness):
+def test_rare_positives_are_near_the_optimum_too(sharpness, positive):
     """Scores tell more about the labels behind the tables of votes than rare votes do: both are learned together."""
     found = []
-    for seed in (410, 411, 412):
-        votes, truth, prior, best = world(seed, 2000, positive=0.1, stay=0.9, sharpness=sharpness)
-        model = dg.LabelModel(prior=prior, dependencies=()).fit(votes)
+    # Twelve draws, because 2 % of 20,000 elements are few events, and the optimum itself is only as sure as they are.
+    for seed in range(410, 422):
+        votes, truth, prior, best = world(seed, 2000, positive=positive, stay=0.9, sharpness=sharpness)
+        options = {"prior": prior, "dependencies": ()}
+        model = dg.LabelModel(**options).fit(votes)
         found.append([brier(model.predict_proba(votes), truth), brier(best, truth)])
-        for place in (0, 1):
+        for place in (0, 1) if positive == 0.1 and seed < 413 else ():
             np.testing.assert_allclose(model.accuracies_[f"h{place}"], HARD, atol=0.04)
+        for threshold in (0.1, 0.3, 0.5) if seed == 410 else ():
+            plain = hardened(votes, threshold)
+            assert brier(dg.LabelModel(**options).fit(plain).predict_proba(plain), truth) > 1.1 * found[-1][0]
     ours, optimum = np.sum(found, axis=0)
     assert ours < 1.02 * optimum
 
@@ -115,9 +121,12 @@ def test_a_source_that_is_sure_of_nothing_it_says_gets_no_more_than_its_vote_is_
 def test_what_a_score_is_worth_never_falls_where_the_score_rises():
     votes, _, prior, _ = world(1)
     for grading in dg.LabelModel(prior=prior, dependencies=()).fit(votes).law_.soft:
-        ratio = grading.table[1] / grading.table[0]
-        assert (np.diff(ratio[0]) <= 1e-9).all()  # votes against: the surer, the less likely positive
-        assert (np.diff(ratio[1]) >= -1e-9).all()
+        # Steps behind an infinite cut hold no score.
+        against, aware = (
+            (grading.table[1] / grading.table[0])[vote][: np.isfinite(grading.cuts[vote]).sum() + 1] for vote in (0, 1)
+        )
+        assert (np.diff(against) <= 1e-9).all()  # votes against: the surer, the less likely positive
+        assert (np.diff(aware) >= -1e-9).all()
 
 
 def test_scores_enter_as_enumeration_says():

@@ -29,7 +29,8 @@ from dugong.votes import SourceInfo, Votes
 _ROUNDS = 10
 _SETTLED = 1e-3  # rounds end when no probability moves by more
 _SHIFT, _SLOPE = 3.0, 1.0  # how far shifts are believed to be from 0, and the slope from 1
-_LEAST = 1e-6  # scores of exactly 0 have a logarithm, too
+_LEAST = 1e-6  # probabilities of exactly 0 have a logarithm, too
+_LEAST_SCORE = 1e-12  # below what overconfident sources say of rare classes
 
 
 def learn_soft(
@@ -81,7 +82,7 @@ class _Scored:
         per_vote = (cuts.shape[1] + 1) * (1 if n_classes == 2 else n_classes)
         cells, total = first * per_vote + own[asked], n_classes * per_vote
         sizes = np.bincount(cells, minlength=total).astype(np.float64)
-        logs = np.log(np.maximum(rows[asked].astype(np.float64), _LEAST))
+        logs = np.log(np.maximum(rows[asked].astype(np.float64), _LEAST_SCORE))
         sums = np.stack([np.bincount(cells, logs[:, k], total) for k in range(n_classes)], axis=1)
         return cls(
             info=info,

@@ -1,8 +1,9 @@
 """How far the scores of a soft source can be believed: the law of how sure it says that it is.
 
-In: rows of scores. Out: *cells*: which class comes second, and how high the score of the first is, in steps that hold
-about equally many tasks. The vote itself has its own factor in the law; a `Grading` adds P(cell | label, vote). A score
-is never taken at its word: only the order of scores matters, what a step is worth is learned.
+In: rows of scores. Out: *cells*: which class comes second, and how high the score of the first is, in steps that are
+narrower towards both ends: where positives are rare, nearly all of them lie in an end. The vote itself has its own
+factor in the law; a `Grading` adds P(cell | label, vote). A score is never taken at its word: only the order of scores
+matters, what a step is worth is learned.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
+from scipy.special import expit
 
 from dugong.codec import Numbers
 from dugong.exceptions import GraphError
@@ -19,7 +21,8 @@ from dugong.types import FloatArray, Int8Array, IntArray, Probabilities, read_on
 from dugong.votes.codes import MAX_CODE
 from dugong.votes.scores import ScoreArray
 
-MOST_STEPS = 32  # finer steps than these change no label
+MOST_STEPS = 101  # finer steps than these change no label
+_ENDS = 8.0  # log-odds of the outermost cuts: about one task in 3,000 lies beyond each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -65,15 +68,16 @@ def n_steps(n_classes: int) -> int:
 
 
 def choose_cuts(rows: ScoreArray, votes: Int8Array) -> FloatArray:
-    """Cuts between steps that hold about equally many of these tasks, by class; (K, S - 1)."""
+    """Cuts between steps at quantiles that are evenly spaced in their log-odds, by class; (K, S - 1)."""
     n_classes = rows.shape[1]
     steps = n_steps(n_classes)
     cuts = np.full((n_classes, steps - 1), np.inf)
-    first = _first(rows, votes)
+    first, quantiles = _first(rows, votes), expit(np.linspace(-_ENDS, _ENDS, steps - 1))
     for place in range(n_classes):
         own = rows[first == place, place].astype(np.float64)
         if len(own) and steps > 1:
-            found = np.unique(np.quantile(own, np.arange(1, steps) / steps))
+            # Cuts are scores that occurred, so that no step between two of them is empty.
+            found = np.unique(np.quantile(own, quantiles, method="higher"))
             # A cut at the lowest score would leave the first step empty.
             found = found[found > own.min()]
             cuts[place, : len(found)] = found
