@@ -486,3 +486,23 @@ def test_a_project_says_who_gets_its_data_before_the_first_run_and_what_it_cost_
     assert all(b"sk-secret" not in one for one in [told, *(file.read_bytes() for file in files)])
     votes = dg.Votes.read(project / "output" / "votes.parquet")
     assert set(votes.scores) == {"asked", "length"}
+
+
+@pytest.mark.parametrize("within", ["", "rules"])
+def test_a_relative_cache_counts_from_the_project_wherever_a_run_begins(fake, project, cli, monkeypatch, within):
+    sources = project / "sources.py"
+    text = sources.read_text().replace(repr(str(project / "answers.sqlite")), "'kept/answers.sqlite'")
+    sources.unlink()
+    (project / within).mkdir(exist_ok=True)
+    (project / within / "sources.py").write_text(text)
+    place = project / "project.toml"
+    place.write_text(place.read_text().replace('"sources.py"', f'"{within}/sources.py"' if within else '"sources.py"'))
+    monkeypatch.setenv("MY_KEY", "sk-secret")
+    for folder in (project.parent, project):
+        monkeypatch.chdir(folder)
+        run = cli("run", project, "--restart")
+        assert run.code == 0, run.err
+    assert len(fake.seen) == 24
+    assert (project / "kept" / "answers.sqlite").is_file()
+    assert not (project.parent / "kept").exists()
+    assert not (project / "rules" / "kept").exists()

@@ -8,6 +8,7 @@ demanded (a JSON schema), at temperature 0; an answer outside of the choices is 
 from __future__ import annotations
 
 import base64
+import inspect
 import json
 import struct
 import zlib
@@ -15,6 +16,8 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from os import PathLike
+from pathlib import Path
+from types import FrameType
 from typing import Any, Literal
 
 import numpy as np
@@ -345,7 +348,8 @@ def judge(  # noqa: PLR0913 (a request has many sides, each named by the caller)
         Tokens that all requests may cost together. They are put aside before a request is sent, so that the sum is
         never exceeded, whatever happens.
     cache : str or path
-        File for the answers; processes may share it. A relative one counts from the folder in which you are.
+        File for the answers; processes may share it. A relative one counts from the folder of the project whose file
+        calls this; outside of any project, from the folder in which you are.
     show : function, optional
         From what a task covers to a text or a picture (bytes, (height, width, 3)).
     batch : int
@@ -373,7 +377,7 @@ def judge(  # noqa: PLR0913 (a request has many sides, each named by the caller)
     service = Service(
         base_url=base_url,
         key_env=key_env,
-        cache=str(cache),
+        cache=str(_in_project(cache, inspect.currentframe())),
         max_tokens_total=max_tokens_total,
         timeout=timeout,
         prices=prices,
@@ -390,3 +394,15 @@ def judge(  # noqa: PLR0913 (a request has many sides, each named by the caller)
         logprobs=soft == "logprobs",
     )
     return source(resolution=found, name=name, vectorized=True, soft=bool(soft))(function)
+
+
+def _in_project(cache: str | PathLike[str], frame: FrameType | None) -> Path:
+    """A relative path from the folder of the project whose file is at work one frame up; as it is where there is none.
+
+    By the file and not by who loads it: worker processes import it by name, from wherever they run.
+    """
+    caller = None if frame is None else frame.f_back
+    file = None if caller is None else caller.f_globals.get("__file__")
+    folders = () if file is None else Path(file).resolve().parents
+    home = next((folder for folder in folders if (folder / "project.toml").is_file()), Path())
+    return home / cache
