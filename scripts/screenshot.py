@@ -6,30 +6,22 @@ Run it with ``make screenshot``. It needs Chromium, chromedriver and selenium, w
 from __future__ import annotations
 
 import base64
-import shutil
+import sys
 import tempfile
 from pathlib import Path
-
-from selenium import webdriver
 
 from dugong.model import LabelModel
 from dugong.sources import apply
 from dugong.worlds import tv_news
 from dugong.worlds.tvnews import SOURCES, broadcasts
 
-TARGET = Path(__file__).resolve().parent.parent / "docs" / "img" / "report.png"
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+
+from studio_browser import chromium  # noqa: E402
+
+TARGET = ROOT / "docs" / "img" / "report.png"
 WIDTH, MARGIN, MOST_BYTES = 1080, 10, 300_000
-FLAGS = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--hide-scrollbars",
-)
 
 
 def make_report(folder: Path) -> tuple[Path, str]:
@@ -45,11 +37,9 @@ def make_report(folder: Path) -> tuple[Path, str]:
 
 def photograph(page: Path, sequence: str, folder: Path) -> bytes:
     """The timeline of a sequence as PNG."""
-    options = webdriver.ChromeOptions()
-    options.binary_location = shutil.which("chromium") or shutil.which("google-chrome") or ""
-    for flag in (*FLAGS, f"--user-data-dir={folder / 'profile'}"):
-        options.add_argument(flag)
-    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
+    browser = chromium(folder / "profile")
+    if browser is None:
+        raise SystemExit("error: Chromium, chromedriver and selenium must be there; `make browser` installs them.")
     try:
         size = {"width": WIDTH, "height": 900, "deviceScaleFactor": 1.25, "mobile": False}
         browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)

@@ -116,22 +116,76 @@ prior = { kind = "markov", initial = [0.4, 0.3, 0.3], transition = [[0.6, 0.2, 0
 dependencies = []
 """
 
+HOURS_SOURCES = """import dugong as dg
+
+
+def lit(frame):
+    return frame[12, 52, 0] > 128  # the field of the seventh bit of the second
+
+
+@dg.source
+def lamp(frame):
+    return 1 if lit(frame) else -1
+
+
+@dg.source
+def flickers(frame):
+    return 1 if lit(frame) != (frame[40, 8, 0] > 220) else -1
+
+
+@dg.source(resolution=dg.Window(seconds=8, link="any"))
+def in_eight_seconds(window):
+    return 1 if any(lit(frame) for frame in window) else -1
+"""
+HOURS_LOADER = """from pathlib import Path
+
+from dugong.sources.loaders import video_folder
+
+
+def sequences():
+    return video_folder(Path(__file__).parent / "data", every="1s")
+"""
+HOURS_PROJECT = """data = "loader:sequences"
+sources = "sources.py"
+prior = { kind = "markov", positive = 0.45, stay = 0.98 }
+dependencies = []
+"""
+
+
+def _written(folder: Path, sources: str, loader: str, project: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in (("sources.py", sources), ("loader.py", loader), ("project.toml", project)):
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder / "project.toml"
+
 
 def write_small_project(folder: Path) -> Path:
     """A project that is fitted in a moment."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in (("sources.py", SOURCES), ("loader.py", LOADER), ("project.toml", PROJECT)):
-        (folder / name).write_text(text, encoding="utf-8")
-    return folder / "project.toml"
+    return _written(folder, SOURCES, LOADER, PROJECT)
 
 
 def write_three_classes(folder: Path) -> Path:
     """Three classes, windows about one of them, spans, an empty sequence, a source that raises now and then."""
-    folder.mkdir(parents=True, exist_ok=True)
-    made = (("sources.py", THREE_SOURCES), ("loader.py", THREE_LOADER), ("project.toml", THREE_PROJECT))
-    for name, text in made:
-        (folder / name).write_text(text, encoding="utf-8")
-    return folder / "project.toml"
+    return _written(folder, THREE_SOURCES, THREE_LOADER, THREE_PROJECT)
+
+
+def write_two_hours(folder: Path, *, rate: int = 1, hours: float = 2) -> Path:
+    """Two hours of video: noise, so that the file is large, and beside it fields that tell the second by its bits."""
+    import av
+
+    (folder / "data").mkdir(parents=True)
+    noise = np.random.default_rng(7).integers(0, 256, (50, 64, 64, 3), dtype=np.uint8)
+    with av.open(str(folder / "data" / "long.mp4"), "w") as file:
+        stream = file.add_stream("libx264", rate=rate, options={"crf": "20", "preset": "ultrafast"})
+        stream.width, stream.height, stream.pix_fmt = 64, 64, "yuv420p"
+        stream.codec_context.gop_size = 10 * rate
+        for number in range(int(hours * 3600 * rate)):
+            picture = noise[number % len(noise)]
+            bits = number // rate >> np.arange(32) & 1
+            picture[:, 32:] = 255 * np.kron(bits.reshape(8, 4), np.ones((8, 8)))[..., None]
+            file.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
+        file.mux(stream.encode())
+    return _written(folder, HOURS_SOURCES, HOURS_LOADER, HOURS_PROJECT)
 
 
 def free_port() -> int:

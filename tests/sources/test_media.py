@@ -56,6 +56,18 @@ def test_a_video_travels_to_another_process_by_its_path(videos):
     assert abs(number(again[0]) - 10) <= 2
 
 
+def test_elements_are_kept_when_asked_for_up_to_a_bound(videos, monkeypatch):
+    video, decoded = video_folder(videos)["a"], []
+    expected = [video[place] for place in range(4)]
+    video.keep(3 * expected[0].nbytes)
+    for frame in video[1:4]:
+        frame[:] = 0  # a rule may write into what it is given
+    monkeypatch.setattr(type(video), "_element", lambda _, place: decoded.append(place) or expected[place])
+    for place in (1, 2, 3, 0, 0):
+        np.testing.assert_array_equal(video[place], expected[place])
+    assert decoded == [0, 0]  # there was no room for it
+
+
 def test_sources_vote_on_windows_of_seconds_of_video(videos):
     @dg.source(resolution=dg.Window(seconds=1, link="majority"))
     def bright(window):

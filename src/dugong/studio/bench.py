@@ -33,6 +33,7 @@ from dugong.engines.worker import portable, read_frame, take_pipes, write_frame
 from dugong.exceptions import SourceError
 from dugong.sources import Source
 from dugong.sources.inputs import loaded, pairs_of, rate_of
+from dugong.sources.loaders.media import Audio, Video
 from dugong.sources.running import prepare_run
 from dugong.sources.voting import SequenceVotes, vote_on_sequence
 from dugong.studio.raw import Raw, look_at, picture
@@ -40,6 +41,7 @@ from dugong.votes import SourceInfo
 
 _PRINTED = 20_000  # characters that are kept of what a source prints
 _KEPT = 16  # loaded sequences that stay in memory
+_DECODED = 32 << 20  # bytes of frames or sound that stay with each of them
 Send = Callable[[dict[str, Any]], None]
 
 
@@ -182,7 +184,9 @@ class Bench:
             if name not in self._pairs:
                 raise SourceError(f"there is no sequence {name!r} any more.")
             given, load = self._pairs[name]
-            self._loaded[name] = loaded(load(), given)
+            self._loaded[name] = found = loaded(load(), given)
+            if isinstance(found, Video | Audio):  # a rule that is typed looks at the same elements at every pause
+                found.keep(_DECODED)
         self._loaded.move_to_end(name)
         while len(self._loaded) > _KEPT:
             self._loaded.popitem(last=False)

@@ -17,8 +17,9 @@ from dugong.cli.annotations import held_out, train_labels
 from dugong.cli.gold import read_gold
 from dugong.cli.groups import read_groups
 from dugong.cli.project import Project
+from dugong.infer.potentials import sum_by_sequence
 from dugong.model import LabelModel
-from dugong.report.choose import Interest, measure, sum_by_sequence
+from dugong.report.choose import Interest, measure
 from dugong.report.evidence import code_places, make_voters
 from dugong.report.material import Material, gather, label_names
 from dugong.report.track import VoterInfo

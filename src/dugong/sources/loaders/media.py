@@ -1,14 +1,14 @@
 """Video and audio files as sequences: frames or pieces of sound, decoded when they are asked for.
 
 In: a folder of files that PyAV (extra `video`) or soundfile (extra `audio`) can read. Out: sequences with len(),
-integer and slice indexing, and a clock. Nothing is kept in memory but the place in the file: a source that walks
-through a video decodes every frame once, a jump goes to the last key frame before it.
+integer and slice indexing, and a clock. Nothing is kept in memory but the place in the file (unless `keep` is
+called): a source that walks through a video decodes every frame once, a jump goes to the last key frame before it.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any, Self, overload
 import numpy as np
 
 from dugong.contract import typed
-from dugong.exceptions import LoaderError, MissingExtraError
+from dugong.exceptions import LoaderError, import_extra
 from dugong.sources.loaders.blocks import read_duration
 from dugong.sources.loaders.errors import in_file
 from dugong.sources.loaders.folders import Folder, find_files
@@ -29,16 +29,39 @@ AUDIO_ENDINGS = (".wav", ".flac", ".ogg", ".mp3", ".aiff", ".aif")
 _DECODE_ON = 48
 
 
+class _Kept:
+    """Elements by place that were decoded before, up to so many bytes."""
+
+    def __init__(self, most: int) -> None:
+        self._left = most
+        self._found: dict[int, AnyArray] = {}
+
+    def element(self, place: int, read: Callable[[int], AnyArray]) -> AnyArray:
+        """An array that the caller may change, as one that was decoded anew."""
+        if place in self._found:
+            return self._found[place].copy()
+        found = read(place)
+        if found.nbytes <= self._left:
+            self._left -= found.nbytes
+            self._found[place] = found.copy()
+        return found
+
+
 class _Timed(ABC):
     """What video and audio share: a path, a range of elements, and a clock."""
 
-    __slots__ = ("_first", "_last", "path", "rate")
+    __slots__ = ("_first", "_last", "kept", "path", "rate")
 
     def __init__(self, path: Path, rate: float, first: int, last: int) -> None:
         self.path = path
         self.rate = rate
         self._first = first
         self._last = last
+        self.kept: _Kept | None = None
+
+    def keep(self, n_bytes: int) -> None:
+        """Keep elements, also those of pieces, when they are decoded: for sources that look again and again."""
+        self.kept = _Kept(n_bytes)
 
     @property
     def clock(self) -> tuple[float, float]:
@@ -65,10 +88,13 @@ class _Timed(ABC):
             first, last, step = key.indices(len(self))
             if step != 1:
                 raise IndexError("pieces of video and audio are cut in steps of 1")
-            return self._part(self._first + first, self._first + max(first, last))
+            part = self._part(self._first + first, self._first + max(first, last))
+            part.kept = self.kept
+            return part
         if not -len(self) <= key < len(self):
             raise IndexError(f"element {key} of {self.path.name}, which has {len(self)}")
-        return self._element(self._first + int(key) % len(self))
+        place = self._first + int(key) % len(self)
+        return self._element(place) if self.kept is None else self.kept.element(place, self._element)
 
     def __iter__(self) -> Iterator[AnyArray]:
         return map(self.__getitem__, range(len(self)))
@@ -81,7 +107,7 @@ class _Decoder:
     """An open video and where decoding stands; made anew in every process."""
 
     def __init__(self, path: Path, size: int | None) -> None:
-        av = _av()
+        av = import_extra("av", "video", "reading videos")
         try:
             self.file = av.open(str(path))
             self.stream = self.file.streams.video[0]
@@ -189,7 +215,8 @@ class Audio(_Timed):
 
     def _samples(self, first: int, last: int) -> FloatArray:
         start, stop = (round(place / self.rate * self.sample_rate) for place in (first, last))
-        found, _ = _soundfile().read(str(self.path), start=start, stop=stop, dtype="float32", always_2d=True)
+        soundfile = import_extra("soundfile", "audio", "reading sound files")
+        found, _ = soundfile.read(str(self.path), start=start, stop=stop, dtype="float32", always_2d=True)
         return np.asarray(found.mean(axis=1) if self._mono else found)
 
     def peaks(self, n_bins: int) -> AnyArray:
@@ -257,26 +284,10 @@ def audio_folder(path: str | Path, *, every: str | float = "1s", mono: bool = Tr
 
 
 def _read_audio(path: Path, *, rate: float, mono: bool) -> Audio:
-    soundfile = _soundfile()
+    soundfile = import_extra("soundfile", "audio", "reading sound files")
     try:
         info = soundfile.info(str(path))
     except (OSError, RuntimeError) as error:
         raise in_file(path, f"cannot be read as sound: {error}") from error
     # A rest shorter than a hundredth of an element is rounding, not an element of its own.
     return Audio(path, rate, 0, int(np.ceil(info.frames / info.samplerate * rate - 0.01)), info.samplerate, mono=mono)
-
-
-def _av() -> Any:
-    try:
-        import av
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("av", "video", "reading videos") from error
-    return av
-
-
-def _soundfile() -> Any:
-    try:
-        import soundfile
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("soundfile", "audio", "reading sound files") from error
-    return soundfile
