@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from dugong.infer import packed
 from dugong.infer._kernels import pack
 from dugong.infer.engine import decode, expected_counts, posterior
 from dugong.infer.factors import flatten
-from dugong.infer.packed import run
 from dugong.sums import MomentRow, Shapes, Slot, _kernels, assign_groups, count, pair
 from dugong.sums.pairs import TILE
 from dugong.sums.rows import Plan
@@ -82,7 +82,7 @@ def test_pack_places(against_floor: Measure, votes: Votes) -> None:
 def test_packed_smoothing(against_floor: Measure, world: World, votes: Votes) -> None:
     """Forward and backward over all elements: two classes, no other resolutions."""
     factors, law = flatten(votes, world.parameters()), world.prior.chain()
-    against_floor(lambda: run.smooth(votes, factors, law, n_threads=1))
+    against_floor(lambda: packed.smooth(votes, factors, law, n_threads=1))
 
 
 def test_element_labels(against_floor: Measure, world: World, votes: Votes) -> None:

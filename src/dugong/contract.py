@@ -138,7 +138,10 @@ def fits(value: Any, hint: Any) -> bool:
     if hint in (Any, object, _Anything) or isinstance(hint, TypeVar | str):
         return True
     if origin is Annotated:
-        return fits(value, args[0]) and _in_range(value, args[1])
+        if not isinstance(args[1], Numbers) or not isinstance(value, numbers.Real):
+            return fits(value, args[0])
+        inside = args[1].low <= float(value) <= args[1].high and (math.isfinite(value) or not args[1].finite)
+        return fits(value, args[0]) and inside
     if origin in (Union, UnionType):
         if _is_like(args):
             args = tuple(one for one in args if one not in _LIKE and not _supports_array(one))
@@ -216,12 +219,6 @@ def _is_collection(value: Any, kind: type, args: tuple[Any, ...]) -> bool:
     if kind is tuple and Ellipsis not in args:
         return len(members) == len(args) and all(fits(one, part) for one, part in zip(members, args, strict=True))
     return all(fits(one, args[0]) for one in members)
-
-
-def _in_range(value: Any, wanted: Any) -> bool:
-    if not isinstance(wanted, Numbers) or not isinstance(value, numbers.Real):
-        return True
-    return wanted.low <= float(value) <= wanted.high and (math.isfinite(value) or not wanted.finite)
 
 
 def _misfit(name: str, value: Any, hint: Any, raises: type[DugongError]) -> DugongError:

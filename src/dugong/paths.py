@@ -22,7 +22,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
 from dugong.codec import show
-from dugong.exceptions import DugongError, MissingExtraError, VoteError
+from dugong.exceptions import DugongError, VoteError, import_extra
 
 _LOCAL = "file://"
 _LOCK = ".dugong.lock"
@@ -171,10 +171,7 @@ def place_of(name: str | PathLike[str]) -> Place:
 
 def _system(text: str) -> tuple[Any, str]:
     """The file system of a URL, and the path there."""
-    try:
-        import fsspec
-    except ImportError:
-        raise MissingExtraError("fsspec", "cloud", f"reading and writing {text}") from None
+    fsspec = import_extra("fsspec", "cloud", f"reading and writing {text}")
     try:
         system, path = fsspec.core.url_to_fs(text)
     except (ImportError, ValueError) as error:

@@ -116,7 +116,8 @@ def _bar(
     bar = Bar(title, unit, transient=after is not None)
     timer = threading.Timer(after or 0.0, bar.start)
     timer.daemon = True
-    if not _somebody_watches():
+    # A terminal, a notebook, or the wish for a bar: asked before anything is imported for it.
+    if not (sys.stderr.isatty() or "IPython" in sys.modules or "FORCE_COLOR" in os.environ):
         yield _ignore
         return
     timer.start() if after else bar.start()
@@ -127,11 +128,6 @@ def _bar(
         if after:
             timer.join()
         bar.stop()
-
-
-def _somebody_watches() -> bool:
-    """Whether there is a terminal, a notebook, or the wish for a bar; asked before anything is imported for it."""
-    return sys.stderr.isatty() or "IPython" in sys.modules or "FORCE_COLOR" in os.environ
 
 
 class Bar:

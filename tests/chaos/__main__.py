@@ -22,9 +22,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="dugong-chaos-") as name:
-        verbs, same = kills(Path(name), options.kills, jobs=options.jobs, seed=options.seed)
-    print(f"{sum(len(verb.hits) for verb in verbs)} kills:", "identical" if same else "DIFFERENT")
-    sys.exit(not same)
+        verbs, different = kills(Path(name), options.kills, jobs=options.jobs, seed=options.seed)
+    print(f"{sum(len(verb.hits) for verb in verbs)} kills:", "DIFFERENT" if different else "identical")
+    print(*different, sep="\n", end="\n" if different else "")
+    sys.exit(bool(different))
 
 
 if __name__ == "__main__":

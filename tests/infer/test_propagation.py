@@ -11,11 +11,10 @@ import dugong as dg
 from dugong.exceptions import GraphError
 from dugong.infer import chain, engine, runs
 from dugong.infer.answers import audit_answers
-from dugong.infer.choice import choose_engine
+from dugong.infer.choice import MixedEngine, choose_engine
 from dugong.infer.factors import flatten
 from dugong.infer.grouped import WindowEngine, local
 from dugong.infer.grouped import audit as auditing
-from dugong.infer.mixed import MixedEngine
 from dugong.infer.prepare import prepare
 from dugong.law.law import Law
 from dugong.law.parameters import Conditional, Parameters, Temporal
@@ -71,6 +70,16 @@ def test_mean_errors_of_sliding_windows(size, stride) -> None:
         assert np.mean([one[0] for one in found]) <= limit
         assert np.mean([one[1] for one in found]) <= limit
         assert np.mean([one[2] for one in found]) <= 0.1 * 150**0.5
+
+
+def test_windows_beside_their_neighbours_are_nearer(monkeypatch) -> None:
+    """Each of them counted with the one before and the one after halves the error of windows one element apart."""
+    window = Window(size=9, stride=1, link="majority")
+    cases = [make_votes(0, [window], world, 100) for world in (*WORLDS, DIFFUSE)]
+    together = np.mean([errors(*case)[1] for case in cases])
+    monkeypatch.setattr(local, "MOST_SHIFT", 0)
+    alone = np.mean([errors(*case)[1] for case in cases])
+    assert together < 0.6 * alone
 
 
 def test_several_resolutions_at_once() -> None:

@@ -11,6 +11,7 @@ from dugong.infer import chain, engine, runs
 from dugong.infer.choice import choose_engine
 from dugong.infer.factors import flatten
 from dugong.infer.grouped import WindowEngine, passes
+from dugong.infer.grouped.trios import refine
 from dugong.infer.prepare import prepare
 from dugong.law.parameters import Conditional, Parameters
 from dugong.priors import Markov
@@ -193,3 +194,37 @@ def test_numbers_that_would_get_lost_go_to_the_product(rng) -> None:
     )
     assert isinstance(choose_engine(prepared(case)), chain.ProductEngine)
     assert np.isfinite(engine.posterior(case.votes, case.parameters, case.prior)["element"]).all()
+
+
+@given(
+    seed=seeds,
+    size=st.integers(5, 7),
+    stride=st.integers(1, 2),
+    link=links,
+    n_classes=st.sampled_from([2, 3]),
+    missing=st.integers(0, 1),
+)
+@settings(deadline=None, max_examples=40)
+def test_a_window_beside_its_neighbours_is_exact_where_there_are_no_others(
+    seed, size, stride, link, n_classes, missing
+) -> None:
+    """The middle one of three windows, the last of them cut or not: nothing is left to the sites of other windows."""
+    rng = np.random.default_rng(seed)
+    window = Window(size=size, stride=stride, link=link, of=None if n_classes == 2 else int(rng.integers(1, 4)))
+    sources = {"a": Element(), "w": window}
+    lengths = [size + 2 * stride - (missing if stride > 1 else 0)] * 2
+    factors = tuple(conditional(rng, name, where, n_classes) for name, where in sources.items())
+    votes = random_votes(rng, sources, lengths, n_classes, {}, missing=0.1)
+    prior = random_chain(rng, n_classes, "markov")
+    made = prepared(Case(votes=votes, parameters=Parameters(n_classes=n_classes, factors=factors), prior=prior))
+    engine = WindowEngine(made)
+    local, groups = engine.model(engine.read(0, 2))
+    found = refine(local, groups, local.steps, [np.ones(local.steps.shape)] * len(groups))
+    exact = runs.smooth(chain.build(made, 8192), votes.resolutions)[0][window][:, 1]
+    seen = 0
+    for group, positive in zip(groups, found, strict=True):
+        middle = votes.layout(window).positions()[group.tasks] == 1
+        chances = 1 - positive if group.negated else positive
+        np.testing.assert_allclose(chances[middle], exact[group.tasks[middle]], rtol=0, atol=1e-10)
+        seen += int(middle.sum())
+    assert seen == 2

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dugong.exceptions import VoteError
+from dugong.review import take_stretches
 from dugong.tasks import Sequence, Spans, TimeAxis, Window
 from dugong.types import MISSING
 from dugong.votes import Fault, Votes, class_indices, count_faults, implied_background
-from dugong.votes.stretch import take_stretches
 from strategies import votes as any_votes
 
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import wave
+from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
+from random import Random
 
 import click
 
@@ -58,9 +62,130 @@ def write_project(folder: Path, like: str = "sensor") -> list[str]:
 
 def _write_sample(draft: Path, like: str) -> int:
     """Raw data, and known labels of a quarter of it."""
-    from dugong.cli.sample import WRITERS, gold_csv
-
     (draft / "data").mkdir()
     made = WRITERS[like](draft / "data")
     (draft / "gold.csv").write_text(gold_csv(made[: len(made) // 4]), encoding="utf-8")
     return len(made)
+
+
+# --- Sample data of a new project, of each kind: the same every time, with labels of some sequences. ------------------
+# In: a folder. Out: raw files in its folder ``data``, and where the label is positive. Sensors and text are made with
+# the standard library alone; sound and video need what reading them needs too.
+
+N_RECORDINGS, N_SECONDS = 240, 60
+_NOISE = {"movement": 0.45, "steps": 0.5, "heart": 0.45}
+_DRUGS = ("lisinopril", "ramipril", "metoprolol", "simvastatin", "amoxicillin", "fluconazole", "aspirin", "insulin")
+_BEFORE = ("patient started on", "was given", "continued", "the team stopped", "switched to", "allergic to")
+_AFTER = ("5 mg daily.", "for pneumonia.", "after discharge.", "20 units.", "with good effect.", "and stable.")
+_OTHER = ("Seen in clinic by Dr Ostatin.", "Breathing comfortably overnight.", "Walks a mile in the April sun.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Labelled:
+    """A sequence of the sample and the label of each of its elements."""
+
+    name: str
+    labels: tuple[bool, ...]
+
+    def runs(self) -> Iterator[tuple[int, int, int]]:
+        """Stretches of equal labels: start, end (half open), +1 or -1."""
+        start = 0
+        for place in range(1, len(self.labels) + 1):
+            if place == len(self.labels) or self.labels[place] != self.labels[start]:
+                yield start, place, 1 if self.labels[start] else -1
+                start = place
+
+
+def write_sensor(data: Path) -> list[Labelled]:
+    """A wearable that hears steps and feels movement and the heart, second by second; somebody walks now and then."""
+    random, made = Random(7), []
+    for number in range(N_RECORDINGS):
+        name, walking = f"recording-{number:03d}", _stretches(random, N_SECONDS, positive=0.15, stay=0.95)
+        rows = [[w + random.gauss(0.0, noise) for noise in _NOISE.values()] for w in walking]
+        lines = [",".join(_NOISE), *(",".join(f"{value:.3f}" for value in row) for row in rows)]
+        (data / f"{name}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        made.append(Labelled(name=name, labels=walking))
+    return made
+
+
+def write_text(data: Path) -> list[Labelled]:
+    """Clinical notes, one per line; some words name drugs."""
+    random, lines, made = Random(7), [], []
+    for number in range(200):
+        words: list[str] = []
+        labels: list[bool] = []
+        for _ in range(random.randint(1, 3)):
+            drug = random.random() < 0.7
+            name = random.choice(_DRUGS)
+            text = f"{random.choice(_BEFORE)} {name} {random.choice(_AFTER)}" if drug else random.choice(_OTHER)
+            words += text.split()
+            labels += [drug and word == name for word in text.split()]
+        lines.append(" ".join(words))
+        made.append(Labelled(name=str(number), labels=tuple(labels)))
+    (data / "notes.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return made
+
+
+def write_audio(data: Path, rate: int = 4000, seconds: int = 20) -> list[Labelled]:
+    """Wind with gusts, an engine far away, and calls: tones of half a second or more."""
+    import numpy as np
+
+    random, rng, made = Random(7), np.random.default_rng(7), []
+    half = np.arange(rate // 2) / rate
+    for number in range(40):
+        name, calls = f"site-{number:02d}", _stretches(random, 2 * seconds, positive=0.2, stay=0.85)
+        pieces = []
+        for call in calls:
+            wind = rng.normal(0, 0.05 + 0.05 * (rng.random() < 0.12), len(half))
+            engine = 0.03 * (rng.random() < 0.1) * np.sin(2 * np.pi * 200 * half)
+            tone = call * rng.uniform(0.02, 0.2) * np.sin(2 * np.pi * rng.uniform(400, 900) * half)
+            pieces.append(wind + engine + tone)
+        sound = np.clip(np.concatenate(pieces), -1, 1)
+        with wave.open(str(data / f"{name}.wav"), "wb") as file:
+            file.setnchannels(1)
+            file.setsampwidth(2)
+            file.setframerate(rate)
+            file.writeframes((sound * 32767).astype("<i2").tobytes())
+        made.append(Labelled(name=name, labels=calls))
+    return made
+
+
+def write_video(data: Path, n_videos: int = 16, seconds: int = 12) -> list[Labelled]:
+    """A grey room into which somebody throws a red ball now and then; four elements per second, eight frames."""
+    import numpy as np
+
+    from dugong.experiments.tasks.video import write_video as encode
+
+    random, rng, made = Random(7), np.random.default_rng(7), []
+    rows, columns = np.mgrid[:48, :48]
+    for number in range(n_videos):
+        name, ball = f"clip-{number:02d}", _stretches(random, 4 * seconds, positive=0.33, stay=0.9)
+        frames = rng.normal(90, 22, (8 * seconds, 48, 48, 3))
+        place, step = rng.uniform(10, 38, 2), rng.uniform(-4, 4, 2)
+        for frame, there in zip(frames, np.repeat(ball, 2), strict=True):
+            place = (place + step) % 48
+            disc = (rows - place[0]) ** 2 + (columns - place[1]) ** 2 < rng.uniform(8, 20)
+            frame[disc] += there * np.array([140, 60, 50])
+            frame[...] += 60 * (rng.random() < 0.04)  # a lamp flickers
+        encode(data / f"{name}.mp4", np.clip(frames, 0, 255).astype(np.uint8), rate=8, played=True)
+        made.append(Labelled(name=name, labels=ball))
+    return made
+
+
+WRITERS = {"sensor": write_sensor, "video": write_video, "audio": write_audio, "text": write_text}
+
+
+def gold_csv(known: list[Labelled]) -> str:
+    """Labels of some sequences as the text of a CSV file."""
+    lines = [f"{one.name},{start},{stop},{label}" for one in known for start, stop, label in one.runs()]
+    return "\n".join(["sequence,start,end,label", *lines]) + "\n"
+
+
+def _stretches(random: Random, length: int, *, positive: float, stay: float) -> tuple[bool, ...]:
+    """A stationary chain of labels."""
+    begin = positive * (1 - stay) / (1 - positive)
+    state, labels = random.random() < positive, []
+    for _ in range(length):
+        labels.append(state)
+        state = random.random() < (stay if state else begin)
+    return tuple(labels)

@@ -154,7 +154,10 @@ def _solve(
     """Skewness of the label, and its correlation with the next, (1 + n_groups,) each."""
     columns = [votes.column(name) for name in chosen]
     covariances, third = _same_task(columns, *sample)
-    memory = _lagged(columns, *_later(votes, *sample))
+    # Only elements that have one before them.
+    (places, cuts), offsets = sample, votes.layout("element").offsets
+    follows = offsets[np.searchsorted(offsets, places)] != places
+    memory = _lagged(columns, places[follows], np.append(0, np.cumsum(follows))[cuts])
     memory, covariances = (memory + memory.swapaxes(1, 2)) / 2 * apart, covariances * apart
     # Slopes in units of the label's own spread, from the covariances alone: a wrong prior has no part in them.
     units = np.tile(slopes + 1e-3, (len(covariances), 1))
@@ -198,13 +201,6 @@ def _same_task(columns: list[Int8Array], places: IntArray, cuts: IntArray) -> tu
         third -= np.einsum(f"r{axes.replace(',', ',r')}->rabc", means, pairs)
     third += 2 * np.einsum("ra,rb,rc->rabc", means, means, means)
     return pairs - means[:, :, np.newaxis] * means[:, np.newaxis], third
-
-
-def _later(votes: Votes, places: IntArray, cuts: IntArray) -> tuple[IntArray, IntArray]:
-    """Those elements of a sample that have one before them."""
-    offsets = votes.layout("element").offsets
-    follows = offsets[np.searchsorted(offsets, places)] != places
-    return places[follows], np.append(0, np.cumsum(follows))[cuts]
 
 
 def _lagged(columns: list[Int8Array], places: IntArray, cuts: IntArray) -> FloatArray:

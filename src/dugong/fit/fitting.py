@@ -29,7 +29,7 @@ from dugong.graph.design import Design
 from dugong.law.law import Law
 from dugong.law.parameters import Parameters
 from dugong.law.results import ExpectedCounts
-from dugong.priors import Prior, sample_balance_variance
+from dugong.priors import sample_balance_variance
 from dugong.progress import FitProgress
 from dugong.sums import Laws, Moments, Plan
 from dugong.tasks import Element, Resolution
@@ -81,7 +81,10 @@ def fit_moments(given: Given, estimator: Estimator = _CENTRED, passes: Passes | 
         return Fitted(estimate=estimate_paper(letter), given=given, tables=letter)
     estimate, tables = _solve(given, find_slopes(given), estimator, passes)
     prior = given.laws.prior
-    error = balance_error(prior, given.moments) if passes is not None and passes.rereadable else 0.0
+    shapes, error = given.moments.shapes, 0.0
+    if passes is not None and passes.rereadable and shapes.counts.sum():
+        # Standard deviation, under the prior, of the share of positives in such a sample.
+        error = float(np.sqrt(sample_balance_variance(prior, shapes.lengths, shapes.counts))) / 2
     if passes is None or error <= NEGLIGIBLE_BALANCE:
         return Fitted(estimate=estimate, given=given, tables=tables)
     sums = passes.balance(Law(parameters=estimate.parameters, prior=prior))
@@ -131,14 +134,6 @@ def _contradiction(laws: Laws, error: float, found: float) -> tuple[Note, ...]:
         'vote. Try dependencies="learn"'
     )
     return (Note(kind="contradiction", text=text, size=gap),)
-
-
-def balance_error(prior: Prior, moments: Moments) -> float:
-    """Standard deviation, under the prior, of the share of positives in such a sample; 0 if there are no sequences."""
-    if not moments.shapes.counts.sum():
-        return 0.0
-    variance = sample_balance_variance(prior, moments.shapes.lengths, moments.shapes.counts)
-    return float(np.sqrt(variance)) / 2
 
 
 # --- standard errors: who is estimated again without each group of sequences -----------------------------------------

@@ -12,10 +12,10 @@ from dataclasses import replace
 import numpy as np
 
 from dugong.infer import engine
+from dugong.infer.choice import MixedEngine
 from dugong.infer.grouped import WindowEngine
 from dugong.infer.grouped.audit import Audit, audit
-from dugong.infer.mixed import MixedEngine
-from dugong.infer.scores import silenced, with_scores
+from dugong.infer.potentials import silenced, with_scores
 from dugong.law.law import Law
 from dugong.law.parameters import Parameters
 from dugong.law.results import ExpectedCounts

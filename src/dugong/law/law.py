@@ -119,15 +119,11 @@ def allow_unseen(parameters: Parameters, given: Container[str] = ()) -> Paramete
         pair = (0, 1) if isinstance(factor, Crossed) else (lead,)
         labels = {"table": pair, "marginal": (lead,), "first": (0,), "step": (0, 1)}
         tables = {name: getattr(factor, name, None) for name in labels}
-        lifted: dict[str, Any] = {
-            name: _lift(table, labels[name], known=factor.source in given)
-            for name, table in tables.items()
-            if table is not None
-        }
+        lifted: dict[str, Any] = {}
+        for name, table in tables.items():
+            if table is not None:
+                known = factor.source in given
+                never = table.max(axis=labels[name], keepdims=True) == 0 if known else table == 0
+                lifted[name] = np.where(never, _UNSEEN, table)
         factors.append(replace(factor, **lifted))
     return replace(parameters, factors=tuple(factors))
-
-
-def _lift(table: FloatArray, labels: tuple[int, ...], *, known: bool) -> FloatArray:
-    never = table.max(axis=labels, keepdims=True) == 0 if known else table == 0
-    return np.where(never, _UNSEEN, table)

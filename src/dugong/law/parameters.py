@@ -23,8 +23,32 @@ from dugong.types import FloatArray, read_only
 _TOLERANCE = 1e-6
 
 
+class Sized:
+    """Number of classes and of vote columns, read from the table of a factor."""
+
+    __slots__ = ()
+
+    @property
+    def n_classes(self) -> int:
+        """Classes of the tasks that the source votes on."""
+        return self._sizes()[0]
+
+    @property
+    def n_columns(self) -> int:
+        """Different votes that the source can give."""
+        return self._sizes()[1]
+
+    def _sizes(self) -> tuple[int, int]:
+        """Most tables have the label on the first axis and the vote on the last; positions come before."""
+        this: Any = self
+        if hasattr(this, "n_tasks"):
+            return _root(this.table.shape[0], this.n_tasks), _root(this.table.shape[1], this.n_tasks)
+        shape = this.first.shape if hasattr(this, "first") else this.table.shape
+        return int(shape[getattr(this, "by_position", 0)]), int(shape[-1])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Conditional:
+class Conditional(Sized):
     """A source whose vote depends on its own task and on votes of other sources on the same task.
 
     Attributes
@@ -57,19 +81,9 @@ class Conditional:
         if self.source in self.parents or len(set(self.parents)) < len(self.parents):
             raise GraphError(f"the parents of {self.source!r} must be other sources, each once; found {self.parents}.")
 
-    @property
-    def n_classes(self) -> int:
-        """Classes of the tasks that the source votes on."""
-        return int(self.table.shape[int(self.by_position)])
-
-    @property
-    def n_columns(self) -> int:
-        """Different votes that the source can give."""
-        return int(self.table.shape[-1])
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Temporal:
+class Temporal(Sized):
     """A source that depends on its own vote `lag` tasks earlier.
 
     Attributes
@@ -99,19 +113,9 @@ class Temporal:
                 f"found {self.step.shape}."
             )
 
-    @property
-    def n_classes(self) -> int:
-        """Classes of the tasks that the source votes on."""
-        return int(self.first.shape[0])
-
-    @property
-    def n_columns(self) -> int:
-        """Different votes that the source can give."""
-        return int(self.first.shape[-1])
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Crossed:
+class Crossed(Sized):
     """A source whose vote depends on the vote of a coarser source on the task that contains its own.
 
     Attributes
@@ -147,19 +151,9 @@ class Crossed:
                 f"with stride = size, spans, the sequence); found {describe(coarse)} for {self.parent!r}."
             )
 
-    @property
-    def n_classes(self) -> int:
-        """Classes of the tasks that the source votes on."""
-        return int(self.table.shape[0])
-
-    @property
-    def n_columns(self) -> int:
-        """Different votes that the source can give."""
-        return int(self.table.shape[-1])
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FullTable:
+class FullTable(Sized):
     """A source whose votes on all tasks of a sequence depend on all their labels (sharing="full").
 
     Attributes
@@ -185,16 +179,6 @@ class FullTable:
                     f"the full table of {self.source!r} must have (number of {what} values) "
                     f"** {self.n_tasks} {what} patterns; found {size}."
                 )
-
-    @property
-    def n_classes(self) -> int:
-        """Classes of the tasks that the source votes on."""
-        return _root(self.table.shape[0], self.n_tasks)
-
-    @property
-    def n_columns(self) -> int:
-        """Different votes that the source can give."""
-        return _root(self.table.shape[1], self.n_tasks)
 
 
 Factor = Conditional | Temporal | Crossed | FullTable

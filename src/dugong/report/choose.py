@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dugong.exceptions import TaskError
+from dugong.infer.potentials import sum_by_sequence
 from dugong.report.material import Material
 from dugong.tasks import Element
 from dugong.types import FloatArray, IntArray
@@ -64,11 +65,6 @@ def element_entropy(probabilities: FloatArray) -> FloatArray:
     """Entropy of every row as a share of the largest possible, (n,)."""
     safe = np.where(probabilities > 0, probabilities, 1.0)
     return np.asarray(-(probabilities * np.log(safe)).sum(axis=1) / np.log(probabilities.shape[1]))
-
-
-def sum_by_sequence(values: FloatArray, offsets: IntArray) -> FloatArray:
-    """Sums over the stretches between offsets, (n_sequences,)."""
-    return np.asarray(np.diff(np.concatenate([[0.0], np.cumsum(values)])[offsets]))
 
 
 def take_in_turn(interest: Interest, *, first: IntArray) -> IntArray:

@@ -8,7 +8,7 @@ once: it reads whole sequences that a hash of their ids chooses from all shards,
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count
 from operator import methodcaller
@@ -101,7 +101,7 @@ class OverShards:
 
     def moments(self, plan: Plan) -> Moments:
         """The moments of all shards."""
-        return self._sum(methodcaller("moments", plan), MOMENTS, {"plan": [asdict(row) for row in plan.rows]})
+        return self._sum(methodcaller("moments", plan), MOMENTS, {"plan": plan.rows})
 
     def balance(self, law: Law) -> LabelSums:
         """The class balance of all shards."""

@@ -63,7 +63,11 @@ class Laws:
         if known is not None:
             return known
         if kind == "same" and lag == 0 and isinstance(first, Element) and not by_position:
-            self._cache[key] = self._marginal()
+            # An element with itself: the mean over elements of P(class), on the diagonal.
+            different, places = np.unique(self.shapes.lengths, return_inverse=True)
+            expected = self.prior.count_moments(different)[0]
+            sums = np.bincount(places, self.shapes.counts, len(different)) @ expected
+            self._cache[key] = np.diag(sums / max(float(sums.sum()), 1e-300))
         elif self.shapes.spans:
             law = pair_sums(
                 self.prior,
@@ -82,13 +86,6 @@ class Laws:
             lengths, counts = (tuple(one.tolist()) for one in (self.shapes.lengths, self.shapes.counts))
             self._cache[key] = _mean_law(self.prior, (lengths, counts), self.class_names, key)
         return self._cache[key]
-
-    def _marginal(self) -> FloatArray:
-        """An element with itself: the mean over elements of P(class), on the diagonal."""
-        lengths, places = np.unique(self.shapes.lengths, return_inverse=True)
-        expected = self.prior.count_moments(lengths)[0]
-        sums = np.bincount(places, self.shapes.counts, len(lengths)) @ expected
-        return np.diag(sums / max(float(sums.sum()), 1e-300))
 
     def pair(self, row: MomentRow, first: Resolution, second: Resolution) -> PairMoments:
         """Moments of the two tasks of a pair row, binary labels -1 and +1."""

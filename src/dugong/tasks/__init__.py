@@ -1,7 +1,6 @@
 """What is asked: resolutions, links, and where every task lies."""
 
-from dugong.tasks.chunks import CountedTasks, TaskCounter, TaskFinder, TaskRun
-from dugong.tasks.layout import Layout, SpanTable, count_tasks
+from dugong.tasks.layout import CountedTasks, Layout, SpanTable, TaskCounter, TaskFinder, TaskRun, count_tasks
 from dugong.tasks.links import link_labels
 from dugong.tasks.resolutions import (
     Element,

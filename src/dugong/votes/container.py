@@ -94,15 +94,13 @@ class Votes:
 
         lengths = read_only(np.ascontiguousarray(self.lengths, dtype=np.int64))
         object.__setattr__(self, "lengths", lengths)
-        object.__setattr__(self, "sources", tuple(self._in_elements(source) for source in self.sources))
+        found = [(source, self.resolved(source.resolution)) for source in self.sources]
+        sources = (one if there is one.resolution else replace(one, resolution=there) for one, there in found)
+        object.__setattr__(self, "sources", tuple(sources))
         object.__setattr__(self, "ids", normal_ids(self.ids))
         object.__setattr__(self, "columns", tuple(read_only(np.ascontiguousarray(c)) for c in self.columns))
         object.__setattr__(self, "scores", {name: read_only(rows) for name, rows in self.scores.items()})
         check_votes(self)
-
-    def _in_elements(self, source: SourceInfo) -> SourceInfo:
-        found = self.resolved(source.resolution)
-        return source if found is source.resolution else replace(source, resolution=found)
 
     def resolved(self, resolution: Resolution) -> Resolution:
         """A resolution whose size is in elements: windows in seconds by the clock of these votes."""

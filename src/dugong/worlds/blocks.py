@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dugong.exceptions import GraphError, PriorError
+from dugong.law.parameters import Sized
 from dugong.tasks import Element, Resolution
 from dugong.types import FloatArray, read_only
 
@@ -21,7 +22,7 @@ _TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Block:
+class Block(Sized):
     """Sources of one resolution that vote jointly on each task.
 
     Attributes
@@ -48,16 +49,6 @@ class Block:
         object.__setattr__(self, "edges", tuple(tuple(edge) for edge in self.edges or ()))
         _store(self, "table", 1 + self.by_position, len(self.names))
 
-    @property
-    def n_classes(self) -> int:
-        """Classes of the tasks that these sources vote on."""
-        return int(self.table.shape[int(self.by_position)])
-
-    @property
-    def n_columns(self) -> int:
-        """Vote columns: classes and abstain."""
-        return int(self.table.shape[-1])
-
     def tables(self) -> FloatArray:
         """The joint tables with a positions axis, (positions, K, C, ..., C)."""
         return self.table if self.by_position else self.table[np.newaxis]
@@ -71,7 +62,7 @@ class Block:
         return np.transpose(summed, (0, 1, *(2 + order)))
 
 
-class _Single:
+class _Single(Sized):
     """A block of one source."""
 
     __slots__ = ()
@@ -110,16 +101,6 @@ class TemporalBlock(_Single):
                 f"its lag must be at least 1; found {self.step.shape} and lag {self.lag}."
             )
 
-    @property
-    def n_classes(self) -> int:
-        """Classes of the tasks that the source votes on."""
-        return int(self.first.shape[0])
-
-    @property
-    def n_columns(self) -> int:
-        """Vote columns: classes and abstain."""
-        return int(self.first.shape[1])
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CrossedBlock(_Single):
@@ -144,16 +125,6 @@ class CrossedBlock(_Single):
         _store(self, "table", 3, 1)
         if self.marginal is not None:
             _store(self, "marginal", 1, 1)
-
-    @property
-    def n_classes(self) -> int:
-        """Classes of the tasks that the source votes on."""
-        return int(self.table.shape[0])
-
-    @property
-    def n_columns(self) -> int:
-        """Vote columns: classes and abstain."""
-        return int(self.table.shape[-1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -180,23 +151,8 @@ class FullBlock(_Single):
                 f"found the shape {self.table.shape}."
             )
 
-    @property
-    def n_classes(self) -> int:
-        """Classes of the tasks that the source votes on."""
-        return _root(self.table.shape[0], self.n_tasks)
-
-    @property
-    def n_columns(self) -> int:
-        """Vote columns: classes and abstain."""
-        return _root(self.table.shape[1], self.n_tasks)
-
 
 AnyBlock = Block | TemporalBlock | CrossedBlock | FullBlock
-
-
-def _root(size: int, n_tasks: int) -> int:
-    """The number of values of one task, from the number of patterns of all."""
-    return int(np.rint(size ** (1.0 / n_tasks)))
 
 
 def _store(block: Any, name: str, n_given: int, n_votes: int) -> None:

@@ -120,7 +120,7 @@ def solve_stages(
     if signs not in ("group", "positive"):
         raise GraphError(f'signs must be "group" or "positive"; found {signs!r}.')
     # What is pinned is known from the start; every stage adds what it has solved, and later ones hold it.
-    beta, known, condition = start, pinned, dict[str, float]()
+    beta, known, condition, table = start, pinned, dict[str, float](), unknowns.table
     believed, forced = _believed(given, unknowns)
     rows, stages = list[MomentRow](), list[SolvedStage]()
     for name, extra in design.stages.items():
@@ -128,8 +128,12 @@ def solve_stages(
             continue
         rows += extra
         equations = equate(given, unknowns, rows)
-        # Known unknowns settle their neighbours, because one factor of a product gives the other.
-        fresh = _settled(unknowns, equations, known) & varies & ~known
+        # Known unknowns settle their neighbours, because one factor of a product gives the other; so does an odd cycle.
+        # Tables, not single slopes: both indicators of a vote are determined together or not at all. An equation whose
+        # value is exactly zero says that a product vanishes, but not which factor.
+        telling = equations.useful & (equations.value != 0)
+        left, right = table[equations.left[telling]], table[equations.right[telling]]
+        fresh = determined(left, right, np.bincount(table, known) > 0)[table] & varies & ~known
         if not fresh.any():
             continue
         stage = SolvedStage(name=name, rows=tuple(rows), solved=fresh, known=known)
@@ -161,15 +165,6 @@ def solve_stages(
         notes=tuple(notes),
         stages=tuple(stages),
     )
-
-
-def _settled(unknowns: Unknowns, equations: Equations, fixed: BoolArray) -> BoolArray:
-    """Unknowns whose size the equations determine: an odd cycle of tables, or a path to something fixed."""
-    # Tables, not single slopes: both indicators of a vote are determined together or not at all. An equation whose
-    # value is exactly zero says that a product vanishes, but not which factor.
-    table, telling = unknowns.table, equations.useful & (equations.value != 0)
-    known = np.bincount(table, fixed) > 0
-    return determined(table[equations.left[telling]], table[equations.right[telling]], known)[table]
 
 
 def turn_groups(equations: Equations, beta: FloatArray, anchored: BoolArray, direction: FloatArray) -> FloatArray:

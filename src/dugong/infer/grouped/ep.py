@@ -18,7 +18,8 @@ import numpy as np
 from dugong.infer.grouped import _kernels as kernels
 from dugong.infer.grouped.local import LocalChain, WindowGroup, pool
 from dugong.infer.grouped.passes import Pass
-from dugong.types import BoolArray, FloatArray
+from dugong.infer.grouped.trios import refine
+from dugong.types import AnyArray, BoolArray, FloatArray
 from dugong.votes import Votes
 
 MOST_SWEEPS = 12
@@ -77,7 +78,9 @@ def propagate(local: LocalChain, groups: list[WindowGroup], votes: Votes, begin:
         one.factors = np.maximum(one.factors, _LEAST)
         one.share(before)
     total, cavity = local.steps.copy(), local.steps.copy()
-    sites = [np.ones(total.shape, dtype=np.float32) for _ in groups]  # half the memory of the largest arrays
+    sites: list[AnyArray] = [
+        np.ones(total.shape, dtype=np.float32) for _ in groups
+    ]  # half the memory of the largest arrays
     pairs, inside = np.empty(total.shape), np.empty(total.shape)
     positive = [np.empty(len(group.windows)) for group in groups]
     parts = np.zeros((len(groups), n_sequences))
@@ -104,9 +107,22 @@ def propagate(local: LocalChain, groups: list[WindowGroup], votes: Votes, begin:
         active = active & (change > CLOSE)
         if not active.any():
             break
+    _refine(local, groups, total, sites, positive)
     # Each group's own evidence over that of the chain: scales of single sites cancel in this sum.
     logs = whole + (parts - whole).sum(axis=0)
     return Propagated(steps=total, pairs=pairs, positive=positive, logs=logs, sweeps=sweeps, change=change)
+
+
+def _refine(
+    local: LocalChain, groups: list[WindowGroup], total: FloatArray, sites: list[AnyArray], positive: list[FloatArray]
+) -> None:
+    """Windows take their probability beside both neighbours, where that is counted."""
+    for place in dict.fromkeys(group.place for group in groups):
+        own = [which for which, group in enumerate(groups) if group.place == place]
+        found = refine(local, [groups[which] for which in own], total, [sites[which] for which in own])
+        for which, better in zip(own, found, strict=True):
+            if len(better):
+                np.copyto(positive[which], better, where=~np.isnan(better))
 
 
 def _keep(kept: FloatArray, found: FloatArray, one: Pass, active: BoolArray) -> None:

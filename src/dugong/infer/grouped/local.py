@@ -24,6 +24,7 @@ from dugong.types import BoolArray, FloatArray, IntArray
 
 _FEW_STATES = 4  # numpy is several times as fast column by column as along rows so short
 MOST_GROUPS = 8  # beyond twice as many, neighbouring windows share what they know
+MOST_SHIFT = 3  # elements from one window to the next up to which it is counted beside its neighbours (`trios`)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -225,9 +226,12 @@ def make_groups(prepared: Prepared, block: VotesBlock, resolution: Resolution) -
 
 
 def n_groups(layout: Layout) -> int:
-    """How many windows are open at a time."""
+    """How many windows are open at a time; two more where trios of neighbours have to lie apart as well."""
     resolution = layout.resolution
-    return -(-resolution.size // resolution.stride) if isinstance(resolution, Window) else 1
+    if not isinstance(resolution, Window):
+        return 1
+    n_open = -(-resolution.size // resolution.stride)
+    return n_open + 2 if resolution.stride <= MOST_SHIFT and 3 <= n_open <= 2 * MOST_GROUPS - 2 else n_open
 
 
 def pool(groups: list[WindowGroup], offsets: IntArray) -> tuple[list[WindowGroup], list[WindowGroup]]:
@@ -239,14 +243,7 @@ def pool(groups: list[WindowGroup], offsets: IntArray) -> tuple[list[WindowGroup
     """
     if len(groups) <= 2 * MOST_GROUPS:
         return groups, []
-    run, order = -(-len(groups) // MOST_GROUPS), np.argsort(np.concatenate([group.tasks for group in groups]))
-    every = replace(
-        groups[0],
-        tasks=np.concatenate([group.tasks for group in groups])[order],
-        windows=np.concatenate([group.windows for group in groups])[order],
-        factors=np.concatenate([group.factors for group in groups])[order],
-        tops=np.concatenate([group.tops for group in groups])[order],
-    )
+    run, every = -(-len(groups) // MOST_GROUPS), joined(groups)
     # Runs of neighbours begin anew in every sequence.
     owners = np.searchsorted(offsets, every.windows[:, 0], side="right")
     positions = np.arange(len(owners)) - np.searchsorted(owners, owners)
@@ -264,6 +261,16 @@ def pool(groups: list[WindowGroup], offsets: IntArray) -> tuple[list[WindowGroup
     silent = replace(every, factors=np.ones_like(every.factors), tops=np.zeros(len(owners)))
     between = [only(silent, first[colour == one]) for one in np.unique(colour)]
     return [only(shared, colour == one) for one in np.unique(colour)], [*between, only(silent, ends)]
+
+
+def joined(groups: list[WindowGroup]) -> WindowGroup:
+    """The windows of some groups of a resolution in their order, whether they overlap or not."""
+    order = np.argsort(np.concatenate([group.tasks for group in groups]))
+    tasks, windows, factors, tops = (
+        np.concatenate([getattr(group, name) for group in groups])[order]
+        for name in ("tasks", "windows", "factors", "tops")
+    )
+    return replace(groups[0], tasks=tasks, windows=windows, factors=factors, tops=tops)
 
 
 def only(group: WindowGroup, keep: BoolArray | IntArray) -> WindowGroup:
