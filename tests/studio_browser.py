@@ -173,23 +173,18 @@ class Studio:
         )  # fmt: skip
 
     def replace(self, old: str, new: str) -> None:
-        """Replace words in the editor as a user does: choose them, and type."""
+        """Replace words in the editor by keys alone: go there, choose them, and type."""
+        from selenium.webdriver.common.action_chains import ActionChains
+        from selenium.webdriver.common.keys import Keys
+
         self.wait(f"return {EDITOR}?.innerText.includes(arguments[0]);", old)
-        self.run(
-            f"const content = {EDITOR}; content.focus();"
-            "for (const line of content.querySelectorAll('.cm-line')) {"
-            "  const begin = line.textContent.indexOf(arguments[0]); if (begin < 0) continue;"
-            "  const range = document.createRange(), walker = document.createTreeWalker(line, NodeFilter.SHOW_TEXT);"
-            "  let node, at = 0; const end = begin + arguments[0].length;"
-            "  while ((node = walker.nextNode())) { const last = at + node.length;"
-            "    if (begin >= at && begin < last) range.setStart(node, begin - at);"
-            "    if (end > at && end <= last) range.setEnd(node, end - at); at = last; }"
-            "  const chosen = getSelection(); chosen.removeAllRanges(); chosen.addRange(range); return; }",
-            old,
-        )
-        self.settled()  # the editor hears of the choice
-        self.press(new)
-        self.wait(f"return {EDITOR}?.innerText.includes(arguments[0]);", new)
+        self.run(f"{EDITOR}.focus();")
+        lines = self.run(f"return [...{EDITOR}.querySelectorAll('.cm-line')].map((line) => line.textContent);")
+        row, column = next((row, line.index(old)) for row, line in enumerate(lines) if old in line)
+        keys = ActionChains(self.browser).key_down(Keys.CONTROL).send_keys(Keys.HOME).key_up(Keys.CONTROL)
+        keys.send_keys(Keys.DOWN * row + Keys.RIGHT * column)
+        keys.key_down(Keys.SHIFT).send_keys(Keys.RIGHT * len(old)).key_up(Keys.SHIFT).send_keys(new).perform()
+        self.wait(f"return {EDITOR}?.innerText.includes(arguments[0]);", lines[row].replace(old, new, 1))
 
     def complaints(self) -> list[str]:
         """What the browser complains about: script errors and violations of the policy."""
