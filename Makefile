@@ -151,6 +151,10 @@ bench-windows: $(ALL)  ## Errors of overlapping windows against exact answers, a
 bench-real: $(ALL)  ## Score the defaults on the real votes of ../shared/data and on worlds with known truth; writes docs/explanation/real.md.
 	$(BIN)/python -m benchmarks.real
 
+.PHONY: bench-public
+bench-public: $(ALL)  ## Score the defaults on votes of weak sources over real data inside public packages. `ARGS="development 1 --only rain"` is shorter.
+	$(BIN)/python -m benchmarks.public $(or $(ARGS),development)
+
 .PHONY: bench-review
 bench-review: $(ALL)  ## What 50 chosen labels are worth beside 150 random ones, on worlds and real votes. `ARGS=5` is shorter.
 	$(BIN)/python -m benchmarks.review $(ARGS)
