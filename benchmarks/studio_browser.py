@@ -3,12 +3,15 @@
 In Chromium: from the last key to new votes on screen (the pause of 150 ms before a text is tried is part of it), the
 first page until the queue stands there, and frames per second while a recording of 12 hours at 64 Hz with ten sources
 is panned without rest; beside them the milliseconds of the page's own work per frame, of which a machine that is busy
-with other things knows nothing. Without Chromium, chromedriver and selenium (``make browser``) nothing is measured, and
-that is said.
+with other things knows nothing. A video of two hours is sought in many places: from the click to the picture of that
+second, which must be the right one, and the memory that all processes take for it. Without Chromium, chromedriver and
+selenium (``make browser``) nothing is measured, and that is said.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
 import statistics
 import sys
 import tempfile
@@ -20,7 +23,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # first: its studi
 
 from dugong.cli.init import write_project
 from studio import HOURS, RATE, quantile, write_night
-from studio_browser import Studio, chromium, serving
+from studio_browser import SECOND, Studio, chromium, serving
+from studio_client import write_two_hours
 
 # Panning as with a wheel that never rests: the view moves with every frame, and frames that were drawn are counted.
 PAN = """
@@ -49,6 +53,16 @@ new MutationObserver(() => {
     requestAnimationFrame(look);
   }
 }).observe(document.querySelector('main'), {subtree: true, childList: true, characterData: true});
+"""
+AT = "Number(new URLSearchParams(location.search).get('at'))"
+# From a click to a picture of another moment.
+LEAP = """
+window.leaps = [];
+const video = document.querySelector('video');
+addEventListener('pointerdown', () => {
+  const begin = performance.now();
+  video.requestVideoFrameCallback(() => window.leaps.push(performance.now() - begin));
+}, true);
 """
 # A source of each sample project, and the number in it behind which digits are typed.
 TYPED = {
@@ -101,6 +115,40 @@ def panning(studio: Studio) -> dict[str, tuple[float, float]]:
     return found
 
 
+def leaping(studio: Studio, hours: float, n: int = 40) -> tuple[list[float], float]:
+    """Milliseconds from clicks to pictures all over a long video, and megabytes that all processes take for it."""
+    studio.go("/sequence/long?at=0", ".rows canvas")
+    studio.drawn()
+    studio.wait(f"return document.querySelector('video').readyState >= 2 && {SECOND} === 0;")
+    studio.run(LEAP)
+    before = megabytes()
+    for place in range(n):
+        second = round(
+            (0.02 + 0.96 * (0.618 * (place + 1) % 1)) * hours * 3600
+        )  # far from the last, and never the same
+        studio.scrub(second, second, steps=1)
+        studio.wait("return window.leaps.length > arguments[0];", place)
+        studio.wait(f"return Math.abs({AT} - arguments[0]) < 30 && {SECOND} === {AT};", second)
+    return list(studio.run("return window.leaps;")), megabytes() - before
+
+
+def megabytes() -> float:
+    """Memory of this process and of all that it started: the browser, the studio, its workers."""
+    parents = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+    mine = {os.getpid()}
+    while more := {one for one, parent in parents.items() if parent in mine} - mine:
+        mine |= more
+    total = 0
+    for one in mine:
+        with contextlib.suppress(OSError):
+            text = Path(f"/proc/{one}/smaps_rollup").read_text()
+            total += int(text.partition("\nPss:")[2].split()[0])
+    return total / 1000
+
+
 def main() -> int:
     """Measure all, and say what is beyond its bound."""
     slow: list[str] = []
@@ -129,6 +177,16 @@ def main() -> int:
                     for words, (frames, work) in panning(studio).items():
                         say(f"on screen: 12 h at 64 Hz, {words}", frames, 30, "frames/s", least=True)
                         say(f"work of the page per frame, {words}", work, 1000 / 30, "ms")
+                with serving(browser, write_two_hours(folder / "hours", rate=25).parent) as studio:
+                    found, more = leaping(studio, 2)
+                    say(
+                        "on screen, video of 2 h: from a click to its picture, median",
+                        statistics.median(found),
+                        300,
+                        "ms",
+                    )
+                    say("on screen, video of 2 h: from a click to its picture, 95 %", quantile(found, 0.95), 600, "ms")
+                    say("memory that 40 such clicks add, in all processes", more, 200, "MB")
         finally:
             browser.quit()
     print("beyond its bound: " + ", ".join(slow) if slow else "all within their bounds")

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,14 @@ from studio_client import Running
 
 PATIENCE = 60  # seconds after which a wait gives up: only a failure ever takes as long
 EDITOR = "document.querySelector('.editor')?.shadowRoot?.querySelector('.cm-content')"
+# The second that the picture on screen tells, in the video of `write_two_hours`.
+SECOND = (
+    "(() => { const pen = new OffscreenCanvas(64, 64).getContext('2d'); let second = 0;"
+    " pen.drawImage(document.querySelector('video, .media img'), 0, 0, 64, 64);"
+    " const { data } = pen.getImageData(0, 0, 64, 64);"
+    " for (let k = 0; k < 32; k++) if (data[4 * (64 * (4 + 8 * (k >> 2)) + 36 + 8 * (k & 3))] > 128) second += 2 ** k;"
+    " return second; })()"
+)
 FLAGS = (
     "--headless=new",
     "--no-sandbox",
@@ -159,6 +168,20 @@ class Studio:
         act = ActionChains(self.browser, duration=20).move_to_element_with_offset(canvas, round(left), round(y))
         rest = round(right) - round(left) - middle
         act.click_and_hold().move_by_offset(middle, 0).move_by_offset(rest, 0).release().perform()
+
+    def scrub(self, begin: float, end: float, steps: int = 20) -> None:
+        """Drag along the axis of time, step by step."""
+        from selenium.webdriver.common.action_chains import ActionChains
+
+        canvas = self.browser.find_element("css selector", ".rows canvas")
+        self.run("arguments[0].scrollIntoView({block: 'center'});", canvas)
+        y = self.at("time", begin)[1]
+        places = [round(self.at("time", begin + (end - begin) * k / steps)[0]) for k in range(steps + 1)]
+        hand = ActionChains(self.browser, duration=50).move_to_element_with_offset(canvas, places[0], round(y))
+        hand.click_and_hold()
+        for before, place in pairwise(places):
+            hand.move_by_offset(place - before, 0)
+        hand.release().perform()
 
     def colour(self, row: str, element: float) -> list[int]:
         """Colour in the middle of an element of a row."""

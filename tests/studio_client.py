@@ -169,22 +169,23 @@ def write_three_classes(folder: Path) -> Path:
     return _written(folder, THREE_SOURCES, THREE_LOADER, THREE_PROJECT)
 
 
-def write_two_hours(folder: Path, *, rate: int = 1, hours: float = 2) -> Path:
+def write_two_hours(folder: Path, *, rate: int = 1, hours: float = 2, file: str = "long.mp4") -> Path:
     """Two hours of video: noise, so that the file is large, and beside it fields that tell the second by its bits."""
     import av
 
     (folder / "data").mkdir(parents=True)
     noise = np.random.default_rng(7).integers(0, 256, (50, 64, 64, 3), dtype=np.uint8)
-    with av.open(str(folder / "data" / "long.mp4"), "w") as file:
-        stream = file.add_stream("libx264", rate=rate, options={"crf": "20", "preset": "ultrafast"})
+    codec, options = ("libx264", {"crf": "20", "preset": "ultrafast"}) if file.endswith("mp4") else ("mpeg4", {})
+    with av.open(str(folder / "data" / file), "w") as video:
+        stream = video.add_stream(codec, rate=rate, options=options)
         stream.width, stream.height, stream.pix_fmt = 64, 64, "yuv420p"
         stream.codec_context.gop_size = 10 * rate
-        for number in range(int(hours * 3600 * rate)):
+        for number in range(round(hours * 3600 * rate)):
             picture = noise[number % len(noise)]
             bits = number // rate >> np.arange(32) & 1
             picture[:, 32:] = 255 * np.kron(bits.reshape(8, 4), np.ones((8, 8)))[..., None]
-            file.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
-        file.mux(stream.encode())
+            video.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
+        video.mux(stream.encode())
     return _written(folder, HOURS_SOURCES, HOURS_LOADER, HOURS_PROJECT)
 
 

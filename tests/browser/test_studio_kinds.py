@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,8 +12,8 @@ import pytest
 
 from dugong.cli.corrections import FILE, Journal
 from reports import binary_case
-from studio_browser import Studio, screen, serving
-from studio_client import Running, write_three_classes
+from studio_browser import SECOND, Studio, screen, serving
+from studio_client import Running, write_three_classes, write_two_hours
 
 PLAYER = "const player = document.querySelector('video, audio');"
 ELEMENT = "return Number(document.querySelector('.explanation h2')?.innerText.match(/\\d+/)?.[0])"
@@ -68,6 +69,76 @@ def test_a_file_is_played_and_the_timeline_follows_it(driver: Any, tmp_path: Pat
             " done([answer.status, answer.headers.get('Content-Range'), (await answer.arrayBuffer()).byteLength]));"
         )
         assert (found[0], found[1].split("/")[0], found[2]) == (206, "bytes 100-199", 100)
+
+
+AT = "Number(new URLSearchParams(location.search).get('at'))"
+
+
+def shows(studio: Studio, second: int) -> None:
+    """Wait until the picture is that of a second."""
+    studio.wait(f"{PLAYER} return player?.readyState >= 2 && !player.seeking && {SECOND} === arguments[0];", second)
+
+
+def test_two_hours_of_video_show_the_picture_of_every_moment(driver: Any, tmp_path: Path) -> None:
+    pytest.importorskip("av")
+    write_two_hours(tmp_path / "hours", hours=7195 / 3600)  # pixels of the timeline hold several, the last one fewer
+    with serving(driver, tmp_path / "hours") as studio:
+        driver.get_log("performance")
+        studio.go("/sequence/long?at=5000", ".rows canvas")
+        studio.drawn()
+        shows(studio, 5000)
+        for key, second in (("\ue010", 7194), ("\ue012", 7193), ("\ue011", 0), ("\ue014", 1)):
+            studio.press(key)
+            shows(studio, second)
+        studio.press("\ue010", "2")
+        studio.wait("return document.querySelector('.marks')?.innerText.includes('element 7194');")
+        studio.press("u", "\ue011")
+        shows(studio, 0)
+        studio.press(" ")
+        studio.wait(f"return {SECOND} >= 2;")
+        studio.press("\ue010")  # a choice while it plays is a leap
+        studio.wait(f"return {SECOND} === 7194;")
+        studio.wait(f"{PLAYER} return player.paused;")  # the end
+        # A hand along the axis sees one picture after the other, and in the end the one that it stands on.
+        studio.run(f"{PLAYER} window.seen = []; player.onseeked = () => {{ window.seen.push({SECOND}); }};")
+        studio.scrub(1000, 6000)
+        studio.wait(f"return {AT} > 5900 && {AT} < 6100;")
+        shows(studio, studio.run(f"return {AT};"))
+        seen = studio.run("return window.seen;")
+        assert seen == sorted(seen)
+        assert len(seen) >= 2
+        assert seen[0] < 1100
+        # A link to a moment, in a part of the whole; the file came in parts.
+        studio.go("/sequence/long?at=3601&from=3590&to=3620", ".rows canvas")
+        studio.drawn()
+        shows(studio, 3601)
+        told = [json.loads(one["message"])["message"] for one in driver.get_log("performance")]
+        answers = [one["params"]["response"] for one in told if one["method"] == "Network.responseReceived"]
+        assert {one["status"] for one in answers if "/media/" in one["url"]} == {206}
+        assert studio.complaints() == []
+
+
+def test_a_video_that_no_browser_plays_is_shown_picture_by_picture(driver: Any, tmp_path: Path) -> None:
+    pytest.importorskip("av")
+    write_two_hours(tmp_path / "old", hours=0.1, file="long.avi")
+    with serving(driver, tmp_path / "old") as studio:
+        studio.go("/sequence/long?at=200", ".rows canvas")
+        studio.drawn()
+        studio.wait(
+            "return document.querySelector('.media img')?.complete && document.querySelector('video') === null;"
+        )
+        studio.wait(f"return {SECOND} === 200;")
+        # However fast a hand moves, no more than one picture is asked for at a time, and the last is that of its place.
+        studio.run(
+            "window.coming = window.most = 0; const image = document.querySelector('.media img');"
+            "new MutationObserver(() => { window.most = Math.max(window.most, ++window.coming); })"
+            ".observe(image, {attributes: true, attributeFilter: ['src']});"
+            "image.addEventListener('load', () => { window.coming = 0; }, true);"
+        )
+        studio.scrub(20, 340)
+        studio.wait(f"return {AT} > 330 && {SECOND} === {AT};")
+        assert studio.run("return window.most;") == 1
+        assert studio.complaints() == []
 
 
 def test_a_sample_that_is_there_already_is_taken_up_again_with_its_corrections(driver: Any, tmp_path: Path) -> None:

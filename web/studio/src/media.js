@@ -9,12 +9,16 @@ const MOST_WORDS = 4000;
 // `player.current`: toggle(), seek(element), playing(); `onHead(element)` while it plays, null when it stops.
 export function Media(props) {
   const { info, player, onHead } = props, file = useRef(null), [broken, setBroken] = useState(false), kind = info.media && !broken ? info.media.type.split("/")[0] : null;
-  const clockwork = useRef(0), [shown, setShown] = useState(0), moved = useRef(0);
+  const clockwork = useRef(0), [shown, setShown] = useState(0), moved = useRef(0), next = useRef(null);
   const time = (element) => (info.seconds ? info.seconds[0] + element * info.seconds[1] : element), elementAt = (seconds) => (info.seconds ? (seconds - info.seconds[0]) / info.seconds[1] : seconds);
   const playable = kind === "video" || kind === "audio";
   const refuse = () => setBroken(true); // not a file that this browser can play
   const stop = () => { cancelAnimationFrame(clockwork.current); clockwork.current = 0; file.current?.pause?.(); onHead(null); };
+  // A place in the file. One seek at a time: the picture of the last is shown before the next, however fast a hand moves.
+  const aim = (seconds) => { if (file.current.seeking) next.current = seconds; else file.current.currentTime = Math.max(0, seconds); };
+  const found = () => { const wanted = next.current; next.current = null; if (wanted !== null) aim(wanted); };
   const run = (from) => {
+    cancelAnimationFrame(clockwork.current);
     const begun = performance.now(), speed = Math.max(info.length / SWEEP, 1);
     const tick = () => {
       const at = playable ? elementAt(file.current.currentTime) : from + ((performance.now() - begun) / 1000) * speed;
@@ -31,23 +35,32 @@ export function Media(props) {
     toggle() {
       if (clockwork.current) { stop(); return; }
       const from = moved.current >= info.length - 1 ? 0 : moved.current;
-      if (playable) { file.current.currentTime = Math.max(0, time(from)); file.current.play().catch(refuse); }
+      if (playable) { next.current = null; file.current.currentTime = Math.max(0, time(from)); file.current.play().catch(refuse); }
       run(from);
     },
     seek(element) {
-      if (clockwork.current) return;
       moved.current = element;
       setShown(element);
-      if (playable && file.current?.readyState) file.current.currentTime = time(element + 0.5);
+      if (playable && file.current?.readyState) aim(time(element + 0.5));
+      if (clockwork.current) run(element); // it plays on from there
     },
   };
   useEffect(() => () => { cancelAnimationFrame(clockwork.current); }, []);
   return html`<div class="media">
-    ${kind === "video" && html`<video ref=${file} src=${info.media.url} preload="metadata" playsinline muted onError=${refuse} onLoadedMetadata=${() => player.current.seek(moved.current)}></video>`}
-    ${kind === "audio" && html`<audio ref=${file} src=${info.media.url} preload="metadata" onError=${refuse} onLoadedMetadata=${() => player.current.seek(moved.current)}></audio>`}
-    ${kind === null && info.frames && html`<img class="frame" alt=${`element ${shown}`} src=${`${info.frames.url}?element=${Math.min(shown, info.frames.n - 1)}&px=480`} />`}
+    ${kind === "video" && html`<video ref=${file} src=${info.media.url} preload="metadata" playsinline muted onError=${refuse} onSeeked=${found} onLoadedMetadata=${() => player.current.seek(moved.current)}></video>`}
+    ${kind === "audio" && html`<audio ref=${file} src=${info.media.url} preload="metadata" onError=${refuse} onSeeked=${found} onLoadedMetadata=${() => player.current.seek(moved.current)}></audio>`}
+    ${kind === null && info.frames && html`<${Picture} url=${info.frames.url} element=${Math.min(shown, info.frames.n - 1)} />`}
     ${info.tokens > 0 && html`<${Words} ...${props} />`}
   </div>`;
+}
+
+// The picture of one element, which the server makes. The next is asked for when this one is there: no queue of old ones.
+function Picture({ url, element }) {
+  const [asked, setAsked] = useState(element), coming = useRef(true), wanted = useRef(element);
+  const ask = () => { coming.current = wanted.current !== asked; setAsked(wanted.current); };
+  wanted.current = element;
+  useEffect(() => { if (!coming.current) ask(); }, [element]);
+  return html`<img class="frame" alt=${`element ${asked}`} src=${`${url}?element=${asked}&px=480`} onLoad=${ask} onError=${ask} />`;
 }
 
 // Words in their colours: the stronger, the likelier. A drag over words marks them.

@@ -69,7 +69,13 @@ export class StudioTimeline extends Timeline {
     this.pieces.find(this.view, this.px());
   }
 
-  indexOf(lane, element) { const tasks = this.piece.lanes[lane]; return Math.min(firstStop(tasks, element), tasks.n - 1); }
+  // The task of a lane at an element; of bins, which may overlap, the last that has begun.
+  indexOf(lane, element) {
+    const tasks = this.piece.lanes[lane];
+    let at = Math.min(firstStop(tasks, element), tasks.n - 1);
+    while (tasks.step > 1 && tasks.starts[at + 1] <= element) at++;
+    return at;
+  }
 
   makeRows() {
     const rows = super.makeRows(), piece = this.piece, track = this.track, draft = this.draft?.piece === piece ? this.draft : null;
@@ -198,10 +204,10 @@ export class StudioTimeline extends Timeline {
   pick(lane, task, reveal, exact) {
     const tasks = this.track.lanes[lane];
     if (!tasks.n) return;
-    const at = Math.min(Math.max(task, 0), tasks.n - 1), size = (tasks.stops[at] - tasks.starts[at]) / tasks.step;
-    const inside = exact === undefined ? 0 : Math.min(tasks.step - 1, Math.max(0, Math.floor((exact - tasks.starts[at]) / Math.max(size, 1))));
-    const start = tasks.step === 1 ? tasks.starts[at] : Math.round(tasks.starts[at] + inside * size);
-    this.spot = { lane, task: tasks.first + at * tasks.step + inside, start, stop: tasks.step === 1 ? tasks.stops[at] : Math.round(start + size) };
+    const at = Math.min(Math.max(task, 0), tasks.n - 1), size = strideAt(tasks, at);
+    const inside = exact === undefined ? 0 : Math.min(tasks.step - 1, Math.max(0, Math.floor((exact - tasks.starts[at]) / size)));
+    const start = Math.round(tasks.starts[at] + inside * size), stop = tasks.step === 1 ? tasks.stops[at] : Math.min(this.info.length, Math.round(start + size));
+    this.spot = { lane, task: tasks.first + at * tasks.step + inside, start, stop };
     this.onPick = () => {};
     super.pick(lane, at, reveal);
     this.acts.onPick(this.spot);
@@ -214,6 +220,16 @@ export class StudioTimeline extends Timeline {
     if (reveal && (at < this.view.left || at >= this.view.left + this.view.span)) this.setView(at - this.view.span / 2, this.view.span);
     this.use(this.pieces.find(this.view, this.px()));
     this.pick(lane, this.indexOf(lane, at), false, at);
+  }
+
+  // Keys that name a task lead to any one of the sequence, also where many share a pixel or lie beyond what was fetched.
+  key(event) {
+    const far = event.shiftKey ? 10 : 1, by = { ArrowRight: far, ArrowLeft: -far, Home: -Infinity, End: Infinity }[event.key];
+    if (!by || !this.spot || event.altKey || event.ctrlKey || event.metaKey) return super.key(event);
+    const { lane, start } = this.spot, tasks = this.track.lanes[lane], next = this.picked.task + by;
+    if (tasks.step === 1 && next >= 0 && next < tasks.n) return super.key(event);
+    this.goTo(start + by * strideAt(tasks, this.picked.task), lane);
+    return true;
   }
 
   click(event) {
@@ -259,7 +275,7 @@ export class StudioTimeline extends Timeline {
     const vote = spot.row?.vote && this.voteAt(spot.row, spot.element);
     this.readout.textContent = `${this.when(lane.starts[at], lane.stops[at])}: ${shown}${vote ? ` · ${spot.row.name}: ${vote}` : ""}`;
     const hold = this.holdable(spot, event);
-    this.canvas.classList.toggle("edge", hold?.kind === "edge");
+    this.canvas.classList.toggle("edge", hold?.kind === "edge" || hold?.kind === "axis");
     this.canvas.classList.toggle("draw", hold?.kind === "new");
   }
 
@@ -269,9 +285,11 @@ export class StudioTimeline extends Timeline {
   }
 
   // --- painting --------------------------------------------------------------------------------------------------
-  // What a press at this place would take hold of: the end of an interval, or nothing yet.
+  // What a press at this place would take hold of: the axis of time, the end of an interval, or nothing yet.
   holdable(spot, event) {
-    if (!this.acts.onPaint || !spot.inside) return null;
+    if (!spot.inside) return null;
+    if (!event.shiftKey && event.clientY - this.canvas.getBoundingClientRect().top >= this.rows.at(-1).y) return { kind: "axis" };
+    if (!this.acts.onPaint) return null;
     const runs = spot.row?.kind === "marks" ? this.marks : spot.row?.name === "labels" && this.piece.lanes[0].step === 1 ? this.runs() : null;
     if (runs) {
       let best = null, least = EDGE * this.perPixel();
@@ -304,12 +322,17 @@ export class StudioTimeline extends Timeline {
     this.canvas.focus({ preventScroll: true });
     this.canvas.setPointerCapture(event.pointerId);
     this.drag = { ...hold, from: spot.element, x: event.clientX, preview: null };
+    if (hold.kind === "axis") this.scrub(spot.element);
   }
+
+  // Along the axis of time: what is under the pointer is picked, and shown.
+  scrub(element) { this.goTo(Math.min(Math.max(element, this.view.left), this.view.left + this.view.span - 1e-6), 0, false); }
 
   pull(event) {
     if (!this.drag) return;
     event.stopPropagation();
     const at = this.under(event).element, drag = this.drag;
+    if (drag.kind === "axis") { this.scrub(at); return; }
     if (Math.abs(event.clientX - drag.x) < 3 && !drag.preview) return;
     drag.preview = drag.kind === "new" ? this.span(drag.from, at, this.brush) : this.stretch(drag, at);
     this.queue();
@@ -320,6 +343,7 @@ export class StudioTimeline extends Timeline {
     event.stopPropagation();
     const drag = this.drag;
     this.drag = null;
+    if (drag.kind === "axis") return;
     if (drag.preview && drag.preview.end > drag.preview.start) this.acts.onPaint(drag.preview.start, drag.preview.end, drag.preview.label < 0 ? null : drag.preview.label);
     else if (!drag.preview) this.click(event);
     this.queue();
@@ -345,6 +369,13 @@ export class StudioTimeline extends Timeline {
     const found = this.runs().find((one) => (side === "end" ? one.start === run.end : one.end === run.start));
     return found ? found.label : -1;
   }
+}
+
+// Elements from one task to the next, around a task or a bin of several; the last bin may be short.
+function strideAt(tasks, at) {
+  if (tasks.n < 2) return Math.max(1, (tasks.stops[0] - tasks.starts[0]) / tasks.step);
+  const from = Math.min(at, tasks.n - 2);
+  return Math.max(1, (tasks.starts[from + 1] - tasks.starts[from]) / tasks.step);
 }
 
 // Rows whose picture moves with the view as it is.

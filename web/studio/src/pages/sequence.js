@@ -44,7 +44,15 @@ function Viewer({ info }) {
   const [gold, setGold] = useState(info.gold), [piece, setPiece] = useState(null), [failed, setFailed] = useState(false), [head, setHead] = useState(null);
   const names = drawing.value.classes, marks = marksOf(gold.corrections, names), { before, after } = around(info);
   // What is picked and what is corrected now, for keys that come before the page is drawn anew.
-  const element = useRef(null), latest = useRef(gold);
+  const element = useRef(null), latest = useRef(gold), follows = useRef(false);
+  // The timeline follows what plays; the player follows every other choice.
+  const follow = (at) => {
+    setHead(at);
+    if (at === null || !timeline.current?.track) return;
+    follows.current = true;
+    timeline.current.goTo(at);
+    follows.current = false;
+  };
 
   const moment = () => {
     const now = timeline.current, whole = now.view.span >= info.length - 0.5;
@@ -112,7 +120,7 @@ function Viewer({ info }) {
     try { await navigator.clipboard.writeText(location.href); say("The link to this moment is copied."); } catch { say(location.href); }
   }
   const acts = {
-    onPick: (one) => { element.current = { ...one }; setSpot(element.current); keep(); player.current?.seek(one.start); },
+    onPick: (one) => { element.current = { ...one }; setSpot(element.current); keep(); if (!follows.current) player.current?.seek(one.start); },
     onMoment: keep, onPaint: paint, onSource: (name) => go(pathOf("source", name)), onFault: (error) => { setFailed(true); say(error.message, "warning"); },
     onPiece: (one, first) => {
       setPiece(one);
@@ -127,12 +135,12 @@ function Viewer({ info }) {
     <div class="head"><h1><${Name} of=${info.id} /></h1><${Facts} info=${info} />
       <span class="end">${[["◀ Previous", before], ["Next ▶", after]].map(([words, to]) => html`<button type="button" disabled=${to === null} onClick=${() => go(pathOf("sequence", to))}>${words}</button> `)}</span></div>
     <div class="split"><div>
-      <${Media} info=${info} piece=${piece} spot=${spot} player=${player} onHead=${(at) => { setHead(at); if (at !== null && timeline.current?.track) timeline.current.goTo(at); }} onPick=${(at) => timeline.current.goTo(at)} onPaint=${paint} brush=${brush} marks=${marks} />
+      <${Media} info=${info} piece=${piece} spot=${spot} player=${player} onHead=${follow} onPick=${(at) => timeline.current.goTo(at)} onPaint=${paint} brush=${brush} marks=${marks} />
       <${Stage} info=${info} timeline=${timeline} view=${startView()} acts=${acts}>
         <button type="button" onClick=${() => player.current?.toggle()} title="Play or pause (space)">${head === null ? "Play" : "Pause"}</button>
         <button type="button" onClick=${copy} title="Copy a link to this moment (l)">Link</button>
       <//>
-      <p class="small hint">Drag in the row “your corrections”, or anywhere with Shift, to mark an interval; drag the end of an interval or of a label to move it. Ctrl and the wheel zoom. <kbd>?</kbd> shows all keys.</p>
+      <p class="small hint">Drag in the row “your corrections”, or anywhere with Shift, to mark an interval; drag the end of an interval or of a label to move it. Drag along the axis to look through all. Ctrl and the wheel zoom. <kbd>?</kbd> shows all keys.</p>
     </div><aside>
       <div class="panel" aria-label="Corrections">
         <h2>Correct</h2>
