@@ -56,6 +56,6 @@ function Dependencies({ model }) {
 function Comparison({ comparison }) {
   if (!comparison) return html`<div class="panel"><h2>On known labels</h2><p>There are none. Correct a few labels, or name a file as <code>gold</code> in project.toml.</p></div>`;
   const keys = Object.keys(comparison.rows[0] || {}).filter((one) => one !== "method");
-  return html`<div class="panel"><h2>On known labels</h2><p>${comparison.verdict}</p><table class="figures"><thead><tr><th scope="col">Method</th>${keys.map((one) => html`<th scope="col" class="n">${one}</th>`)}</tr></thead>
+  return html`<div class="panel"><h2>On known labels</h2><p>${comparison.verdict}</p><table class="figures"><thead><tr><th scope="col">Method</th>${keys.map((one) => html`<th scope="col" class="n">${{ f1: "F1", brier: "Brier", log_loss: "log loss" }[one] || one}</th>`)}</tr></thead>
     <tbody>${comparison.rows.map((row) => html`<tr><th scope="row">${row.method}</th>${keys.map((one) => html`<td class="n">${row[one] === null ? "–" : row[one].toFixed(3)}</td>`)}</tr>`)}</tbody></table></div>`;
 }
