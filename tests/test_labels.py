@@ -9,9 +9,10 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
+from numpy.testing import assert_array_equal
 
 import dugong as dg
-from dugong.archives import read_table
+from dugong.archives import from_arrow, read_table, to_arrow
 from dugong.exceptions import LabelError
 from dugong.tasks import TimeAxis
 
@@ -157,7 +158,7 @@ def test_arrow_reads_no_file_of_python_whose_end_it_could_miss(
 ) -> None:
     """A thread of Arrow that lets go of a Python file while the interpreter ends aborts the process."""
     handed = []
-    for module, reader in ((pyarrow.parquet, "read_table"), (pyarrow.csv, "read_csv")):
+    for module, reader in ((pyarrow.parquet, "ParquetFile"), (pyarrow.csv, "read_csv")):
         reads = getattr(module, reader)
         monkeypatch.setattr(
             module, reader, lambda file, reads=reads, **more: handed.append(file) or reads(file, **more)
@@ -168,3 +169,27 @@ def test_arrow_reads_no_file_of_python_whose_end_it_could_miss(
     if name.endswith("parquet"):
         assert read_table((tmp_path / name).read_bytes()).equals(table)
     assert all(isinstance(one, pa.OSFile | pa.BufferReader) for one in handed)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.array([1.5, 0.0, -2.0]),
+        np.arange(7, dtype=np.int8),
+        np.arange(6)[::2],
+        np.empty(0),
+        np.array(["a", "", "größer"]),
+        np.array([True, False]),
+    ],
+    ids=["floats", "bytes", "strided", "none", "words", "truths"],
+)
+def test_columns_go_to_arrow_and_back(values: np.ndarray) -> None:
+    column = to_arrow(values)
+    assert column.equals(pa.array(values))
+    for found in (column, pa.chunked_array([column[:1], column[1:]])):
+        assert_array_equal(from_arrow(found), values)
+    assert_array_equal(from_arrow(column[1:]), values[1:])
+
+
+def test_empty_cells_are_nan() -> None:
+    assert_array_equal(from_arrow(pa.array([1, None])), [1, np.nan])

@@ -29,7 +29,17 @@ from dugong.types import AnyArray
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Archive", "arrow_file", "check_array", "load_array", "open_archive", "read_table", "write_archive"]
+__all__ = [
+    "Archive",
+    "arrow_file",
+    "check_array",
+    "from_arrow",
+    "load_array",
+    "open_archive",
+    "read_table",
+    "to_arrow",
+    "write_archive",
+]
 
 _HEADER = "header"
 _LONGEST_HEADER = 1 << 28  # bytes
@@ -189,7 +199,7 @@ def read_table(file: Place | bytes) -> pa.Table:
 
     with arrow_file(file) as handle:
         if isinstance(file, bytes) or file.suffix != ".csv":
-            return pyarrow.parquet.read_table(handle)
+            return pyarrow.parquet.ParquetFile(handle).read()
         options = pyarrow.csv.ConvertOptions(column_types={"sequence": pa.string()})
         return pyarrow.csv.read_csv(handle, convert_options=options)
 
@@ -203,3 +213,39 @@ def arrow_file(file: Place | bytes) -> pa.NativeFile:
     room = pa.BufferOutputStream()
     room.write(file if isinstance(file, bytes) else file.read_bytes())
     return pa.BufferReader(room.getvalue())
+
+
+# Arrow's own conversions import pandas wherever it is installed, which takes longer than all else in a short run; what
+# a run needs goes by the bytes.
+def from_arrow(column: pa.Array | pa.ChunkedArray) -> AnyArray:
+    """A column as a NumPy array; words are objects."""
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return np.array(column.to_pylist(), dtype=object)
+    if column.null_count or not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        return np.asarray(column)
+    pieces = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    arrays = [_values(piece, np.dtype(kind.to_pandas_dtype())) for piece in pieces if len(piece)]
+    return arrays[0] if len(arrays) == 1 else np.concatenate([np.empty(0, kind.to_pandas_dtype()), *arrays])
+
+
+def _values(piece: pa.Array, dtype: np.dtype[Any]) -> AnyArray:
+    """The numbers of a piece without empty cells, where they are."""
+    return np.frombuffer(piece.buffers()[1], dtype, len(piece), piece.offset * dtype.itemsize)
+
+
+def to_arrow(values: AnyArray) -> pa.Array:
+    """Numbers or words as a column of Arrow."""
+    import pyarrow as pa
+
+    if values.dtype.kind in "iuf":
+        parts = [None, pa.py_buffer(np.ascontiguousarray(values))]
+        return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), parts)
+    if values.dtype.kind != "U":
+        return pa.array(values)
+    words = [word.encode() for word in values.tolist()]
+    ends = np.cumsum([0, *map(len, words)], dtype=np.int64)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(words))]
+    return pa.Array.from_buffers(pa.large_string(), len(words), buffers).cast(pa.string())

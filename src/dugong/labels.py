@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
-from dugong.archives import read_table
+from dugong.archives import from_arrow, read_table, to_arrow
 from dugong.contract import typed
 from dugong.exceptions import LabelError
 from dugong.paths import Place, place_of, write_atomically
@@ -77,34 +77,34 @@ class Labels:
     @property
     def ids(self) -> AnyArray:
         """The sequence of every row."""
-        return np.asarray(self.table.column("sequence").to_numpy())
+        return from_arrow(self.table.column("sequence"))
 
     @property
     def spans(self) -> IntArray:
         """First and one-past-last element of every row, shape (n, 2)."""
-        return np.stack([self.table.column(name).to_numpy() for name in ("start", "end")], axis=1)
+        return np.stack([from_arrow(self.table.column(name)) for name in ("start", "end")], axis=1)
 
     @property
     def seconds(self) -> FloatArray | None:
         """The same in seconds; None where the votes have no clock."""
         if "start_seconds" not in self.table.column_names:
             return None
-        return np.stack([self.table.column(f"{name}_seconds").to_numpy() for name in ("start", "end")], axis=1)
+        return np.stack([from_arrow(self.table.column(f"{name}_seconds")) for name in ("start", "end")], axis=1)
 
     @property
     def resolution(self) -> AnyArray:
         """The name of the resolution of every row."""
-        return np.asarray(self.table.column("resolution").to_numpy())
+        return from_arrow(self.table.column("resolution"))
 
     @property
     def label(self) -> AnyArray:
         """The likeliest label of every row, by name."""
-        return np.asarray(self.table.column("label").to_numpy())
+        return from_arrow(self.table.column("label"))
 
     @property
     def confidence(self) -> FloatArray:
         """The probability of that label."""
-        return np.asarray(self.table.column("confidence").to_numpy())
+        return from_arrow(self.table.column("confidence"))
 
     @property
     def resolutions(self) -> tuple[str, ...]:
@@ -123,14 +123,16 @@ class Labels:
         name = resolution if isinstance(resolution, str) else resolution.name
         if name not in self.resolutions:
             raise LabelError(f"there are no labels of {name!r} here; there are {', '.join(self.resolutions)}.")
-        return Labels(table=self.table.filter(pc.equal(self.table.column("resolution"), name)))
+        return Labels(
+            table=self.table.filter(pc.is_in(self.table.column("resolution"), value_set=to_arrow(np.array([name]))))
+        )
 
     def probabilities(self, resolution: str | Resolution = "element") -> dict[str, FloatArray]:
         """Probability of every class by its name, at one resolution."""
         part = self.at(resolution).table
         names = [name for name in part.column_names if name.startswith(_PROBABILITY)]
         present = [name for name in names if part.column(name).null_count < max(part.num_rows, 1)]
-        return {name.removeprefix(_PROBABILITY): np.asarray(part.column(name).to_numpy()) for name in present}
+        return {name.removeprefix(_PROBABILITY): from_arrow(part.column(name)) for name in present}
 
     # --- intervals ---------------------------------------------------------------------------------------------
     @typed(LabelError)
@@ -310,22 +312,22 @@ def _one_resolution(votes: Votes, resolution: Resolution, values: FloatArray, pa
     starts, stops = layout.bounds()
     owners = layout.owners()
     columns = {
-        "sequence": pa.array(votes.sequence_ids).take(pa.array(owners)),
-        "start": pa.array(starts),
-        "end": pa.array(stops),
-        "resolution": pa.repeat(resolution.name, len(starts)),
+        "sequence": to_arrow(votes.sequence_ids).take(to_arrow(owners)),
+        "start": to_arrow(starts),
+        "end": to_arrow(stops),
+        "resolution": to_arrow(np.array([resolution.name])).take(to_arrow(np.zeros(len(starts), dtype=np.int64))),
     }
     names = class_columns(votes, resolution)
-    columns |= {name: pa.array(values[:, place]) for place, name in enumerate(names)}
-    words = pa.array([name.removeprefix(_PROBABILITY) for name in names])
+    columns |= {name: to_arrow(values[:, place]) for place, name in enumerate(names)}
+    words = to_arrow(np.array([name.removeprefix(_PROBABILITY) for name in names]))
     likeliest = values.argmax(axis=1) if values.shape[1] > 2 else (values[:, 1] > 0.5).astype(np.int64)
-    columns["label"] = words.take(pa.array(likeliest))
-    columns["confidence"] = pa.array(values[np.arange(len(values)), likeliest])
+    columns["label"] = words.take(to_arrow(likeliest))
+    columns["confidence"] = to_arrow(values[np.arange(len(values)), likeliest])
     if path is not None and isinstance(resolution, Element):
-        columns["best_path"] = words.take(pa.array(class_indices(votes, path, votes.n_classes)))
+        columns["best_path"] = words.take(to_arrow(class_indices(votes, path, votes.n_classes)))
     if votes.time is not None:
-        columns["start_seconds"] = pa.array(votes.time.borders(owners, starts))
-        columns["end_seconds"] = pa.array(votes.time.borders(owners, stops))
+        columns["start_seconds"] = to_arrow(votes.time.borders(owners, starts))
+        columns["end_seconds"] = to_arrow(votes.time.borders(owners, stops))
     return pa.table(columns)
 
 
@@ -360,7 +362,7 @@ def _chosen(part: Labels, names: list[str], values: FloatArray, threshold: float
     path = part.table.column("best_path").combine_chunks().dictionary_encode()
     path = path.combine_chunks() if isinstance(path, pa.ChunkedArray) else path
     order = np.array([place[name] for name in path.dictionary.to_pylist()], dtype=np.int64)
-    return np.asarray(order[path.indices.to_numpy(zero_copy_only=False)])
+    return np.asarray(order[from_arrow(path.indices)])
 
 
 def _recordings(part: Labels, ids: list[str]) -> dict[str, Recording]:

@@ -16,21 +16,31 @@ import numpy as np
 from dugong.codec import decode, encode
 from dugong.fit.passes import Contents
 from dugong.fit.result import Diagnostics
-from dugong.priors import Prior
+from dugong.priors import Markov, Prior
 from dugong.sums import Laws
 from dugong.tasks import Element, Resolution
 from dugong.texts import text_table
 from dugong.types import ABSTAIN, MISSING, AnyArray, FloatArray, read_only
 from dugong.votes import SourceInfo, Votes, gold_at
 
-__all__ = ["ClassAccuracy", "ModelSummary", "Seen", "SourceAccuracy", "fitted_on", "summarize_model"]
+__all__ = [
+    "ClassAccuracy",
+    "ModelSummary",
+    "Seen",
+    "SourceAccuracy",
+    "fitted_on",
+    "in_words",
+    "label_steps",
+    "summarize_model",
+]
 
 Interval = tuple[float, float]
 _WIDE = 4
 _NORMAL = 1.96  # 97.5 % of a normal law
 # Kinds of notes about the way to an estimate; they stand in the diagnostics.
 _FOR_EXPERTS = ("possible", "step", "sgd")
-_LONGEST = 200  # characters of the prior; transition matrices of many classes are cut
+_LONGEST = 200  # characters of a prior that has no words
+_STEPS = 1000  # elements over which the shares of labels are averaged
 
 
 # --- what a model was fitted on ------------------------------------------------------------------------------------
@@ -138,6 +148,7 @@ class ModelSummary:
     n_elements: int
     notes: tuple[str, ...]
     has_gold: bool
+    belief: str = ""
 
     def __getitem__(self, name: str) -> SourceAccuracy:
         for one in self.sources:
@@ -159,12 +170,14 @@ class ModelSummary:
         edges = ", ".join(f"{a} repeats itself" if a == b else f"{a} + {b}" for a, b in self.dependencies)
         lines = [
             f"{head} ({self.n_elements:,} elements)",
-            f"prior         {shorten(self.prior, _LONGEST, placeholder=' ...')}",
+            f"prior         {self.belief or self.prior}",
             f"dependencies  {edges or 'none'}",
             "",
             _table(self),
+            *_legend(self),
         ]
-        remarks = [f"{one.name}: {note}" for one in self.sources for note in one.notes] + list(self.notes)
+        notes = [(one.name, note) for one in self.sources for note in one.notes]
+        remarks = [note if repr(name) in note else f"{name}: {note}" for name, note in notes] + list(self.notes)
         return "\n".join([*lines, *(f"- {remark}" for remark in dict.fromkeys(remarks))])
 
     __repr__ = __str__
@@ -226,7 +239,38 @@ def summarize_model(
             note.text for note in diagnostics.notes if note.where not in names and note.kind not in _FOR_EXPERTS
         ),
         has_gold=gold is not None,
+        belief=in_words(prior, seen, class_names),
     )
+
+
+def in_words(prior: Prior, seen: Seen, class_names: tuple[str, ...] | None = None) -> str:
+    """What is believed of labels before any vote, as people say it: how common each is, and how long it lasts."""
+    if not isinstance(prior, Markov) or prior.n_classes > _WIDE:
+        return shorten(repr(prior), _LONGEST, placeholder=" ...")
+    shares, steps = label_steps(prior, max(2, round(seen.n_elements / max(seen.n_sequences, 1))))
+    names = class_names or (("-1", "+1") if prior.n_classes == 2 else tuple(map(str, range(1, prior.n_classes + 1))))
+    parts = [
+        f"{name} on {share:.1%}" + (f", about {1 / (1 - stay):.0f} in a row" if stay < 0.9999 else "")
+        for name, share, stay in zip(names, shares.tolist(), np.diagonal(steps).tolist(), strict=True)
+    ]
+    return f"of the elements {'; '.join(parts)}"
+
+
+def label_steps(prior: Prior, length: int) -> tuple[FloatArray, FloatArray]:
+    """Mean law of a label, and of the next label given it, over a sequence of `length` elements."""
+    chain = prior.chain()
+    states = np.zeros((chain.n_states, chain.n_classes))
+    states[np.arange(chain.n_states), chain.labels] = 1.0
+    onward = chain.transition @ states
+    law, share = chain.initial, np.zeros(chain.n_classes)
+    pairs = np.zeros((chain.n_classes, chain.n_classes))
+    n_steps = min(length, _STEPS)
+    for _ in range(n_steps):
+        share += law @ states
+        pairs += (states * law[:, None]).T @ onward
+        law = law @ chain.transition
+    total = pairs.sum(axis=1, keepdims=True)
+    return share / n_steps, np.divide(pairs, total, out=np.full_like(pairs, np.nan), where=total > 0)
 
 
 def _plain_table(table: AnyArray, balance: FloatArray) -> FloatArray | None:
@@ -326,6 +370,19 @@ def _table(summary: ModelSummary) -> str:
     rows = [_row(one, labels if apart else None, gold=summary.has_gold) for one in summary.sources]
     left = (0, 1) if apart else (0, 1, len(head) - 1)
     return text_table(head, rows, left=left, rule=True)
+
+
+def _legend(summary: ModelSummary) -> list[str]:
+    """What the columns mean."""
+    label = next((part.label for one in summary.sources for part in one.classes[-1:]), None)
+    if label is None:
+        return []
+    each = f"P({label} | {label}) how often it says {label} where that is true"
+    known = ", measured the same on known labels" if summary.has_gold else ""
+    return [
+        f"accuracy is how often a source is right when it votes, {each} (to abstain counts as not saying it){known}.",
+        "",
+    ]
 
 
 def _row(one: SourceAccuracy, labels: list[str] | None, *, gold: bool) -> list[str]:

@@ -33,13 +33,13 @@ def test_run_in_shards_then_again_then_with_one_more_source(cli: Command, small_
     assert len(VoteShards.open(out / "votes")) == 9
     again = cli("run", small_project, "--shard-size", 7)
     assert again.code == 0, again.err
-    assert "continued: 9 shards of 9 were done already; no source ran now" in again.err
+    assert "votes of an earlier run are kept; no source ran now" in again.err
     assert files_of(out / "votes") | files_of(out / "labels") == before
     sources = small_project.parent / "sources.py"
     sources.write_text(sources.read_text() + "\n\n@dg.source\ndef four(element):\n    return vote(element, 1)\n")
     more = cli("run", small_project, "--shard-size", 7)
     assert more.code == 0, more.err
-    assert "0 shards of 9 were done already; four ran now" in more.err
+    assert "votes of an earlier run are kept; four ran now" in more.err
     labels = pq.read_table(sorted((out / "labels").glob("*.parquet")))
     assert labels.num_rows == 360
 
@@ -201,7 +201,7 @@ def test_only_one_source_of_a_folder(cli: Command, small_project: Path) -> None:
     sources.write_text(sources.read_text().replace("< 0.8", "< 0.7"))
     outcome = cli("apply", small_project, "--shard-size", 20, "--only", "two")
     assert outcome.code == 0, outcome.err
-    assert "0 shards of 3 were done already; two ran now" in outcome.err
+    assert "votes of an earlier run are kept; two ran now" in outcome.err
 
 
 def test_an_unfinished_folder_is_refused(cli: Command, small_project: Path) -> None:
@@ -343,7 +343,7 @@ def test_fit_and_label_tell_how_far_they_are(
 def test_the_pace_of_a_run_that_continues_counts_what_ran(cli: Command, small_project: Path) -> None:
     assert cli("apply", small_project, "--shard-size", 20).code == 0
     again = cli("apply", small_project, "--shard-size", 20)
-    assert " in all, 0 elements/s, 0 faults." in again.out
+    assert " in all, 0 faults." in again.out
 
 
 @pytest.mark.parametrize("verb", ["apply", "run", "fit", "label"])

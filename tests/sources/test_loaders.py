@@ -232,7 +232,7 @@ def test_the_time_axis_goes_into_the_votes(tmp_path):
         ("t,x\n0,1\n900000,2\n", {}, r"2 rows cover 900000 s.*\n.*time_unit="),
         ("t,x\na,1\nb,2\n", {}, "'t' must hold numbers, or dates such as .*; found 'a'"),
         ("x\n1\n", {}, "there is no time column 't'; known are 'x'"),
-        ("t,x\n0,1\n", {"rate": None}, "time='t' needs rate= .*never guessed.* or every="),
+        ("t,x\n0,1\n", {"rate": None}, "time='t' needs every= .* or rate= .*never guessed"),
         ("t,x\n0,1\n", {"rate": 0}, "rate= must be a positive number"),
         ("t,x\n0,1\n", {"time_unit": "h"}, "time_unit= must be one of 's', 'ms', 'us', 'ns'; found 'h'"),
     ],

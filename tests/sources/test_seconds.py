@@ -104,6 +104,7 @@ def test_without_reduce_an_element_is_the_block_of_rows(tmp_path):
     assert [len(block) for block in blocks] == [64, 64, 22]
     assert blocks[1:][0]["x"][0] == 64
     assert blocks[-1]["x"][0] == 128
+    np.testing.assert_array_equal(blocks[1:]["x"], np.arange(64, 150))
 
 
 def test_a_pause_is_missing_and_not_left_out(tmp_path):

@@ -153,18 +153,18 @@ def findings(model: LabelModel, votes: Votes, comparison: Comparison | None) -> 
 def _too_fine(votes: Votes) -> list[str]:
     """Where nobody votes on elements: what the finest source looks at, and how to make elements of that size."""
     sizes = [one.resolution.size for one in votes.sources if isinstance(one.resolution, Window)]
-    if not votes.sources or any(isinstance(one.resolution, Element) for one in votes.sources):
+    if not votes.sources or 1 in sizes or any(isinstance(one.resolution, Element) for one in votes.sources):
         return []
     if not sizes:
         return [
             "No source votes on less than a whole sequence, so labels of single elements only repeat that of theirs."
         ]
     rate = None if votes.time is None else votes.time.common_rate
-    every = "" if rate is None else f' (here "{min(sizes) / rate:g}s")'
+    every = "..." if rate is None else f"{min(sizes) / rate:g}s"
     return [
         f"No source votes on single elements: the finest looks at {min(sizes):,} at once, so labels cannot be told "
-        f"apart within these. Make them the elements: every = in project.toml or in the loader{every}; or add a "
-        "source that votes on elements."
+        f'apart within these. Make them the elements: every = "{every}" and reduce = "none" in project.toml (the '
+        "sources stay as they are), then dugong run --restart."
     ]
 
 

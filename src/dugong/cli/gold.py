@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
-from dugong.archives import load_array, read_table
+from dugong.archives import from_arrow, load_array, read_table
 from dugong.cli.corrections import FILE, Journal
 from dugong.codec import reading
 from dugong.exceptions import FormatError, LabelError, TaskError
@@ -209,7 +209,7 @@ def _looked_at(table: pa.Table) -> pa.Table:
     column = table.column("label")
     known = pc.is_valid(column)
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        known = pc.and_kleene(known, pc.not_equal(column, ""))
+        known = pc.and_kleene(known, pc.cast(pc.binary_length(column), pa.bool_()))
     return table.filter(known)
 
 
@@ -269,7 +269,7 @@ def _whole(table: pa.Table, name: str) -> AnyArray:
     column = table.column(name)
     if not pa.types.is_integer(column.type):
         raise LabelError(f"the column {name!r} must hold whole numbers of elements; found {column.type}.")
-    return np.asarray(column.to_numpy(), dtype=np.int64)
+    return np.asarray(from_arrow(column), dtype=np.int64)
 
 
 def _codes(labels: list[Any], votes: Votes) -> Int8Array:

@@ -62,6 +62,7 @@ class Project:
     every: str | None = None
     time: str | None = None
     time_unit: str | None = None
+    reduce: str | None = None
     timeout: float | None = None
     show: int | None = None
 
@@ -71,7 +72,8 @@ class Project:
         told = {"rate": self.rate, "every": self.every, "time": self.time, "time_unit": self.time_unit}
         if self.every is None and self.time is None:
             del told["rate"]
-        return {name: value for name, value in told.items() if value is not None}
+        reduce = {} if self.reduce is None else {"reduce": None if self.reduce == "none" else self.reduce}
+        return {name: value for name, value in told.items() if value is not None} | reduce
 
     def read_prior(self) -> Prior | str:
         """The prior that the project names."""
@@ -104,6 +106,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "every": (str, int, float),
     "time": (str,),
     "time_unit": (str,),
+    "reduce": (str,),
     "timeout": (int, float),
     "show": (str, int),
 }
@@ -128,7 +131,7 @@ def _project(plain: dict[str, Any], place: Path) -> Project:
     folder = place.parent
     words: dict[str, Any] = {key: tuple(map(str, plain[key])) for key in ("classes", "resolutions") if key in plain}
     same = ["data", "prior", "background", "sharing", "estimator", "signs", "jobs", "on_fault", "spans"]
-    same += ["beliefs", "groups", "rate", "every", "time", "time_unit", "timeout", "tables"]
+    same += ["beliefs", "groups", "rate", "every", "time", "time_unit", "reduce", "timeout", "tables"]
     code, annotations = _voters(plain["sources"], folder, place)
     media = plain.get("media")
     return Project(

@@ -51,6 +51,8 @@ Keys of a project.toml (paths count from its folder):
   groups        which sequences belong together: a table (sequence, group), or a pattern such as "(S[0-9]+)"
   rate, every   elements per second; or the length of an element, such as "1s", into which a folder of data is cut
   time          the column of its tables that holds the time; time_unit "ms", "us" or "ns" where that is not seconds
+  reduce        what the rows of an element become: "mean" (the default), "median", "min", "max", "std" or "sum"; with
+                "none", rules see all rows
   show          bytes of words, pictures or signals to draw in the report, such as "1 MB"; default: none
   timeout       seconds that a source may take on one sequence
   tables        columns of tables that vote, such as detector = {file = "scores.parquet", column = "p", soft = true}
@@ -150,6 +152,7 @@ def run_in_files(project: Project, prior: Any, options: ApplyOptions, watch: Wat
     from dugong.cli.ending import LastRun, changes
     from dugong.cli.gold import read_gold
     from dugong.cli.groups import read_groups
+    from dugong.summary import in_words
     from dugong.votes import Votes
 
     files: dict[str, Place] = {
@@ -168,7 +171,7 @@ def run_in_files(project: Project, prior: Any, options: ApplyOptions, watch: Wat
     votes = votes.in_groups(groups)
     model = project_model(project, prior, sources).fit(votes, train, groups, progress=watch.fitting)
     model.save(files["model"])
-    watch.done("fit", f"prior {model.prior_!r}")
+    watch.done("fit", in_words(model.prior_, model.seen_, model.class_names_))
     labels = write_labels(model, votes, files["labels"], project.resolutions, train)
     watch.done("label", f"{len(labels):,} tasks")
     if project.export:
@@ -188,6 +191,7 @@ def _run_in_shards(project: Project, prior: Any, options: ApplyOptions, watch: W
     from dugong.cli.groups import groups_by_id
     from dugong.labels import Labels
     from dugong.shards import fit_shards, label_shards
+    from dugong.summary import in_words
 
     files: dict[str, Place] = {
         "votes": project.output / "votes",
@@ -205,7 +209,7 @@ def _run_in_shards(project: Project, prior: Any, options: ApplyOptions, watch: W
     groups = groups_by_id(shards, project.groups if project.sharing == "group" else None, project.folder)
     fit_shards(model, shards, engine=engine, keep=keep, memory=memory, groups=groups, progress=watch.fitting)
     model.save(files["model"])
-    watch.done("fit", f"prior {model.prior_!r}")
+    watch.done("fit", in_words(model.prior_, model.seen_, model.class_names_))
     labelled = label_shards(
         model,
         shards,

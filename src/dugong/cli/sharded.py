@@ -145,10 +145,9 @@ def check_room(shards: VoteShards, memory: str | None) -> None:
 def _say_what_was_kept(applied: AppliedShards, watch: Watch) -> None:
     if applied.n_kept or any(ran < applied.shards.n_sequences for ran in applied.ran.values()):
         names = ", ".join(name for name, ran in applied.ran.items() if ran) or "no source"
-        watch.remark(
-            f"continued: {counted(applied.n_kept, 'shard')} of {len(applied.shards):,} were done already; "
-            f"{names} ran now"
-        )
+        done, n_shards = applied.n_kept, len(applied.shards)
+        some = f" ({done:,} of {counted(n_shards, 'shard')} were done already)" if 0 < done < n_shards else ""
+        watch.remark(f"votes of an earlier run are kept{some}; {names} ran now")
 
 
 def shard_sizes(shards: VoteShards) -> str:

@@ -50,6 +50,7 @@ def project_material(
 ) -> tuple[tuple[Source, ...], dict[str, Any]]:
     """The sources of a project, and all else that applying them takes; loads the user's code."""
     sources = load_sources(project.sources, project.folder)
+    _say_who_sees_one_row(project, sources)
     spans = {name: load_function(function, project.folder) for name, function in project.spans.items()}
     return sources, {
         "sequences": load_sequences(project.data, project.folder, **project.timing),
@@ -61,6 +62,23 @@ def project_material(
         "background": project.background,
         "spans": spans or None,
     }
+
+
+def _say_who_sees_one_row(project: Project, sources: Iterable[Source]) -> None:
+    """A rule about a window that is no longer than an element: of a summary of its rows it sees one."""
+    from dugong.sources.loaders.blocks import read_duration
+    from dugong.tasks import Window
+
+    if project.every is None or project.reduce == "none":
+        return
+    windows = {one.name: one.resolution for one in sources if isinstance(one.resolution, Window)}
+    every, kind = read_duration(project.every), project.reduce or "mean"
+    names = [name for name, window in windows.items() if window.seconds is not None and window.seconds <= every]
+    if names:
+        say(
+            f"{', '.join(names)}: the window is one element, of which only the {kind} is left. "
+            'With reduce = "none" in project.toml a rule sees all rows.'
+        )
 
 
 def shown_media(project: Project) -> dict[str, Any]:
@@ -105,8 +123,9 @@ def _asked(name: str, usage: Mapping[str, float]) -> str:
 
 def throughput(report: ApplyReport, n_elements: int | None = None) -> str:
     """How quick a run was, and how many faults it had; `n_elements` are those that were voted on now."""
-    rate = (report.n_elements if n_elements is None else n_elements) / max(report.seconds, 1e-9)
-    return f"{seconds(report.seconds)} in all, {rate:,.0f} elements/s, {counted(report.n_faults, 'fault')}."
+    ran = report.n_elements if n_elements is None else n_elements
+    pace = f", {ran / max(report.seconds, 1e-9):,.0f} elements/s" if ran else ""
+    return f"{seconds(report.seconds)} in all{pace}, {counted(report.n_faults, 'fault')}."
 
 
 # --- fit -----------------------------------------------------------------------------------------------------------

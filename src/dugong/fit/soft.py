@@ -16,7 +16,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import isotonic_regression, minimize
 from scipy.special import log_softmax
 
 from dugong.fit.em import EM, FREE, Ties, maximise
@@ -104,6 +103,8 @@ class _Scored:
 
     def _rising(self, chances: FloatArray) -> FloatArray:
         """P(positive) in the order of scores without a fall: of negative votes, sure ones come first."""
+        from scipy.optimize import isotonic_regression  # slow to import, and soft votes are rare
+
         per_vote = len(self.sizes) // 2
         order = np.concatenate([np.arange(per_vote)[::-1], np.arange(per_vote, 2 * per_vote)])
         order = order[self.sizes[order] > 0]
@@ -128,6 +129,8 @@ class _Scored:
 
 def _curve(logs: FloatArray, counts: FloatArray) -> FloatArray:
     """Log P(label | cell) on the curve that fits the counts best, (cells, K)."""
+    from scipy.optimize import minimize
+
     n_classes, sizes = counts.shape[1], counts.sum(axis=1)
 
     def loss(theta: FloatArray) -> tuple[float, FloatArray]:

@@ -157,8 +157,10 @@ class Comparison:
             "",
         )
         notes = dict.fromkeys(note for one in self.evaluations for note in one.notes)
+        less = [name for name in shown if name in LOSSES]
+        better = [f"Less is better of {', '.join(less)}; more of the others."] if less else []
         return "\n".join([
-            text_table(("method", *shown), rows), "", text_table(head, paired), "", self.verdict,
+            text_table(("method", *shown), rows), *better, "", text_table(head, paired), "", self.verdict,
             *(f"note: {note}" for note in notes),
         ])  # fmt: skip
 

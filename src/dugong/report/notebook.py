@@ -68,7 +68,7 @@ def summary_html(summary: ModelSummary) -> str:
         rows.append((name(one.name), name(one.resolution), f"{one.coverage:.1%}", accuracy, parts))
     title = f"Label model of {len(summary.sources)} sources, fitted on {summary.n_sequences:,} sequences"
     edges = ", ".join(f"{a} repeats itself" if a == b else f"{a} + {b}" for a, b in summary.dependencies) or "none"
-    notes = tag("p", "Prior: ", tag("code", summary.prior), "; dependencies: ", name(edges))
+    notes = tag("p", "Prior: ", summary.belief or tag("code", summary.prior), "; dependencies: ", name(edges))
     return _block(title, ("source", "resolution", "coverage", "accuracy", "P(vote | label)"), rows, notes)
 
 

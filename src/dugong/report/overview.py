@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from dugong.priors import Joint, Prior
+from dugong.priors import Joint
 from dugong.report.material import Material, label_names
 from dugong.report.values import Overview, PriorRow, ResolutionRow
+from dugong.summary import label_steps
 from dugong.tasks import Element, Resolution, describe
 from dugong.types import ABSTAIN, MISSING, FloatArray
 from dugong.votes import Votes
 
 _BINS = 20
-_LONGEST = 1000
 
 
 def make_overview(material: Material, n_silent: int) -> Overview:
@@ -95,23 +95,6 @@ def make_prior(material: Material) -> PriorRow:
         transition=transition,
         bouts=bouts,
     )
-
-
-def label_steps(prior: Prior, length: int) -> tuple[FloatArray, FloatArray]:
-    """Mean law of a label, and of the next label given it, over a sequence of `length` elements."""
-    chain = prior.chain()
-    states = np.zeros((chain.n_states, chain.n_classes))
-    states[np.arange(chain.n_states), chain.labels] = 1.0
-    onward = chain.transition @ states
-    law, share = chain.initial, np.zeros(chain.n_classes)
-    pairs = np.zeros((chain.n_classes, chain.n_classes))
-    n_steps = min(length, _LONGEST)
-    for _ in range(n_steps):
-        share += law @ states
-        pairs += (states * law[:, None]).T @ onward
-        law = law @ chain.transition
-    total = pairs.sum(axis=1, keepdims=True)
-    return share / n_steps, np.divide(pairs, total, out=np.full_like(pairs, np.nan), where=total > 0)
 
 
 def _from_table(prior: Joint) -> tuple[FloatArray, None]:

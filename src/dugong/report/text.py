@@ -89,7 +89,7 @@ def _dependencies(report: Report) -> str:
 
 def _prior(report: Report) -> str:
     row = report.prior
-    lines = [f"{row.words}, {'learned' if row.learned else 'given'}"]
+    lines = ["Learned from the votes." if row.learned else f"{row.words}, given."]
     if row.transition is not None:
         head = ("label", "share", "mean run", *(f"then {label}" for label in row.classes))
         rows = [

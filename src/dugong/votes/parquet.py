@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dugong.archives import from_arrow, to_arrow
 from dugong.codec import encode, parse
 from dugong.exceptions import DugongError, FileError
 from dugong.paths import Place, Url
@@ -99,7 +100,7 @@ def _blocks(file: pq.ParquetFile, header: Header, name: str) -> Iterator[AnyArra
         piece = batch.column(0).slice(0, left)
         if piece.null_count:
             raise FileError(f"{name} must have {length:,} values; found empty ones among them")
-        yield piece.to_numpy(zero_copy_only=False)
+        yield from_arrow(piece)
         left -= len(piece)
         if not left:
             return
@@ -123,7 +124,7 @@ def _arrow_type(array: AnyArray) -> pa.DataType:
 
 def _padded(piece: AnyArray, count: int) -> pa.Array:
     """An arrow column of `count` rows that ends in nulls."""
-    values = pa.array(piece, type=_arrow_type(piece))
+    values = to_arrow(piece)
     if len(values) == count:
         return values
     return pa.concat_arrays([values, pa.nulls(count - len(values), type=values.type)])

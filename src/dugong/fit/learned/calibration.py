@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import expit, softmax
 
 from dugong.codec import Numbers
@@ -68,6 +67,8 @@ def calibrate(
     share : (n,) share of positive elements; where given, row `leaning` of the table may lean on it
     table : (2, 3) a known table, kept as it is
     """
+    from scipy.optimize import minimize  # slow to import, and needed only here
+
     order = np.lexsort((codes, lifted) if share is None else (codes, share, lifted))  # any order gives the same sums
     order = order[:: max(1, len(order) // LARGEST)]
     scale = len(codes) / max(len(order), 1)

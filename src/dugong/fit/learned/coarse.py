@@ -388,7 +388,7 @@ def describe_coarse(rules: CoarseRules, labels: FloatArray, votes: Votes, *, use
     after = rules.move(labels, votes)
     moved = float(np.abs(after - labels).sum(axis=1).mean() / 2)
     turned = float((after.argmax(axis=1) != labels.argmax(axis=1)).mean())
-    text = f"votes on windows and sequences move labels by {moved:.3f} on average and turn {turned:.1%} of them."
+    text = f"votes on windows and sequences turn {turned:.1%} of the labels, and move probabilities by {moved:.3f}."
     return [Note(kind="coarse", text=text, size=moved), *notes]
 
 
@@ -397,7 +397,7 @@ def _words(one: CoarseSource) -> str:
     if one.counts == 0 and one.n_windows <= FEWEST:
         return (
             f"{name} changes nothing: {one.n_windows:.0f} windows are too few to learn what its votes are worth "
-            f"(more than {FEWEST} are needed). Give its table if you know it."
+            f"(more than {FEWEST} are needed). If you know how often it is right, say so: beliefs."
         )
     if one.harmful:
         return (
@@ -411,4 +411,4 @@ def _words(one: CoarseSource) -> str:
         text += ", and is read the other way round"
     if one.weight < 0.75:
         text += f"; its errors are those of other coarse sources (x {one.weight:.2f})"
-    return f"{text}; its votes count {one.counts:.2f}."
+    return f"{text}; its votes count {one.counts:.0%}."

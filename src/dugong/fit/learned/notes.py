@@ -135,9 +135,9 @@ def _discount_notes(answer: ElementAnswer, trust: Trust, n_sources: int) -> list
     counts = float(answer.exponents[VOTES] / answer.sayings.effect)
     near = float(answer.exponents[NEIGHBOURS])
     texts = [
-        f"evidence of a vote counts x {counts:.2f}, and its share of the votes x {answer.exponents[SHARE]:.2f}: "
-        "errors that sources share would else be counted again and again.",
-        f"neighbours count x {near:.2f}: "
+        f"a vote counts {counts:.0%} of what it would if sources erred independently, and the share of votes for a "
+        f"label {answer.exponents[SHARE]:.0%}: what sources get wrong together would else be believed too firmly.",
+        f"votes on neighbours count {near:.0%}: "
         + ("labels last no longer than errors do." if near < 0.02 else "so far labels last longer than errors do."),
     ]
     return [

@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import minimize
 
 from dugong.fit.learned import _kernels as kernels
 from dugong.fit.learned.folded import fold
@@ -182,6 +181,8 @@ def learn_exponents(trial: Trial, belief: FloatArray, lean: float) -> FloatArray
 def _descend(
     features: FloatArray, targets: Targets, tables: FloatArray, start: FloatArray, belief: FloatArray, lean: float
 ) -> FloatArray:
+    from scipy.optimize import minimize  # slow to import, and needed only here
+
     chances = tables[targets.sources, :, targets.votes]
     total = float(targets.weights.sum())
     # A share of the votes, so that the belief still counts where there are very many of them.

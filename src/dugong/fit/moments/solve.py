@@ -9,8 +9,6 @@ of unknowns stays free; `dugong.fit.moments.stages` chooses it.
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
 from dugong.fit.moments.equations import Equations
 from dugong.types import BoolArray, FloatArray, IntArray
@@ -101,16 +99,17 @@ def _with_signs(equations: Equations, beta: FloatArray, free: BoolArray) -> Floa
     left = np.concatenate([held, equations.left[order], entries])
     right = np.concatenate([np.full(len(held), n), equations.right[order], np.full(n, n)])
     sign = np.concatenate([np.where(beta[held] < 0, -1.0, 1.0), agree[order], np.ones(n)])
-    low, high = np.minimum(left, right), np.maximum(left, right)
-    _, first = np.unique(low * (n + 1) + high, return_index=True)  # of several links of two nodes the strongest
-    # 32 bits, because csgraph of older scipy takes no others.
-    ends = (low[first].astype(np.int32), high[first].astype(np.int32))
-    links = coo_array((1.0 + first, ends), shape=(n + 1, n + 1)).tocsr()
-    reached, before = breadth_first_order(minimum_spanning_tree(links), n, directed=False)
-    signs = dict(zip(zip(low[first].tolist(), high[first].tolist(), strict=True), sign[first].tolist(), strict=True))
-    found = np.ones(n + 1)
-    for node, above in zip(reached[1:].tolist(), before[reached[1:]].tolist(), strict=True):
-        found[node] = found[above] * signs[min(node, above), max(node, above)]
+    # Kruskal's tree, with the sign of every entry beside that of the others in its group.
+    found, group, parts = np.ones(n + 1), np.arange(n + 1), n + 1
+    for one, other, same in zip(left.tolist(), right.tolist(), sign.tolist(), strict=True):
+        if group[one] == group[other]:
+            continue
+        joins = group == group[other]
+        found[joins] *= found[one] * same * found[other]
+        group[joins], parts = group[one], parts - 1
+        if parts == 1:
+            break
+    found *= found[n]
     return np.where(free, np.abs(beta) * found[:n], beta)
 
 

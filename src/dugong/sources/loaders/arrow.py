@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dugong.archives import arrow_file
+from dugong.archives import arrow_file, from_arrow
 from dugong.sources.loaders.dialect import Dialect
 from dugong.sources.loaders.errors import LoaderError, in_file
 from dugong.types import AnyArray
@@ -132,7 +132,7 @@ def _to_numpy(column: Any) -> AnyArray:
         column = column.cast(pa.float64())
     if pa.types.is_nested(kind):
         return _nested(column.to_pylist())
-    return np.asarray(column.to_numpy())
+    return from_arrow(column)
 
 
 def _nested(values: list[Any]) -> AnyArray:

@@ -70,6 +70,8 @@ class Cutting:
 class Blocks:
     """A recording as blocks of rows: ``blocks[3]`` are the `Rows` of its fourth element.
 
+    ``blocks["force"]`` is that column of all its rows, so that a rule about a window need not know of blocks.
+
     Attributes
     ----------
     rows : all rows
@@ -91,7 +93,11 @@ class Blocks:
     def __getitem__(self, key: int) -> Rows: ...
     @overload
     def __getitem__(self, key: slice) -> Blocks: ...
-    def __getitem__(self, key: int | slice) -> Rows | Blocks:
+    @overload
+    def __getitem__(self, key: str) -> AnyArray: ...
+    def __getitem__(self, key: int | slice | str) -> Rows | Blocks | AnyArray:
+        if isinstance(key, str):
+            return self.rows[key][self.offsets[0] : self.offsets[-1]]
         if isinstance(key, slice):
             first, last, step = key.indices(len(self))
             if step != 1:

@@ -257,8 +257,8 @@ def _timing(
     cutting = None if every is None else Cutting(seconds=read_duration(every), reduce=reduce)
     if time is not None and rate is None and cutting is None:
         raise LoaderError(
-            f"time={time!r} needs rate= (rows per second, never guessed from the file) or every= (the length of an "
-            'element, as in every="1s").'
+            f'time={time!r} needs every= (the length of an element, as in every="1s") or rate= (rows per second, never '
+            'guessed from the file).\n  In a project.toml: a line such as every = "1s", or rate = 64.'
         )
     if cutting is not None and time is None and rate is None:
         raise LoaderError(
