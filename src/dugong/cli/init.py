@@ -46,6 +46,7 @@ def write_project(folder: Path, like: str = "sensor") -> list[str]:
     """Write all files or none; returns what was written."""
     if folder.exists() and any(folder.iterdir()):
         raise ProjectError(f"{folder} must not exist yet, or be empty; nothing was written.\n  Choose another folder.")
+    folder = folder.resolve()  # a folder in which somebody is may be named by a dot
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".dugong-init-") as temporary:
         draft = Path(temporary) / "project"
@@ -54,9 +55,10 @@ def write_project(folder: Path, like: str = "sensor") -> list[str]:
             text = files("dugong.cli.template").joinpath(like, name).read_text(encoding="utf-8")
             (draft / name).write_text(text, encoding="utf-8")
         n_sequences = _write_sample(draft, like)
-        if folder.exists():
-            folder.rmdir()
-        shutil.move(draft, folder)
+        # Into the folder, not in its place, because somebody may be in it.
+        folder.mkdir(exist_ok=True)
+        for part in draft.iterdir():
+            shutil.move(part, folder)
     return [*FILES, f"data/ ({n_sequences} sequences)", "gold.csv"]
 
 
@@ -75,9 +77,17 @@ def _write_sample(draft: Path, like: str) -> int:
 N_RECORDINGS, N_SECONDS = 240, 60
 _NOISE = {"movement": 0.45, "steps": 0.5, "heart": 0.45}
 _DRUGS = ("lisinopril", "ramipril", "metoprolol", "simvastatin", "amoxicillin", "fluconazole", "aspirin", "insulin")
-_BEFORE = ("patient started on", "was given", "continued", "the team stopped", "switched to", "allergic to")
-_AFTER = ("5 mg daily.", "for pneumonia.", "after discharge.", "20 units.", "with good effect.", "and stable.")
-_OTHER = ("Seen in clinic by Dr Ostatin.", "Breathing comfortably overnight.", "Walks a mile in the April sun.")
+# Words of many kinds, so that rules are wrong about different ones: errors on the same few words look like labels.
+_BEFORE = ("patient started on", "was given", "they kept", "the team stopped", "moved to", "cannot take", "now takes")
+_AFTER = ("5 mg daily.", "for a cough.", "after the visit.", "20 units.", "with good effect.", "and is stable.", "at night.")
+_OTHER = (
+    "Seen in clinic by Dr Ostatin.",
+    "Sleeps well and eats enough.",
+    "Walks a mile in the April sun.",
+    "No new complaints today.",
+    "Went home with her son Merlin.",
+    "Breathing is easy at rest.",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
