@@ -38,4 +38,10 @@ def test_every_way_is_scored_for_every_patient_who_freezes(shared_data, tmp_path
     # Labels without a patient's own votes in the fit are worse than with them: patients differ.
     alone, own = (found["one patient left out", what] for what in ("Dugong", "Dugong by patient, own votes in the fit"))
     assert own["mean"] > alone["mean"]
+    # Three points above the vote on average and nobody three below, with the patient's votes and nobody's labels.
+    vote, told = (
+        found["one patient left out", what] for what in ("majority vote", "the same by patient, own votes in the fit")
+    )
+    assert told["mean"] >= vote["mean"] + 0.03
+    assert all(told[name] > vote[name] - 0.03 for name in ("S01", "S02", "S03", "S07"))
     assert {"S01", "S02", "S03", "S07"} <= set(own)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import dugong as dg
+from dugong.exceptions import NotIdentifiableError
 from dugong.fit.fitting import fit_moments
 from dugong.fit.moments.copying import copying, shrink_to_copying
 from dugong.fit.moments.equations import Given
@@ -151,3 +152,29 @@ def test_a_pair_of_votes_that_was_seen_stays_possible_under_every_label():
     seen = joint.sum(axis=(0, 1)) > 0
     assert (found[0, 0][seen] > 0).all()
     assert (found[1, 1][seen] > 0).all()
+
+
+@pytest.mark.parametrize("repeat", [0.5, 0.8])
+def test_where_every_source_repeats_itself_a_likelihood_tells_how(repeat):
+    """Closed forms need a source that does not, and say what helps; EM reads whole sequences."""
+    found = []
+    for seed in range(2):
+        world = self_dependent(3, 3, repeat, seed=seed)
+        votes, labels = world.sample(200, 20, rng=seed)
+        truth = labels["element"] == 1
+        with pytest.raises(NotIdentifiableError, match='estimator="em" needs none'):
+            dg.LabelModel(prior=world.prior, dependencies=world.dependencies).fit(votes)
+        declared = dg.LabelModel(prior=world.prior, dependencies=world.dependencies, estimator="em").fit(votes)
+        ignored = dg.LabelModel(prior=world.prior, dependencies=()).fit(votes)
+        best = brier(votes, world.parameters(), world.prior, truth)
+        found.append([brier(votes, one.parameters_, world.prior, truth) / best for one in (declared, ignored)])
+    declared, ignored = np.mean(found, axis=0)
+    assert declared < 1.15
+    assert ignored > 1.25
+
+
+def test_two_sources_that_repeat_themselves_are_too_few_for_a_likelihood_as_well():
+    world = self_dependent(2, 2, 0.5)
+    model = dg.LabelModel(prior=world.prior, dependencies=world.dependencies, estimator="em")
+    with pytest.raises(NotIdentifiableError, match="depends on itself"):
+        model.fit(world.sample(50, rng=0)[0])

@@ -206,15 +206,25 @@ def _audited(found: Fit, data: Passes) -> Fit:
 
 
 def _closed_form(data: Passes, options: FitOptions) -> Fit:
-    """Closed forms; EM from a guess where they cannot tell how sources at two resolutions depend on each other."""
+    """Closed forms; EM from a guess where they cannot tell how votes depend on each other, and a likelihood can."""
     try:
         return _from_moments(data, options)
     except NotIdentifiableError:
-        design = options.design(data.votes)
-        likely = isinstance(options.estimator, Centred | EM) and options.sharing == "tied" and data.rereadable
-        if not (likely and crossed_edges(design.sources, design.graph)):
+        if not (options.sharing == "tied" and data.rereadable and _likely(data.votes, options)):
             raise
         return _from_guess(data, options)
+
+
+def _likely(votes: Votes, options: FitOptions) -> bool:
+    """Whether more than pairs of votes can tell what a declared dependence is like.
+
+    Closed forms need a partner for every source that repeats itself, one that does not; a likelihood reads whole
+    sequences. It is the word of who asks for EM, because it holds for the right graph alone.
+    """
+    design = options.design(votes)
+    if crossed_edges(design.sources, design.graph):
+        return isinstance(options.estimator, Centred | EM)
+    return isinstance(options.estimator, EM) and bool(design.graph.temporal) and not _too_few(votes.sources)
 
 
 # --- closed forms --------------------------------------------------------------------------------------------------

@@ -285,7 +285,10 @@ def _dependency_problems(found: RowGraph) -> Iterable[Undetermined]:
                 f"cannot measure how {listed(names)} depend on each other: each resolution needs a further source "
                 "that is independent of both."
             )
-        yield Undetermined(kind="dependency", sources=names, reason=reason, advice=_advice(found, names))
+        advice = _advice(found, names)
+        if kind == "temporal" and found.design.levels[names[0]] == "tied":
+            advice += ' With three sources or more, estimator="em" needs none: it reads whole sequences.'
+        yield Undetermined(kind="dependency", sources=names, reason=reason, advice=advice)
 
 
 def _pattern_problems(found: RowGraph) -> Iterable[Undetermined]:
