@@ -91,12 +91,15 @@ def conditional(rng, name, resolution, n_classes, parents=(), by_position=False,
 
 def temporal(rng, name, resolution, n_classes, lag) -> Temporal:
     size = n_classes if isinstance(resolution, Element) else 2
+    by_position = bool(rng.random() < 0.4)
+    lead = (3,) if by_position else ()
     return Temporal(
         source=name,
         resolution=resolution,
-        first=law(rng, size, size + 1),
-        step=law(rng, size, size, size + 1, size + 1),
+        first=law(rng, *lead, size, size + 1),
+        step=law(rng, *lead, size, size, size + 1, size + 1),
         lag=lag,
+        by_position=by_position,
     )
 
 

@@ -160,10 +160,12 @@ def _one(given, factor, vote, inside):
             return 1.0 if marginal is None else marginal[label, vote]
         return table[(label, *parents, vote)]
     if isinstance(factor, Temporal):
+        position = min(task, len(factor.first) - 1)
+        first, step = (one[position] if factor.by_position else one for one in (factor.first, factor.step))
         before = _vote(given, factor.source, task - factor.lag)
         if before is None:
-            return factor.first[label, vote]
-        return factor.step[own[task - factor.lag], label, before, vote]
+            return first[label, vote]
+        return step[own[task - factor.lag], label, before, vote]
     begin = bounds[factor.resolution][task][0]
     coarse = [i for i, (a, b) in enumerate(bounds[factor.parent_resolution]) if a <= begin < b]
     parent = _vote(given, factor.parent, coarse[0] if coarse else None)

@@ -15,7 +15,6 @@ import numpy as np
 from dugong.baselines import DataProgramming, HiddenMarkov, MajorityVote
 from dugong.exceptions import TaskError
 from dugong.experiments.case import TaskCase
-from dugong.graph import Dependency
 from dugong.graph.design import Sharing
 from dugong.model import LabelModel
 from dugong.priors import Prior, Uniform, from_labels
@@ -53,9 +52,8 @@ class Method:
         For "dugong": the recipe's own, counted in the dev part, or every pattern alike.
     sharing : {"tied", "task"}
         "task": one table per position for sources on elements.
-    dependencies : {"all", "between", "none"}
-        Which dependencies of the recipe are modelled; "between": those of two sources alone, no self-dependence,
-        which needs tables that positions share.
+    dependencies : {"all", "none"}
+        Which dependencies of the recipe are modelled.
     estimator : {"centred", "paper", "sgd"}
     """
 
@@ -63,7 +61,7 @@ class Method:
     kind: Kind
     prior: Literal["user", "dev", "uniform"] = "user"
     sharing: Literal["tied", "task"] = "tied"
-    dependencies: Literal["all", "between", "none"] = "all"
+    dependencies: Literal["all", "none"] = "all"
     estimator: Estimator = "centred"
 
 
@@ -81,8 +79,7 @@ TABLE1 = (
 )
 ABLATIONS = (
     DUGONG,
-    replace(DUGONG, name="without self-dependence", dependencies="between"),
-    replace(DUGONG, name="without tying", sharing="task", dependencies="between"),
+    replace(DUGONG, name="without tying", sharing="task"),
     replace(DUGONG, name="without dependencies", dependencies="none"),
 )
 PRIORS = (
@@ -118,17 +115,11 @@ def fit_labels(method: Method, case: TaskCase, seed: int) -> MethodLabels | None
 def _dugong(method: Method, case: TaskCase, seed: int) -> LabelModel:
     return LabelModel(
         prior=_prior(method, case),
-        dependencies=_dependencies(method, case.recipe.dependencies),
+        dependencies=case.recipe.dependencies if method.dependencies == "all" else (),
         sharing="tied" if method.sharing == "tied" else _by_position(case.votes("train")),
         estimator=method.estimator,
         seed=seed,
     )
-
-
-def _dependencies(method: Method, given: tuple[Dependency, ...]) -> tuple[Dependency, ...]:
-    if method.dependencies == "between":
-        return tuple(one for one in given if isinstance(one, tuple))
-    return given if method.dependencies == "all" else ()
 
 
 def certain(gold: Int8Array) -> FloatArray:

@@ -13,7 +13,7 @@ import numpy as np
 
 from dugong.exceptions import GraphError
 from dugong.fit.result import Note
-from dugong.law.parameters import Conditional, Factor, FullTable
+from dugong.law.parameters import Conditional, Factor, FullTable, Temporal
 from dugong.types import FloatArray
 from dugong.votes import SourceInfo
 
@@ -195,7 +195,7 @@ def hold(counts: Mapping[str, FloatArray], factor: Factor, belief: AnyBelief | N
         return counts
     if isinstance(factor, FullTable):
         raise GraphError(f'a belief is about P(vote | label), which {factor.source!r} has none of with sharing="full".')
-    if isinstance(factor, Conditional) and factor.by_position:
+    if isinstance(factor, Conditional | Temporal) and factor.by_position:
         held = [_raked(dict(zip(counts, one, strict=True)), belief) for one in zip(*counts.values(), strict=True)]
         return {name: np.stack([one[name] for one in held]) for name in counts}
     return _raked(counts, belief)

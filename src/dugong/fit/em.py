@@ -218,7 +218,8 @@ def read_accuracy(factor: Factor, counts: ExpectedCounts) -> FloatArray:
         return normalised(seen["table"], factor.table)
     if isinstance(factor, Temporal):
         # Votes with one before them are in the steps, first votes are not; people ask about all of them.
-        return normalised(seen["step"].sum(axis=(0, 2)) + seen["first"], factor.first)
+        lead = int(factor.by_position)
+        return normalised(seen["step"].sum(axis=(lead, lead + 2)) + seen["first"], factor.first)
     if isinstance(factor, Crossed):
         between: tuple[int, ...] = (1, 2)
     else:

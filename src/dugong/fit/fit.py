@@ -28,10 +28,11 @@ from dugong.fit.moments import table_errors
 from dugong.fit.moments.equations import Given
 from dugong.fit.moments.joints import CentredTables
 from dugong.fit.passes import Contents, InMemory, Passes
+from dugong.fit.positions import untie
 from dugong.fit.result import Diagnostics, Estimate, Note
 from dugong.fit.settings import Centred, FitOptions
 from dugong.fit.soft import learn_soft
-from dugong.graph import SourceGraph
+from dugong.graph import SourceGraph, temporal
 from dugong.graph.design import crossed_edges
 from dugong.graph.identify import check_identifiable
 from dugong.infer.answers import audit_answers, expected_counts
@@ -79,7 +80,10 @@ class Fit:
 def fit(data: Passes, options: FitOptions) -> Fit:
     """Fit a label model to votes, wherever they are."""
     options.check(data.votes)
-    found = _fit(data, options)
+    untied = options.untied(data.votes)
+    found = _fit(data, replace(options, sharing="tied") if untied else options)
+    if untied:
+        found = _by_position(found, data, options, untied)
     return _with_groups(found, data, options) if options.grouped else found
 
 
@@ -113,6 +117,29 @@ def _with_groups(found: Fit, data: Passes, options: FitOptions) -> Fit:
     }
     about = found.estimate.diagnostics.noted(note)
     return replace(found, law=replace(law, groups=laws), estimate=replace(found.estimate, diagnostics=about))
+
+
+def _by_position(found: Fit, data: Passes, options: FitOptions, n_positions: Mapping[str, int]) -> Fit:
+    """The same fit with tables by position, taken at its word: what differs by position looks like shared errors."""
+    if not data.rereadable:
+        raise GraphError(
+            'sharing="task" for what is learned, and for sources that repeat themselves, reads the votes more than '
+            "once; only their sums are kept here.\n  Use fit(votes), or fit_shards."
+        )
+    graph = found.graph
+    if found.law.tempering is not None:
+        follows = {name for edge in graph.edges for name in edge}
+        lags = [temporal(name, lag) for name, lag in graph.temporal.items() if name not in follows]
+        found = _from_guess(data, replace(options, sharing="tied", dependencies=(*graph.edges, *lags)))
+    settings = options.estimator if isinstance(options.estimator, EM) else _STEPS_FROM_A_GUESS
+    settings = replace(settings, learn_prior=settings.learn_prior or options.prior is None)
+    ties = _ties(data.votes, found.law.parameters, options)
+    ended = untie(data, found.law, n_positions, settings, ties)
+    law = replace(ended.law, parameters=allow_unseen(ended.law.parameters, options.accuracies))
+    estimate = _raised(found.estimate, ended, ties, graph)
+    errors = partial(_count_errors, data, law, estimate, graph)
+    later = errors if isinstance(data, InMemory) else errors()
+    return replace(found, law=law, estimate=estimate, errors=later, moments=None)
 
 
 def _more_trusted(own: Law, law: Law) -> Law:

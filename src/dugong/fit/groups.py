@@ -34,14 +34,15 @@ _STEPS = EM(max_iter=2)
 
 
 def concentrations(votes: FloatArray, mean: FloatArray) -> FloatArray:
-    """Votes' worth of the mean row (K, C) in every group, (K,), from expected votes by group (G, K, C)."""
+    """Votes' worth of the mean row (K, ..., C) in every group, (K,), from expected votes by group (G, K, ..., C)."""
     weights = _GRID.reshape(-1, *(1,) * votes.ndim)
     # Of a Dirichlet-multinomial law; cells that no group has, and their zero mean, add nothing.
     inside = weights * np.maximum(mean, 1e-9)
     weights = weights[..., 0]
     likelihood = gammaln(weights) - gammaln(weights + votes.sum(axis=-1))
     likelihood = likelihood + (gammaln(inside + votes) - gammaln(inside)).sum(axis=-1)
-    return np.asarray(_GRID[likelihood.sum(axis=1).argmax(axis=0)])
+    rows = tuple(range(3, likelihood.ndim))  # of one label: what its votes depend on besides
+    return np.asarray(_GRID[likelihood.sum(axis=(1, *rows)).argmax(axis=0)])
 
 
 def leanings(

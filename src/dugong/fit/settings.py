@@ -21,6 +21,7 @@ from dugong.graph import Dependency, SourceGraph
 from dugong.graph.design import Design, Sharing, make_design, tasks_per_sequence
 from dugong.infer.choice import check_inference
 from dugong.priors import Prior
+from dugong.tasks import count_tasks
 from dugong.types import FloatArray, Inference
 from dugong.votes import Votes
 
@@ -161,8 +162,23 @@ class FitOptions:
         if isinstance(self.estimator, Paper | SGD) or self.sharing != "tied":
             raise GraphError(
                 'learning the prior or the dependencies, and more than two classes, need estimator "centred" or "em", '
-                'and sharing="tied".\n  Give a prior and dependencies to use other settings.'
+                'and not sharing="full".\n  Give a prior and dependencies to use other settings.'
             )
+
+    def untied(self, votes: Votes) -> dict[str, int]:
+        """Positions of the sources that get tables by position after a fit with one table for all of them.
+
+        Closed forms do not find these: where anything is learned, and where sources repeat themselves.
+        """
+        levels = self.design(votes).levels
+        names = [name for name, level in levels.items() if level == "task"]
+        lags = SourceGraph.of(votes.source_names, self.dependencies or ()).temporal
+        late = isinstance(self.estimator, Centred | EM) and "full" not in levels.values()
+        if not late or (self.by_moments(votes) and not any(name in lags for name in names)):
+            return {}
+        numbers = {one: count_tasks(one, votes.lengths, votes.spans) for one in votes.resolutions}
+        where = {info.name: info.resolution for info in votes.sources}
+        return {name: max(int(numbers[where[name]].max(initial=0)), 1) for name in names}
 
 
 def _checked(beliefs: Mapping[str, Belief] | None) -> dict[str, Belief]:

@@ -174,12 +174,13 @@ def _conditional_table(factor: Conditional) -> FloatArray:
 
 
 def _temporal_table(factor: Temporal) -> FloatArray:
-    classes, columns = factor.first.shape
-    table = np.ones((1, columns + 1, columns + 1, classes, classes))
+    first, step = (table if factor.by_position else table[None] for table in (factor.first, factor.step))
+    n_positions, classes, columns = first.shape
+    table = np.ones((n_positions, columns + 1, columns + 1, classes, classes))
     # Without an earlier vote the earlier label says nothing, so all earlier labels have the same law.
-    table[0, -1, :-1] = factor.first.T[:, None, :]
-    table[0, :-1, :-1] = factor.step.transpose(2, 3, 0, 1)
-    return table.reshape(1, columns + 1, columns + 1, classes * classes)
+    table[:, -1, :-1] = first.swapaxes(1, 2)[:, :, None]
+    table[:, :-1, :-1] = step.transpose(0, 3, 4, 1, 2)
+    return table.reshape(n_positions, columns + 1, columns + 1, classes * classes)
 
 
 def _crossed_table(factor: Crossed) -> FloatArray:
@@ -232,10 +233,11 @@ def fold_counts(flat: FlatFactor, counts: FloatArray) -> dict[str, FloatArray]:
 def _folded(factor: Factor, flat: FlatFactor, counts: FloatArray) -> dict[str, FloatArray]:
     n_groups, full = len(counts), counts[(slice(None), *voted(counts[0]))]
     if isinstance(factor, Temporal):
-        classes, columns = factor.first.shape
-        step = full.reshape(n_groups, columns, columns, classes, classes).transpose(0, 3, 4, 1, 2)
-        first = counts[:, 0, -1, :-1].reshape(n_groups, columns, classes, classes).sum(axis=2).swapaxes(1, 2)
-        return {"step": step, "first": first}
+        classes, columns = factor.first.shape[-2:]
+        step = full.reshape(n_groups, -1, columns, columns, classes, classes).transpose(0, 1, 4, 5, 2, 3)
+        first = counts[:, :, -1, :-1].reshape(n_groups, -1, columns, classes, classes).sum(axis=3).swapaxes(2, 3)
+        found = {"step": step, "first": first}
+        return found if factor.by_position else {name: value[:, 0] for name, value in found.items()}
     if isinstance(factor, Crossed) and len(flat.readings) == 1:
         return {"table": np.zeros((n_groups, *factor.table.shape)), "marginal": full[:, 0].swapaxes(1, 2)}
     if isinstance(factor, Crossed):

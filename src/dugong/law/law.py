@@ -18,7 +18,7 @@ import numpy as np
 from dugong.codec import encode
 from dugong.exceptions import GraphError
 from dugong.law.grading import Grading
-from dugong.law.parameters import Conditional, Crossed, Parameters
+from dugong.law.parameters import Crossed, Parameters
 from dugong.priors import Prior
 from dugong.tasks import Resolution, describe
 from dugong.types import FloatArray, Inference, Int8Array
@@ -114,10 +114,10 @@ def allow_unseen(parameters: Parameters, given: Container[str] = ()) -> Paramete
     """
     factors = []
     for factor in parameters.factors:
-        lead = int(isinstance(factor, Conditional) and factor.by_position)
+        lead = int(getattr(factor, "by_position", False))
         # A step and a crossed table have the labels of two tasks in front, all others that of one.
         pair = (0, 1) if isinstance(factor, Crossed) else (lead,)
-        labels = {"table": pair, "marginal": (lead,), "first": (0,), "step": (0, 1)}
+        labels = {"table": pair, "marginal": (lead,), "first": (lead,), "step": (lead, lead + 1)}
         tables = {name: getattr(factor, name, None) for name in labels}
         lifted: dict[str, Any] = {}
         for name, table in tables.items():

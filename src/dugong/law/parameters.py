@@ -88,9 +88,10 @@ class Temporal(Sized):
 
     Attributes
     ----------
-    first : (K, C) P(vote | label)
+    first : (K, C) P(vote | label), or (positions, K, C) with `by_position`
         For the first `lag` tasks of a sequence, and where the earlier vote is missing.
-    step : (K_prev, K, C_prev, C) P(vote | earlier label, label, earlier vote)
+    step : (K_prev, K, C_prev, C) P(vote | earlier label, label, earlier vote), or (positions, ...) of the later task
+    by_position : bool
     """
 
     source: str
@@ -98,19 +99,20 @@ class Temporal(Sized):
     first: FloatArray
     step: FloatArray
     lag: int = 1
+    by_position: bool = False
     weight: float = 1.0
     kind: ClassVar[str] = "temporal"
 
     def __post_init__(self) -> None:
-        _settle(self, first=2, step=4)
+        _settle(self, first=2 + self.by_position, step=4 + self.by_position)
         if int(self.lag) != self.lag or self.lag < 1:
             raise GraphError(f"the lag of {self.source!r} must be a positive number of tasks; found {self.lag}.")
-        classes, columns = self.first.shape
-        if self.step.shape != (classes, classes, columns, columns):
+        *positions, classes, columns = self.first.shape
+        wanted = (*positions, classes, classes, columns, columns)
+        if self.step.shape != wanted:
             raise GraphError(
-                f"the step table of {self.source!r} must have the shape "
-                f"{(classes, classes, columns, columns)}, as its first table is {self.first.shape}; "
-                f"found {self.step.shape}."
+                f"the step table of {self.source!r} must have the shape {wanted}, as its first table is "
+                f"{self.first.shape}; found {self.step.shape}."
             )
 
 

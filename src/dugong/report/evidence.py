@@ -84,9 +84,9 @@ def _own_evidence(factor: Factor, table: FloatArray) -> FloatArray | None:
     else:
         return _log(table)
     n_codes, n_classes = factor.n_columns + 1, factor.n_classes
-    alone = np.ones((1, n_codes, n_classes))
-    if law is not None:
-        alone[0, :-1] = law.T**factor.weight
+    law = np.ones((1, n_classes, n_codes - 1)) if law is None else law.reshape(-1, n_classes, n_codes - 1)
+    alone = np.ones((len(law), n_codes, n_classes))
+    alone[:, :-1] = law.swapaxes(1, 2) ** factor.weight
     return _log(alone)
 
 

@@ -121,10 +121,10 @@ def _pair_strength(table: FloatArray, balance: FloatArray) -> float:
 
 
 def _repeats(factor: Temporal, balance: FloatArray) -> float:
-    same = np.einsum("kkuv->kuv", factor.step)
-    mixed = np.einsum("ku,kuv->kv", factor.first, same)
-    moved = 0.5 * np.einsum("ku,kuv->k", factor.first, np.abs(same - mixed[:, None, :]))
-    return float(balance @ moved)
+    first, same = factor.first, np.einsum("...kkuv->...kuv", factor.step)
+    mixed = np.einsum("...ku,...kuv->...kv", first, same)
+    moved = 0.5 * np.einsum("...ku,...kuv->...k", first, np.abs(same - mixed[..., np.newaxis, :]))
+    return float((moved @ balance).mean())
 
 
 def _follows(factor: Crossed, parent: FloatArray) -> float:

@@ -1,0 +1,73 @@
+"""Tables by position (sharing="task") where closed forms have none: what is learned, sources that repeat themselves.
+
+In: a law with one table for all positions, and passes over the votes. Out: the law with tables by position, after exact
+E/M steps. How far the table of a position leans on the one of all is decided by the data, as for groups: rows of all
+positions are taken as draws around their mean, and where positions are alike each of them has the mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dugong.fit.em import EM, EMResult, Ties, maximise, normalised
+from dugong.fit.groups import concentrations
+from dugong.fit.passes import Passes
+from dugong.law.law import Law
+from dugong.law.parameters import Conditional, Factor, Temporal
+from dugong.types import FloatArray
+
+_TABLES = ("table", "marginal", "first", "step")
+
+
+def untie(data: Passes, law: Law, n_positions: Mapping[str, int], settings: EM, ties: Ties) -> EMResult:
+    """E/M steps with tables by position for the sources that are named, until the likelihood gains next to nothing."""
+    law = _changed(law, {one.source: _tiled(one, n_positions[one.source]) for one in _named(law, n_positions)})
+    start, likelihoods = law, list[float]()
+    enough = settings.tolerance * max(data.contents().n_votes, 1)
+    for step in range(settings.max_iter + 1):
+        counts = data.counts(law)
+        likelihoods.append(float(counts.log_likelihood))
+        converged = step > 0 and likelihoods[-1] - likelihoods[-2] < enough
+        if converged or step == settings.max_iter:
+            break
+        law = maximise(counts, law, start, settings, ties)
+        pooled = ties.pool(counts, law.parameters).factors
+        own = {one.source: _leaning(one, pooled[one.source]) for one in _named(law, n_positions)}
+        law = _changed(law, {name: one for name, one in own.items() if name not in ties.known})
+    return EMResult(law=law, counts=counts, objective=tuple(likelihoods), converged=converged)
+
+
+def _named(law: Law, names: Mapping[str, int]) -> list[Conditional | Temporal]:
+    """The factors of some sources that can have tables by position: not those that follow another resolution."""
+    found = (one for one in law.parameters.factors if one.source in names)
+    return [one for one in found if isinstance(one, Conditional | Temporal)]
+
+
+def _changed(law: Law, factors: Mapping[str, Factor]) -> Law:
+    every = tuple(factors.get(one.source, one) for one in law.parameters.factors)
+    return replace(law, parameters=replace(law.parameters, factors=every))
+
+
+def _tiled(factor: Conditional | Temporal, n_positions: int) -> Conditional | Temporal:
+    tables = {name: getattr(factor, name, None) for name in _TABLES}
+    wide: dict[str, Any] = {
+        name: np.broadcast_to(one, (n_positions, *one.shape)) for name, one in tables.items() if one is not None
+    }
+    return replace(factor, by_position=True, **wide)
+
+
+def _leaning(factor: Conditional | Temporal, counts: Mapping[str, FloatArray]) -> Conditional | Temporal:
+    """The factor with tables of expected votes by position, leaning on their mean as far as positions are alike."""
+    found: dict[str, Any] = {}
+    for name, seen in counts.items():
+        if getattr(factor, name, None) is not None:
+            axis = 1 + (name == "step")  # of the vote's own label
+            votes, old = (np.moveaxis(one, axis, 1) for one in (seen, np.asarray(getattr(factor, name))))
+            mean = normalised(votes.sum(axis=0), old.mean(axis=0))
+            weights = concentrations(votes, mean).reshape(-1, *(1,) * (mean.ndim - 1))
+            found[name] = np.moveaxis(normalised(votes + weights * mean, old), 1, axis)
+    return replace(factor, **found)
