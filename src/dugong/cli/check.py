@@ -71,7 +71,7 @@ def command(
     alike are looked for in a sample of about 260,000 elements.
     """
     request = Request(votes=votes, gold=gold, train_gold=train_gold, groups=groups, model=model_file)
-    if is_project(votes):
+    if votes.suffix == ".toml" or (votes.is_dir() and (votes / "project.toml").is_file()):
         request = _of_project(request)
     if request.train_gold is not None and request.votes.is_dir():
         raise click.UsageError("--train-gold needs all votes in one file, and VOTES is a folder.")
@@ -118,11 +118,6 @@ def _sending(sends: dict[str, str]) -> str:
     """Who gets the data, in words."""
     lines = [f"- {name} sends what it reads to {where}" for name, where in sends.items()]
     return "\n".join(["These sources send data:", *lines]) if lines else "No source sends data anywhere."
-
-
-def is_project(place: Place) -> bool:
-    """Whether a path is a project.toml, or a folder with one."""
-    return place.suffix == ".toml" or (place.is_dir() and (place / "project.toml").is_file())
 
 
 def _of_project(request: Request) -> Request:

@@ -124,7 +124,10 @@ def measure(job: MeasureJob) -> list[Cell]:
             cases = _Cases(job, recipe, stack)
         except LoaderError as error:
             reason = str(error).partition("\n")[0].rstrip(".")
-            return [_absent(recipe, method, job.seed, reason) for method in job.methods]
+            return [
+                Cell(task=recipe.name, method=method.name, origin="real", seed=job.seed, problem=reason)
+                for method in job.methods
+            ]
         stack.callback(examples.cache_clear)
         return list(_cells(job, recipe, cases))
 
@@ -225,10 +228,6 @@ def scores_of(probabilities: FloatArray, gold: Int8Array) -> dict[str, float]:
     """
     found = evaluate(np.round(probabilities, 9), gold)
     return {name: float(np.nan_to_num(found.value(name) or 0.0)) for name in SCORES}
-
-
-def _absent(recipe: Recipe, method: Method, seed: int, reason: str) -> Cell:
-    return Cell(task=recipe.name, method=method.name, origin="real", seed=seed, problem=reason)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

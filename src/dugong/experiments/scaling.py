@@ -124,7 +124,9 @@ def end_model_errors(*, n_sequences: int, seed: int, estimator: str) -> Mapping[
     ours = train_sklearn(linear.LogisticRegression(), features, model.predict_proba(votes))
     supervised = linear.LogisticRegression().fit(features, gold)
     best = error_rate(np.full(N_FEATURES, DISTANCE), float(np.log(POSITIVE / (1 - POSITIVE))))
-    table_error = _norm(model.accuracies_, world)
+    # Euclidean norm of the error of all tables together
+    truth = world.accuracies(N_ELEMENTS)
+    table_error = float(np.sqrt(sum(((model.accuracies_[name] - table) ** 2).sum() for name, table in truth.items())))
     return {
         "end model: excess error": error_rate(ours.coef_[0], float(ours.intercept_[0])) - best,
         "with true labels": error_rate(supervised.coef_[0], float(supervised.intercept_[0])) - best,
@@ -141,12 +143,6 @@ def error_rate(weights: FloatArray, offset: float) -> float:
     middle = DISTANCE / 2 * float(weights.sum())
     missed, invented = ndtr((-middle - offset) / scale), ndtr((-middle + offset) / scale)
     return float(POSITIVE * missed + (1 - POSITIVE) * invented)
-
-
-def _norm(found: Mapping[str, FloatArray], world: World) -> float:
-    """Euclidean norm of the error of all tables together."""
-    truth = world.accuracies(N_ELEMENTS)
-    return float(np.sqrt(sum(((found[name] - table) ** 2).sum() for name, table in truth.items())))
 
 
 def _bound(theorem: Callable[..., float], n_sequences: int, world: World) -> float:

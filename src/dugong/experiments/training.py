@@ -79,7 +79,9 @@ def _trained(
         network = model.network(case.small)
     shared: dict[str, Any] = {"seed": seed, "device": device, "checkpoint": checkpoint, "classes": (-1, 1)}
     if labels is None:
-        options["epochs"] = _as_many_steps(case, options)
+        # Epochs on the few dev examples with as many steps as the given ones on the train part
+        ratio = len(case.gold("train")) / max(len(case.gold("dev")), 1)
+        options["epochs"] = max(1, round(int(options.get("epochs", 20)) * max(ratio, 1.0)))
         options.pop("patience", None)
         trained = train(network, dev[0], dev[1], **shared, **options)
     else:
@@ -92,12 +94,6 @@ def decided(labels: FloatArray) -> FloatArray:
     """Labels to learn from: even odds (no source has spoken, or as many each way) count as -1, as they do in scores."""
     even = np.abs(labels[:, 1:] - 0.5) < 1e-9
     return np.where(even, [1.0, 0.0], labels)
-
-
-def _as_many_steps(case: TaskCase, options: dict[str, Any]) -> int:
-    """Epochs on the few dev examples with as many steps as the given ones on the train part."""
-    ratio = len(case.gold("train")) / max(len(case.gold("dev")), 1)
-    return max(1, round(int(options.get("epochs", 20)) * max(ratio, 1.0)))
 
 
 @lru_cache(maxsize=3)

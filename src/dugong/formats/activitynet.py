@@ -15,10 +15,6 @@ from dugong.segments import Recording, Segments
 _VERSION = "VERSION 1.3"
 
 
-def _fits(file: File) -> bool:
-    return isinstance(file.json, dict) and ("results" in file.json or "database" in file.json)
-
-
 def _read(file: File) -> Segments:
     rows, recordings = Intervals(file, "second"), {}
     key = "results" if "results" in file.json else "database"
@@ -80,7 +76,7 @@ FORMATS = (
         keeps="sequence, start, end, label, probability (1 where there is none); durations (kind='truth'); instants",
         loses="source; with kind='truth' the probability",
         checked="structure of the sample (the official evaluation)",
-        fits=_fits,
+        fits=lambda file: isinstance(file.json, dict) and ("results" in file.json or "database" in file.json),
         read=_read,
         write=_write,
         options=("kind",),

@@ -20,10 +20,6 @@ from dugong.segments import Recording, Segments
 _FIELDS = ("subject", "modifier")
 
 
-def _fits(file: File) -> bool:
-    return isinstance(file.json, dict) and {"observations", "behaviors_conf"} <= set(file.json)
-
-
 # --- reading -----------------------------------------------------------------------------------------------------
 def _read(file: File) -> Segments:
     rows, recordings = Intervals(file, "second"), {}
@@ -146,7 +142,7 @@ FORMATS = (
         keeps="sequence, start, end, label, probability (4 decimals), media, rate; subject and modifier as attributes",
         loses="source; overlaps of one label in a sequence are refused",
         checked="structure of the sample (BORIS)",
-        fits=_fits,
+        fits=lambda file: isinstance(file.json, dict) and {"observations", "behaviors_conf"} <= set(file.json),
         read=_read,
         write=_write,
     ),

@@ -36,10 +36,6 @@ STEREOTYPE="Included_In" />
 """
 
 
-def _fits(file: File) -> bool:
-    return file.xml.tag == "ANNOTATION_DOCUMENT"
-
-
 # --- reading -----------------------------------------------------------------------------------------------------
 def _read(file: File) -> Segments:
     root, rows = file.xml, Intervals(file, "second")
@@ -119,7 +115,8 @@ def _write(segments: Segments, stem: str, _: Mapping[str, Any]) -> Files:
     media = next((about.media for about in found.recordings.values()), None)
     tiers: dict[str, list[tuple[int, int, str, float | None]]] = {source: [] for source in found.sources}
     for source, start, end, label, p in columns(found, "source", "start", "end", "label", "probability"):
-        _check_characters(label)
+        if any(one < " " and one not in "\t\n" for one in label):
+            raise FormatError(f"the format 'elan' cannot hold {label!r}: it has control characters. Rename it.")
         tiers[source].append((round(start * 1000), round(end * 1000), label, p))
     numbers = count(1)
     slots: list[int] = []
@@ -143,11 +140,6 @@ def _write(segments: Segments, stem: str, _: Mapping[str, Any]) -> Files:
         "</ANNOTATION_DOCUMENT>\n",
     ]
     return {f"{stem}.eaf": "".join(lines).encode()}
-
-
-def _check_characters(label: str) -> None:
-    if any(one < " " and one not in "\t\n" for one in label):
-        raise FormatError(f"the format 'elan' cannot hold {label!r}: it has control characters. Rename it.")
 
 
 _KINDS = {"mp4": "video/mp4", "mpg": "video/mpeg", "mov": "video/quicktime", "wav": "audio/x-wav", "mp3": "audio/mpeg"}
@@ -200,7 +192,7 @@ FORMATS = (
         keeps="start, end, label, probability, source (as tier), media; words on referring tiers as attributes",
         loses="resolution; overlaps inside a tier are refused",
         checked="pympi-ling",
-        fits=_fits,
+        fits=lambda file: file.xml.tag == "ANNOTATION_DOCUMENT",
         read=_read,
         write=_write,
         single=True,

@@ -34,10 +34,6 @@ def _table(file: File) -> pa.Table:
         raise file.error(f"this is no Parquet file, or it is damaged: {error}.") from None
 
 
-def _fits(file: File) -> bool:
-    return _HEADER in (_table(file).schema.metadata or {})
-
-
 # --- reading -----------------------------------------------------------------------------------------------------
 def _read(file: File) -> Segments:
     table = _table(file)
@@ -171,7 +167,7 @@ FORMATS = (
         keeps="sequence, start, end, label, probability; tokens (texts); source, resolution (intervals)",
         loses="sentences and sources (texts), attributes",
         checked="datasets",
-        fits=_fits,
+        fits=lambda file: _HEADER in (_table(file).schema.metadata or {}),
         read=_read,
         write=_write,
         aliases=("hf", "datasets"),

@@ -14,10 +14,6 @@ from dugong.segments import Recording, Segments
 _NAMESPACE = "tag_open"
 
 
-def _fits(file: File) -> bool:
-    return isinstance(file.json, dict) and {"annotations", "file_metadata"} <= set(file.json)
-
-
 def _read(file: File) -> Segments:
     rows = Intervals(file, "second")
     whole = file.json
@@ -98,7 +94,7 @@ FORMATS = (
         keeps="start, end, label, probability, source, duration; instants",
         loses="resolution, attributes",
         checked="jams",
-        fits=_fits,
+        fits=lambda file: isinstance(file.json, dict) and {"annotations", "file_metadata"} <= set(file.json),
         read=_read,
         write=_write,
         single=True,

@@ -24,10 +24,6 @@ _TOKEN = re.compile(
 _TIER = "dugong"  # of intervals without a source
 
 
-def _fits(file: File) -> bool:
-    return "TextGrid" in file.text[:200]
-
-
 # --- reading -----------------------------------------------------------------------------------------------------
 class _Scanner:
     """What counts in a TextGrid, one after the other."""
@@ -150,7 +146,7 @@ FORMATS = (
         keeps="start, end, label, source (as tier), duration",
         loses="probability, instants; overlaps inside a tier are refused",
         checked="praatio",
-        fits=_fits,
+        fits=lambda file: "TextGrid" in file.text[:200],
         read=_read,
         write=_write,
         single=True,

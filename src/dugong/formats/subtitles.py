@@ -77,10 +77,6 @@ def _write_srt(segments: Segments, stem: str, _: Mapping[str, Any]) -> Files:
     return {f"{stem}.srt": "\n".join(f"{number}\n{cue}" for number, cue in cues).encode()}
 
 
-def _vtt_text(text: str) -> str:
-    return html.unescape(_TAG.sub("", text))
-
-
 FORMATS = (
     Format(
         name="webvtt",
@@ -91,7 +87,7 @@ FORMATS = (
         loses="source",
         checked="webvtt-py",
         fits=lambda file: file.text.removeprefix("\ufeff").startswith("WEBVTT"),
-        read=partial(_read, plain=_vtt_text),
+        read=partial(_read, plain=lambda text: html.unescape(_TAG.sub("", text))),
         write=_write_vtt,
         single=True,
         aliases=("vtt",),

@@ -15,10 +15,6 @@ _LABEL, _PROBABILITY = "1", "2"
 _SELECT, _TEXT, _VIDEO, _LOCAL = 4, 1, 4, 1
 
 
-def _fits(file: File) -> bool:
-    return isinstance(file.json, dict) and {"project", "attribute", "metadata", "view"} <= set(file.json)
-
-
 def _read(file: File) -> Segments:
     rows = Intervals(file, "second")
     whole = file.json
@@ -126,7 +122,9 @@ FORMATS = (
         keeps="sequence, start, end, label, probability, media; instants",
         loses="source; regions of pictures",
         checked="structure of the sample (VIA's own export script)",
-        fits=_fits,
+        fits=lambda file: (
+            isinstance(file.json, dict) and {"project", "attribute", "metadata", "view"} <= set(file.json)
+        ),
         read=_read,
         write=_write,
         aliases=("via3",),

@@ -12,8 +12,9 @@ from dugong.report.material import Material, label_names
 from dugong.report.values import Overview, PriorRow, ResolutionRow
 from dugong.summary import label_steps
 from dugong.tasks import Element, Resolution, describe
-from dugong.types import ABSTAIN, MISSING, FloatArray
+from dugong.types import FloatArray
 from dugong.votes import Votes
+from dugong.votes.codes import count_codes, n_spoken
 
 _BINS = 20
 
@@ -22,13 +23,13 @@ def make_overview(material: Material, n_silent: int) -> Overview:
     """Count what the report is about."""
     votes = material.votes
     lengths = votes.lengths
-    counts, edges = np.histogram(lengths, bins=_bins(votes))
+    counts, edges = np.histogram(lengths, bins=int(min(_BINS, max(1, len(np.unique(votes.lengths))))))
     spread = (lengths.min(), np.median(lengths), lengths.mean(), lengths.max()) if len(lengths) else (0, 0, 0, 0)
     return Overview(
         n_sequences=votes.n_sequences,
         n_elements=votes.n_elements,
         n_sources=votes.n_sources,
-        n_votes=sum(_n_spoken(votes, place) for place in range(votes.n_sources)),
+        n_votes=sum(n_spoken(count_codes(column)) for column in votes.columns),
         lengths=(float(spread[0]), float(spread[1]), float(spread[2]), float(spread[3])),
         histogram_counts=tuple(counts.tolist()),
         histogram_edges=tuple(edges.tolist()),
@@ -46,15 +47,6 @@ def seconds_per_element(votes: Votes) -> float | None:
         return None
     rates = np.unique(votes.time.rate)
     return float(1 / rates[0]) if len(rates) == 1 else None
-
-
-def _bins(votes: Votes) -> int:
-    return int(min(_BINS, max(1, len(np.unique(votes.lengths)))))
-
-
-def _n_spoken(votes: Votes, place: int) -> int:
-    column = votes.columns[place]
-    return int(np.count_nonzero((column != ABSTAIN) & (column != MISSING)))
 
 
 def _row(material: Material, resolution: Resolution) -> ResolutionRow:

@@ -120,7 +120,8 @@ def merge(
             columns.append(stored.column(info.name, sequence))
             scores |= stored.scores(info.name, sequence)
         else:
-            columns.append(_not_asked(info, base))
+            layout = Layout.of(info.resolution, np.array([base.length]), base.spans)
+            columns.append(np.full(layout.n_tasks, MISSING, dtype=np.int8))
     old = stored.faults.get(sequence, ()) if stored is not None else ()
     names = {info.name for info in every}
     return SequenceVotes(
@@ -143,8 +144,3 @@ def _check_length(now: SequenceVotes, before: int) -> None:
             f"sequence {now.id!r} must be what it was in an earlier run; it has {now.length:,} elements now, and had "
             f"{before:,}.\n  The data have changed under the same id: start anew with --restart (restart=True)."
         )
-
-
-def _not_asked(info: SourceInfo, sequence: SequenceVotes) -> Int8Array:
-    layout = Layout.of(info.resolution, np.array([sequence.length]), sequence.spans)
-    return np.full(layout.n_tasks, MISSING, dtype=np.int8)

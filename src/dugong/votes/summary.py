@@ -10,6 +10,8 @@ without a known label are left out of Correct and Incorrect, and an accuracy wit
 from __future__ import annotations
 
 import zlib
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +19,7 @@ import numpy as np
 
 from dugong.tasks import Element, describe
 from dugong.texts import counted, text_table
-from dugong.types import ABSTAIN, MISSING
+from dugong.types import ABSTAIN, MISSING, IntArray
 from dugong.votes.codes import allowed_classes, code_name, count_codes, implied_background, n_spoken
 from dugong.votes.container import Votes
 from dugong.votes.gold import gold_at
@@ -27,7 +29,7 @@ from dugong.votes.records import SourceInfo, count_faults
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Problem", "SourceSummary", "Summary", "describe_votes", "find_problems", "summarize"]
+__all__ = ["Problem", "SourceSummary", "Summary", "Tally", "describe_votes", "find_problems", "summarize", "summary_of"]
 
 _MANY = 8
 
@@ -112,33 +114,84 @@ class Summary:
     __repr__ = __str__
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Tally:
+    """What a summary counts: sums that merge with ``+``, so that votes in many files have one, too.
+
+    Attributes
+    ----------
+    codes : by source, how often each code was voted
+    overlaps, conflicts : (n_sources,) tasks
+    faults : by source
+    n_elements, n_empty, n_silent : int
+        Elements, sequences without any, and elements about which no source speaks.
+    """
+
+    codes: Mapping[str, Counter[int]]
+    overlaps: IntArray
+    conflicts: IntArray
+    faults: Mapping[str, int]
+    n_elements: int
+    n_empty: int
+    n_silent: int
+
+    @classmethod
+    def of(cls, votes: Votes) -> Tally:
+        """The sums of votes that are in memory."""
+        met = count_overlaps(votes)
+        return cls(
+            codes={name: Counter(count_codes(votes.column(name))) for name in votes.source_names},
+            overlaps=met.overlaps,
+            conflicts=met.conflicts,
+            faults=count_faults(votes.faults),
+            n_elements=votes.n_elements,
+            n_empty=int(np.count_nonzero(votes.lengths == 0)),
+            n_silent=met.n_silent,
+        )
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(
+            codes={name: codes + other.codes[name] for name, codes in self.codes.items()},
+            overlaps=self.overlaps + other.overlaps,
+            conflicts=self.conflicts + other.conflicts,
+            faults=dict(Counter(self.faults) + Counter(other.faults)),
+            n_elements=self.n_elements + other.n_elements,
+            n_empty=self.n_empty + other.n_empty,
+            n_silent=self.n_silent + other.n_silent,
+        )
+
+    def spoken(self, source: str) -> dict[int, int]:
+        """Votes of a source that say something, by code."""
+        codes = self.codes[source]
+        return {code: codes[code] for code in sorted(codes) if code not in (ABSTAIN, MISSING)}
+
+
 def summarize(votes: Votes, gold: Any = None) -> Summary:
     """See `Votes.summary`."""
-    met = count_overlaps(votes)
-    rows = []
-    for place, source in enumerate(votes.sources):
-        shares = (int(met.overlaps[place]), int(met.conflicts[place]))
-        rows.append(_summarize_source(votes, place, source, shares, gold))
-    problems = find_problems(votes, n_silent=met.n_silent)
-    return Summary(sources=tuple(rows), problems=problems, has_gold=gold is not None)
+    return summary_of(Tally.of(votes), votes, gold)
 
 
-def _summarize_source(votes: Votes, place: int, source: SourceInfo, met: tuple[int, int], gold: Any) -> SourceSummary:
-    counts = count_codes(votes.columns[place])
-    n_tasks = len(votes.columns[place])
-    codes = tuple(code for code in counts if code not in (ABSTAIN, MISSING))
+def summary_of(tally: Tally, votes: Votes, gold: Any = None) -> Summary:
+    """The summary of all that was counted; `votes` are the same, or some of them that whole columns are compared in."""
+    rows = tuple(_summarize_source(tally, votes, place, source, gold) for place, source in enumerate(votes.sources))
+    return Summary(sources=rows, problems=_problems(tally, votes), has_gold=gold is not None)
+
+
+def _summarize_source(tally: Tally, votes: Votes, place: int, source: SourceInfo, gold: Any) -> SourceSummary:
+    codes, spoken = tally.codes[source.name], tally.spoken(source.name)
+    n_tasks = codes.total()
     correct, incorrect = (None, None) if gold is None else _grade(votes, place, source, gold)
     return SourceSummary(
         name=source.name,
         j=place,
         resolution=source.resolution.name,
         n_tasks=n_tasks,
-        n_asked=n_tasks - counts.get(MISSING, 0),
-        polarity=codes,
-        words=tuple(code_name(votes, code, source.resolution) for code in codes),
-        coverage=n_spoken(counts) / max(n_tasks, 1),
-        overlaps=met[0] / max(n_tasks, 1),
-        conflicts=met[1] / max(n_tasks, 1),
+        n_asked=n_tasks - codes[MISSING],
+        polarity=tuple(spoken),
+        words=tuple(code_name(votes, code, source.resolution) for code in spoken),
+        coverage=sum(spoken.values()) / max(n_tasks, 1),
+        overlaps=int(tally.overlaps[place]) / max(n_tasks, 1),
+        conflicts=int(tally.conflicts[place]) / max(n_tasks, 1),
         correct=correct,
         incorrect=incorrect,
         soft=source.name in votes.scores,
@@ -183,35 +236,30 @@ class Problem:
         return self.text
 
 
-def find_problems(votes: Votes, n_silent: int | None = None) -> tuple[Problem, ...]:
-    """All remarks about votes.
-
-    Parameters
-    ----------
-    votes : Votes
-    n_silent : int, optional
-        Elements about which no source speaks, if that is known already.
-    """
-    return (*_about_sources(votes), *_about_copies(votes), *_about_sequences(votes, n_silent))
+def find_problems(votes: Votes) -> tuple[Problem, ...]:
+    """All remarks about votes."""
+    return _problems(Tally.of(votes), votes)
 
 
-def _about_sources(votes: Votes) -> list[Problem]:
+def _problems(tally: Tally, votes: Votes) -> tuple[Problem, ...]:
+    return (*_about_sources(tally, votes), *_about_copies(votes), *_about_sequences(tally, votes))
+
+
+def _about_sources(tally: Tally, votes: Votes) -> list[Problem]:
     found = []
-    faults = count_faults(votes.faults)
-    for source, column in zip(votes.sources, votes.columns, strict=True):
-        counts = count_codes(column)
-        spoken = [code for code in counts if code not in (ABSTAIN, MISSING)]
+    for source in votes.sources:
+        name, codes, spoken = source.name, tally.codes[source.name], tally.spoken(source.name)
         if not spoken:
-            asked = "was never asked" if counts.get(MISSING, 0) == len(column) else "never votes"
-            text = f"source {source.name!r} {asked}; it has no influence and may be left out."
-            found.append(Problem(kind="never-votes", source=source.name, text=text))
-        elif len(spoken) == 1 and n_spoken(counts) == len(column) and source.name not in votes.scores:
-            word = code_name(votes, spoken[0], source.resolution)
-            text = f"source {source.name!r} always votes {word}; it tells no two tasks apart."
-            found.append(Problem(kind="always-same", source=source.name, text=text))
-        if source.name in faults:
-            text = f"source {source.name!r} raised {faults[source.name]:,} times and abstained instead."
-            found.append(Problem(kind="faults", source=source.name, text=text))
+            asked = "was never asked" if codes[MISSING] == codes.total() else "never votes"
+            text = f"source {name!r} {asked}; it has no influence and may be left out."
+            found.append(Problem(kind="never-votes", source=name, text=text))
+        elif len(spoken) == 1 and sum(spoken.values()) == codes.total() and name not in votes.scores:
+            word = code_name(votes, next(iter(spoken)), source.resolution)
+            text = f"source {name!r} always votes {word}; it tells no two tasks apart."
+            found.append(Problem(kind="always-same", source=name, text=text))
+        if name in tally.faults:
+            text = f"source {name!r} raised {tally.faults[name]:,} times and abstained instead."
+            found.append(Problem(kind="faults", source=name, text=text))
     return found
 
 
@@ -226,16 +274,14 @@ def _about_copies(votes: Votes) -> list[Problem]:
     return found
 
 
-def _about_sequences(votes: Votes, n_silent: int | None) -> list[Problem]:
+def _about_sequences(tally: Tally, votes: Votes) -> list[Problem]:
     found = []
-    empty = int(np.count_nonzero(votes.lengths == 0))
-    if empty:
-        found.append(Problem(kind="empty", source=None, text=f"{empty:,} sequences have no elements."))
-    silent = count_overlaps(votes).n_silent if n_silent is None else n_silent
-    if silent:
-        share = silent / votes.n_elements
-        text = f"no source speaks about {silent:,} of {votes.n_elements:,} elements ({share:.1%})"
-        background = implied_background(votes)
+    if tally.n_empty:
+        found.append(Problem(kind="empty", source=None, text=f"{tally.n_empty:,} sequences have no elements."))
+    if tally.n_silent:
+        share = tally.n_silent / tally.n_elements
+        text = f"no source speaks about {tally.n_silent:,} of {tally.n_elements:,} elements ({share:.1%})"
+        background = implied_background(votes, tally.codes)
         if background is not None:
             word = code_name(votes, background, Element())
             text += f"; they count as background, {word}"

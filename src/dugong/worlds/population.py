@@ -61,7 +61,17 @@ def slot_law(
         raise TaskError(
             f"these votes depend on {len(needed)} labels; enumeration allows {MOST_TASKS}.\n  Use shorter sequences."
         )
-    laws = _label_law(world.prior, needed, length, _plain(spans), world.class_names)
+    # Spans of one sequence as a hashable value
+    laws = _label_law(
+        world.prior,
+        needed,
+        length,
+        tuple(
+            (name, tuple(zip(one.starts.tolist(), one.stops.tolist(), strict=True)))
+            for name, one in (spans or {}).items()
+        ),
+        world.class_names,
+    )
     total = _sum_products(units, needed, laws)
     order = [place for unit in units for place in unit.places]
     return np.transpose(total, np.argsort(order))
@@ -145,13 +155,6 @@ def _anchors(
     return [(i, [(name, i if own == fine else w) for name, own in names]) for i, w in pairs]
 
 
-def _plain(spans: Mapping[str, SpanTable] | None) -> tuple[tuple[str, tuple[tuple[int, int], ...]], ...]:
-    """Spans of one sequence as a hashable value."""
-    return tuple(
-        (name, tuple(zip(one.starts.tolist(), one.stops.tolist(), strict=True))) for name, one in (spans or {}).items()
-    )
-
-
 @kept_by_prior(maxsize=4096)
 def _label_law(
     prior: Prior,
@@ -211,16 +214,14 @@ def make_units(one: OneSequence, slots: list[VoteSlot]) -> list[Unit]:
     """Group slots into units that are independent of each other given the labels."""
     groups: dict[tuple[str, str, int], list[int]] = {}
     for place, (source, index) in enumerate(slots):
-        _check_index(one, source, index)
+        resolution = one.world.block(source).resolution
+        if not 0 <= index < one.layout(resolution).n_tasks:
+            raise TaskError(
+                f"there is no task {index} at {describe(resolution)} in a sequence of {one.length} elements."
+            )
         groups.setdefault(_unit_of(one, source, index), []).append(place)
     makers = {"block": _block_unit, "temporal": _temporal_unit, "full": _full_unit, "alone": _alone_unit}
     return [makers[kind](one, name, index, places, slots) for (kind, name, index), places in groups.items()]
-
-
-def _check_index(one: OneSequence, source: str, index: int) -> None:
-    resolution = one.world.block(source).resolution
-    if not 0 <= index < one.layout(resolution).n_tasks:
-        raise TaskError(f"there is no task {index} at {describe(resolution)} in a sequence of {one.length} elements.")
 
 
 def _unit_of(one: OneSequence, source: str, index: int) -> tuple[str, str, int]:
@@ -236,13 +237,9 @@ def _unit_of(one: OneSequence, source: str, index: int) -> tuple[str, str, int]:
         raise GraphError(
             f"the population of {source!r} is known if its parent {block.parent!r} depends on its own task only."
         )
-    above = _above(one, block, index)
-    return ("alone", source, index) if above < 0 else ("block", parent.names[0], above)
-
-
-def _above(one: OneSequence, block: CrossedBlock, index: int) -> int:
     outer = one.layout(one.world.block(block.parent).resolution)
-    return int(containing(one.layout(block.resolution), outer)[index])
+    above = int(containing(one.layout(block.resolution), outer)[index])
+    return ("alone", source, index) if above < 0 else ("block", parent.names[0], above)
 
 
 def _at(table: FloatArray, index: int) -> FloatArray:

@@ -33,7 +33,11 @@ def read_frames(path: Path, start: int, count: int, size: int | None = None) -> 
     try:
         with av.open(str(path)) as file:
             convert = av.video.reformatter.VideoReformatter()
-            found = [_pixels(frame, size, convert) for frame in islice(_from(file, start), count)]
+            # One converter serves all frames: making one takes longer than using it
+            found = [
+                np.asarray(convert.reformat(frame, size, size, format="rgb24").to_ndarray())
+                for frame in islice(_from(file, start), count)
+            ]
     except (OSError, ValueError) as error:
         raise LoaderError(f"{path}: cannot be read as a video: {error}") from error
     if len(found) < count:
@@ -50,11 +54,6 @@ def _from(file: Any, start: int) -> Iterable[Any]:
     origin = stream.start_time or 0
     file.seek(int(start * step) + origin, stream=stream)
     return (frame for frame in file.decode(stream) if round((frame.pts - origin) / step) >= start)
-
-
-def _pixels(frame: Any, size: int | None, convert: Any) -> AnyArray:
-    """One converter serves all frames: making one takes longer than using it."""
-    return np.asarray(convert.reformat(frame, size, size, format="rgb24").to_ndarray())
 
 
 _PLAYED = {"libx264": {"crf": "24", "preset": "veryfast"}, "libvpx-vp9": {"crf": "24", "b:v": "0"}}
@@ -126,7 +125,10 @@ def draw_movie(rng: np.random.Generator, n_frames: int, side: int) -> tuple[AnyA
         lead = min(start, DISSOLVE // 2 if rng.random() < 0.1 else 0)
         shot = _shot(rng, style, stop - start + lead, side)
         frames[start:stop] = shot[lead:]
-        _dissolve(frames, start, lead, shot)
+        # Mix the new shot into the last frames of the one before, in place: both are parts of one new array
+        if lead:
+            share = (np.arange(lead) + 1)[:, np.newaxis, np.newaxis, np.newaxis] / (lead + 1)
+            frames[start - lead : start] += share * (shot[:lead] - frames[start - lead : start])
     flash = np.where(rng.random(n_frames) < style.flashes, rng.uniform(1.2, 1.45, n_frames), 1.0)
     grain = rng.normal(0, style.grain, (16, side, side, 3))[rng.integers(16, size=n_frames)]
     bright = 255 * (frames * flash[:, np.newaxis, np.newaxis, np.newaxis] + grain)
@@ -145,13 +147,6 @@ def _cuts(rng: np.random.Generator, n_frames: int) -> IntArray:
     first = rng.uniform(0, lengths[0])  # the movie begins somewhere in a shot
     cuts = (first + np.concatenate([[0], np.cumsum(lengths[1:])])).astype(np.int64)
     return np.asarray(cuts[(cuts > DISSOLVE) & (cuts < n_frames - DISSOLVE)])
-
-
-def _dissolve(frames: FloatArray, start: int, lead: int, shot: FloatArray) -> None:
-    """Mix the new shot into the last frames of the one before, in place: both are parts of one new array."""
-    if lead:
-        share = (np.arange(lead) + 1)[:, np.newaxis, np.newaxis, np.newaxis] / (lead + 1)
-        frames[start - lead : start] += share * (shot[:lead] - frames[start - lead : start])
 
 
 def _shot(rng: np.random.Generator, style: Style, n_frames: int, side: int) -> FloatArray:

@@ -38,12 +38,13 @@ _FOOTER = "Made with Dugong {}. This page works offline and sends nothing anywhe
 
 def render_html(report: Report) -> str:
     """The report as one self-contained HTML page."""
+    links = [tag("li", tag("a", words, href=f"#{key}")) for key, words in _NAV]
     return _page(
         report.title,
         report.sequences,
         tag("a", "Skip to the content", href="#content", class_="skip"),
         _header(report),
-        _nav(),
+        tag("nav", tag("ul", links), aria_label="Sections"),
         tag("main", _sections(report), id="content", tabindex="-1"),
         tag("footer", tag("p", _FOOTER.format(report.provenance.versions["dugong-ws"]))),
     )
@@ -55,11 +56,17 @@ def render_timeline(title: str, sequences: Sequences) -> str:
 
 
 def _page(title: str, sequences: Sequences, *content: Html) -> str:
-    style, script = _style(len(sequences.classes)), _script()
+    parts = "\n".join(_asset(file) for file in SCRIPTS)
+    style, script = _style(len(sequences.classes)), f'"use strict";\n(() => {{\n{parts}\n}})();\n'
+    allowed = f"style-src '{_digest(style)}'; script-src '{_digest(script)}'"
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=_policy(style, script)),
+        tag(
+            "meta",
+            http_equiv="Content-Security-Policy",
+            content=f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'",
+        ),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
         tag("title", title),
@@ -72,11 +79,6 @@ def _page(title: str, sequences: Sequences, *content: Html) -> str:
         tag("script", Html(script)),
     )
     return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
-
-
-def _nav() -> Html:
-    links = [tag("li", tag("a", words, href=f"#{key}")) for key, words in _NAV]
-    return tag("nav", tag("ul", links), aria_label="Sections")
 
 
 def _header(report: Report) -> Html:
@@ -127,11 +129,6 @@ def _asset(file: str) -> str:
     return files("dugong.report.html").joinpath("assets", file).read_text(encoding="utf-8")
 
 
-def _script() -> str:
-    parts = "\n".join(_asset(file) for file in SCRIPTS)
-    return f'"use strict";\n(() => {{\n{parts}\n}})();\n'
-
-
 def _style(n_classes: int) -> str:
     """The style, and one colour per class."""
     light, dark = class_colours(n_classes)
@@ -144,11 +141,6 @@ def _style(n_classes: int) -> str:
         f":root{{{colours(light)}}}\n@media (prefers-color-scheme: dark){{:root{{{colours(dark)}}}}}\n"
         f"@media print{{:root{{{colours(light)}}}}}\n{fills}\n{_asset('page.css')}"
     )
-
-
-def _policy(style: str, script: str) -> str:
-    allowed = f"style-src '{_digest(style)}'; script-src '{_digest(script)}'"
-    return f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
 
 
 def _digest(text: str) -> str:
