@@ -29,18 +29,6 @@ from dugong.types import AnyArray
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "Archive",
-    "arrow_file",
-    "check_array",
-    "from_arrow",
-    "load_array",
-    "open_archive",
-    "read_table",
-    "to_arrow",
-    "write_archive",
-]
-
 _HEADER = "header"
 _LONGEST_HEADER = 1 << 28  # bytes
 _DAMAGED = (zipfile.BadZipFile, zlib.error, struct.error, OSError, EOFError, KeyError, RuntimeError, ValueError)

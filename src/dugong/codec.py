@@ -29,19 +29,6 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from dugong.exceptions import DugongError, FileError
 
-__all__ = [
-    "Numbers",
-    "check_version",
-    "decode",
-    "describe_range",
-    "encode",
-    "parse",
-    "parse_toml",
-    "reading",
-    "show",
-    "to_plain",
-]
-
 T = TypeVar("T")
 _UNBOUNDED = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _LARGEST = 2**63 - 1

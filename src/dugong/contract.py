@@ -26,8 +26,6 @@ from typing import Annotated, Any, Literal, Self, TypeVar, Union, get_args, get_
 from dugong.codec import Numbers, describe_range, show
 from dugong.exceptions import DugongError, NotFittedError
 
-__all__ = ["Configured", "fits", "typed"]
-
 DoorT = TypeVar("DoorT", bound=Callable[..., Any])
 _WORDS = {int: "a whole number", float: "a number", str: "text", bool: "True or False", NoneType: "None"}
 _BITS = 2**63

@@ -31,8 +31,6 @@ from dugong.tasks import describe
 from dugong.types import FloatArray
 from dugong.votes import SourceInfo
 
-__all__ = ["FORMAT", "VERSION", "StoredModel", "load_model", "save_model"]
-
 FORMAT = "dugong-model"
 VERSION = 2
 

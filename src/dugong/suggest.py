@@ -25,8 +25,6 @@ from dugong.tasks import Element
 from dugong.types import AnyArray, BoolArray, FloatArray
 from dugong.votes import Votes
 
-__all__ = ["Suggestion", "Suggestions", "suggest"]
-
 _QUANTILES = np.array([0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98])
 _WORDS = 12  # words of one list
 _FEWEST = 20  # elements on which a condition must hold, and fail, before its rates mean anything

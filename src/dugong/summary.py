@@ -23,17 +23,6 @@ from dugong.texts import text_table
 from dugong.types import ABSTAIN, MISSING, AnyArray, FloatArray, read_only
 from dugong.votes import SourceInfo, Votes, gold_at
 
-__all__ = [
-    "ClassAccuracy",
-    "ModelSummary",
-    "Seen",
-    "SourceAccuracy",
-    "fitted_on",
-    "in_words",
-    "label_steps",
-    "summarize_model",
-]
-
 Interval = tuple[float, float]
 _WIDE = 4
 _NORMAL = 1.96  # 97.5 % of a normal law

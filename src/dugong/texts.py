@@ -10,8 +10,6 @@ from collections.abc import Sequence
 
 from dugong.exceptions import VoteError
 
-__all__ = ["counted", "on_one_line", "read_size", "text_table"]
-
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
 

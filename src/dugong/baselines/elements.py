@@ -23,8 +23,6 @@ from dugong.types import ABSTAIN, MISSING, AnyArray, FloatArray, Int8Array, IntA
 from dugong.votes import SourceInfo, Votes, class_indices
 from dugong.votes.codes import positive_class
 
-__all__ = ["ElementBaseline", "accuracy_on", "element_codes", "inner_elements", "on_elements", "parameters_of"]
-
 
 class ElementBaseline(Configured):
     """A model of votes on elements that is fitted when it has tables, `parameters_` of them, and `prior_`."""

@@ -17,8 +17,6 @@ from dugong.contract import Configured
 from dugong.exceptions import LabelError
 from dugong.types import AnyArray, FloatArray, IntArray
 
-__all__ = ["Supervised"]
-
 
 class Supervised(Configured):
     """A classifier trained on the elements whose label is known.

@@ -196,7 +196,7 @@ def _of_folder(request: Request, model: LabelModel) -> _Checked:
     """One file after the other."""
     from dugong.cli.known import read_known
     from dugong.shards import VoteShards, fit_shards, read_sample, summarize_shards
-    from dugong.shards.tally import COMPARED
+    from dugong.shards.sampling import COMPARED
 
     shards = VoteShards.open(request.votes)
     sample, summary = read_sample(shards, COMPARED), summarize_shards(shards)

@@ -253,7 +253,7 @@ def _report_on_sample(
     from dugong.cli.groups import in_groups
     from dugong.cli.known import with_others
     from dugong.shards import read_sample
-    from dugong.shards.tally import COMPARED
+    from dugong.shards.sampling import COMPARED
 
     sample, gold, outcome = read_sample(shards, COMPARED), None, _outcome(None, None, model, news=news)
     sample = in_groups(sample, project.groups, project.folder)

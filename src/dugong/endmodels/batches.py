@@ -19,8 +19,6 @@ from dugong.endmodels.windows import Padded
 from dugong.exceptions import EndModelError
 from dugong.types import AnyArray, IntArray
 
-__all__ = ["Batch", "Examples", "as_examples", "batch_rows"]
-
 Batch = tuple[Tensor, ...]
 
 

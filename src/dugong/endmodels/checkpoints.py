@@ -26,19 +26,6 @@ from dugong.endmodels.costs import Costs
 from dugong.endmodels.result import Epoch, Settings
 from dugong.exceptions import EndModelError
 
-__all__ = [
-    "CHECKPOINT",
-    "Checkpoint",
-    "LoadedWeights",
-    "load_weights",
-    "read_checkpoint",
-    "read_file",
-    "run_identity",
-    "save_weights",
-    "write_checkpoint",
-]
-
-
 CHECKPOINT = "dugong-checkpoint"  # the marker of our files, under the key "format"
 
 VERSION = 1

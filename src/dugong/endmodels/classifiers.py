@@ -20,8 +20,6 @@ from dugong.endmodels.costs import ClassWeights, Loss, make_costs, read_labels
 from dugong.exceptions import EndModelError, LabelError
 from dugong.types import class_values
 
-__all__ = ["train_sklearn"]
-
 ClassifierT = TypeVar("ClassifierT")
 
 

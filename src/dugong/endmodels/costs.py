@@ -26,9 +26,6 @@ from numpy.typing import ArrayLike
 from dugong.exceptions import LabelError
 from dugong.types import AnyArray, BoolArray, FloatArray, IntArray, class_values, read_only
 
-__all__ = ["ClassWeights", "Costs", "KnownLabels", "Loss", "make_costs", "read_labels"]
-
-
 Loss = Literal["soft", "hard", "confidence"]
 ClassWeights = Literal["balanced"] | Sequence[float] | FloatArray | None
 

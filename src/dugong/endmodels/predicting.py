@@ -27,17 +27,6 @@ from dugong.exceptions import EndModelError
 from dugong.metrics.elements import f_scores
 from dugong.types import FloatArray, IntArray
 
-__all__ = [
-    "DevSet",
-    "device_of",
-    "evaluating",
-    "log_table",
-    "logits_of",
-    "macro_f1",
-    "predict",
-    "read_dev",
-]
-
 
 def predict(model: nn.Module, data: Any, *, batch_size: int = 256) -> FloatArray:
     """Return the probabilities of the classes, in the order of the data.

@@ -19,20 +19,6 @@ from dugong.exceptions import EndModelError
 from dugong.progress import Shown
 from dugong.progress import progress_callback as callback_for
 
-__all__ = [
-    "Epoch",
-    "Metric",
-    "ProgressCallback",
-    "Settings",
-    "Stopped",
-    "TrainOptions",
-    "Training",
-    "TrainingProgress",
-    "goodness",
-    "progress_callback",
-]
-
-
 Metric = Literal["f1", "loss"]
 
 

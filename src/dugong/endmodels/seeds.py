@@ -23,8 +23,6 @@ from dugong.endmodels.trainer import train
 from dugong.exceptions import EndModelError
 from dugong.metrics import Evaluation, evaluate
 
-__all__ = ["SeedScore", "SeedSummary", "train_seeds"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeedScore:

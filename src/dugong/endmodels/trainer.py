@@ -41,8 +41,6 @@ from dugong.endmodels.result import (
 from dugong.exceptions import EndModelError
 from dugong.types import IntArray
 
-__all__ = ["TrainingRun", "train"]
-
 
 def train(  # noqa: PLR0913
     model: nn.Module,

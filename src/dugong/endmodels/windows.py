@@ -18,8 +18,6 @@ from numpy.typing import ArrayLike
 from dugong.exceptions import EndModelError
 from dugong.types import AnyArray, BoolArray, IntArray, read_only
 
-__all__ = ["Padded", "context_windows", "pad_sequences"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Padded:

@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -138,12 +139,9 @@ def _cells(job: MeasureJob, recipe: Recipe, cases: _Cases) -> Iterator[Cell]:
             settings = {**cases.settings, "seed": job.seed, "share": share, "method": _plain(method)}
             settings |= {"labels_only": True} if job.labels_only else {}
             name = f"{recipe.name}-{'real' if job.real else 'simulated'}-{method.name}-{job.seed}"
-            result = job.store.get(name, settings)
-            if result is None:
-                checkpoint = None if job.quick else job.store.path(name, settings).with_suffix(".pt")
-                case = cases.find().with_train_share(share)
-                result = _measured(case, method, job, checkpoint)
-                job.store.put(name, settings, result)
+            checkpoint = None if job.quick else job.store.path(name, settings).with_suffix(".pt")
+            work = partial(_measured, cases, share, method, job, checkpoint)
+            result = job.store.kept(name, settings, work)
             yield Cell(task=recipe.name, method=method.name, seed=job.seed, share=share, **result)
 
 
@@ -185,8 +183,9 @@ def content_digest(case: TaskCase) -> str:
     return digest([content, [material.parts[name] for name in material.sequences], material.origin])
 
 
-def _measured(case: TaskCase, method: Method, job: MeasureJob, checkpoint: Path | None) -> dict[str, Any]:
+def _measured(cases: _Cases, share: float, method: Method, job: MeasureJob, checkpoint: Path | None) -> dict[str, Any]:
     """One cell as plain data."""
+    case = cases.find().with_train_share(share)
     if job.store.fresh and checkpoint is not None:
         checkpoint.unlink(missing_ok=True)
     result: dict[str, Any] = {"origin": case.material.origin, "n_train": len(case.material.ids("train"))}

@@ -189,10 +189,7 @@ def _cell(plan: ExperimentPlan, recipe: Recipe, seed: int) -> dict[str, Any]:
         "recipe": recipe_digest(recipe),
         "library": library_digest("case", "methods", "recipe", "reproducing"),
     }
-    found = plan.store.get(f"timeline-{recipe.name}", settings)
-    if found is None:
-        found = _measured(plan, recipe, seed)
-        plan.store.put(f"timeline-{recipe.name}", settings, found)
+    found = plan.store.kept(f"timeline-{recipe.name}", settings, lambda: _measured(plan, recipe, seed))
     plan.tell(f"timeline of {recipe.name}, seed {seed}")
     return found
 

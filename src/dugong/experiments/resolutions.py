@@ -68,17 +68,15 @@ def _scored(plan: ExperimentPlan, name: str) -> list[dict[str, Any]]:
     folder = find_folder(plan.data, name, ("meta.json", "votes.npz", "coarse.npz"))
     content = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(folder.iterdir()))).hexdigest()
     settings = {"set": name, "content": content, "library": library_digest("resolutions")}
-    found = plan.store.get(f"resolutions-{name}", settings)
-    if found is None:
-        case = read_voted_set(folder)
-        found = {label: _scores_of(case, way(case.votes)) for label, way in WAYS.items()}
-        plan.store.put(f"resolutions-{name}", settings, found)
+    found = plan.store.kept(f"resolutions-{name}", settings, lambda: _scores(read_voted_set(folder)))
     return [{"set": name, "labels": label, **scores} for label, scores in found.items()]
 
 
-def _scores_of(case: VotedSet, probabilities: Any) -> dict[str, float | None]:
-    found = evaluate(probabilities, case.gold, lengths=case.votes.lengths, classes=case.votes.class_names)
-    return {name: found.value(name) for name in SCORES}
+def _scores(case: VotedSet) -> dict[str, dict[str, float | None]]:
+    """Scores of the labels by each way to make them."""
+    lengths, names = case.votes.lengths, case.votes.class_names
+    found = {one: evaluate(way(case.votes), case.gold, lengths=lengths, classes=names) for one, way in WAYS.items()}
+    return {label: {name: one.value(name) for name in SCORES} for label, one in found.items()}
 
 
 # --- ways to label ----------------------------------------------------------------------------------------------------

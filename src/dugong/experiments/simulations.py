@@ -7,6 +7,7 @@ errors are against the true tables, scores against the true labels.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from time import process_time
 from typing import TYPE_CHECKING, Any
 
@@ -54,11 +55,8 @@ def seed_cells(plan: ExperimentPlan, name: str, measure: Callable[..., Result], 
     for seed in range(plan.seeds):
         key = {**settings, "what": name, "seed": seed, "estimator": plan.estimator}
         key["library"] = library_digest("simulations", "scaling", "measure")
-        result = plan.store.get(f"simulation-{name}", key)
-        if result is None:
-            result = dict(measure(seed=seed, estimator=plan.estimator, **settings))
-            plan.store.put(f"simulation-{name}", key, result)
-        found.append(result)
+        work = partial(measure, seed=seed, estimator=plan.estimator, **settings)
+        found.append(plan.store.kept(f"simulation-{name}", key, work))
     plan.tell(f"{name}: {', '.join(f'{key} {value}' for key, value in settings.items())}")
     return found
 

@@ -10,7 +10,7 @@ import ast
 import hashlib
 import inspect
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
@@ -57,6 +57,14 @@ class Store:
         self.folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps({"settings": settings, "result": result}, indent=1)
         write_atomically(self.path(name, settings), lambda handle: handle.write(text.encode()))
+
+    def kept(self, name: str, settings: Mapping[str, Any], measure: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
+        """What was found for these settings; measured now, and kept, if it was not."""
+        found = self.get(name, settings)
+        if found is None:
+            found = dict(measure())
+            self.put(name, settings, found)
+        return found
 
     def path(self, name: str, settings: Mapping[str, Any]) -> Path:
         """Where a cell is kept; `name` is for people, the hash behind it decides."""

@@ -38,7 +38,6 @@ from dugong.graph.identify import check_identifiable
 from dugong.infer.answers import audit_answers, expected_counts
 from dugong.law.law import Law, allow_unseen
 from dugong.law.parameters import Conditional, Parameters
-from dugong.priors import Prior
 from dugong.sums import Moments
 from dugong.types import FloatArray
 from dugong.votes import SourceInfo, Votes
@@ -168,28 +167,20 @@ def _fit(data: Passes, options: FitOptions) -> Fit:
         found = _from_guess(data, options) if options.dependencies is not None else _learned(data, options)
     # What nobody has seen is no evidence, rather than impossible: new votes may hold it.
     parameters = allow_unseen(found.law.parameters, options.accuracies)
-    estimate, believed = found.estimate, options.believed(data.votes)
-    about = estimate.diagnostics.noted(*contradictions(believed, estimate.accuracies))
-    law = replace(found.law, parameters=parameters, inference=options.inference)
-    estimate = replace(estimate, diagnostics=about)
+    law, estimate = replace(found.law, parameters=parameters, inference=options.inference), found.estimate
+    about = estimate.diagnostics.noted(*contradictions(options.believed(data.votes), estimate.accuracies))
     if data.votes.scores and data.rereadable:
         law, estimate = _with_scores(data, law, estimate, options)
-    found = replace(found, law=law, estimate=estimate)
     # Of shards only one is held at a time, and the moments of this check are not among the sums that are kept.
     if options.prior is not None and isinstance(data, InMemory):
-        found = _checked_prior(found, data, options.prior)
-    return _audited(found, data) if data.rereadable else found
-
-
-def _checked_prior(found: Fit, data: InMemory, prior: Prior) -> Fit:
-    """Say so where the votes contradict the prior that was given."""
-    notes = check_prior(data.votes, data.grouping, prior, found.graph, found.estimate.accuracies)
-    if not notes:
-        return found
-    about = found.estimate.diagnostics
-    # What the fitted labels say about the balance says it with one number less.
-    about = replace(about, notes=tuple(note for note in about.notes if note.kind != "contradiction"))
-    return replace(found, estimate=replace(found.estimate, diagnostics=about.noted(*notes)))
+        wrong = check_prior(data.votes, data.grouping, options.prior, found.graph, estimate.accuracies)
+        # What the fitted labels say about the balance says it with one number less.
+        kept = tuple(note for note in about.notes if not wrong or note.kind != "contradiction")
+        about = replace(about, notes=(*kept, *wrong))
+    audit = audit_answers(law, data.votes) if data.rereadable else None
+    if audit is not None:
+        about = about.noted(Note(kind="inference", text=audit.text(), size=audit.error))
+    return replace(found, law=law, estimate=replace(estimate, diagnostics=about))
 
 
 def _with_scores(data: Passes, law: Law, estimate: Estimate, options: FitOptions) -> tuple[Law, Estimate]:
@@ -221,15 +212,6 @@ def _learned(data: Passes, options: FitOptions) -> Fit:
 def _too_few(sources: Iterable[SourceInfo]) -> bool:
     """Whether no three sources vote on the same tasks: the errors that a pair shares are then the labels' own."""
     return max(Counter(info.resolution for info in sources).values()) < FEWEST_SOURCES
-
-
-def _audited(found: Fit, data: Passes) -> Fit:
-    """Say so, and by how much, where labels will not be exact."""
-    audit = audit_answers(found.law, data.votes)
-    if audit is None:
-        return found
-    note = Note(kind="inference", text=audit.text(), size=audit.error)
-    return replace(found, estimate=replace(found.estimate, diagnostics=found.estimate.diagnostics.noted(note)))
 
 
 def _closed_form(data: Passes, options: FitOptions) -> Fit:

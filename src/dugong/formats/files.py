@@ -24,9 +24,6 @@ from dugong.segments import Recording, Segments
 from dugong.segments.container import Asked, Unit, find_bad
 from dugong.types import FloatArray
 
-__all__ = ["File", "Intervals"]
-
-
 MAX_BYTES = 1 << 31  # two gigabytes of annotations are a mistake, or more than memory should hold
 _MARKS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 

@@ -21,8 +21,6 @@ from dugong.formats.texts import TOOL, columns, forbid, media_stem, only, placed
 from dugong.segments import Recording, Segments
 from dugong.segments.container import Unit
 
-__all__ = ["ListStyle", "read_list", "written"]
-
 _ABSENT = ("", "n/a", "<NA>", "NA", "nan", "None")
 
 

@@ -20,8 +20,6 @@ from dugong.formats.files import File
 from dugong.paths import Place
 from dugong.segments import Segments
 
-__all__ = ["Format", "find", "names", "of_file", "of_name"]
-
 GROUP = "dugong.formats"
 Files = dict[str, bytes]
 _MODULES = (

@@ -18,21 +18,6 @@ from dugong.segments import Segments
 from dugong.segments.container import Unit
 from dugong.version import __version__
 
-__all__ = [
-    "TOOL",
-    "apart",
-    "columns",
-    "forbid",
-    "media_stem",
-    "only",
-    "placed",
-    "short",
-    "split_note",
-    "split_number",
-    "with_note",
-    "with_number",
-]
-
 TOOL = f"dugong-{__version__}"
 _NOTE = re.compile(r"^(?P<label>.*?)\s*\bp=(?P<p>0(?:\.\d+)?|1(?:\.0*)?)(?:\s+(?P<rest>.*))?$", re.DOTALL)
 _NUMBER = re.compile(r"^(?P<label>.*\S)\s+(?P<p>0\.\d+|1\.0+)$", re.DOTALL)

@@ -9,8 +9,6 @@ from dugong.exceptions import FormatError
 from dugong.formats.texts import apart, columns, placed
 from dugong.segments import Recording, Segments
 
-__all__ = ["Document", "bio_tags", "sentences_of", "spans_of_tags", "tokens_of"]
-
 _OPENS, _CLOSES = "BSU", "ESUL"  # S and U are spans of one token; E and L are last tokens
 
 

@@ -21,8 +21,6 @@ from dugong.exceptions import LabelError
 from dugong.tasks.bio import BioScheme, bio_scheme
 from dugong.types import AnyArray, BoolArray, IntArray, class_values, read_only
 
-__all__ = ["Classes", "LabelCoding", "make_coding"]
-
 Classes = Sequence[str] | Sequence[int] | Mapping[int, str] | AnyArray
 
 

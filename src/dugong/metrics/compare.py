@@ -36,8 +36,6 @@ from dugong.metrics.scores import (
 from dugong.texts import text_table
 from dugong.types import FloatArray
 
-__all__ = ["Comparison", "Difference", "compare"]
-
 DECISIVE = ("accuracy", "f1", "brier", "log_loss")
 """The scores that the verdict is about."""
 

@@ -24,21 +24,6 @@ import numpy as np
 from dugong.metrics.inputs import Scored
 from dugong.types import AnyArray, BoolArray, FloatArray, IntArray, read_only
 
-__all__ = [
-    "LOG_LOSS_CLIP",
-    "Calibration",
-    "Sums",
-    "calibration_curve",
-    "calibration_scores",
-    "calibration_sums",
-    "element_scores",
-    "element_sums",
-    "f_scores",
-    "ratio",
-    "sum_by",
-]
-
-
 LOG_LOSS_CLIP = 1e-6
 """Smallest probability of the gold class that log loss takes at its word."""
 

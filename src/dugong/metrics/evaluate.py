@@ -18,8 +18,6 @@ from dugong.metrics.inputs import Scored, make_case, make_layout, read_gold, rea
 from dugong.metrics.result import ClassScores, Evaluation
 from dugong.metrics.scores import Score, jackknife, scale_of, scores_of, sums_of, total, why_no_interval, without_each
 
-__all__ = ["check_options", "evaluate", "evaluate_case"]
-
 
 def evaluate(
     labels: ArrayLike,

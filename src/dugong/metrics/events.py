@@ -22,8 +22,6 @@ from dugong.metrics.inputs import Scored, make_layout
 from dugong.tasks.bio import BioScheme, bio_scheme
 from dugong.types import BoolArray, FloatArray, IntArray, read_only
 
-__all__ = ["Events", "event_scores", "event_sums", "match", "overlaps", "runs", "spans_from_bio"]
-
 Pairs = tuple[IntArray, IntArray, FloatArray]
 
 

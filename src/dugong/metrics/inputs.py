@@ -17,8 +17,6 @@ from dugong.exceptions import LabelError
 from dugong.metrics.coding import LabelCoding
 from dugong.types import AnyArray, BoolArray, FloatArray, IntArray
 
-__all__ = ["Extent", "Scored", "make_case", "make_layout", "read_gold", "read_labels"]
-
 SUM_TOLERANCE = 1e-5
 
 
@@ -36,15 +34,12 @@ class Extent:
         Group number of every element; None when there is nothing to group by.
     n_groups : int
         How many groups there are (1 without groups).
-    group_word : str
-        "sequences" or "groups".
     """
 
     n_elements: int
     offsets: IntArray | None
     group: IntArray | None
     n_groups: int
-    group_word: str
 
     def by_group(self, elements: IntArray) -> IntArray:
         """Return the group number of each of the given elements."""
@@ -114,15 +109,13 @@ def read_labels(labels: ArrayLike, name: str = "labels") -> AnyArray:
 def make_layout(n_elements: int, lengths: ArrayLike | None, groups: ArrayLike | None) -> Extent:
     """Return where the sequences start and which group each element belongs to."""
     offsets = None if lengths is None else _offsets(lengths, n_elements)
-    per_element, word = None, "groups"
+    per_element = None
     if groups is not None:
         per_element = _element_groups(_array(groups, "groups"), offsets, n_elements)
     elif offsets is not None:
-        per_element, word = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)), "sequences"
-    return Extent(
-        n_elements=n_elements, offsets=offsets, group=per_element,
-        n_groups=1 if per_element is None else int(per_element.max(initial=-1)) + 1, group_word=word,
-    )  # fmt: skip
+        per_element = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    n_groups = 1 if per_element is None else int(per_element.max(initial=-1)) + 1
+    return Extent(n_elements=n_elements, offsets=offsets, group=per_element, n_groups=n_groups)
 
 
 def make_case(labels: AnyArray, gold: IntArray, coding: LabelCoding, layout: Extent, name: str = "labels") -> Scored:

@@ -14,8 +14,6 @@ from dugong.metrics.elements import Calibration
 from dugong.metrics.scores import Interval, Score, figure, number, range_of
 from dugong.texts import text_table
 
-__all__ = ["ClassScores", "Evaluation"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassScores:

@@ -30,24 +30,6 @@ from dugong.metrics.events import event_scores, event_sums
 from dugong.metrics.inputs import Scored
 from dugong.types import FloatArray
 
-__all__ = [
-    "LOSSES",
-    "Interval",
-    "Scale",
-    "Score",
-    "figure",
-    "jackknife",
-    "range_of",
-    "scale_of",
-    "scores_of",
-    "signed",
-    "sums_of",
-    "total",
-    "why_no_interval",
-    "without_each",
-]
-
-
 LOSSES = frozenset({"brier", "ece", "log_loss", "offset_error", "onset_error"})
 """Scores of which less is better; the others lie between 0 and 1, and more is better."""
 

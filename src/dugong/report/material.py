@@ -35,7 +35,6 @@ class Material:
     chosen, majority, decoded : (n_elements,) places of classes: the likelier class, majority vote, whole sequences
     how_decoded : what `decoded` is, in words
     gold : (n_elements,) class values, 0 = unknown; None without
-    gold_given : what the caller gave, which may name further resolutions
     """
 
     model: LabelModel
@@ -47,7 +46,6 @@ class Material:
     decoded: IntArray
     how_decoded: str
     gold: Int8Array | None
-    gold_given: Any
 
     @property
     def elements(self) -> FloatArray:
@@ -81,7 +79,6 @@ def gather(model: LabelModel, votes: Votes, gold: Any = None, known: Int8Array |
         decoded=decoded,
         how_decoded=how,
         gold=None if gold is None else gold_at(votes, gold, Element()),
-        gold_given=gold,
     )
 
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from dugong.segments.gold import Axis
     from dugong.types import Int8Array
 
-__all__ = ["UNITS", "Recording", "Segment", "Segments"]
-
 Unit = Literal["element", "second", "character"]
 UNITS: tuple[Unit, ...] = ("element", "second", "character")
 Asked = Mapping[tuple[str, str], tuple[tuple[float, float], ...]]

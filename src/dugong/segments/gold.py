@@ -21,8 +21,6 @@ from dugong.tasks.layout import ranges, stretches
 from dugong.types import AnyArray, BoolArray, FloatArray, Int8Array, IntArray
 from dugong.version import __version__
 
-__all__ = ["Axis", "class_codes", "from_gold", "join", "on_axis", "recordings_of", "to_gold"]
-
 
 class Axis(Protocol):
     """What segments are laid upon: `Votes` are one."""

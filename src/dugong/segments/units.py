@@ -15,8 +15,6 @@ from dugong.segments.container import UNITS, Recording, Segments, Unit
 from dugong.tasks import Rounding, TimeAxis
 from dugong.types import FloatArray, IntArray
 
-__all__ = ["to_unit"]
-
 _INSTANT = 1e-9  # seconds; less than the clock resolves, so that an instant stays without an element
 _Bounds = tuple[FloatArray, FloatArray, Rounding | None]
 

@@ -4,8 +4,7 @@ from dugong.shards.applying import AppliedShards, apply_shards
 from dugong.shards.fitting import fit_shards
 from dugong.shards.folder import Shard, VoteShards
 from dugong.shards.labelling import LabelledShards, label_shards
-from dugong.shards.sampling import read_sample
-from dugong.shards.tally import summarize_shards
+from dugong.shards.sampling import read_sample, summarize_shards
 
 __all__ = [
     "AppliedShards",

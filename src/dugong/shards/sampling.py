@@ -14,12 +14,14 @@ import hashlib
 
 import numpy as np
 
+from dugong.engines import Engine, Serial, reduce_sums
 from dugong.exceptions import VoteError
-from dugong.shards.folder import VoteShards
+from dugong.shards.folder import Shard, VoteShards
 from dugong.texts import read_size
 from dugong.types import IntArray
 from dugong.votes import Votes
 from dugong.votes.concat import concat
+from dugong.votes.summary import Summary, Tally, summary_of
 
 SAMPLE = 1 << 21
 
@@ -99,3 +101,18 @@ def sample_within(shards: VoteShards, memory: str | int | None, sample: int = SA
         return sample
     per_element = need(1, shards) - PROCESS
     return max(1, min(sample, (read_size(memory) - PROCESS) // per_element))
+
+
+# --- what is in a folder ----------------------------------------------------------------------------------------------
+# Counts are exact; whole columns (copies of each other) are compared in a bounded sample.
+COMPARED = 1 << 18
+
+
+def summarize_shards(shards: VoteShards, *, engine: Engine | None = None) -> Summary:
+    """The summary of all shards, as `Votes.summary` gives it for votes in memory."""
+    tally = reduce_sums(engine or Serial(), _tally, shards.shards, describe=str)
+    return summary_of(tally, read_sample(shards, COMPARED))
+
+
+def _tally(shard: Shard) -> Tally:
+    return Tally.of(shard.read())

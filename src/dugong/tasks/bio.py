@@ -14,8 +14,6 @@ import numpy as np
 
 from dugong.types import BoolArray, IntArray, read_only
 
-__all__ = ["BioScheme", "Possible", "bio_scheme", "bio_steps"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BioScheme:

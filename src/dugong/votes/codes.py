@@ -21,17 +21,6 @@ from dugong.types import ABSTAIN, MISSING, Int8Array, IntArray, read_only
 if TYPE_CHECKING:
     from dugong.votes.container import Votes
 
-__all__ = [
-    "MAX_CODE",
-    "allowed_classes",
-    "class_indices",
-    "code_name",
-    "count_codes",
-    "implied_background",
-    "n_spoken",
-    "positive_class",
-]
-
 MAX_CODE = 120
 _BLOCK = 1 << 18
 

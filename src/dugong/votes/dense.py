@@ -80,27 +80,13 @@ def from_dense(
         For a value outside the coding, NaN, rows without lengths, lengths that do not add up, repeated names
         or ids, and an ambiguous coding.
     """
-    from dugong.votes.container import Votes
-
     if coding not in (None, "paper"):
         raise VoteError(f"coding must be 'paper' or left out; found {coding!r}.\n  {_PAPER_HINT}")
     codes, nan = add_missing({-1: -1, 0: 0, 1: 1}, missing)
     book = Codebook(codes=codes, says=_PAPER, hint=_PAPER_HINT, nan=nan)
-    votes, ids = take_ids(votes, ids)
-    lengths, ids = by_row(votes, lengths, ids)
-    pieces, found = as_pieces(votes, lengths)
-    infos = _element_sources(pieces, column_names(votes) if sources is None else sources)
-    columns = encode_pieces(pieces, book, tuple(info.name for info in infos))
-    if coding is None:
-        _check_ambiguous(pieces, columns)
-    return Votes(
-        sources=infos,
-        columns=tuple(columns),
-        lengths=found,
-        ids=normal_ids(ids),
-        class_names=None if classes is None else tuple(classes),
-        background=background,
-        time=time,
+    names = None if classes is None else tuple(classes)
+    return _read(
+        votes, book, lengths, ids, sources, unclear=coding is None, class_names=names, background=background, time=time
     )
 
 
@@ -142,22 +128,16 @@ def from_classes(
     partial : mapping of int to class indices, optional
         Underspecified votes, such as ``{6: (1, 2)}``: the code 6 says "class 1 or class 2".
     """
-    from dugong.votes.container import Votes
-
     names = None if classes is None else tuple(classes)
     count = _count_classes(n_classes, names)
     book, codebook = class_book(count, abstain=abstain, missing=missing, partial=partial)
-    votes, ids = take_ids(votes, ids)
-    lengths, ids = by_row(votes, lengths, ids)
-    pieces, found = as_pieces(votes, lengths)
-    infos = _element_sources(pieces, column_names(votes) if sources is None else sources)
-    columns = encode_pieces(pieces, book, tuple(info.name for info in infos))
-    return Votes(
-        sources=infos,
-        columns=tuple(columns),
-        lengths=found,
+    return _read(
+        votes,
+        book,
+        lengths,
+        ids,
+        sources,
         given=tuple(range(count)),
-        ids=normal_ids(ids),
         n_classes=count,
         class_names=names,
         background=None if background is None else _our_class(background, count, "the background"),
@@ -220,25 +200,38 @@ def from_metal(
     classes : K str, optional
         Names of our classes in order: with two classes, of -1 (MeTaL's 2) and of +1 (MeTaL's 1).
     """
-    from dugong.votes.container import Votes
-
     codes = {0: 0, 1: 1, 2: -1} if n_classes == 2 else {code: code for code in range(n_classes + 1)}
     book = Codebook(
         codes=codes,
         says=f"0 (abstain) or a class from 1 to {n_classes}",
         hint="If -1 means abstain, use Votes.from_classes(..., abstain=-1); with more classes, pass n_classes=.",
     )
-    pieces, found = as_pieces(votes, lengths)
-    infos = _element_sources(pieces, sources)
     names = None if classes is None else tuple(classes)
-    return Votes(
-        sources=infos,
-        columns=tuple(encode_pieces(pieces, book, tuple(info.name for info in infos))),
-        lengths=found,
-        ids=normal_ids(ids),
-        n_classes=n_classes,
-        class_names=names,
-    )
+    return _read(votes, book, lengths, ids, sources, n_classes=n_classes, class_names=names)
+
+
+def _read(
+    votes: Any,
+    book: Codebook,
+    lengths: ArrayLike | None,
+    ids: Any,
+    sources: Iterable[str] | None,
+    *,
+    unclear: bool = False,
+    **about: Any,
+) -> Votes:
+    """Votes of an array of elements by sources; `unclear`: the same numbers could be of another coding."""
+    from dugong.votes.container import Votes
+
+    # Of scipy's sparse matrices, in which MeTaL keeps its votes, nobody can ask how long they are.
+    votes, ids = take_ids(votes.toarray() if hasattr(votes, "toarray") else votes, ids)
+    lengths, ids = by_row(votes, lengths, ids)
+    pieces, found = as_pieces(votes, lengths)
+    infos = _element_sources(pieces, column_names(votes) if sources is None else sources)
+    columns = encode_pieces(pieces, book, tuple(info.name for info in infos))
+    if unclear:
+        _check_ambiguous(pieces, columns)
+    return Votes(sources=infos, columns=tuple(columns), lengths=found, ids=normal_ids(ids), **about)
 
 
 def class_book(

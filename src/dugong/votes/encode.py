@@ -17,8 +17,6 @@ import numpy as np
 from dugong.exceptions import VoteError
 from dugong.types import MISSING, AnyArray, BoolArray, Int8Array
 
-__all__ = ["Codebook", "add_missing", "encode_pieces", "encode_values"]
-
 _INVALID = 127
 _BLOCK = 1 << 18
 

@@ -25,8 +25,6 @@ from dugong.types import AnyArray
 from dugong.votes.container import Votes
 from dugong.votes.records import Fault, SourceInfo
 
-__all__ = ["Header", "Stored", "decode_header", "pack", "read_arrays", "read_votes", "unpack", "write_votes"]
-
 FORMAT = "dugong-votes"
 VERSION = 1
 _STORAGE = "int8"

@@ -20,8 +20,6 @@ from dugong.types import ABSTAIN, MISSING, AnyArray, ClassCount, Int8Array, IntA
 from dugong.votes.codes import positive_class
 from dugong.votes.container import Votes
 
-__all__ = ["Coding", "as_given", "find_buckets", "from_given", "gold_at", "labels_from_classes"]
-
 
 @typed(LabelError)
 def labels_from_classes(labels: ArrayLike, n_classes: ClassCount, unknown: int | None = -1) -> Int8Array:

@@ -23,8 +23,6 @@ from dugong.types import ABSTAIN, MISSING, BoolArray, Int8Array, IntArray
 from dugong.votes.codes import allowed_classes, positive_class
 from dugong.votes.container import Votes
 
-__all__ = ["ClassSets", "ElementVotes", "Overlaps", "count_overlaps", "elements_in_pieces", "find_covered"]
-
 _PIECE = 1 << 16  # elements at a time: small enough for the cache of a core
 _SMALLEST = 1 << 10
 _BITS = 64

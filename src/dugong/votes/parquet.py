@@ -26,8 +26,6 @@ from dugong.paths import Place, Url
 from dugong.types import AnyArray
 from dugong.votes.files import Header, Stored, StoredArray, decode_header, read_arrays
 
-__all__ = ["open_parquet", "read_columns", "read_header", "read_parquet", "write_parquet"]
-
 _KEY = b"dugong"
 _ROWS = 1 << 20
 _ARROW_NAMES = {"str": "string", "float64": "double", "float32": "float"}

@@ -18,8 +18,6 @@ from dugong.contract import fits
 from dugong.exceptions import VoteError
 from dugong.types import AnyArray, IntArray, read_only
 
-__all__ = ["as_lengths", "as_pieces", "by_row", "check_words", "column_names", "normal_ids", "not_votes"]
-
 _SURROGATES = (0xD800, 0xDFFF)
 
 
@@ -118,8 +116,6 @@ def as_pieces(votes: Any, lengths: ArrayLike | None) -> tuple[list[AnyArray], In
     lengths : (n_sequences,) int64
     """
     found = None if lengths is None else as_lengths(lengths)
-    if hasattr(votes, "toarray"):  # scipy's sparse matrices, in which MeTaL keeps its votes
-        votes = votes.toarray()
     if isinstance(votes, list | tuple) and votes and all(_array(piece).ndim == 2 for piece in votes):
         return _from_list([_array(piece) for piece in votes], found)
     array = _array(votes)

@@ -22,8 +22,6 @@ from dugong.votes.flat import SpanLists, from_tasks, read_resolutions
 if TYPE_CHECKING:
     from dugong.votes.container import Votes
 
-__all__ = ["ScoreArray", "bad_rows", "check_scores", "from_scores", "rows_of", "votes_of"]
-
 ScoreArray = NDArray[np.float32]
 _ROUNDING = 1e-3  # how far the sum of a row may be from one: half-precision outputs of networks are that far off
 

@@ -18,8 +18,6 @@ from dugong.tasks.layout import ranges
 from dugong.types import Int8Array, IntArray
 from dugong.votes.records import SourceInfo
 
-__all__ = ["LongRows", "fill_column"]
-
 _BLOCK = 1 << 20
 
 

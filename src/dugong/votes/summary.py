@@ -29,8 +29,6 @@ from dugong.votes.records import SourceInfo, count_faults
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Problem", "SourceSummary", "Summary", "Tally", "describe_votes", "find_problems", "summarize", "summary_of"]
-
 _MANY = 8
 
 

@@ -21,8 +21,6 @@ from dugong.types import AnyArray, IntArray
 if TYPE_CHECKING:
     from dugong.votes.container import Votes
 
-__all__ = ["LONG_COLUMNS", "Factor", "factorise", "numbers_of", "read_table", "to_long"]
-
 LONG_COLUMNS = ("sequence", "source", "start", "end", "vote")
 
 

@@ -22,8 +22,6 @@ from dugong.votes.pieces import check_words
 from dugong.votes.records import SourceInfo
 from dugong.votes.scores import check_scores
 
-__all__ = ["check_votes"]
-
 _BLOCK = 1 << 18
 _MAX_CLASSES = 100
 

@@ -15,8 +15,6 @@ from dugong.exceptions import VoteError
 from dugong.tasks import Element, Resolution
 from dugong.types import MISSING, class_values
 
-__all__ = ["ValueCoding", "read_values"]
-
 _SIGNS = {"+1": 1, "1": 1, "-1": -1, 1: 1, -1: -1}
 
 

@@ -12,7 +12,7 @@ from dugong.fit.learned.factors import forest_factors
 from dugong.fit.learned.forest import no_edges, reroot, strongest_forest
 from dugong.fit.learned.lowrank import decompose
 from dugong.fit.learned.repeats import Repeats
-from dugong.fit.learned.residuals.discoveries import discoveries, p_values
+from dugong.fit.learned.residuals.misfit import discoveries, p_values
 from dugong.infer.engine import posterior
 from dugong.law.parameters import Conditional, Temporal
 from dugong.tasks import Element

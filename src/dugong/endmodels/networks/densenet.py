@@ -15,8 +15,6 @@ from torch.nn import functional
 from dugong.endmodels.networks.residual import check_input, convolution, initialise
 from dugong.exceptions import EndModelError
 
-__all__ = ["DenseNet", "densenet40"]
-
 N_BLOCKS = 3
 SMALLEST = 4
 """Images below this size have no position left after two halvings."""

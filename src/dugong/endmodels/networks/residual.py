@@ -15,19 +15,6 @@ from torch.nn import functional
 
 from dugong.exceptions import EndModelError
 
-__all__ = [
-    "BasicBlock",
-    "Block",
-    "Bottleneck",
-    "Dims",
-    "ResNet",
-    "Shortcut",
-    "check_input",
-    "resnet3d18",
-    "resnet18",
-    "resnet50",
-]
-
 Dims = Literal[2, 3]
 Shortcut = Literal["A", "B"]
 

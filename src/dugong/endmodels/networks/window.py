@@ -16,17 +16,6 @@ from dugong.endmodels.networks.densenet import densenet40
 from dugong.endmodels.networks.residual import check_input
 from dugong.exceptions import EndModelError
 
-__all__ = [
-    "BidirectionalLSTM",
-    "FrameSequenceNet",
-    "MultiplicativeAttention",
-    "SoftAttention",
-    "States",
-    "WindowLSTM",
-    "cnn_lstm",
-    "read_mask",
-]
-
 
 class WindowLSTM(nn.Module):
     """A single-layer bidirectional LSTM whose states are pooled by multiplicative attention.

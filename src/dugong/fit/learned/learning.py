@@ -25,7 +25,6 @@ from dugong.fit.learned.factors import coarse_factors, flat_table, forest_factor
 from dugong.fit.learned.families import family_weights
 from dugong.fit.learned.notes import describe_learned
 from dugong.fit.learned.peers import learn_exponents, make_trial
-from dugong.fit.learned.reading import graph_of, strengths_of
 from dugong.fit.learned.result import Learned
 from dugong.fit.learned.rounds import Setting, tables_of
 from dugong.fit.learned.sample import in_order, thin
@@ -44,7 +43,7 @@ from dugong.fit.learned.tables import make_tables, mute_unseen
 from dugong.fit.learned.tempering import Peers
 from dugong.fit.learned.trust import Trust, find_trust, related_by
 from dugong.fit.learned.views import VOTES, Constraints, LabelLaw, vote_shares
-from dugong.graph import SourceGraph
+from dugong.graph import SourceGraph, temporal
 from dugong.law.law import Law
 from dugong.law.parameters import Conditional, Factor, Parameters
 from dugong.priors import Markov, Prior
@@ -275,9 +274,13 @@ def _discounted(case: Case, answer: ElementAnswer, rules: CoarseRules) -> Parame
 def _found_graph(case: Case, finding: GraphFinding | None) -> tuple[SourceGraph, dict[tuple[str, str], float]]:
     if finding is None:
         return SourceGraph(names=case.names), {}
-    parents, repeats = finding.structure()
-    graph = graph_of(case.names, case.element_names, parents, repeats)
-    return graph, strengths_of(graph, case.element_names, finding.strength, repeats)
+    (parents, repeats), names = finding.structure(), case.element_names
+    edges = [(names[parent], names[child]) for child, parent in enumerate(parents.tolist()) if parent >= 0]
+    lags = [temporal(names[place], int(repeats.lags[place])) for place in np.flatnonzero(repeats.sources).tolist()]
+    graph = SourceGraph.of(case.names, [*edges, *lags])
+    # Residual correlation of every learned edge, and of a source with itself.
+    found = {(a, b): float(finding.strength[names.index(a), names.index(b)]) for a, b in graph.edges}
+    return graph, found | {(name, name): float(repeats.rates[0, names.index(name)]) for name in graph.temporal}
 
 
 def _exact(case: Case, setting: Setting, finding: GraphFinding, rules: CoarseRules) -> Exact:

@@ -38,8 +38,14 @@ def estimate_centred(given: Given) -> tuple[Estimate, Solution]:
 
 
 def assemble(tables: CentredTables) -> Estimate:
-    """The estimate that solved slopes make."""
-    return Assembly(tables).estimate(tables.slopes, _repetitions(tables))
+    """The estimate that solved slopes make; its notes say how far transition tables were drawn towards copying."""
+    shares = {name: tables.shrunken(name, lag)[1] for name, lag in tables.design.graph.temporal.items()}
+    text = "of what {!r} does beside copying its last vote {:.0%} was kept; the rest is within noise"
+    notes = [
+        Note(kind="repetition", where=name, size=1 - share, text=text.format(name, share))
+        for name, share in shares.items()
+    ]
+    return Assembly(tables).estimate(tables.slopes, notes)
 
 
 def find_slopes(given: Given) -> Solution:
@@ -90,7 +96,13 @@ def table_errors(given: Given, slopes: Solution) -> dict[str, FloatArray]:
     element to element, which is optimistic (.6 to 1 times the jackknife's error in simulated worlds); intervals are
     the jackknife's. Sources whose slopes were not solved have none.
     """
-    spread, design = slope_variances(slopes), given.design
+    solved = np.zeros(slopes.unknowns.size, dtype=np.bool_)
+    for stage in slopes.stages:
+        solved |= stage.solved
+    normal, _ = normal_equations(slopes.equations, slopes.beta, solved)
+    spread, design = np.zeros(len(solved)), given.design
+    # A pseudo-inverse, because slopes that nothing but a held one determines leave directions open.
+    spread[solved] = np.diag(np.linalg.pinv(normal, hermitian=True))
     names = [info.name for info in design.sources if design.levels[info.name] != "full"]
     found = {name: spread[slopes.unknowns.places[design.key(name)]] for name in names}
     return {name: _table_error(given, name, variances) for name, variances in found.items() if variances.any()}
@@ -111,29 +123,3 @@ def _table_error(given: Given, name: str, slope: FloatArray) -> FloatArray:
     rate = chance / np.maximum(counts, 1.0)[:, np.newaxis]
     error = np.sqrt(shift[:, :, np.newaxis] ** 2 * slope[:, np.newaxis] + rate[:, np.newaxis])
     return np.asarray(error if by_position else error[0])
-
-
-def slope_variances(slopes: Solution) -> FloatArray:
-    """Variances of the solved slopes, each equation with its own variance; zero for slopes that were not solved."""
-    solved = np.zeros(slopes.unknowns.size, dtype=np.bool_)
-    for stage in slopes.stages:
-        solved |= stage.solved
-    normal, _ = normal_equations(slopes.equations, slopes.beta, solved)
-    variances = np.zeros(len(solved))
-    # A pseudo-inverse, because slopes that nothing but a held one determines leave directions open.
-    variances[solved] = np.diag(np.linalg.pinv(normal, hermitian=True))
-    return variances
-
-
-def _repetitions(tables: CentredTables) -> list[Note]:
-    """How far the transition tables were drawn towards copying."""
-    shares = {name: tables.shrunken(name, lag)[1] for name, lag in tables.design.graph.temporal.items()}
-    return [
-        Note(
-            kind="repetition",
-            where=name,
-            size=1 - share,
-            text=f"of what {name!r} does beside copying its last vote {share:.0%} was kept; the rest is within noise",
-        )
-        for name, share in shares.items()
-    ]

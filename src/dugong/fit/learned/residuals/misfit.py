@@ -12,10 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import stdtr
 
 from dugong.fit.learned.panel import Panel
 from dugong.fit.learned.residuals import _kernels as kernels
-from dugong.fit.learned.residuals.discoveries import discoveries, p_values
 from dugong.fit.learned.rounds import Setting, State
 from dugong.fit.learned.settings import (
     FALSE_DISCOVERIES,
@@ -227,3 +227,36 @@ class _Sums:
 
 def _products(sums: FloatArray) -> Products:
     return Products(total=sums[0], scale=sums[1], square=sums[2], fourth=sums[3])
+
+
+# --- tests with a bound on false discoveries --------------------------------------------------------------------------
+# Which of many residuals are more than chance: two-sided p-values by Student's t, and which of them the procedure of
+# Benjamini and Yekutieli calls discoveries. Among these at most the given share is false on average, whatever the tests
+# have to do with each other. Few blocks with rare joint errors may carry a sum, so the degrees of freedom are those of
+# the blocks that matter.
+
+
+def p_values(total: FloatArray, square: FloatArray, fourth: FloatArray) -> FloatArray:
+    """Two-sided p-values of sums that are zero on average, from powers of the sums of their blocks.
+
+    The number of blocks that matter is ``3 * square ** 2 / fourth``: all of them if their sums are normal, few if a few
+    are much larger than the others.
+    """
+    some = fourth > 0
+    # Three, because the fourth power of a normal variable is three times its squared variance on average.
+    blocks = 3 * square**2 / np.where(some, fourth, 1.0)
+    error = np.sqrt(np.where(some, square, 1.0))
+    found = 2 * stdtr(np.maximum(blocks - 1, 1e-3), -np.abs(total) / error)
+    return np.asarray(np.where(some & (blocks > 1), found, 1.0))
+
+
+def discoveries(p: FloatArray, level: float) -> BoolArray:
+    """Which p-values are discoveries if at most `level` of them may be false on average."""
+    order = np.sort(p)
+    n = len(order)
+    if n == 0:
+        return np.zeros(0, dtype=np.bool_)
+    ranks = np.arange(1, n + 1)
+    # The sum of 1 / rank is the price for tests that depend on each other in ways that nobody knows.
+    below = order <= ranks * level / (n * (1 / ranks).sum())
+    return np.asarray(p <= order[below].max(initial=-1.0))
