@@ -197,8 +197,8 @@ def summarize_model(
     """
     rows = []
     for info in sources:
-        table = _plain_table(accuracies[info.name], seen.balance[info.name])
-        limits = [_plain_table(one, seen.balance[info.name]) for one in intervals.get(info.name, ())]
+        table = plain_table(accuracies[info.name], seen.balance[info.name])
+        limits = [plain_table(one, seen.balance[info.name]) for one in intervals.get(info.name, ())]
         n_tasks = None if info.name in known else seen.asked.get(info.name)
         expected = None if n_tasks is None else n_tasks * seen.balance[info.name]
         measured = None if votes is None or gold is None else _measure(votes, info, gold)
@@ -262,7 +262,7 @@ def label_steps(prior: Prior, length: int) -> tuple[FloatArray, FloatArray]:
     return share / n_steps, np.divide(pairs, total, out=np.full_like(pairs, np.nan), where=total > 0)
 
 
-def _plain_table(table: AnyArray, balance: FloatArray) -> FloatArray | None:
+def plain_table(table: AnyArray, balance: FloatArray) -> FloatArray | None:
     """P(vote | label) as (K, C): the mean over positions; None if the table is over whole patterns."""
     mean = np.asarray(table, dtype=np.float64)
     mean = mean.mean(axis=0) if mean.ndim == 3 else mean

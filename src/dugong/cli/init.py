@@ -79,7 +79,15 @@ _NOISE = {"movement": 0.45, "steps": 0.5, "heart": 0.45}
 _DRUGS = ("lisinopril", "ramipril", "metoprolol", "simvastatin", "amoxicillin", "fluconazole", "aspirin", "insulin")
 # Words of many kinds, so that rules are wrong about different ones: errors on the same few words look like labels.
 _BEFORE = ("patient started on", "was given", "they kept", "the team stopped", "moved to", "cannot take", "now takes")
-_AFTER = ("5 mg daily.", "for a cough.", "after the visit.", "20 units.", "with good effect.", "and is stable.", "at night.")
+_AFTER = (
+    "5 mg daily.",
+    "for a cough.",
+    "after the visit.",
+    "20 units.",
+    "with good effect.",
+    "and is stable.",
+    "at night.",
+)
 _OTHER = (
     "Seen in clinic by Dr Ostatin.",
     "Sleeps well and eats enough.",

@@ -5,6 +5,7 @@ One by one: what they cover, whom they meet, how good the model thinks they are,
 
 from __future__ import annotations
 
+from contextlib import suppress
 from math import isfinite
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from dugong.law.parameters import Crossed, Temporal
 from dugong.report.material import Material
 from dugong.report.values import Agreement, ClassRow, Dependencies, EdgeRow, SourceRow
-from dugong.summary import ClassAccuracy, ModelSummary, SourceAccuracy
+from dugong.summary import ClassAccuracy, ModelSummary, SourceAccuracy, plain_table
 from dugong.tasks import Element
 from dugong.types import BoolArray, FloatArray, IntArray, read_only
 from dugong.votes import Votes, class_indices
@@ -92,11 +93,14 @@ def _edge(first: str, second: str, strength: float, kind: str | None = None) -> 
 def _pairs(material: Material) -> list[EdgeRow]:
     model = material.model
     crossed = {frozenset((one.source, one.parent)) for one in model.law_.parameters.factors if isinstance(one, Crossed)}
-    return [
-        _edge(first, second, _pair_strength(table, model.seen_.balance[first]))
-        for (first, second), table in model.correlations_.items()
-        if frozenset((first, second)) not in crossed and _is_joint(table, model.seen_.balance[first])
-    ]
+    found = []
+    for (first, second), table in model.correlations_.items():
+        balance = model.seen_.balance[first]
+        joint = _of_pair(table, len(balance))
+        if joint is not None and frozenset((first, second)) not in crossed:
+            alone = joint.sum(axis=2)[:, :, None] * joint.sum(axis=1)[:, None, :]
+            found.append(_edge(first, second, float(balance @ (0.5 * np.abs(joint - alone).sum(axis=(1, 2))))))
+    return found
 
 
 def _others(material: Material) -> list[EdgeRow]:
@@ -110,14 +114,11 @@ def _others(material: Material) -> list[EdgeRow]:
     return found
 
 
-def _is_joint(table: FloatArray, balance: FloatArray) -> bool:
-    return table.ndim >= 3 and table.shape[-3] == len(balance)
-
-
-def _pair_strength(table: FloatArray, balance: FloatArray) -> float:
-    joint = table.reshape(-1, *table.shape[-3:]).mean(axis=0)
-    alone = joint.sum(axis=2)[:, :, None] * joint.sum(axis=1)[:, None, :]
-    return float(balance @ (0.5 * np.abs(joint - alone).sum(axis=(1, 2))))
+def _of_pair(table: FloatArray, n_classes: int) -> FloatArray | None:
+    """P(both votes | label), (K, C, C), the mean over positions; None of a pair at two resolutions."""
+    if table.ndim < 3 or table.shape[-3] != n_classes:
+        return None
+    return np.asarray(table.reshape(-1, *table.shape[-3:]).mean(axis=0))
 
 
 def _repeats(factor: Temporal, balance: FloatArray) -> float:
@@ -182,29 +183,22 @@ def _expected(material: Material) -> FloatArray:
         balance = model.seen_.balance[first.name]
         for j, second in enumerate(votes.sources[:i]):
             if first.resolution == second.resolution:
-                joint = _joint(material, first.name, second.name, len(balance))
+                joint = _joint(material, first.name, second.name, balance)
                 expected[i, j] = expected[j, i] = np.nan if joint is None else _equal_share(joint, balance)
     return expected
 
 
-def _joint(material: Material, first: str, second: str, n_classes: int) -> FloatArray | None:
+def _joint(material: Material, first: str, second: str, balance: FloatArray) -> FloatArray | None:
     """P(both votes | label), (K, C, C); None if a table is over whole patterns."""
     model = material.model
-    try:
-        table = model.correlations_[first, second]
-    except KeyError:
-        table = None
-    if table is not None and table.ndim >= 3 and table.shape[-3] == n_classes:
-        return np.asarray(table.reshape(-1, *table.shape[-3:]).mean(axis=0))
-    tables = [_mean_table(model.accuracies_[name], n_classes) for name in (first, second)]
+    with suppress(KeyError):
+        found = _of_pair(model.correlations_[first, second], len(balance))
+        if found is not None:
+            return found
+    tables = [plain_table(model.accuracies_[name], balance) for name in (first, second)]
     if tables[0] is None or tables[1] is None:
         return None
     return np.asarray(tables[0][:, :, None] * tables[1][:, None, :])
-
-
-def _mean_table(table: FloatArray, n_classes: int) -> FloatArray | None:
-    mean = table.mean(axis=0) if table.ndim == 3 else table
-    return mean if mean.shape[0] == n_classes else None
 
 
 def _equal_share(joint: FloatArray, balance: FloatArray) -> float:
