@@ -8,10 +8,9 @@ raw data is only made when some cell is missing.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -130,19 +129,16 @@ def measure(job: MeasureJob) -> list[Cell]:
                 for method in job.methods
             ]
         stack.callback(examples.cache_clear)
-        return list(_cells(job, recipe, cases))
+        return [_cell(job, recipe, cases, share, method) for share in job.shares for method in job.methods]
 
 
-def _cells(job: MeasureJob, recipe: Recipe, cases: _Cases) -> Iterator[Cell]:
-    for share in job.shares:
-        for method in job.methods:
-            settings = {**cases.settings, "seed": job.seed, "share": share, "method": _plain(method)}
-            settings |= {"labels_only": True} if job.labels_only else {}
-            name = f"{recipe.name}-{'real' if job.real else 'simulated'}-{method.name}-{job.seed}"
-            checkpoint = None if job.quick else job.store.path(name, settings).with_suffix(".pt")
-            work = partial(_measured, cases, share, method, job, checkpoint)
-            result = job.store.kept(name, settings, work)
-            yield Cell(task=recipe.name, method=method.name, seed=job.seed, share=share, **result)
+def _cell(job: MeasureJob, recipe: Recipe, cases: _Cases, share: float, method: Method) -> Cell:
+    settings = {**cases.settings, "seed": job.seed, "share": share, "method": _plain(method)}
+    settings |= {"labels_only": True} if job.labels_only else {}
+    name = f"{recipe.name}-{'real' if job.real else 'simulated'}-{method.name}-{job.seed}"
+    checkpoint = None if job.quick else job.store.path(name, settings).with_suffix(".pt")
+    result = job.store.kept(name, settings, _measured, cases, share, method, job, checkpoint)
+    return Cell(task=recipe.name, method=method.name, seed=job.seed, share=share, **result)
 
 
 def _plain(method: Method) -> dict[str, Any]:

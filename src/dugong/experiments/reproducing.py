@@ -189,7 +189,7 @@ def _cell(plan: ExperimentPlan, recipe: Recipe, seed: int) -> dict[str, Any]:
         "recipe": recipe_digest(recipe),
         "library": library_digest("case", "methods", "recipe", "reproducing"),
     }
-    found = plan.store.kept(f"timeline-{recipe.name}", settings, lambda: _measured(plan, recipe, seed))
+    found = plan.store.kept(f"timeline-{recipe.name}", settings, _measured, plan, recipe, seed)
     plan.tell(f"timeline of {recipe.name}, seed {seed}")
     return found
 

@@ -7,7 +7,6 @@ errors are against the true tables, scores against the true labels.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from time import process_time
 from typing import TYPE_CHECKING, Any
 
@@ -55,8 +54,9 @@ def seed_cells(plan: ExperimentPlan, name: str, measure: Callable[..., Result], 
     for seed in range(plan.seeds):
         key = {**settings, "what": name, "seed": seed, "estimator": plan.estimator}
         key["library"] = library_digest("simulations", "scaling", "measure")
-        work = partial(measure, seed=seed, estimator=plan.estimator, **settings)
-        found.append(plan.store.kept(f"simulation-{name}", key, work))
+        found.append(
+            plan.store.kept(f"simulation-{name}", key, measure, seed=seed, estimator=plan.estimator, **settings)
+        )
     plan.tell(f"{name}: {', '.join(f'{key} {value}' for key, value in settings.items())}")
     return found
 

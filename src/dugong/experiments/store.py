@@ -58,11 +58,18 @@ class Store:
         text = json.dumps({"settings": settings, "result": result}, indent=1)
         write_atomically(self.path(name, settings), lambda handle: handle.write(text.encode()))
 
-    def kept(self, name: str, settings: Mapping[str, Any], measure: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
+    def kept(
+        self,
+        name: str,
+        settings: Mapping[str, Any],
+        measure: Callable[..., Mapping[str, Any]],
+        *given: Any,
+        **more: Any,
+    ) -> dict[str, Any]:
         """What was found for these settings; measured now, and kept, if it was not."""
         found = self.get(name, settings)
         if found is None:
-            found = dict(measure())
+            found = dict(measure(*given, **more))
             self.put(name, settings, found)
         return found
 
