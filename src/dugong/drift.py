@@ -156,6 +156,7 @@ def some_of(votes: Votes) -> Votes:
 
 def watch(law: Law, tables: Mapping[str, FloatArray], votes: Votes) -> tuple[DriftFeature, ...]:
     """The sums of everything that is watched, over some votes."""
+    votes = law.read(votes)
     resolutions = tuple(dict.fromkeys([Element(), *(source.resolution for source in votes.sources)]))
     labels = answers.posterior(law, votes, resolutions)
     units = _units(votes)

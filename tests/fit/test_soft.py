@@ -7,10 +7,12 @@ import pytest
 from scipy.special import expit, logit
 
 import dugong as dg
+from dugong.fit.soft import choose_thresholds
 from dugong.infer import answers, engine
 from dugong.infer.potentials import with_scores
 from dugong.law.parameters import Conditional, Parameters
 from dugong.tasks import Element
+from dugong.votes.scores import certainty
 
 HARD = np.array([[0.62, 0.18, 0.2], [0.15, 0.6, 0.25]])
 
@@ -75,23 +77,79 @@ def test_labels_are_near_the_optimum_and_better_than_with_any_threshold(sharpnes
 
 
 @pytest.mark.parametrize("positive", [0.1, 0.05, 0.02])
-@pytest.mark.parametrize("sharpness", [(1, 1, 1, 1), (3, 3, 3, 3)])
-def test_rare_positives_are_near_the_optimum_too(sharpness, positive):
+@pytest.mark.parametrize(("sharpness", "learned"), [((1, 1, 1, 1), False), ((3, 3, 3, 3), False), ((1, 1, 3, 3), True)])
+def test_rare_positives_are_near_the_optimum_too(sharpness, learned, positive):
     """Scores tell more about the labels behind the tables of votes than rare votes do: both are learned together."""
     found = []
     # Twelve draws, because 2 % of 20,000 elements are few events, and the optimum itself is only as sure as they are.
     for seed in range(410, 422):
         votes, truth, prior, best = world(seed, 2000, positive=positive, stay=0.9, sharpness=sharpness)
-        options = {"prior": prior, "dependencies": ()}
+        options = {} if learned else {"prior": prior, "dependencies": ()}
         model = dg.LabelModel(**options).fit(votes)
         found.append([brier(model.predict_proba(votes), truth), brier(best, truth)])
         for place in (0, 1) if positive == 0.1 and seed < 413 else ():
             np.testing.assert_allclose(model.accuracies_[f"h{place}"], HARD, atol=0.04)
-        for threshold in (0.1, 0.3, 0.5) if seed == 410 else ():
+        for threshold in (0.05, 0.1, 0.3, 0.5) if seed == 410 else ():
             plain = hardened(votes, threshold)
             assert brier(dg.LabelModel(**options).fit(plain).predict_proba(plain), truth) > 1.1 * found[-1][0]
     ours, optimum = np.sum(found, axis=0)
     assert ours < 1.02 * optimum
+
+
+@pytest.mark.parametrize("options", [{}, {"prior": dg.priors.Markov(positive=0.02, stay=0.9), "dependencies": ()}])
+def test_detectors_that_are_never_sure_vote_where_they_say_most(options, tmp_path):
+    """No score of a rare event exceeds one half: votes at one half would all be the same, and say nothing."""
+    votes, truth, _, best = world(3, 2000, positive=0.02, stay=0.9, sharpness=(1, 1, 3, 3), shift=-1.0, n_hard=1)
+    assert all((votes.column(name) == 1).sum() < 20 for name in votes.scores)
+    model = dg.LabelModel(**options).fit(votes)
+    shares = model.predict_proba(votes)
+    assert brier(shares, truth) < 1.1 * brier(best, truth)
+    assert set(model.law_.thresholds) == set(votes.scores)
+    assert all(one < 0.1 for one in model.law_.thresholds.values())
+    assert all(model.accuracies_[name][1, 1] > 2 * model.accuracies_[name][0, 1] for name in votes.scores)
+    assert "'s0' is read as a vote for the positive class from 0.0" in " ".join(
+        one.text for one in model.diagnostics_.notes
+    )
+    # All that reads votes reads them so: credits, drift, reports, files.
+    row = int(np.argmax(shares[:, 1]))
+    found = model.explain(votes, sequence=row // 10, task=row % 10)
+    assert found.probability == pytest.approx(shares[row, 1], abs=1e-9)
+    assert {one.vote for one in found.own_votes if one.source == "s0"} == {1}
+    again, _, _, _ = world(4, 500, positive=0.02, stay=0.9, sharpness=(1, 1, 3, 3), shift=-1.0, n_hard=1)
+    assert not model.drift(again)
+    assert "s0" in str(model.report(votes, sequences=(0,)))
+    model.save(tmp_path / "model.json")
+    np.testing.assert_array_equal(dg.LabelModel.load(tmp_path / "model.json").predict_proba(votes), shares)
+
+
+def test_votes_of_a_known_table_are_the_plain_ones():
+    votes, _, prior, _ = world(3, 300, positive=0.05, stay=0.9)
+    table = np.array([[0.99, 0.01, 0.0], [0.8, 0.2, 0.0]])
+    model = dg.LabelModel(prior=prior, dependencies=(), accuracies={"s0": table}).fit(votes)
+    assert set(model.law_.thresholds) == {"s1", "s2", "s3"}
+
+
+def test_one_half_stays_the_threshold_where_it_does_well():
+    for seed in range(3):
+        assert choose_thresholds(world(seed, 300)[0]) == {}
+    assert choose_thresholds(world(1, 300, positive=0.05)[0])["s1"] < 0.3
+    # Nothing can be said about a score that is always the same, or missing.
+    flat = dg.Votes.from_scores({"a": np.full(50, 0.3), "b": np.full(50, np.nan)}, [50])
+    assert choose_thresholds(flat) == {}
+
+
+def test_how_sure_an_overconfident_source_is_survives_rounding():
+    """Of P = 1e-9 and 1e-12 the rest is 1 in single precision; the order of what is nearly certain must not be lost."""
+    scores = np.array([1e-12, 1e-9, 1e-3, 0.4])
+    rows = dg.Votes.from_scores({"a": scores, "b": 1 - scores}, [4]).scores
+    for name, place in (("a", 1), ("b", 0)):
+        np.testing.assert_allclose(rows[name][:, place], scores, rtol=1e-6, atol=1e-16)
+        assert len(np.unique(certainty(rows[name], 1 - place))) == 4
+    losses = []
+    for sharpness in (1, 3):
+        votes, truth, prior, _ = world(413, 2000, positive=0.02, stay=0.9, sharpness=(sharpness,) * 4)
+        losses.append(brier(dg.LabelModel(prior=prior, dependencies=()).fit(votes).predict_proba(votes), truth))
+    assert losses[0] == pytest.approx(losses[1], rel=0.01)
 
 
 def test_known_tables_stay_where_scores_are_learned():

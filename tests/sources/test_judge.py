@@ -353,7 +353,7 @@ def test_a_killed_run_continues_without_a_second_question(fake, tmp_path):
             f"""
             import dugong as dg
             where = {{"base_url": {fake.url!r}, "cache": {str(tmp_path / "c.sqlite")!r}}}
-            judge = dg.sources.judge("?", model="tiny", timeout=0.4, **where)
+            judge = dg.sources.judge("?", model="tiny", **where)
             texts = {{str(i): [f"{{i}} said"] for i in range(8)}}
             print(dg.apply([judge], texts, progress=False).column("judge").tolist())
             """
@@ -365,12 +365,29 @@ def test_a_killed_run_continues_without_a_second_question(fake, tmp_path):
     job.kill()
     job.communicate()
     asked = len(fake.seen)
+    # At once: nobody waits a minute and a half for the answer that the dead process had asked for.
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == str([1] * 8)
     texts = [body["messages"][1]["content"][0]["text"] for body in fake.seen]
     assert len(texts) - len(set(texts)) <= 1  # only the question that was in the air when the process died
     assert len(set(texts)) == 8
     assert asked < 8
+
+
+def test_a_request_of_another_machine_is_waited_for_until_it_must_be_lost(fake, tmp_path):
+    judge = speaking(fake, tmp_path, timeout=0.4)
+    assert ask(judge, {"a": ["they said"]}) == [1]
+    begun = time.time()
+    with sqlite3.connect(tmp_path / "answers.sqlite") as book:
+        key = book.execute("select key from answers").fetchone()[0]
+        book.execute("delete from answers")
+        book.execute("insert into asking values (?, 'tiny', ?, 7)", (key, begun))
+        book.execute("insert into askers values (?, 'elsewhere', 1)", (key,))
+    assert ask(judge, {"a": ["they said"]}) == [1]
+    assert time.time() - begun > 1.5 * 0.4
+    assert len(fake.seen) == 2
+    with sqlite3.connect(tmp_path / "answers.sqlite") as book:
+        assert book.execute("select tokens from spent").fetchone()[0] == 50 + 7 + 50  # what it may have cost counts
 
 
 def test_pictures_are_sent_as_png(fake, tmp_path):

@@ -31,11 +31,12 @@ from dugong.fit.passes import Contents, InMemory, Passes
 from dugong.fit.positions import untie
 from dugong.fit.result import Diagnostics, Estimate, Note
 from dugong.fit.settings import Centred, FitOptions
-from dugong.fit.soft import learn_soft
+from dugong.fit.soft import choose_thresholds, learn_soft
 from dugong.graph import SourceGraph, temporal
 from dugong.graph.design import crossed_edges
 from dugong.graph.identify import check_identifiable
 from dugong.infer.answers import audit_answers, expected_counts
+from dugong.law.grading import read_above
 from dugong.law.law import Law, allow_unseen
 from dugong.law.parameters import Conditional, Parameters
 from dugong.sums import Moments
@@ -80,10 +81,34 @@ def fit(data: Passes, options: FitOptions) -> Fit:
     """Fit a label model to votes, wherever they are."""
     options.check(data.votes)
     untied = options.untied(data.votes)
-    found = _fit(data, replace(options, sharing="tied") if untied else options)
+    found, options = _fit_read(data, replace(options, sharing="tied") if untied else options)
     if untied:
         found = _by_position(found, data, options, untied)
     return _with_groups(found, data, options) if options.grouped else found
+
+
+def _fit_read(data: Passes, options: FitOptions) -> tuple[Fit, FitOptions]:
+    """Fit to votes whose scores are read above thresholds where that says more, or as they are; and how."""
+    above = replace(options, thresholds=_thresholds(data, options))
+    found = _fit(data, above)
+    # What is not trusted goes by shares of votes: there a source that is never sure of rare events is right to say no.
+    if above.thresholds and _trust(found.law) < 1:
+        plain = _fit(data, options)
+        return (found, above) if _trust(found.law) > _trust(plain.law) else (plain, options)
+    return found, above
+
+
+def _thresholds(data: Passes, options: FitOptions) -> Mapping[str, float]:
+    """From which score on soft sources are read as votes; what somebody knows or believes is about plain votes.
+
+    Sums over shards are kept, and are about plain votes, too: only a search, which goes by a sample, reads them so.
+    """
+    searched = options.dependencies is None and data.rereadable
+    if not (data.votes.scores and (searched or isinstance(data, InMemory))):
+        return {}
+    whole = data.sample()
+    found = choose_thresholds(choose_part(whole.votes, whole.evidence).votes)
+    return {name: one for name, one in found.items() if name not in (*options.accuracies, *options.beliefs)}
 
 
 def _trust(law: Law) -> float:
@@ -160,6 +185,8 @@ def _unknown(lean: Mapping[str, Leaning], options: FitOptions) -> dict[str, AnyB
 
 def _fit(data: Passes, options: FitOptions) -> Fit:
     """Fit with the same tables for all sequences."""
+    if isinstance(data, InMemory):
+        data = replace(data, votes=read_above(data.votes, options.thresholds))
     if options.by_moments(data.votes):
         found = _closed_form(data, options)
     else:
@@ -167,8 +194,9 @@ def _fit(data: Passes, options: FitOptions) -> Fit:
         found = _from_guess(data, options) if options.dependencies is not None else _learned(data, options)
     # What nobody has seen is no evidence, rather than impossible: new votes may hold it.
     parameters = allow_unseen(found.law.parameters, options.accuracies)
-    law, estimate = replace(found.law, parameters=parameters, inference=options.inference), found.estimate
-    about = estimate.diagnostics.noted(*contradictions(options.believed(data.votes), estimate.accuracies))
+    law = replace(found.law, parameters=parameters, inference=options.inference, thresholds=options.thresholds)
+    estimate, wrong = found.estimate, contradictions(options.believed(data.votes), found.estimate.accuracies)
+    about = estimate.diagnostics.noted(*wrong, *_about_thresholds(options.thresholds))
     if data.votes.scores and data.rereadable:
         law, estimate = _with_scores(data, law, estimate, options)
     # Of shards only one is held at a time, and the moments of this check are not among the sums that are kept.
@@ -187,7 +215,8 @@ def _with_scores(data: Passes, law: Law, estimate: Estimate, options: FitOptions
     """The law with what scores are worth beyond votes, and the tables that they confirm; a part of very many votes."""
     whole, ties = data.sample(), _ties(data.votes, law.parameters, options)
     part = choose_part(whole.votes, whole.evidence)
-    law = learn_soft(law, part.votes, part.evidence, whole.n_threads, ties)
+    learning = EM(learn_prior=options.prior is None)
+    law = learn_soft(law, law.read(part.votes), part.evidence, whole.n_threads, ties, learning)
     if law.tempering is not None:
         return law, estimate
     counts = expected_counts(law, part.votes, evidence=part.evidence, n_threads=whole.n_threads)
@@ -297,7 +326,7 @@ def _from_search(data: Passes, options: FitOptions) -> Fit:
     chosen = choose_part(whole.votes, whole.evidence, whole.groups)
     part = replace(whole, votes=chosen.votes, evidence=chosen.evidence, groups=chosen.groups)
     learned = learn(
-        part.votes,
+        read_above(part.votes, options.thresholds),
         prior=options.prior,
         evidence=part.evidence,
         accuracies=options.accuracies,
@@ -314,7 +343,7 @@ def _from_search(data: Passes, options: FitOptions) -> Fit:
         raw_correlations={},
         diagnostics=learned.diagnostics.noted(*part.notes),
     )
-    law = learned.law
+    law = replace(learned.law, thresholds=options.thresholds)
     # A model that is not trusted at all has discounted factors, and no likelihood that could be raised.
     if isinstance(options.estimator, EM) and learned.trust > 0:
         ties = _ties(part.votes, law.parameters, options)
@@ -322,6 +351,16 @@ def _from_search(data: Passes, options: FitOptions) -> Fit:
         law, estimate = ended.law, _raised(estimate, ended, ties, learned.graph)
     errors = partial(_count_errors, part, law, estimate, learned.graph)
     return Fit(law=law, estimate=estimate, errors=errors, graph=learned.graph, contents=data.contents())
+
+
+def _about_thresholds(thresholds: Mapping[str, float]) -> list[Note]:
+    return [
+        Note(
+            kind="soft",
+            text=f"{name!r} is read as a vote for the positive class from {one:.3g} on, where it says most.",
+        )
+        for name, one in thresholds.items()
+    ]
 
 
 def _ties(votes: Votes, parameters: Parameters, options: FitOptions) -> Ties:

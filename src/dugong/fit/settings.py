@@ -74,6 +74,7 @@ class FitOptions:
     accuracies : known tables by source
     beliefs : what is believed about sources, as it was given
     inference : how exact answers about labels must be, while fitting and afterwards
+    thresholds : from which score on soft sources are read as votes, where it is not one half
     """
 
     prior: Prior | None = None
@@ -86,6 +87,7 @@ class FitOptions:
     accuracies: Mapping[str, FloatArray] = field(default_factory=dict)
     beliefs: Mapping[str, AnyBelief] = field(default_factory=dict)
     inference: Inference = "auto"
+    thresholds: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     @typed(GraphError)

@@ -17,23 +17,35 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import log_softmax
+from scipy.stats import rankdata
 
 from dugong.fit.em import EM, FREE, Ties, maximise
 from dugong.infer.answers import expected_counts, posterior
 from dugong.law.grading import Grading, cells_of, choose_cuts
 from dugong.law.law import Law
-from dugong.types import FloatArray, Int8Array, IntArray
+from dugong.tasks import Element
+from dugong.types import MISSING, FloatArray, Int8Array, IntArray
 from dugong.votes import SourceInfo, Votes
+from dugong.votes.scores import certainty
 
 _ROUNDS = 10
 _SETTLED = 1e-3  # rounds end when no probability moves by more
 _SHIFT, _SLOPE = 3.0, 1.0  # how far shifts are believed to be from 0, and the slope from 1
+_ENOUGH = 0.8  # of what the best threshold shows of others; one half stays the threshold where it shows as much
+_PARTING = 4.0  # standard deviations: chance alone reaches 3 and a half somewhere among thousands of thresholds
+_PLAIN = EM()
+_FEWEST = 20  # tasks on either side of a threshold
 _LEAST = 1e-6  # probabilities of exactly 0 have a logarithm, too
 _LEAST_SCORE = 1e-12  # below what overconfident sources say of rare classes
 
 
 def learn_soft(
-    law: Law, votes: Votes, evidence: Int8Array | None = None, n_threads: int | None = None, ties: Ties = FREE
+    law: Law,
+    votes: Votes,
+    evidence: Int8Array | None = None,
+    n_threads: int | None = None,
+    ties: Ties = FREE,
+    learning: EM = _PLAIN,
 ) -> Law:
     """The same law, with what scores of soft sources are worth; tables that `ties` do not know are learned along."""
     start = law
@@ -46,10 +58,64 @@ def learn_soft(
         law = replace(law, soft=tuple(one.grading(found) for one, found in zip(scored, chances, strict=True)))
         if law.tempering is None:
             counts = expected_counts(law, votes, evidence=evidence, n_threads=n_threads)
-            law = maximise(counts, law, start, EM(), ties)
+            law = maximise(counts, law, start, learning, ties)
         if before and max(float(np.abs(a - b).max()) for a, b in zip(before, chances, strict=True)) < _SETTLED:
             break
     return law
+
+
+# --- where a score becomes a vote ----------------------------------------------------------------------------------
+def choose_thresholds(votes: Votes) -> dict[str, float]:
+    """The score above which votes go best with those of the other sources, where one half does worse.
+
+    Of rare events a calibrated source is never sure, and a detector may have a scale of its own: whoever cuts its
+    scores at one half learns nothing from its votes. Only sources on elements are compared.
+    """
+    fine = [info.name for info in votes.sources if isinstance(info.resolution, Element)]
+    leans = {name: _lean(votes, name) for name in fine}
+    total, found = sum(leans.values(), np.zeros(votes.n_elements)), {}
+    for name in fine:
+        if name in votes.scores and votes.n_classes == 2:
+            best = _parting(certainty(votes.scores[name], 1), total - leans[name])
+            if best is not None:
+                found[name] = best
+    return found
+
+
+def _lean(votes: Votes, name: str) -> FloatArray:
+    """What a source says, from -1 to 1, around 0: scores by their rank, because nobody knows their scale."""
+    if name not in votes.scores:
+        said = votes.column(name).astype(np.float64)
+        said[said == MISSING] = 0
+        return np.asarray(said - said.mean())
+    scores = certainty(votes.scores[name], 1)
+    asked = ~np.isnan(scores)
+    said = np.zeros(len(scores))
+    said[asked] = 2 * rankdata(scores[asked]) / (asked.sum() + 1) - 1
+    return said
+
+
+def _parting(scores: FloatArray, others: FloatArray) -> float | None:
+    """The threshold above which votes go best with what others say; None where one half does nearly as well."""
+    order = np.argsort(-scores, kind="stable")
+    order = order[~np.isnan(scores[order])]
+    ordered, said = scores[order], others[order]
+    above = np.arange(1, len(order) + 1)
+    below = len(order) - above
+    # Between equal scores there is no threshold, and a few tasks on one side prove little.
+    ends = np.flatnonzero((np.diff(ordered, append=-1) < 0) & (np.minimum(above, below) >= _FEWEST))
+    if not len(ends):
+        return None
+    sums = np.cumsum(said - said.mean())
+    # What others say above a threshold, in standard deviations of the sum of as many at random.
+    parting = sums / np.maximum(said.std() * np.sqrt(above * np.maximum(below, 1) / len(order)), 1e-12)
+    best, n_plain = ends[np.argmax(parting[ends])], int((ordered > 0.5).sum())
+    constant = min(n_plain, len(order) - n_plain) < _FEWEST
+    if parting[best] < max(_PARTING, 0 if constant else parting[n_plain - 1] / _ENOUGH):
+        if not constant:
+            return None
+        best = ends[np.argmax(sums[ends])]  # a vote that is always the same says less than any other
+    return float((ordered[best] + ordered[best + 1]) / 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -105,7 +105,7 @@ def log_likelihood(law: Law, votes: Votes, *, n_threads: int | None = None) -> F
         for own, chosen in _by_group(law, votes):
             found[chosen] = log_likelihood(own, votes[chosen], n_threads=n_threads)
         return found
-    votes, parameters = with_scores(votes, law.parameters, law.soft)
+    votes, parameters = with_scores(law.read(votes), law.parameters, law.soft)
     return engine.log_likelihood(votes, parameters, law.prior, inference=law.inference, n_threads=n_threads)
 
 
@@ -119,7 +119,7 @@ def expected_counts(
     n_threads: int | None = None,
 ) -> ExpectedCounts:
     """How often every cell of every table is expected to occur: an exact E-step; scores have no counts of their own."""
-    votes, parameters = with_scores(votes, law.parameters, law.soft)
+    votes, parameters = with_scores(law.read(votes), law.parameters, law.soft)
     found = engine.expected_counts(
         votes,
         parameters,
@@ -189,6 +189,7 @@ def _basis(
     law: Law, votes: Votes, evidence: Int8Array | None, n_threads: int | None
 ) -> tuple[Votes, Parameters | None, Prior, FloatArray | None]:
     """What the engine is asked with: the law's own factors, or the evidence of its tempering; and scores."""
+    votes = law.read(votes)
     if law.tempering is None:
         return (*with_scores(votes, law.parameters, law.soft), law.prior, None)
     prior, potentials = law.tempering.chain(law, votes, evidence, n_threads)

@@ -126,7 +126,7 @@ def explain(
         Soft evidence about all elements of the votes; it is part of the prior's share.
     """
     wanted = find_resolution(resolution, votes.resolutions) if isinstance(resolution, str) else resolution
-    alone = _one_sequence(votes, sequence)
+    alone = law.read(_one_sequence(votes, sequence))
     _check_task(alone, wanted, sequence, task)
     own = _own_votes(alone, law.parameters, wanted, task)
     # Every candidate is one more copy of the sequence: of a very long one fewer fit into memory.

@@ -8,6 +8,7 @@ matters, what a step is worth is learned.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -17,9 +18,10 @@ from scipy.special import expit
 from dugong.codec import Numbers
 from dugong.exceptions import GraphError
 from dugong.tasks import Resolution
-from dugong.types import FloatArray, Int8Array, IntArray, Probabilities, read_only
+from dugong.types import MISSING, FloatArray, Int8Array, IntArray, Probabilities, read_only
+from dugong.votes import Votes, replace_unchecked
 from dugong.votes.codes import MAX_CODE
-from dugong.votes.scores import ScoreArray
+from dugong.votes.scores import ScoreArray, certainty
 
 MOST_STEPS = 101  # finer steps than these change no label
 _ENDS = 8.0  # log-odds of the outermost cuts: about one task in 3,000 lies beyond each
@@ -74,7 +76,7 @@ def choose_cuts(rows: ScoreArray, votes: Int8Array) -> FloatArray:
     cuts = np.full((n_classes, steps - 1), np.inf)
     first, quantiles = _first(rows, votes), expit(np.linspace(-_ENDS, _ENDS, steps - 1))
     for place in range(n_classes):
-        own = rows[first == place, place].astype(np.float64)
+        own = certainty(rows[first == place], place)
         if len(own) and steps > 1:
             # Cuts are scores that occurred, so that no step between two of them is empty.
             found = np.unique(np.quantile(own, quantiles, method="higher"))
@@ -91,12 +93,27 @@ def cells_of(rows: ScoreArray, votes: Int8Array, cuts: FloatArray) -> IntArray:
     cells = np.full(len(rows), -1, dtype=np.int64)
     for place in range(n_classes):
         own = np.flatnonzero(first == place)
-        cells[own] = np.searchsorted(cuts[place], rows[own, place].astype(np.float64), side="right")
+        cells[own] = np.searchsorted(cuts[place], certainty(rows[own], place), side="right")
         if n_classes > 2:
             others = rows[own].copy()
             others[:, place] = -1
             cells[own] += steps * others.argmax(axis=1)
     return cells
+
+
+def read_above(votes: Votes, thresholds: Mapping[str, float]) -> Votes:
+    """The same votes, those of some soft sources positive from a score of their own on, and negative below it."""
+    found = {name: one for name, one in thresholds.items() if name in votes.scores}
+    if not found:
+        return votes
+    columns = list(votes.columns)
+    for name, threshold in found.items():
+        place, scores = votes.index(name), certainty(votes.scores[name], 1)
+        # A score of exactly one half has no class by itself, but is above or below any other threshold.
+        silent = np.isnan(scores) | (columns[place] == MISSING)
+        own = np.where(silent, columns[place], np.where(scores >= threshold, 1, -1))
+        columns[place] = read_only(own.astype(np.int8))
+    return replace_unchecked(votes, columns=tuple(columns))
 
 
 def _first(rows: ScoreArray, votes: Int8Array) -> IntArray:

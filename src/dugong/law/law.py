@@ -11,13 +11,13 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, is_dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from dugong.codec import encode
+from dugong.codec import Numbers, encode
 from dugong.exceptions import GraphError
-from dugong.law.grading import Grading
+from dugong.law.grading import Grading, read_above
 from dugong.law.parameters import Crossed, Parameters
 from dugong.priors import Prior
 from dugong.tasks import Resolution, describe
@@ -58,6 +58,7 @@ class Law:
     tempering : how the answer is made more cautious; None takes the law at its word
     inference : how exact answers must be
     soft : how far the scores of soft sources can be believed
+    thresholds : from which score on soft sources are read as votes for the positive class, where it is not one half
     groups : laws of groups of sequences whose tables differ; this law is for all others
     """
 
@@ -66,6 +67,7 @@ class Law:
     tempering: Tempering | None = None
     inference: Inference = "auto"
     soft: tuple[Grading, ...] = ()
+    thresholds: Mapping[str, Annotated[float, Numbers(low=0, high=1)]] = field(default_factory=dict)
     groups: Mapping[str, Law] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -82,6 +84,10 @@ class Law:
     def of_group(self, name: str) -> Law:
         """The law of a group of sequences; this one for a group that is not known."""
         return self.groups.get(name, self)
+
+    def read(self, votes: Votes) -> Votes:
+        """The votes as this law reads them: of soft sources by its own thresholds."""
+        return read_above(votes, self.thresholds)
 
     @property
     def exact(self) -> Law:

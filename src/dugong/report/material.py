@@ -64,6 +64,7 @@ class Material:
 
 def gather(model: LabelModel, votes: Votes, gold: Any = None, known: Int8Array | None = None) -> Material:
     """Label the votes at all their resolutions, with the model and with majority vote; `known` labels are certain."""
+    votes = model.law_.read(votes)  # what the model goes by, where a score decides what counts as a vote
     found = model._probabilities(votes, votes.resolutions, known)  # noqa: SLF001  (our own)
     elements = found[Element()]
     voting = MajorityVote().fit(votes)

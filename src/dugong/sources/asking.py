@@ -13,6 +13,7 @@ import http.client
 import json
 import math
 import os
+import platform
 import sqlite3
 import threading
 import time
@@ -21,6 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -31,6 +33,7 @@ Accept = Callable[[Mapping[str, Any]], str | None]
 _TABLES = """
 create table if not exists answers (key text primary key, answer text not null, tokens integer not null);
 create table if not exists asking (key text primary key, model text not null, since real not null, tokens integer);
+create table if not exists askers (key text primary key, machine text not null, process integer not null);
 create table if not exists spent (model text primary key, tokens integer not null);
 """
 # A request that another process has begun counts as lost after this many times its own time limit.
@@ -156,7 +159,7 @@ class Service:
         """Take the request on and put its tokens aside; False if somebody else has."""
         known = book.execute("select since, tokens from asking where key = ?", (request.key,)).fetchone()
         if known is not None:
-            if time.time() - known[0] < _LOST * self.timeout:
+            if time.time() - known[0] < _LOST * self.timeout and not _ended(book, request.key):
                 return False
             # Its process died. What it may have spent counts as spent: a budget errs on the safe side.
             self._settle(book, request, int(known[1]))
@@ -176,10 +179,12 @@ class Service:
                 )
         row = (request.key, request.model, time.time(), request.most)
         book.execute("insert or replace into asking values (?, ?, ?, ?)", row)
+        book.execute("insert or replace into askers values (?, ?, ?)", (request.key, _machine(), os.getpid()))
 
     def _settle(self, book: sqlite3.Connection, request: _Request, tokens: int) -> None:
         """Release what was put aside for a try, and book what it cost."""
-        book.execute("delete from asking where key = ?", (request.key,))
+        for table in ("asking", "askers"):
+            book.execute(f"delete from {table} where key = ?", (request.key,))
         book.execute(
             "insert into spent values (?, ?) on conflict (model) do update set tokens = tokens + excluded.tokens",
             (request.model, tokens),
@@ -256,6 +261,29 @@ class Service:
             return _Reply(status=0, headers={}, payload=f"{type(error).__name__}: {error}".encode(), sent=sent)
         finally:
             connection.close()
+
+
+def _ended(book: sqlite3.Connection, key: str) -> bool:
+    """Whether the process that took a request on is known to have ended: nobody waits for it then."""
+    asker = book.execute("select machine, process from askers where key = ?", (key,)).fetchone()
+    if asker is None or asker[0] != _machine() or os.name != "posix":
+        return False
+    try:
+        os.kill(int(asker[1]), 0)  # sends nothing, and says whether there is such a process
+    except ProcessLookupError:
+        return True
+    except OSError:
+        pass  # it is there, and somebody else's
+    return False
+
+
+@cache
+def _machine() -> str:
+    """This machine, and where processes are numbered by themselves (a container), that one."""
+    try:
+        return f"{platform.node()} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return platform.node()
 
 
 def _are_prices(given: Any) -> bool:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dugong.exceptions import VoteError
 from dugong.tasks import Element, Resolution, TimeAxis
-from dugong.types import ABSTAIN, BoolArray, Int8Array, class_values, read_only
+from dugong.types import ABSTAIN, BoolArray, FloatArray, Int8Array, class_values, read_only
 from dugong.votes.flat import SpanLists, from_tasks, read_resolutions
 
 if TYPE_CHECKING:
@@ -78,10 +78,16 @@ def from_scores(
 
 def rows_of(values: ArrayLike, n_classes: int) -> ScoreArray:
     """P(positive) or distributions as rows over classes, (n, K); NaN in all of a row abstains."""
-    given = np.asarray(values, dtype=np.float32)
+    given = np.asarray(values, dtype=np.float64)
     if given.ndim == 1 and n_classes == 2:
-        return np.stack([1 - given, given], axis=1)
-    return given
+        given = np.stack([1 - given, given], axis=1)  # before rounding, or what is nearly certain would all be one
+    return given.astype(np.float32)
+
+
+def certainty(rows: ScoreArray, place: int) -> FloatArray:
+    """Probability of one class, (n,); with two classes to the precision of the smaller one."""
+    own = rows[:, place].astype(np.float64)
+    return own if rows.shape[1] > 2 else np.where(own < 0.5, own, 1 - rows[:, 1 - place].astype(np.float64))
 
 
 def bad_rows(rows: ScoreArray) -> BoolArray:
