@@ -279,9 +279,9 @@ def _ended(book: sqlite3.Connection, key: str) -> bool:
 
 @cache
 def _machine() -> str:
-    """This machine, and where processes are numbered by themselves (a container), that one."""
+    """Name of the machine, and of the container where processes are numbered by themselves."""
     try:
-        return f"{platform.node()} {os.readlink('/proc/self/ns/pid')}"
+        return f"{platform.node()} {Path("/proc/self/ns/pid").readlink()}"
     except OSError:
         return platform.node()
 
