@@ -195,8 +195,8 @@ def _fit(data: Passes, options: FitOptions) -> Fit:
     # What nobody has seen is no evidence, rather than impossible: new votes may hold it.
     parameters = allow_unseen(found.law.parameters, options.accuracies)
     law = replace(found.law, parameters=parameters, inference=options.inference, thresholds=options.thresholds)
-    estimate, wrong = found.estimate, contradictions(options.believed(data.votes), found.estimate.accuracies)
-    about = estimate.diagnostics.noted(*wrong, *_about_thresholds(options.thresholds))
+    estimate, against = found.estimate, contradictions(options.believed(data.votes), found.estimate.accuracies)
+    about = estimate.diagnostics.noted(*against, *_about_thresholds(options.thresholds))
     if data.votes.scores and data.rereadable:
         law, estimate = _with_scores(data, law, estimate, options)
     # Of shards only one is held at a time, and the moments of this check are not among the sums that are kept.

@@ -281,7 +281,7 @@ def _ended(book: sqlite3.Connection, key: str) -> bool:
 def _machine() -> str:
     """Name of the machine, and of the container where processes are numbered by themselves."""
     try:
-        return f"{platform.node()} {Path("/proc/self/ns/pid").readlink()}"
+        return f"{platform.node()} {Path('/proc/self/ns/pid').readlink()}"
     except OSError:
         return platform.node()
 
