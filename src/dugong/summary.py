@@ -19,7 +19,7 @@ from dugong.fit.result import Diagnostics
 from dugong.priors import Markov, Prior
 from dugong.sums import Laws
 from dugong.tasks import Element, Resolution
-from dugong.texts import text_table
+from dugong.texts import counted, text_table
 from dugong.types import ABSTAIN, MISSING, AnyArray, FloatArray, read_only
 from dugong.votes import SourceInfo, Votes, gold_at
 
@@ -155,10 +155,12 @@ class ModelSummary:
         return summary_html(self)
 
     def __str__(self) -> str:
-        head = f"Label model of {len(self.sources)} sources, fitted on {self.n_sequences:,} sequences"
+        head = (
+            f"Label model of {counted(len(self.sources), 'source')}, fitted on {counted(self.n_sequences, 'sequence')}"
+        )
         edges = ", ".join(f"{a} repeats itself" if a == b else f"{a} + {b}" for a, b in self.dependencies)
         lines = [
-            f"{head} ({self.n_elements:,} elements)",
+            f"{head} ({counted(self.n_elements, 'element')})",
             f"prior         {self.belief or self.prior}",
             f"dependencies  {edges or 'none'}",
             "",
@@ -228,20 +230,20 @@ def summarize_model(
             note.text for note in diagnostics.notes if note.where not in names and note.kind not in _FOR_EXPERTS
         ),
         has_gold=gold is not None,
-        belief=in_words(prior, seen, class_names),
+        belief=_in_words(prior, seen, class_names),
     )
 
 
-def in_words(prior: Prior, seen: Seen, class_names: tuple[str, ...] | None = None) -> str:
+def _in_words(prior: Prior, seen: Seen, class_names: tuple[str, ...] | None = None) -> str:
     """What is believed of labels before any vote, as people say it: how common each is, and how long it lasts."""
     if not isinstance(prior, Markov) or prior.n_classes > _WIDE:
         return shorten(repr(prior), _LONGEST, placeholder=" ...")
-    shares, steps = label_steps(prior, max(2, round(seen.n_elements / max(seen.n_sequences, 1))))
+    length = max(2, round(seen.n_elements / max(seen.n_sequences, 1)))
+    shares, steps = label_steps(prior, length)
     names = class_names or (("-1", "+1") if prior.n_classes == 2 else tuple(map(str, range(1, prior.n_classes + 1))))
-    parts = [
-        f"{name} on {share:.1%}" + (f", about {1 / (1 - stay):.0f} in a row" if stay < 0.9999 else "")
-        for name, share, stay in zip(names, shares.tolist(), np.diagonal(steps).tolist(), strict=True)
-    ]
+    runs = [1 / max(1 - stay, 1e-12) for stay in np.diagonal(steps).tolist()]
+    lasting = [f"about {run:.0f} in a row" if run < length else "often a whole sequence" for run in runs]
+    parts = [f"{name} on {share:.1%}, {how}" for name, share, how in zip(names, shares.tolist(), lasting, strict=True)]
     return f"of the elements {'; '.join(parts)}"
 
 

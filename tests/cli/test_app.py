@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -121,3 +122,20 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
 def test_the_package_runs_as_a_module() -> None:
     done = subprocess.run([sys.executable, "-m", "dugong", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("dugong, version")
+
+
+def test_an_error_in_a_terminal_is_broken_at_its_width(tmp_path: Path) -> None:
+    import pty
+
+    parent, child = pty.openpty()
+    environment = os.environ | {"COLUMNS": "60"}
+    command = [sys.executable, "-m", "dugong", "run", str(tmp_path / "project.toml")]
+    (tmp_path / "project.toml").write_text('data = "nowhere"\nsources = "sources.py"\n')
+    (tmp_path / "sources.py").write_text("import dugong as dg\n\n\n@dg.source\ndef one(x):\n    return 1\n")
+    subprocess.run(command, stderr=child, stdout=subprocess.DEVNULL, check=False, env=environment, cwd=tmp_path)
+    os.close(child)
+    said = os.read(parent, 10_000).decode().splitlines()
+    os.close(parent)
+    assert said[0].startswith("error: data must name a folder")
+    assert len(said) > 3
+    assert all(len(line) <= 60 or " " not in line.strip() for line in said)

@@ -222,7 +222,7 @@ def test_a_turned_rule_is_named_first(cli: Command, tmp_path: Path) -> None:
         file.write("\n\n@dg.source\ndef still(second: Row) -> int:\n    return -moves(second)\n")
     outcome = cli("run", folder, "--json")
     assert outcome.code == 0, outcome.err
-    assert any("still is worse than chance" in one for one in outcome.json["findings"])
+    assert any("'still' is worse than chance" in one for one in outcome.json["findings"])
 
 
 def test_check_of_a_project_uses_what_its_run_left(cli: Command, walking: Path, tmp_path: Path) -> None:

@@ -42,3 +42,17 @@ def test_every_sample_project_works_with_the_wheel(installed, tmp_path: Path) ->
         installed.dugong("init", kind, "--like", kind, folder=tmp_path)
         installed.dugong("run", kind, folder=tmp_path)
         assert (tmp_path / kind / "output" / "report.html").exists()
+
+
+def test_a_project_can_begin_in_the_folder_one_is_in(cli, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli("init", ".").code == 0
+    assert (tmp_path / "project.toml").is_file()
+    assert "must not exist yet, or be empty" in cli("init", ".").err
+
+
+def test_the_sample_of_notes_agrees_with_what_it_says(cli, tmp_path: Path) -> None:
+    assert cli("init", tmp_path / "notes", "--like", "text").code == 0
+    outcome = cli("run", tmp_path / "notes", "--json").json
+    assert outcome["findings"] == []
+    assert not any("is not used" in note for one in outcome["model"]["sources"] for note in one["notes"])

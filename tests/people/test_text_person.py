@@ -90,3 +90,6 @@ def test_a_folder_of_conll_files_is_data_and_its_words_are_in_the_report(cli: Co
     (tmp_path / "project.toml").write_text('data = "one.conll"\nsources = "sources.py"\noutput = "second"\n')
     assert cli("run", tmp_path, "--json").code == 0
     assert dg.Labels.read(tmp_path / "second" / "labels.parquet").at("element").ids.tolist()[:1] == ["one-1"]
+    (tmp_path / "one.conll").write_text(one)
+    (tmp_path / "project.toml").write_text('data = "one.conll"\nsources = "sources.py"\noutput = "third"\n')
+    assert any("All data are one sequence" in said for said in cli("run", tmp_path, "--json").json["findings"])

@@ -102,7 +102,10 @@ def run(argv: Sequence[str] | None = None) -> int:
         _drop_output()
         return DATA_ERROR
     except (DugongError, OSError) as error:
-        click.echo(f"error: {error}", err=True)
+        from dugong.cli.output import fit_width
+
+        head, traced, frames = f"error: {error}".partition("\n  Traceback")
+        click.echo(f"{fit_width(head) if sys.stderr.isatty() else head}{traced}{frames}", err=True)
         return DATA_ERROR
     except Exception:
         traceback.print_exc()

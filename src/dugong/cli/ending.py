@@ -27,6 +27,8 @@ _MENTIONED = 0.005
 # By how much plain voting may be better on known labels before that is the first thing that a run says.
 _TRIFLE = 0.003
 _AHEAD = {"accuracy": "accuracy", "f1": "F1"}
+# What `dugong check` remarks and many good rules do: to vote for one class or abstain.
+_NORMAL = ("unipolar", "background")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -129,18 +131,19 @@ def findings(model: LabelModel, votes: Votes, comparison: Comparison | None) -> 
             f"On the known labels plain majority vote is better: {', '.join(ahead)}{doubt}. Look at the sources named "
             "below, or fit with known labels (train_gold)."
         )
+    if votes.n_sequences == 1:
+        said.append(
+            "All data are one sequence, and only several show how far estimates vary: cut it into parts such as files, "
+            'days or sentences (of CoNLL: dg.loaders.conll(path, by="sentence") in a loader).'
+        )
     said += _too_fine(votes)
-    said += [one.text for one in find_all(votes, votes.summary().problems)]
-    for one in model.summary().sources:
-        if one.accuracy is not None and one.accuracy < _chance(votes):
-            said.append(
-                f"{one.name} is worse than chance (accuracy {one.accuracy:.2f}): look whether it is turned around."
-            )
-    faulty: dict[str, int] = {}
-    for fault in votes.faults:
-        faulty[fault.source] = faulty.get(fault.source, 0) + 1
+    found = [one for one in find_all(votes, votes.summary().problems) if one.kind not in _NORMAL]
+    said += [one.text for one in found if one.kind != "faults"] + _faults(votes)
+    same = {one.source for one in found if one.kind == "always-same"}
     said += [
-        f"{name} raised on {counted(n, 'task')} and abstained there; see votes.faults." for name, n in faulty.items()
+        f"source {one.name!r} is worse than chance (accuracy {one.accuracy:.2f}): look whether it is turned around."
+        for one in model.summary().sources
+        if one.accuracy is not None and one.accuracy < _chance(votes) and one.name not in same
     ]
     warned = [
         note
@@ -148,6 +151,18 @@ def findings(model: LabelModel, votes: Votes, comparison: Comparison | None) -> 
         if note.kind == "contradiction" or (note.kind == "projection" and note.size > FAR)
     ]
     return said + [note.text for note in warned]
+
+
+def _faults(votes: Votes) -> list[str]:
+    """How often every source raised, and the first of its errors."""
+    faults: dict[str, list[Any]] = {}
+    for fault in votes.faults:
+        faults.setdefault(fault.source, []).append(fault)
+    return [
+        f"source {name!r} raised {counted(len(some), 'time')} and abstained there; first {some[0].error}, in sequence "
+        f"{str(some[0].sequence)!r}."
+        for name, some in faults.items()
+    ]
 
 
 def _too_fine(votes: Votes) -> list[str]:

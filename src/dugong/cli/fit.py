@@ -61,7 +61,6 @@ def command(  # noqa: PLR0913 (one argument per option)
     from dugong.cli.gold import read_gold
     from dugong.cli.steps import sizes
     from dugong.model import LabelModel
-    from dugong.summary import in_words
     from dugong.votes import Votes
 
     watch = Watch(log_json=log_json)
@@ -92,7 +91,7 @@ def command(  # noqa: PLR0913 (one argument per option)
         members = None if groups is None else read_groups(groups, found)
         model.fit(found, labels, members, progress=watch.fitting)
     model.save(output)
-    watch.done("fit", in_words(model.prior_, model.seen_, model.class_names_))
+    watch.done("fit", "how far each source can be trusted")
     summary = model.summary()
     result = {"model": output, "summary": summary.to_dict(), "seconds": watch.steps}
     emit(result, f"{summary}\n\nThe model is in {output}.", as_json=as_json)

@@ -152,7 +152,6 @@ def run_in_files(project: Project, prior: Any, options: ApplyOptions, watch: Wat
     from dugong.cli.ending import LastRun, changes
     from dugong.cli.gold import read_gold
     from dugong.cli.groups import read_groups
-    from dugong.summary import in_words
     from dugong.votes import Votes
 
     files: dict[str, Place] = {
@@ -171,7 +170,7 @@ def run_in_files(project: Project, prior: Any, options: ApplyOptions, watch: Wat
     votes = votes.in_groups(groups)
     model = project_model(project, prior, sources).fit(votes, train, groups, progress=watch.fitting)
     model.save(files["model"])
-    watch.done("fit", in_words(model.prior_, model.seen_, model.class_names_))
+    watch.done("fit", "how far each source can be trusted")
     labels = write_labels(model, votes, files["labels"], project.resolutions, train)
     watch.done("label", f"{len(labels):,} tasks")
     if project.export:
@@ -191,7 +190,6 @@ def _run_in_shards(project: Project, prior: Any, options: ApplyOptions, watch: W
     from dugong.cli.groups import groups_by_id
     from dugong.labels import Labels
     from dugong.shards import fit_shards, label_shards
-    from dugong.summary import in_words
 
     files: dict[str, Place] = {
         "votes": project.output / "votes",
@@ -209,7 +207,7 @@ def _run_in_shards(project: Project, prior: Any, options: ApplyOptions, watch: W
     groups = groups_by_id(shards, project.groups if project.sharing == "group" else None, project.folder)
     fit_shards(model, shards, engine=engine, keep=keep, memory=memory, groups=groups, progress=watch.fitting)
     model.save(files["model"])
-    watch.done("fit", in_words(model.prior_, model.seen_, model.class_names_))
+    watch.done("fit", "how far each source can be trusted")
     labelled = label_shards(
         model,
         shards,

@@ -156,7 +156,7 @@ def hint_for(value: Any, *, vectorized: bool) -> str:
         return "Pass classes=[...] to apply if sources vote with class names."
     if not vectorized and hasattr(value, "__len__"):
         return "If it votes on a whole sequence at once, declare it with vectorized=True."
-    return "Pass n_classes= or classes= to apply if there are more than two classes."
+    return 'If there are more than two classes, say so: classes=[...], in a project.toml classes = ["a", "b", "c"].'
 
 
 def short(value: Any) -> str:

@@ -302,7 +302,7 @@ def raised(source: Source, fault: Fault, where: str) -> SourceError:
     """The error that stops a run because a source raised."""
     return SourceError(
         f"source {source.name!r} raised {fault.error} on {where}.\n"
-        '  Correct it, or use on_fault="abstain": it then abstains there, and votes.faults lists it.\n'
+        '  Correct it, or let it abstain there: on_fault="abstain", in a project.toml on_fault = "abstain".\n'
         f"{textwrap.indent(fault.traceback, '  ')}"
     )
 

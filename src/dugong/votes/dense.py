@@ -278,7 +278,10 @@ def _count_classes(n_classes: int | None, names: tuple[str, ...] | None) -> int:
     if n_classes is not None:
         return n_classes
     if names is None:
-        raise VoteError("the number of classes must be known; pass n_classes=, or the names of the classes.")
+        raise VoteError(
+            "the number of classes must be known, as some may have no votes.\n"
+            "  Pass n_classes=2 if the classes are 0 and 1, or their names: classes=[...]."
+        )
     return len(names)
 
 
