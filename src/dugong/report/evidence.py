@@ -82,12 +82,12 @@ def _own_evidence(factor: Factor, table: FloatArray) -> FloatArray | None:
     elif isinstance(factor, Crossed):
         law = factor.marginal
     else:
-        return _log(table)
+        return logs_of(table)
     n_codes, n_classes = factor.n_columns + 1, factor.n_classes
     law = np.ones((1, n_classes, n_codes - 1)) if law is None else law.reshape(-1, n_classes, n_codes - 1)
     alone = np.ones((len(law), n_codes, n_classes))
     alone[:, :-1] = law.swapaxes(1, 2) ** factor.weight
-    return _log(alone)
+    return logs_of(alone)
 
 
 def _without_absent(evidence: FloatArray, factor: Factor, votes: Votes) -> FloatArray:
@@ -100,6 +100,7 @@ def _without_absent(evidence: FloatArray, factor: Factor, votes: Votes) -> Float
     return read_only(table)
 
 
-def _log(table: FloatArray) -> FloatArray:
+def logs_of(table: FloatArray) -> FloatArray:
+    """Logarithms of probabilities; those of zeros are minus infinity."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(table))

@@ -102,11 +102,9 @@ def _prior(report: Report) -> str:
 
 def _agreement(report: Report) -> str:
     found = report.agreement
-    pairs = [(i, j) for i in range(len(found.names)) for j in range(i) if found.n_pairs[i, j]]
-    pairs.sort(key=lambda pair: -abs(np.nan_to_num(found.excess[pair])))
     rows = [
         (found.names[j], found.names[i], _share(float(found.observed[i, j])), f"{100 * found.excess[i, j]:+.1f}")
-        for i, j in pairs[:_MOST]
+        for i, j in found.meeting()[:_MOST]
     ]
     if not rows:
         return _section("Agreement", "No two sources vote on the same tasks.")

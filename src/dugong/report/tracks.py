@@ -15,7 +15,7 @@ import numpy as np
 
 from dugong.infer.answers import posterior
 from dugong.report.choose import Interest, element_entropy, find_sequences, measure, take_in_turn
-from dugong.report.evidence import code_places, make_voters, order_of_credit
+from dugong.report.evidence import code_places, logs_of, make_voters, order_of_credit
 from dugong.report.material import WHOLE, Material, is_averaged, label_names, places_of
 from dugong.report.media import find_media, show
 from dugong.report.track import LOG_CHARS, Lane, LaneInfo, Sequences, Track, VoterInfo, chars_per_code
@@ -174,9 +174,9 @@ def _cut(
                     first=shift,
                     starts=read_only(starts),
                     stops=read_only(stops),
-                    log_probability=read_only(_log(law[inside])),
-                    log_prior=read_only(_log(priors[resolution][number][shown])),
-                    log_exact=None if exact is None else read_only(_log(exact[resolution][number][shown])),
+                    log_probability=read_only(logs_of(law[inside])),
+                    log_prior=read_only(logs_of(priors[resolution][number][shown])),
+                    log_exact=None if exact is None else read_only(logs_of(exact[resolution][number][shown])),
                 )
             )
             rows.append(inside)
@@ -260,8 +260,3 @@ def _inferred(material: Material, places: list[int], *, silent: bool) -> dict[Re
         chosen = replace(chosen, columns=columns, faults=())
     laws = posterior(model.law_.exact, chosen, wanted, n_threads=model.n_threads)
     return {resolution: np.split(laws[resolution], chosen.layout(resolution).offsets[1:-1]) for resolution in wanted}
-
-
-def _log(law: FloatArray) -> FloatArray:
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(law))

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from dugong.codec import to_plain
 from dugong.report.track import Sequences
 from dugong.types import FloatArray
@@ -187,6 +189,11 @@ class Agreement:
     excess: FloatArray
     standardised: FloatArray
     n_pairs: FloatArray
+
+    def meeting(self) -> list[tuple[int, int]]:
+        """Places of two sources that vote on the same tasks, those with the largest residual first."""
+        pairs = [(i, j) for i in range(len(self.names)) for j in range(i) if self.n_pairs[i, j]]
+        return sorted(pairs, key=lambda pair: -abs(np.nan_to_num(self.excess[pair])))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

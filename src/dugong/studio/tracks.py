@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from dugong.report.html.payload import geometry
 from dugong.report.material import label_names, places_of
 from dugong.report.track import VoterInfo
 from dugong.studio.bins import CodeCounts, Curve, dominant, largest, packed, smallest, step_for
@@ -136,12 +137,7 @@ class SequenceLane:
         stops = self.stops[lasts]
         if len(starts) == 0:
             return {"start": 0, "stride": 1, "size": 0}
-        stride = int(starts[1] - starts[0]) if len(starts) > 1 else 1
-        size = int((stops - starts).max())
-        regular = starts[0] + stride * np.arange(len(starts))
-        if np.array_equal(starts, regular) and np.array_equal(stops, np.minimum(regular + size, self.length)):
-            return {"start": int(starts[0]), "stride": stride, "size": size}
-        return {"starts": starts.tolist(), "stops": stops.tolist()}
+        return geometry(starts, stops, self.length)
 
 
 def task_bounds(votes: Votes, place: int, resolution: Resolution) -> tuple[slice, IntArray, IntArray]:

@@ -29,23 +29,25 @@ def thin(panel: Panel, most: int = SEARCHED) -> Panel:
         return panel
     first = np.append(np.flatnonzero(panel.starts), len(panel))
     borders = _borders(first)
-    hashes = np.zeros(len(borders) - 1, dtype=np.uint64)
-    for place in range(panel.n_sources):
-        add_hashes(np.ascontiguousarray(panel.codes[:, place]), borders, np.uint64(0), hashes)
-    add_hashes(panel.known, borders, np.uint64(1), hashes)
+    hashes = _hash_content(panel, borders)
     begins = np.zeros(len(panel), dtype=np.bool_)
     begins[borders[:-1]] = True
     return panel.rows(np.repeat(choose_pieces(hashes, n), np.diff(borders)), begins)
 
 
+def _hash_content(panel: Panel, borders: IntArray) -> AnyArray:
+    """A number for every piece that follows from its votes and known labels."""
+    hashes = np.zeros(len(borders) - 1, dtype=np.uint64)
+    for place in range(panel.n_sources):
+        add_hashes(np.ascontiguousarray(panel.codes[:, place]), borders, np.uint64(0), hashes)
+    add_hashes(panel.known, borders, np.uint64(1), hashes)
+    return hashes
+
+
 def in_order(panel: Panel) -> Panel:
     """The same sequences in an order that follows from what was voted on them."""
     first = np.append(np.flatnonzero(panel.starts), len(panel))
-    hashes = np.zeros(len(first) - 1, dtype=np.uint64)
-    for place in range(panel.n_sources):
-        add_hashes(np.ascontiguousarray(panel.codes[:, place]), first, np.uint64(0), hashes)
-    add_hashes(panel.known, first, np.uint64(1), hashes)
-    order = np.argsort(hashes, kind="stable")
+    order = np.argsort(_hash_content(panel, first), kind="stable")
     return panel.rows(ranges(first[:-1][order], np.diff(first)[order]), panel.starts)
 
 

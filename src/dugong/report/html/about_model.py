@@ -88,8 +88,7 @@ def _largest(found: Agreement) -> float:
 
 
 def _pairs(found: Agreement) -> Html:
-    pairs = [(i, j) for i in range(len(found.names)) for j in range(i) if found.n_pairs[i, j]]
-    pairs.sort(key=lambda pair: -abs(np.nan_to_num(found.excess[pair])))
+    pairs = found.meeting()
     rows = [
         (
             name(found.names[j]),

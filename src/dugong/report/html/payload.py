@@ -14,7 +14,7 @@ from dugong.report.html.svg import class_colours
 from dugong.report.html.tags import clean
 from dugong.report.media import Frames, Media, Words
 from dugong.report.track import Lane, Sequences, Track, VoterInfo, bits_for, pack, pack_logs
-from dugong.types import AnyArray, FloatArray
+from dugong.types import AnyArray, FloatArray, IntArray
 
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
@@ -116,16 +116,15 @@ def _lane(lane: Lane, length: int) -> dict[str, Any]:
     return {
         "first": lane.first,
         "n": len(lane.starts),
-        **_geometry(lane, length),
+        **geometry(lane.starts, lane.stops, length),
         "post": _logs(lane.log_probability),
         "prior": _logs(lane.log_prior),
         "exact": None if lane.log_exact is None else _logs(lane.log_exact),
     }
 
 
-def _geometry(lane: Lane, length: int) -> dict[str, Any]:
+def geometry(starts: IntArray, stops: IntArray, length: int) -> dict[str, Any]:
     """Start, stride and size if the tasks are regular, else all borders."""
-    starts, stops = lane.starts, lane.stops
     if len(starts):
         stride = int(starts[1] - starts[0]) if len(starts) > 1 else 1
         size = int((stops - starts).max())
