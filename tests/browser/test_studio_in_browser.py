@@ -142,6 +142,15 @@ def test_a_link_leads_to_one_sequence_and_moment(sensor: Studio) -> None:
     sensor.wait("return location.search === '?at=43&from=30&to=50';")
 
 
+def test_a_link_to_a_sequence_that_is_gone_says_so_and_leads_on(sensor: Studio) -> None:
+    sensor.go("/sequence/gone?at=3", ".empty[role=alert]")
+    assert "There is no sequence gone." in sensor.text(".empty")
+    sensor.press("g", "q")
+    sensor.wait("return document.querySelector('.queue tbody tr') !== null;")
+    sensor.press("\ue007")
+    sensor.wait("return document.querySelector('.rows canvas') !== null;")
+
+
 def test_what_is_moved_looks_as_what_is_drawn_anew(sensor: Studio) -> None:
     rows = ("labels", "moves", "steps_heard", "majority vote", "gold")
     sensor.go("/sequence/recording-003?from=10&to=30", ".rows canvas")

@@ -12,7 +12,7 @@ import { Why } from "../why.js";
 import { order, Waiting } from "./queue.js";
 
 export function Sequence() {
-  const wanted = route.value.name, [info, setInfo] = useState(null);
+  const wanted = route.value.name, [info, setInfo] = useState(null), [missing, setMissing] = useState(null), none = missing !== null && missing === wanted;
   useAsked(async (ask) => {
     if (!ready.value) return;
     if (wanted === null) {
@@ -20,10 +20,11 @@ export function Sequence() {
       if (first !== undefined) { note(pathOf("sequence", first)); route.value = { ...route.value, name: first }; }
       return;
     }
-    setInfo(await ask(place(wanted)));
+    try { setInfo(await ask(place(wanted))); setMissing(null); } catch (error) { if (error.status === 404) setMissing(wanted); else throw error; }
   }, [wanted, ready.value, fit.value]);
-  useEffect(() => (info?.id === wanted ? undefined : expect()), [info?.id === wanted]);
+  useEffect(() => (info?.id === wanted || none ? undefined : expect()), [info?.id === wanted || none]);
   if (!ready.value || !drawing.value) return html`<${Waiting} />`;
+  if (none) return html`<p class="empty" role="alert">There is no sequence <${Name} of=${wanted} />. <a href="/queue">The queue</a> lists all that there are.</p>`;
   if (!info || info.id !== wanted) return html`<p class="empty">One moment …</p>`;
   return html`<${Viewer} key=${info.id} info=${info} />`;
 }

@@ -143,7 +143,7 @@ const status = (tried, waiting) => (waiting ? "trying …" : !tried ? "and ten m
 
 const whole = (votes) => Object.values(votes || {}).reduce((sum, one) => sum + one, 0);
 function Figures({ source, tried }) {
-  const now = tried?.ok ? tried.summary : null, shares = (votes) => Object.entries(votes || {}).map(([name, n]) => `${name} ${percent(n / Math.max(1, whole(votes)), 0)}`).join(", ");
+  const now = tried?.ok ? tried.summary : null, shares = (votes) => Object.entries(votes || {}).map(([name, n]) => `${name}\u00a0${percent(n / Math.max(1, whole(votes)), 0)}`).join(", ");
   const row = (words, before, after, title) => html`<tr title=${title}><th scope="row">${words}</th><td class="n">${before}</td>${now && html`<td class="n">${after ?? ""}</td>`}</tr>`;
   if (!source && !now) return html`<div class="panel"><h2>What it does</h2><p class="small">A new source: write it, and see at every pause what it says.</p></div>`;
   return html`<div class="panel"><h2>What it does</h2><table class="figures">
