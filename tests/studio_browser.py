@@ -228,15 +228,16 @@ def screen(driver: Any, width: int = 1280, height: int = 860, scheme: str = "lig
 
 
 @contextmanager
-def serving(driver: Any, folder: Path) -> Iterator[Studio]:
-    """A studio on a project, open in the browser."""
+def serving(driver: Any, folder: Path, awaited: str = ".queue tbody tr") -> Iterator[Studio]:
+    """A studio on a project, open in the browser, when the first run has shown something."""
     running = Running(folder, folder)
     try:
         screen(driver)
         driver.get_log("browser")
         driver.get(running.link)
         studio = Studio(driver, f"http://127.0.0.1:{running.port}", folder)
-        studio.wait("return document.querySelector('.queue tbody tr') !== null;", seconds=600)  # the first fit compiles
+        shown = "return document.querySelector(arguments[0]) !== null;"
+        studio.wait(shown, awaited, seconds=600)  # the first fit compiles
         yield studio
         driver.get("about:blank")
     finally:

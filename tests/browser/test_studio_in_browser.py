@@ -14,6 +14,7 @@ from contrast import LOWEST
 from dugong.cli.corrections import FILE, Journal
 from dugong.cli.init import write_project
 from studio_browser import EDITOR, Studio, screen, serving
+from studio_client import write_small_project
 
 NASTY = '<img src=x onerror="window.hacked=1">'
 
@@ -348,6 +349,32 @@ def test_a_file_that_somebody_else_changed_is_not_overwritten(sensor: Studio) ->
     assert file.read_text() == theirs
     sensor.run("[...document.querySelectorAll('.fault button')].find((one) => one.innerText.includes('Take')).click();")
     sensor.wait(f"return {EDITOR}?.innerText.includes('1.25');")
+
+
+def test_a_first_run_that_fails_is_repaired_on_the_page(driver: Any, tmp_path: Path) -> None:
+    project = write_small_project(tmp_path / "failing")
+    file = project.parent / "sources.py"
+    whole = file.read_text() + "\n\ndef helper(value):\n    return value\n"
+    file.write_text(whole.replace("LIMIT else", "LIMIT / 0 else") + "\n\nwhile\n")
+    with serving(driver, project.parent, ".fault") as studio:
+        assert "SyntaxError" in studio.text(".fault")
+        studio.click(".fault a")
+        studio.wait("return document.querySelector('.verdict.warning')?.innerText.includes('sources.py is no Python');")
+        file.write_text(whole.replace("LIMIT else", "LIMIT / 0 else"))  # in another editor
+        studio.wait("return document.querySelector('.choices')?.innerText.includes('not in the last fit');")
+        assert [one.split("\n")[0] for one in studio.texts(".choices li")] == ["high", "low", "some", "New source"]
+        studio.wait("return document.querySelector('.verdict.warning') === null;")
+        studio.go("/source/helper", "#save")  # a name that is taken: its own text, and nothing to save
+        studio.wait(f"return {EDITOR}?.innerText.includes('return value');")
+        assert studio.run("return document.querySelector('#save').disabled;")
+        studio.go("/source/high", "#save")
+        studio.replace("LIMIT / 0", "LIMIT")
+        studio.wait("return document.querySelector('.verdict.note')?.innerText.includes('when there is a fit');")
+        studio.control("s")
+        studio.wait("return document.querySelector('.choices')?.innerText.includes('covers');")
+        assert file.read_text() == whole
+        studio.go("/queue", ".queue tbody tr")
+        assert studio.complaints() == []
 
 
 # --- every screen ---------------------------------------------------------------------------------------------------

@@ -124,3 +124,16 @@ def test_the_rest_of_any_file_stays(before: list[str], function: str, after: lis
     assert found.text == function
     whole, _ = file.with_function("a", "def a(v):\n    return 3\n")
     assert whole == head + "def a(v):\n    return 3\n" + tail
+
+
+def test_sources_are_told_from_helpers(tmp_path: Path) -> None:
+    text = (
+        "import dugong as dg\nfrom dugong import source\n\n@dg.source\ndef a(x): ...\n\n@source(vectorized=True)\n"
+        "def b(x): ...\n\n@dg.source(name='other')\ndef c(x): ...\n\ndef d(x): ...\n\n@dg.resource\ndef e(x): ...\n"
+    )
+    (tmp_path / "sources.py").write_text(text)
+    file = SourceFile.read(tmp_path / "sources.py")
+    assert [name for name, one in file.functions().items() if one.source] == ["a", "b"]
+    assert file.trouble is None
+    (tmp_path / "sources.py").write_text(text + "while\n")
+    assert "(line 17)" in str(SourceFile.read(tmp_path / "sources.py").trouble)

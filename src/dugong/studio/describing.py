@@ -184,14 +184,16 @@ def _file_name(file: SourceFile, studio: Studio) -> str:
 
 def sources_page(studio: Studio) -> dict[str, Any]:
     """All sources of the last fit, and functions of the file that are not in it yet."""
-    known, snapshot = _functions(studio), studio.snapshot
-    rows = [] if snapshot is None else [_with_edit(row, known) for row in source_rows(snapshot)]
+    snapshot = studio.snapshot
+    rows = [] if snapshot is None else source_rows(snapshot)
     try:
-        file: SourceFile | None = studio.source_file()
-    except StudioError:
-        file = None
-    digest = None if file is None else file.digest
-    return {"sources": rows, "file": None if file is None else _file_name(file, studio), "digest": digest}
+        file = studio.source_file()
+    except StudioError as error:
+        return {"sources": [_with_edit(row, {}) for row in rows], "file": None, "digest": None, "trouble": str(error)}
+    known, fitted = file.functions(), {row["name"] for row in rows}
+    rows += [{"name": one.name, "resolution": None} for one in known.values() if one.source and one.name not in fitted]
+    found = {"sources": [_with_edit(row, known) for row in rows], "file": _file_name(file, studio)}
+    return {**found, "digest": file.digest, "trouble": file.trouble}
 
 
 def _with_edit(row: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:

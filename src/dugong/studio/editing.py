@@ -32,12 +32,13 @@ class ChangedError(DugongError, ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Function:
-    """A function at the top of a file: its text, and its lines, counted from 0, half open."""
+    """A function at the top of a file: its text, its lines, counted from 0, half open, and whether it is a source."""
 
     name: str
     text: str
     first: int
     last: int
+    source: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +59,15 @@ class SourceFile:
             raise EditError(f"{path} must be UTF-8 text: {error}.") from None
         return cls(path=path, text=text, digest=hashlib.sha256(content).hexdigest())
 
+    @property
+    def trouble(self) -> str | None:
+        """Why the file is no Python; None if it is."""
+        try:
+            _parse(self.text)
+        except EditError as error:
+            return str(error)
+        return None
+
     def functions(self) -> dict[str, Function]:
         """All functions at the top of the file by name, decorators included; none if it is no valid Python."""
         try:
@@ -69,7 +79,8 @@ class SourceFile:
         for node in tree.body:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 first, last = _lines_of(node)
-                found[node.name] = Function(name=node.name, text="".join(lines[first:last]), first=first, last=last)
+                text, source = "".join(lines[first:last]), any(map(_makes_a_source, node.decorator_list))
+                found[node.name] = Function(name=node.name, text=text, first=first, last=last, source=source)
         return found
 
     def with_function(self, name: str, text: str) -> tuple[str, Function]:
@@ -137,6 +148,14 @@ def _parse(text: str) -> ast.Module:
         raise EditError(f"{error.msg} (line {error.lineno})", error.lineno, (error.offset or 1) - 1) from None
     except (ValueError, RecursionError, MemoryError) as error:  # null bytes; deeper than the parser goes
         raise EditError(f"this is no Python: {error}") from None
+
+
+def _makes_a_source(decorator: ast.expr) -> bool:
+    """Whether it is `@dg.source`, `@source` or a call of it, and the source has the name of the function."""
+    call = decorator if isinstance(decorator, ast.Call) else None
+    if call is not None and any(one.arg == "name" for one in call.keywords):
+        return False
+    return ast.unparse(decorator if call is None else call.func).rpartition(".")[2] == "source"
 
 
 def _lines(text: str) -> list[str]:

@@ -27,14 +27,15 @@ export function Source() {
   };
   return html`<section>
     <ul class="choices">${listed?.sources.map((one) => html`<li key=${one.name}><a href=${pathOf("source", one.name)} aria-current=${one.name === name ? "true" : null}><${Name} of=${one.name} />
-      <small>${one.resolution} · covers ${percent(one.coverage, 0)}${one.faults ? ` · ${many(one.faults, "fault")}` : ""}</small></a></li>`)}
+      <small>${one.resolution ? `${one.resolution} · covers ${percent(one.coverage, 0)}` : "not in the last fit"}${one.faults ? ` · ${many(one.faults, "fault")}` : ""}</small></a></li>`)}
       <li><button type="button" onClick=${add}>New source</button></li></ul>
-    ${name !== null && listed && html`<${Workbench} key=${name} name=${name} isNew=${!listed.sources.some((one) => one.name === name)} />`}
+    ${listed?.trouble && html`<p class="verdict warning" role="alert">${listed.file ? `${listed.file} is no Python: ${listed.trouble}. Repair it in another editor; this page follows.` : listed.trouble}</p>`}
+    ${name !== null && listed && html`<${Workbench} key=${name} name=${name} />`}
   </section>`;
 }
 
 // The text on disk, the text in the editor, and what the socket says about it.
-function Workbench({ name, isNew }) {
+function Workbench({ name }) {
   const host = useRef(), editor = useRef(null), timeline = useRef(null), saved = useRef(null), pause = useRef(0), info = useRef(null);
   const [source, setSource] = useState(null), [dirty, setDirty] = useState(false), [tried, setTried] = useState(null), [waiting, setWaiting] = useState(false), [clash, setClash] = useState(null);
   const [sequence, setSequence] = useState(route.value.query.get("sequence") ?? order.value[0] ?? null), [shown, setShown] = useState(null);
@@ -43,8 +44,9 @@ function Workbench({ name, isNew }) {
     clearTimeout(pause.current);
     const text = editor.current.text(), piece = timeline.current?.piece;
     if (!saved.current || text === saved.current.text) { forget(); setTried(null); setWaiting(false); timeline.current?.setDraft(null); return; }
+    if (!info.current) return; // the sequence is on its way, and its timeline asks again
     setWaiting(true);
-    tryOut({ source: name, text, sequence: info.current?.id ?? sequence, others: 10, ...(piece ? { from: piece.from, to: piece.to, px: piece.px } : {}) });
+    tryOut({ source: name, text, sequence: info.current.id, others: 10, ...(piece ? { from: piece.from, to: piece.to, px: piece.px } : {}) });
   };
   const soon = () => { clearTimeout(pause.current); pause.current = setTimeout(tryNow, PAUSE); };
   const take = (text, digest) => { saved.current = { text, digest }; setDirty(editor.current.text() !== text); };
@@ -72,15 +74,19 @@ function Workbench({ name, isNew }) {
     return () => { clearTimeout(pause.current); forget(); editor.current.destroy(); };
   }, []);
   useEffect(() => {
-    if (isNew) { if (!saved.current) { editor.current.load(fresh(name)); saved.current = { text: "", digest: null }; setDirty(true); attempt(async () => { saved.current.digest = (await ask("/api/sources")).digest; }); } return; }
     attempt(async () => {
-      const before = saved.current, found = await ask(`/api/sources/${encodeURIComponent(name)}`), mine = saved.current && editor.current.text() !== saved.current.text;
+      const before = saved.current, found = await ask(`/api/sources/${encodeURIComponent(name)}`).catch((error) => { if (error.status !== 404) throw error; return null; });
+      const mine = saved.current && editor.current.text() !== saved.current.text;
+      if (!found) { // a new one, unless somebody else has just removed it
+        if (!saved.current) { const { digest } = await ask("/api/sources"); editor.current.load(fresh(name)); saved.current = { text: "", digest }; setDirty(true); }
+        return;
+      }
       setSource(found);
       // A text that is being edited is not replaced: the server refuses to overwrite what others wrote meanwhile. Nor is
       // one that was saved after the question.
       if (!mine && saved.current === before) { if (editor.current.text() !== found.text) editor.current.load(found.text); take(found.text, found.digest); }
     });
-  }, [name, fit.value, changed.value, isNew]);
+  }, [name, fit.value, changed.value]);
   useAsked(async (question) => {
     if (!ready.value) return;
     const wanted = sequence ?? (await question("/api/sequences?sort=entropy&size=1")).sequences[0]?.id;
@@ -116,6 +122,7 @@ function Workbench({ name, isNew }) {
       ${source?.editable === false && html`<p class="verdict note">${source.why_not}</p>`}
       ${clash && html`<${Clash} current=${clash} onTheirs=${() => { editor.current.load(clash.text); take(clash.text, clash.digest); setClash(null); tryNow(); }} onMine=${() => save(clash.digest)} />`}
       <div class="editor" ref=${host}></div>
+      ${!ready.value && dirty && html`<p class="verdict note">A text can be tried when there is a fit: save it, and all sources vote.</p>`}
       <${Outcome} tried=${tried} source=${source} onLook=${look} />
       ${shown && drawing.value && html`<div class="head"><h2>In <a href=${pathOf("sequence", shown.id)}><${Name} of=${shown.id} /></a></h2><span class="small" role="status" id="tried">${status(tried, waiting)}</span></div>
         <${Stage} info=${shown} timeline=${timeline} view=${null} acts=${acts} focus=${name} />`}
