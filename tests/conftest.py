@@ -7,17 +7,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from command_line import Command, Outcome
 
 ROOT = Path(__file__).resolve().parent.parent
 
 # "checks" is the default everywhere: the same examples on every run, so a red check means a changed program.
-# HYPOTHESIS_PROFILE=explore looks for new examples, and more of them.
+# HYPOTHESIS_PROFILE=explore looks for new examples, and more of them; "mutants" does not look for the smallest one.
 _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("checks", max_examples=40, derandomize=True, **_COMMON)
 settings.register_profile("explore", max_examples=500, print_blob=True, **_COMMON)
+_HASTY = {"max_examples": 15, "phases": [Phase.explicit, Phase.generate]}
+settings.register_profile("mutants", derandomize=True, **_HASTY, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "checks"))
 
 

@@ -277,3 +277,37 @@ def test_headers_that_were_changed_are_refused_with_their_place(name: str, tmp_p
         except dg.DugongError as error:
             refused += name in str(error)
     assert refused > 90
+
+
+@pytest.mark.parametrize("given", [[5], ["a", "a"], []])
+def test_given_values_must_be_as_many_as_classes(given: list[Any], tmp_path: Path) -> None:
+    votes = dg.Votes.from_classes(np.array([[0, 1], [1, 0]]), lengths=[2], n_classes=2)
+    votes.write(tmp_path / "votes.npz")
+    with open_archive(tmp_path / "votes.npz") as archive:
+        plain, arrays = archive.header, {one: archive.read(one, "iufU") for one in archive.names}
+    assert plain["given"] == [0, 1]
+    with (tmp_path / "votes.npz").open("wb") as handle:
+        write_archive(handle, plain | {"given": given}, arrays)
+    with pytest.raises(dg.VoteError, match=r"votes\.npz cannot be read: there must be 2 different values as given"):
+        dg.Votes.read(tmp_path / "votes.npz")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("row0", -1, "row0 must hold counts of at least 0; found -1"),
+        ("row0", 2**62, r"row0 must hold at most 9,007,199,254,740,992 in all; found "),
+        ("shape_counts", np.nan, "shape_counts must hold counts of at least 0; found nan"),
+        ("shape_counts", 2**62, "shape_counts must hold at most"),
+        ("lengths", -1, "lengths must be from 0 to 1,073,741,824"),
+    ],
+)
+def test_counts_that_cannot_be_are_refused(name: str, value: float, message: str, tmp_path: Path) -> None:
+    with open_archive(FILES / "moments.npz") as archive:
+        plain, arrays = archive.header, {one: archive.read(one, "iufU") for one in archive.names}
+    arrays[name] = arrays[name].astype(np.asarray(value).dtype)
+    arrays[name].flat[0] = value
+    with (tmp_path / "moments.npz").open("wb") as handle:
+        write_archive(handle, plain, arrays)
+    with pytest.raises(dg.VoteError, match=rf"moments\.npz cannot be read: {message}"):
+        Moments.load(tmp_path / "moments.npz")

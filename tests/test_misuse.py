@@ -148,6 +148,10 @@ def test_words_of_the_command_line_that_name_no_file(cli: Command, word: str) ->
     assert "a word of the command must be" in found.err
 
 
+def test_a_mark_before_the_first_letter_of_toml_is_no_fault() -> None:
+    assert parse_toml("\ufeffoutput = 'out'\r\n".encode()) == {"output": "out"}
+
+
 def test_deep_toml_is_refused_at_once() -> None:
     for text in ("a" + ".a" * 100_000 + " = 1", "a = " + "[" * 100_000):
         with pytest.raises(FileError, match="levels deep"):
@@ -174,7 +178,9 @@ def gold_of(path: Path, *, cli: Command) -> str:
 )
 def test_damaged_gold(tmp_path: Path, cli: Command, name: str, data: bytes, message: str) -> None:
     (tmp_path / name).write_bytes(data)
-    assert message in gold_of(tmp_path / name, cli=cli)
+    said = gold_of(tmp_path / name, cli=cli)
+    assert message in said
+    assert f"{name} cannot be" in said
 
 
 def test_gold_that_claims_much_or_holds_objects(tmp_path: Path, cli: Command) -> None:

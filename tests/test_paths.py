@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import sys
@@ -11,7 +12,7 @@ import pytest
 
 import dugong as dg
 from dugong.exceptions import VoteError
-from dugong.paths import PlaceError, Url, place_of, write_atomically
+from dugong.paths import DeniedError, PlaceError, Url, locked, place_of, write_atomically
 
 
 @pytest.fixture(params=["memory://", "local://"])
@@ -102,3 +103,26 @@ def test_a_device_or_a_pipe_is_never_replaced_by_a_file(tmp_path) -> None:
         write_atomically(tmp_path / "pipe", lambda handle: handle.write(b"x"))
     assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
     assert [one.name for one in tmp_path.iterdir()] == ["pipe"]
+
+
+def test_where_nobody_may_write_the_place_is_named_and_not_the_file_beside_it(tmp_path, monkeypatch) -> None:
+    def denied(self: Path, *_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "open", denied)
+    monkeypatch.setattr(Path, "mkdir", denied)
+    with pytest.raises(
+        DeniedError, match=r"votes\.npz cannot be written: Permission denied\.\n  Choose another folder"
+    ) as one:
+        write_atomically(tmp_path / "votes.npz", lambda handle: handle.write(b"x"))
+    assert ".part" not in str(one.value)
+    with pytest.raises(DeniedError, match="out cannot be written"), locked(tmp_path / "out"):
+        pass
+
+
+@pytest.mark.parametrize("name", ["file", "file/out"])
+def test_a_file_in_place_of_a_folder_is_said(tmp_path, name: str) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(PlaceError, match=f"{name} must be a folder; a file is there"), locked(tmp_path / name):
+        pass
+    assert (tmp_path / "file").read_text() == "mine"

@@ -123,7 +123,7 @@ def parse_toml(text: bytes) -> dict[str, Any]:
     try:
         if _DOTTED.search(text):  # whose reader takes time in the square of their number
             raise RecursionError
-        plain = tomllib.loads(text.decode())
+        plain = tomllib.loads(text.decode("utf-8-sig"))  # some editors put a mark before the first letter
     except RecursionError:
         raise FileError(f"it is nested more than {_DEEPEST} levels deep") from None
     except ValueError as error:

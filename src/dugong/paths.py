@@ -30,6 +30,7 @@ _LONGEST_NAME = 255  # bytes that file systems give a name
 _HELD: ContextVar[frozenset[Path]] = ContextVar("folders that are locked here", default=frozenset())
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class PlaceError(DugongError, ValueError):
@@ -42,6 +43,10 @@ class FolderBusyError(DugongError, OSError):
 
 class DiskFullError(DugongError, OSError):
     """There is no room for a file."""
+
+
+class DeniedError(DugongError, PermissionError):
+    """Nobody may write there, or not this user."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -263,6 +268,11 @@ def written_aside(target: Place, write: Callable[[BinaryIO], object]) -> Iterato
 
 
 def _explained(error: OSError, target: Place) -> OSError:
+    if error.errno in _DENIED:
+        return DeniedError(
+            f"{target} cannot be written: {error.strerror}.\n"
+            "  Choose another folder, or get the right to write to this one."
+        )
     if error.errno not in _FULL:
         return error
     return DiskFullError(
@@ -299,7 +309,12 @@ def locked(folder: Place) -> Iterator[None]:
     The system holds the lock for the process: one that dies may leave the file ``.dugong.lock``, but it locks nothing.
     Blocks may be nested. Storage at a URL knows no locks: there it is for the user to run one at a time.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise PlaceError(f"{folder} must be a folder; a file is there, or above it. Choose another name.") from None
+    except OSError as error:
+        raise _explained(error, folder) from error
     if isinstance(folder, Url) or folder.resolve() in _HELD.get():
         yield
         return

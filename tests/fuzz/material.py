@@ -28,8 +28,8 @@ def votes(kind: str = "elements") -> dg.Votes:
     labels = np.where(np.repeat(rng.random(len(lengths)) < 0.4, lengths), 1, -1)
     if kind == "classes":
         classes = 1 + rng.integers(0, 3, lengths.sum())
-        heard = {f"s{i}": np.where(rng.random(len(classes)) < 0.7, classes, 1 + i % 3) for i in range(4)}
-        return dg.Votes.from_tasks(heard, lengths=lengths, n_classes=3, classes=["x", "y", "z"])
+        heard = np.stack([np.where(rng.random(len(classes)) < 0.7, classes, 1 + i % 3) for i in range(4)], axis=1)
+        return dg.Votes.from_classes(heard - 1, lengths=lengths, n_classes=3, classes=["x", "y", "z"])
     heard = {f"s{i}": np.where(rng.random(len(labels)) < 0.75, labels, -labels) for i in range(4)}
     if kind == "elements":
         return dg.Votes.from_tasks(heard, lengths=lengths)

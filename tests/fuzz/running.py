@@ -135,8 +135,11 @@ def one_case(name: str, group: Group, number: int, seed: int, folder: Path) -> O
     """Prepare a case and run it."""
     for left in folder.iterdir():
         shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
+    usual = sys.getrecursionlimit()
+    sys.setrecursionlimit(10 * usual)  # deep things must be made before they can be refused
     with contextlib.redirect_stdout(io.StringIO()):
         case, size = group(random.Random(f"{seed}/{name}/{number}"), folder)
+    sys.setrecursionlimit(usual)
     before = _measure_anew()
     began = time.process_time()
     what, detail = _ending(case)

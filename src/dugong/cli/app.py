@@ -104,7 +104,8 @@ def run(argv: Sequence[str] | None = None) -> int:
     except (DugongError, OSError) as error:
         from dugong.cli.output import fit_width
 
-        head, traced, frames = f"error: {error}".partition("\n  Traceback")
+        hint = "" if isinstance(error, DugongError) else "\n  Name a place that is there and that you may use."
+        head, traced, frames = f"error: {error}{hint}".partition("\n  Traceback")
         click.echo(f"{fit_width(head) if sys.stderr.isatty() else head}{traced}{frames}", err=True)
         return DATA_ERROR
     except Exception:

@@ -73,7 +73,7 @@ def _marked(place: Place) -> Segments | None:
     from dugong.segments import Segments
 
     if not place.is_dir() and place.suffix in (".parquet", ".csv"):
-        table = known_table(place) if place.is_file() else None
+        table = _named_table(place) if place.is_file() else None
         if table is None or "start_seconds" not in table.column_names or "start" in table.column_names:
             return None
         names = ("sequence", "start_seconds", "end_seconds", "label")
@@ -176,14 +176,17 @@ def _names(labels: AnyArray, votes: Votes) -> pa.Array:
 def _read_table(place: Place) -> pa.Table:
     if not place.is_file():
         raise LabelError(f"there is no file {place}.")
+    return _named_table(place, _checked_table)
+
+
+def _named_table(place: Place, checked: Callable[[pa.Table], pa.Table] = lambda table: table) -> pa.Table:
     try:
-        return _checked_table(place)
+        return checked(known_table(place))
     except LabelError as error:
         raise LabelError(f"{place} cannot be used: {error}") from None
 
 
-def _checked_table(place: Place) -> pa.Table:
-    table = known_table(place)
+def _checked_table(table: pa.Table) -> pa.Table:
     absent = [name for name in COLUMNS if name not in table.column_names]
     if absent:
         raise LabelError(
@@ -222,7 +225,10 @@ def known_table(place: Place) -> pa.Table:
         _ = table.column_names  # decoded only now
         return table
     except (pa.ArrowException, OSError, ValueError) as error:  # ValueError: text that is no UTF-8
-        raise LabelError(f"the file is damaged, or of another kind: {error}") from None
+        raise LabelError(
+            f"the file is damaged, or of another kind: {error}\n"
+            "  Save a CSV as UTF-8 with a comma between columns, or write the file again."
+        ) from None
 
 
 def _voted(table: pa.Table, votes: Votes) -> pa.Table:

@@ -60,7 +60,7 @@ def _fold_votes(column: Int8Array, t: int, end: int, value: Any) -> Any:
         else:
             word = np.uint64(0)
             for place in range(end - t):
-                word |= np.uint64(column[t + place] & 0xFF) << (eight * np.uint64(place))
+                word |= np.uint64(np.uint8(column[t + place])) << (eight * np.uint64(place))
         # The upper half goes back to the lower one, because a product alone never carries bits downwards.
         value = (value ^ word) * mixer
         value ^= value >> np.uint64(32)

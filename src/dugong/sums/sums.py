@@ -29,6 +29,7 @@ _VERSION = 2  # version 1 had slots without names, which the codec reads as well
 _GROUPS = (N_NAMED_GROUPS + 1,)  # and the rest
 _LONGEST = 1 << 30  # elements of a sequence: the laws of its tasks are followed element by element
 _MOST_COLUMNS = 128  # different votes of a source
+_MOST = 1 << 53  # anchors of a row: beyond, sums of counts are no longer exact, and overflow
 _SPAN_PARTS = ("offsets", "starts", "stops")
 # A tally needs a place for every length up to the longest, a sort does not.
 _SHORT = 1 << 20  # lengths below this are tallied without sorting
@@ -221,17 +222,23 @@ def _read_counts(stored: Archive, place: int, row: MomentRow, header: _Header) -
     columns = stored.shape(f"row{place}")[1 + row.by_position :]
     if len(columns) != len(row.slots) or not all(2 < one <= _MOST_COLUMNS for one in columns):
         raise FileError(f"row{place} must have {n_axes} axes, with 3 to {_MOST_COLUMNS} votes each; found others")
-    counts = stored.read(f"row{place}", "iuf", (None,) * n_axes)
+    return _read_tally(stored, f"row{place}", (None,) * n_axes)
+
+
+def _read_tally(stored: Archive, name: str, shape: tuple[int | None, ...]) -> AnyArray:
+    counts = stored.read(name, "iuf", shape)
     if not np.isfinite(counts).all() or counts.min(initial=0) < 0:
-        raise FileError(f"row{place} must hold counts of at least 0; found {counts.min()}")
+        raise FileError(f"{name} must hold counts of at least 0; found {counts.min()}")
+    if counts.sum(dtype=np.float64) > _MOST:
+        raise FileError(f"{name} must hold at most {_MOST:,} in all; found {counts.sum(dtype=np.float64):.3g}")
     return counts
 
 
 def _read_shapes(stored: Archive, names: tuple[str, ...]) -> Shapes:
     lengths = stored.read("lengths", "iu", (None,))
-    counts = stored.read("shape_counts", "iuf", lengths.shape)
-    if min(lengths.min(initial=0), counts.min(initial=0)) < 0 or int(lengths.max(initial=0)) > _LONGEST:
-        raise FileError(f"shape_counts must be at least 0, and lengths from 0 to {_LONGEST:,}; found others")
+    counts = _read_tally(stored, "shape_counts", lengths.shape)
+    if lengths.min(initial=0) < 0 or int(lengths.max(initial=0)) > _LONGEST:
+        raise FileError(f"lengths must be from 0 to {_LONGEST:,}; found others")
     spans = {
         name: SpanTable(**{part: stored.read(f"span{i}_{part}", "iu", (None,)) for part in _SPAN_PARTS})
         for i, name in enumerate(names)

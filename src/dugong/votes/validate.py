@@ -77,6 +77,8 @@ def _check_classes(votes: Votes) -> None:
         )
     if votes.class_names is not None and len(set(votes.class_names)) != votes.n_classes:
         raise VoteError(f"there must be {votes.n_classes} different class names; found {list(votes.class_names)}.")
+    if votes.given is not None and len(set(votes.given)) != votes.n_classes:
+        raise VoteError(f"there must be {votes.n_classes} different values as given; found {list(votes.given)}.")
     check_words(votes.class_names or (), "the name of a class")
     if votes.background is not None and votes.background not in votes.classes:
         raise VoteError(f"the background must be one of the classes {votes.classes}; found {votes.background}.")
