@@ -138,7 +138,7 @@ function Clash({ current, onTheirs, onMine }) {
 
 // What went wrong, or that nothing did; a fault is one of many of its kind, so the first is shown in full.
 function Outcome({ tried, source, onLook }) {
-  if (tried && !tried.ok) return html`<div class="fault" role="alert"><strong>${{ syntax: "This is not Python yet.", lost: "It was ended." }[tried.error.kind] || "It raised."}</strong> ${tried.error.text || tried.error.message}
+  if (tried && !tried.ok) return html`<div class="fault" role="alert"><strong>${{ syntax: "This is not Python yet.", lost: "It was ended." }[tried.error.kind] || "It raised."}</strong> ${tried.error.text || tried.error.message} ${tried.error.kind === "lost" && "The limit while you type is on this page; a run after Save has none."}
     ${tried.error.trace && html`<pre>${tried.error.trace}</pre>`}${tried.printed && html`<details><summary>What it printed</summary><pre>${tried.printed}</pre></details>`}</div>`;
   const faults = (tried ? tried.trouble : source?.trouble) || [], first = faults[0];
   return html`${first && html`<div class="fault" role="alert"><strong>It raised on ${faults.length >= 50 ? "50 tasks or more" : many(faults.length, "task")}</strong>, where it abstains; first in
