@@ -41,11 +41,12 @@ test-engines: $(ALL)  ## Install Dask, Ray and Spark, and test them on local clu
 # A folder beside .venv, because the packages of the store want older versions than our constraints.
 .PHONY: test-store
 test-store: $(ALL) .venv-store/.stamp  ## Test votes, shards and labels in an S3-compatible server on this machine, whose answers fail, stall, break off or end early.
-	DUGONG_STORE=1 PYTHONPATH=$(CURDIR)/.venv-store $(BIN)/python -m pytest tests/store $(ARGS)
+	DUGONG_STORE=1 PYTHONPATH=$(CURDIR)/.venv-store:$(CURDIR)/src $(BIN)/python -m pytest tests/store $(ARGS)
 
-.venv-store/.stamp: tests/store/requirements.txt
+.venv-store/.stamp: tests/store/requirements.txt | $(ALL)
 	@echo "Installing an S3 server and s3fs into $(@D) ..." >&2
-	@$(PYTHON) -m pip install -qq --disable-pip-version-check --upgrade --target $(@D) -r $<
+	@rm -rf $(@D)
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --upgrade --target $(@D) -r $<
 	@touch $@
 
 # Parsers that accept what we write, each group in an environment of its own: they contradict each other.
@@ -127,6 +128,10 @@ fuzz: $(ALL)  ## 20,000 spoiled files, calls and commands: every one is read, or
 .PHONY: chaos
 chaos: $(ALL)  ## kill -9 a hundred times, full disks, vanished folders, two runs at once: every byte as if nothing had been. `ARGS="--kills 3"` is shorter.
 	PYTHONPATH=tests NUMBA_NUM_THREADS=1 $(BIN)/python -m chaos $(ARGS)
+
+.PHONY: mutants
+mutants: $(ALL)  ## Change one thing of the core at a time (300 times): does a test notice? `ARGS="--mutants 50"` is shorter, `ARGS=--anew` after larger changes.
+	$(BIN)/python scripts/mutants.py $(ARGS)
 
 .PHONY: golden
 golden: $(ALL)  ## Pin the tables, errors and labels of today anew: `make golden ARGS=learned` writes one group of given, classes, learned.

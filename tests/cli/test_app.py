@@ -35,6 +35,11 @@ def test_every_verb_explains_itself_with_an_example_and_has_json(cli: Command, v
     assert "--json" in outcome.out
 
 
+@pytest.mark.parametrize("verb", ["run", "apply", "check", "suggest"])
+def test_verbs_that_execute_a_project_say_so(cli: Command, verb: str) -> None:
+    assert "A project is code" in " ".join(cli(verb, "--help").out.split())
+
+
 @pytest.mark.parametrize("words", [["--help"], ["--version"], ["run", "--help"], ["init", "--help"]])
 def test_help_imports_nothing_heavy(words: list[str]) -> None:
     script = (

@@ -157,3 +157,33 @@ def test_names_with_dots_do_not_mix_columns(tmp_path):
     for kind in KINDS:
         votes.write(tmp_path / f"votes.{kind}")
         assert Votes.read(tmp_path / f"votes.{kind}").equals(votes)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "message"),
+    [
+        ("vote:s0", pa.array([None] + [1] * 3999, pa.int8()), "vote:s0 must have 4,000 values; found empty ones"),
+        ("vote:s0", pa.array([0.9] * 4000), "'vote:s0' must hold int8; found double"),
+        ("vote:s0", pa.array([257] * 4000), "'vote:s0' must hold int8; found int64"),
+        ("vote:s0", pa.array(["1"] * 4000), "'vote:s0' must hold int8; found string"),
+        ("lengths", pa.array([1000.7, 3000.2] + [None] * 3998), "'lengths' must hold int64; found double"),
+        ("ids", pa.array(["a", None] + [None] * 3998), "ids must have 2 values; found empty ones"),
+    ],
+)
+def test_columns_of_parquet_are_never_cast(tmp_path, name, values, message):
+    path = tmp_path / "votes.parquet"
+    VOTES.write(path)
+    table = pq.read_table(path)
+    other = table.set_column(table.column_names.index(name), name, values)
+    pq.write_table(other.replace_schema_metadata(table.schema.metadata), path)
+    with pytest.raises(VoteError, match=message):
+        Votes.read(path)
+
+
+def test_row_groups_of_any_size_are_the_same_votes(tmp_path):
+    VOTES.write(tmp_path / "votes.parquet")
+    table = pq.read_table(tmp_path / "votes.parquet")
+    with pq.ParquetWriter(tmp_path / "ragged.parquet", table.schema) as writer:
+        for start in range(0, 4000, 700):
+            writer.write_table(table.slice(start, 700), row_group_size=93)
+    assert Votes.read(tmp_path / "ragged.parquet").equals(VOTES)

@@ -62,6 +62,8 @@ def command(
     After a crash or Ctrl-C the same command continues where it stopped; sources whose code has changed run again, the
     others do not. With --limit or --only nothing is written unless --output or --shard-size says where: that is for
     trying sources while you write them. With gold labels in the project, the table shows how often each one is right.
+
+    A project is code: its loader and its sources are executed. Apply only projects that you trust.
     """
     found, watch = read_project(project), Watch(log_json=log_json)
     options = ApplyOptions(

@@ -60,7 +60,8 @@ def command(
     """Say what is in VOTES (.parquet or .npz, or a project that was run) and what is wrong with them.
 
     Of a project, the votes, the known labels and the fitted model are those of its last run: nothing is fitted anew. It
-    is also said which of its sources would send data, and where to.
+    is also said which of its sources would send data, and where to. A project is code: to know that, its sources are
+    executed as a module.
 
     With a prior or dependencies: whether the votes can determine the model at all. With gold labels: accuracy, F1,
     calibration and events of majority vote and of the model, with confidence intervals by sequence, and a plain

@@ -22,6 +22,7 @@ def command(*, project: Path, budget: int, known: Place | None, as_json: bool) -
 
     The project must have been run: its votes and its model are read from the output folder. Everything rests on the
     labels of that model; its gold is not looked at.
+    A project is code: its loader is executed.
     """
     from dugong.cli.gold import read_gold
     from dugong.cli.loading import load_sequences
