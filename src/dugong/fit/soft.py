@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import log_softmax
-from scipy.stats import rankdata
 
 from dugong.fit.em import EM, FREE, Ties, maximise
 from dugong.infer.answers import expected_counts, posterior
@@ -88,6 +87,8 @@ def _lean(votes: Votes, name: str) -> FloatArray:
         said = votes.column(name).astype(np.float64)
         said[said == MISSING] = 0
         return np.asarray(said - said.mean())
+    from scipy.stats import rankdata  # slow to import, and soft votes are rare
+
     scores = certainty(votes.scores[name], 1)
     asked = ~np.isnan(scores)
     said = np.zeros(len(scores))
