@@ -183,7 +183,9 @@ def main(n_seeds: int = 5) -> None:
         cells = [
             f"{how} {np.mean([r[how] for r in rows]):.3f} (worst {max(r[how] for r in rows):.3f})" for how in rows[0]
         ]
-        print(f"{name:28}  {'   '.join(cells)}   limits {RIGHT}, {make(0.02, 0).limit}", flush=True)
+        beside = max(max(r["right"], r["defaults"]) / r["vote"] for r in rows)
+        limits = f"limits {RIGHT}, {make(0.02, 0).limit}"
+        print(f"{name:28}  {'   '.join(cells)}   at most {beside:.2f} of the vote   {limits}", flush=True)
 
 
 if __name__ == "__main__":

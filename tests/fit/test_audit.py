@@ -18,8 +18,9 @@ def test_the_right_options_reach_what_can_be_known(name) -> None:
     assert found < brier(dg.MajorityVote().fit(draw.votes).predict_proba(draw.votes), draw)
 
 
-@pytest.mark.parametrize("name", ["three resolutions", "shared detector", "four patients"])
+@pytest.mark.parametrize("name", ["three resolutions", "shared detector", "by position", "four patients"])
 def test_the_defaults_are_near(name) -> None:
     draw = WORLDS[name](0.35, 7)
     found = brier(dg.LabelModel().fit(draw.votes).predict_proba(draw.votes), draw)
     assert found < draw.limit * brier(draw.best, draw)
+    assert found < brier(dg.MajorityVote().fit(draw.votes).predict_proba(draw.votes), draw)
