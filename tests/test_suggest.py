@@ -7,6 +7,7 @@ import pytest
 
 import dugong as dg
 from dugong.exceptions import LabelError
+from dugong.suggest import suggest
 
 PRIOR = dg.priors.Markov(positive=0.3, stay=0.8)
 
@@ -73,6 +74,19 @@ def test_words_and_what_cannot_be_read():
         model.suggest(votes, {})
     with pytest.raises(LabelError, match="found object"):
         model.suggest(votes, {i: [object()] * 10 for i in range(200)})
+
+
+def test_a_model_that_counts_votes_gets_no_rule_that_knows_less_than_its_labels():
+    """A list that is right on two words of three would outvote sources that tell its words apart by their context."""
+    rng = np.random.default_rng(0)
+    words = rng.choice(["pain", "aspirin", "the", "cold"], 2000, p=[0.1, 0.1, 0.4, 0.4])
+    sure = np.where(rng.random(2000) < 0.65, 0.95, 0.05)
+    positive = np.select([words == "pain", words == "aspirin", words == "the"], [sure, 0.8, 0.03], 0.4)
+    shares, votes = np.stack([1 - positive, positive], axis=1), dg.Votes.from_tasks({"s": np.zeros(2000)}, [2000])
+    weighed, counted = (suggest(votes, shares, {0: words.tolist()}, counted=how) for how in (False, True))
+    assert {one.condition for one in weighed.rules} >= {"word.lower() in {'aspirin', 'pain'}"}
+    assert {one.condition for one in counted.rules} >= {"word.lower() in {'aspirin'}"}
+    assert not any("pain" in one.condition for one in counted.rules)
 
 
 def test_nothing_is_suggested_where_nothing_is_to_be_found():

@@ -414,7 +414,8 @@ class LabelModel(Configured):
             Without them everything rests on the model's own probabilities.
         """
         votes = self._aligned(votes)
-        return suggest(votes, self.predict_proba(votes, known=known), sequences, budget)
+        counted = self.law_.tempering is not None
+        return suggest(votes, self.predict_proba(votes, known=known), sequences, budget, counted=counted)
 
     def score(
         self, votes: Votes, gold: AnyArray, *, coding: Coding = "own", groups: Sequence[object] | None = None

@@ -89,7 +89,9 @@ class _Candidate:
     holds: BoolArray
 
 
-def suggest(votes: Votes, probabilities: FloatArray, sequences: Any, budget: int = 5) -> Suggestions:
+def suggest(
+    votes: Votes, probabilities: FloatArray, sequences: Any, budget: int = 5, *, counted: bool = False
+) -> Suggestions:
     """Choose at most `budget` rules, one after the other.
 
     Parameters
@@ -97,14 +99,19 @@ def suggest(votes: Votes, probabilities: FloatArray, sequences: Any, budget: int
     probabilities : (n_elements, K) of the labels
     sequences : mapping or iterable of (id, sequence)
         What was voted on: numbers, rows of a table, arrays of numbers, or words.
+    counted : whether the model goes by shares of votes, because it trusts no law that could weigh them
+        A rule must then be right at least as often as the present labels are sure where it speaks: otherwise it would
+        outvote sources that know better.
     """
     if budget < 1:
         raise LabelError(f"the budget is a number of rules, at least 1; found {budget}.")
     elements = _elements(votes, sequences)
-    candidates = _words(elements, probabilities, votes) if isinstance(elements[0], str) else _numbers(elements)
+    candidates = (
+        _words(elements, probabilities, votes, counted=counted) if isinstance(elements[0], str) else _numbers(elements)
+    )
     silent = ~votes.covered()
     taken = [_spoken(votes, place) for place, one in enumerate(votes.sources) if isinstance(one.resolution, Element)]
-    scored = [(one, *_gain(one.holds, probabilities)) for one in candidates]
+    scored = [(one, *_gain(one.holds, probabilities, counted=counted)) for one in candidates]
     found: list[Suggestion] = []
     while len(found) < budget and scored:
         worth = [gain * (1 - _repeats(one.holds, probabilities, taken)) for one, gain, _ in scored]
@@ -132,7 +139,7 @@ def _suggestion(one: _Candidate, vote: int, probability: FloatArray, silent: Boo
 
 
 # --- what a rule is worth --------------------------------------------------------------------------------------------
-def _gain(holds: BoolArray, probabilities: FloatArray) -> tuple[float, int]:
+def _gain(holds: BoolArray, probabilities: FloatArray, *, counted: bool) -> tuple[float, int]:
     """Fall of the risk per element if the rule voted, and the class that it speaks for; 0 if it says too little."""
     count = int(holds.sum())
     if min(count, len(holds) - count) < _FEWEST:
@@ -141,7 +148,8 @@ def _gain(holds: BoolArray, probabilities: FloatArray) -> tuple[float, int]:
     place = int(np.argmax(share / np.maximum(base, 1e-12)))
     lift = min(share[place] / max(base[place], 1e-12), np.inf)
     odds = (1 - base[place]) / max(1 - share[place], 1e-12)
-    if max(lift, odds) < _LIFT or share[place] < share.max():
+    least = probabilities[holds].max(axis=1).mean() if counted else share.max()
+    if max(lift, odds) < _LIFT or share[place] < least - 1e-9:
         return 0.0, 0
     # One more task on either side: rates of exactly 0 or 1 are never believed.
     rates = (probabilities[holds].sum(axis=0) + 1) / (probabilities.sum(axis=0) + 2)
@@ -229,19 +237,22 @@ def _reading(argument: str, words: str) -> str:
     return f"values[{words}]" if argument == "values" else f"row[{words!r}]"
 
 
-def _words(elements: list[str], probabilities: FloatArray, votes: Votes) -> list[_Candidate]:
+def _words(elements: list[str], probabilities: FloatArray, votes: Votes, *, counted: bool) -> list[_Candidate]:
     """One list of words for every class: those that speak for it most clearly."""
     lower = [one.lower() for one in elements]
     counts = Counter(lower)
     places = {word: place for place, word in enumerate(counts)}
     owners = np.array([places[word] for word in lower])
     sizes = np.bincount(owners, minlength=len(places)).astype(np.float64)
+    surest = np.bincount(owners, probabilities.max(axis=1), len(places))
     found = []
     for place in range(votes.n_classes):
         share = np.bincount(owners, probabilities[:, place], len(places))
         base = float(probabilities[:, place].mean())
         # Shrunk towards the balance, so that a word that occurred once proves little.
         lift = (share + 2 * base) / (sizes + 2) - base
+        if counted:  # words that the labels tell apart are in no list
+            lift[share < surest - 1e-9] = 0
         best = [int(one) for one in np.argsort(-lift * np.sqrt(sizes), kind="stable")[:_WORDS] if lift[one] > 0.1]
         chosen = sorted(list(places)[one] for one in best)
         if chosen:

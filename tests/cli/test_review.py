@@ -53,3 +53,21 @@ def test_whole_sequences_by_entropy(project):
     path = folder / "to-check.parquet"
     call("review", "--by", "entropy", "--budget", "3", "-o", str(path))
     assert parquet.read_table(path)["end"].to_pylist() == [5, 5, 5]
+
+
+def test_a_project_is_asked_about_its_last_run(tmp_path, cli, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert cli("init", "walking").code == 0
+    not_yet = cli("review", "walking/project.toml")
+    assert not_yet.code == 2
+    assert "`dugong run` writes them" in not_yet.err
+    assert cli("run", "walking/project.toml").code == 0
+    first = cli("review", "walking/project.toml", "--budget", "3", "--json").json
+    known = [f"{one},{at},{at + 1},1" for one, at in zip(first["sequences"], first["elements"], strict=True)]
+    (tmp_path / "walking" / "looked.csv").write_text("\n".join(["sequence,start,end,label", *known]) + "\n")
+    with (tmp_path / "walking" / "project.toml").open("a") as file:
+        file.write('train_gold = "looked.csv"\n')
+    again = cli("review", "walking/project.toml", "--budget", "3", "--json").json
+    asked = [set(zip(one["sequences"], one["elements"], strict=True)) for one in (first, again)]
+    assert len(asked[1]) == 3
+    assert not asked[0] & asked[1]

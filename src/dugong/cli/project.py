@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from dugong.cli.settings import LEARN, dependencies_of, prior_of
 from dugong.codec import parse_toml, reading
 from dugong.exceptions import DugongError
@@ -221,3 +223,11 @@ def _check_keys(plain: dict[str, Any], place: Path) -> None:
 
 
 _KINDS = {str: "a string", int: "a whole number", float: "a number", list: "a list", dict: "a table"}
+
+
+def last_run(project: Project) -> tuple[Place, Place]:
+    """The files of model and votes that the last run wrote."""
+    model, votes = project.output / "model.json", project.output / "votes.parquet"
+    if not (model.is_file() and votes.is_file()):
+        raise click.UsageError(f"{project.output} has no model.json and votes.parquet yet: `dugong run` writes them.")
+    return model, votes

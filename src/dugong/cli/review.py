@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -20,12 +21,12 @@ if TYPE_CHECKING:
 @click.command(
     "review",
     epilog=example(
-        "dugong review output/model.json output/votes.parquet --budget 50 -o to-check.csv",
+        "dugong review project.toml --budget 50 -o to-check.csv",
         "dugong review model.json votes.parquet --known to-check.csv -o more.csv",
     ),
 )
 @click.argument("model", type=PLACE)
-@click.argument("votes", type=PLACE)
+@click.argument("votes", type=PLACE, required=False)
 @click.option("--budget", type=click.IntRange(min=1), default=50, help="What there is time for. Default: 50.")
 @click.option(
     "--by",
@@ -37,21 +38,30 @@ if TYPE_CHECKING:
 @click.option("--output", "-o", type=PLACE, help="A .csv or .parquet table with an empty column `label` to fill in.")
 @json_option
 def command(
-    *, model: Place, votes: Place, budget: int, by: str, known: Place | None, output: Place | None, as_json: bool
+    *, model: Place, votes: Place | None, budget: int, by: str, known: Place | None, output: Place | None, as_json: bool
 ) -> None:
     """Say which labels of VOTES are worth a person's minute, given what MODEL knows.
+
+    A project.toml stands for the model and the votes of its last run, and its train_gold for --known.
 
     An element is worth what its label is expected to take off the risk (the Brier loss) of all labels of its sequence;
     what an element chosen before will tell is not counted twice. Fill in the column `label` of the table, and use it:
     `dugong fit VOTES --gold to-check.csv`, `dugong label MODEL VOTES --known to-check.csv`, or as train_gold of a
     project. Rows without a label count as not looked at.
     """
+    from dugong.cli.annotations import train_labels
     from dugong.cli.gold import read_gold
+    from dugong.cli.project import last_run, read_project
     from dugong.model import LabelModel
     from dugong.votes import Votes
 
+    project = None
+    if votes is None:
+        project = read_project(Path(str(model)))
+        model, votes = last_run(project)
     fitted, found = LabelModel.load(model), Votes.read(votes)
-    labels = None if known is None else read_gold(known, found, missing_ok=True)
+    labels = None if project is None else train_labels(project, found)
+    labels = labels if known is None else read_gold(known, found, missing_ok=True)
     review = fitted.review(found, budget, by, known=labels)
     text = str(review)
     if output is not None:

@@ -8,7 +8,7 @@ import click
 
 from dugong.cli.output import emit, example, json_option, user_code
 from dugong.cli.places import PLACE
-from dugong.cli.project import DEFAULT, read_project
+from dugong.cli.project import DEFAULT, last_run, read_project
 from dugong.paths import Place
 
 
@@ -30,9 +30,7 @@ def command(*, project: Path, budget: int, known: Place | None, as_json: bool) -
     from dugong.votes import Votes
 
     found = read_project(project)
-    model, votes = found.output / "model.json", found.output / "votes.parquet"
-    if not (model.is_file() and votes.is_file()):
-        raise click.UsageError(f"{found.output} has no model.json and votes.parquet yet: `dugong run` writes them.")
+    model, votes = last_run(found)
     with user_code():
         sequences = load_sequences(found.data, found.folder, **found.timing)
         seen = Votes.read(votes)
