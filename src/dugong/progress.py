@@ -60,11 +60,7 @@ def progress_callback(
         with _bar(title, unit, show, after) as callback:
             yield callback
     else:
-        yield _ignore
-
-
-def _ignore(_: object) -> None:
-    return None
+        yield lambda _: None
 
 
 @contextmanager
@@ -118,7 +114,7 @@ def _bar(
     timer.daemon = True
     # A terminal, a notebook, or the wish for a bar: asked before anything is imported for it.
     if not (sys.stderr.isatty() or "IPython" in sys.modules or "FORCE_COLOR" in os.environ):
-        yield _ignore
+        yield lambda _: None
         return
     timer.start() if after else bar.start()
     try:

@@ -158,6 +158,17 @@ def test_remarks_of_the_summary(parts: list[dg.Votes], tmp_path: Path) -> None:
     assert {one.text for one in found.problems} == {one.text for one in dg.Votes.concat(bad).summary().problems}
 
 
+def test_the_class_that_silence_stands_for_is_that_of_all_shards(tmp_path: Path) -> None:
+    def part(name: str, spoken: int) -> dg.Votes:
+        codes = np.array([[spoken], [-1], [spoken], [-1]])
+        return dg.Votes.from_classes(codes, lengths=[4], ids=[name], classes=["rest", "walk", "run"], abstain=-1)
+
+    parts = [part("first", 1), part("second", 2)]
+    text = str(summarize_shards(VoteShards.write(parts, tmp_path / "votes")))
+    assert text == str(dg.Votes.concat(parts).summary())
+    assert "they count as background" in text
+
+
 def test_sequences_without_ids_are_called_by_their_shard(parts: list[dg.Votes], tmp_path: Path) -> None:
     shards = VoteShards.write([replace(part, ids=None) for part in parts], tmp_path / "votes")
     assert shards.shards[3].read().sequence_ids[5] == "part-00003/5"

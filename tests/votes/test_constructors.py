@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from dugong.exceptions import VoteError
 from dugong.tasks import Sequence, Spans, TimeAxis, Window
 from dugong.types import MISSING
 from dugong.votes import Votes
@@ -94,6 +95,10 @@ def test_metal_coding():
     assert [column.tolist() for column in votes.columns] == [[0, -1], [1, -1]]
     votes = Votes.from_metal(scipy.sparse.csr_matrix([[0, 1], [3, 2]]), lengths=[1, 1], n_classes=3)
     assert [column.tolist() for column in votes.columns] == [[0, 3], [1, 2]]
+    votes = Votes.from_metal([[0, 1], [2, 2], [1, 0]], ids=["a", "a", "b"])
+    assert (votes.sequence_ids.tolist(), votes.lengths.tolist()) == (["a", "b"], [2, 1])
+    with pytest.raises(VoteError, match="lengths"):
+        Votes.from_metal(scipy.sparse.csr_matrix([[0, 1], [2, 2]]))
 
 
 def test_flat_votes_at_several_resolutions():

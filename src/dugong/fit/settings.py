@@ -172,6 +172,8 @@ class FitOptions:
 
         Closed forms do not find these: where anything is learned, and where sources repeat themselves.
         """
+        if self.sharing == "tied":
+            return {}
         levels = self.design(votes).levels
         names = [name for name, level in levels.items() if level == "task"]
         lags = SourceGraph.of(votes.source_names, self.dependencies or ()).temporal

@@ -68,19 +68,18 @@ def assign_groups(
         if len(groups) != n_sequences:
             raise VoteError(f"groups must name one group per sequence ({n_sequences}); found {len(groups)}.")
         # Named groups may be any number; hashing them bounds what is kept, and shards agree without talking.
-        return _whole(1 + _hash_labels(groups, N_NAMED_GROUPS), N_NAMED_GROUPS)
-    if n_sequences < FEW and n_elements is None:
+        base, n_groups = 1 + _hash_labels(groups, N_NAMED_GROUPS), N_NAMED_GROUPS
+    elif n_sequences < FEW and n_elements is None:
         return _blocks(votes)
-    # Hashing into more places than there are groups leaves the surplus to the rest.
-    places = N_GROUPS * max(1, (n_elements or votes.n_elements) // SAMPLE)
-    if votes.ids is None:
-        return _whole(_hash_content(votes, places, n_threads), N_GROUPS)
-    hashed = _hash_labels(votes.ids, places)
-    return _whole(np.where(hashed < N_GROUPS, 1 + hashed, 0), N_GROUPS)
-
-
-def _whole(base: IntArray, n_groups: int) -> Grouping:
-    return Grouping(base=base, blocks=np.ones(len(base), dtype=np.int32), n_groups=n_groups + 1)
+    else:
+        # Hashing into more places than there are groups leaves the surplus to the rest.
+        places, n_groups = N_GROUPS * max(1, (n_elements or votes.n_elements) // SAMPLE), N_GROUPS
+        if votes.ids is None:
+            base = _hash_content(votes, places, n_threads)
+        else:
+            hashed = _hash_labels(votes.ids, places)
+            base = np.where(hashed < N_GROUPS, 1 + hashed, 0)
+    return Grouping(base=base, blocks=np.ones(n_sequences, dtype=np.int32), n_groups=n_groups + 1)
 
 
 def _hash_labels(labels: Iterable[object], places: int) -> IntArray:

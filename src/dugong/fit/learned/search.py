@@ -145,15 +145,11 @@ def _better_start(setting: Setting, shares: Shares, background: int) -> Shares:
 
 
 def _first_fit(setting: Setting, shares: Shares, forest: Forest) -> State:
-    """Half of the rounds with the chain, from the vote, without self-dependence."""
-    state = first_state(setting, _independent(setting, shares, forest).weights, setting.folded.everywhere())
-    return _rounds(setting, state, ROUNDS_CHAIN // 2, forest)
-
-
-def _independent(setting: Setting, shares: Shares, forest: Forest) -> State:
-    """A few rounds without edges in time, from the vote."""
+    """From the vote, a few rounds without edges in time, then half of those with the chain; no self-dependence."""
     start = first_state(setting, setting.folded.weighted(shares.share), shares.use)
-    return run_rounds(setting, start, shares.use, ROUNDS_ALONE, parents=forest.parents, chain=False)
+    alone = run_rounds(setting, start, shares.use, ROUNDS_ALONE, parents=forest.parents, chain=False)
+    state = first_state(setting, alone.weights, setting.folded.everywhere())
+    return _rounds(setting, state, ROUNDS_CHAIN // 2, forest)
 
 
 def _counted_down(setting: Setting, shares: Shares, weights: FloatArray) -> State:

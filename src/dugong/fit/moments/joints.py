@@ -66,19 +66,19 @@ class SourceTables:
 
     def raw(self, name: str) -> FloatArray:
         """P(vote | label) before projection, (..., positions or 1, 2, C)."""
-        if name not in self._raw:
-            self._raw[name] = self._make_raw(name)
-        return self._raw[name]
-
-    def _make_raw(self, name: str) -> FloatArray:
+        if name in self._raw:
+            return self._raw[name]
         if name in self.accuracies:
             known = np.asarray(self.accuracies[name], dtype=np.float64)
-            return known if known.ndim == 3 else known[np.newaxis]
-        votes, by_position = self.marginal(name), self.design.levels[name] == "task"
-        mean = self.laws.mean(self.moments.resolution(name), by_position=by_position)[..., : votes.shape[-2]]
-        # A table has the vote rates that were seen, whatever the slopes: they only tilt it around the mean label.
-        shift = _LABELS - mean[..., np.newaxis]
-        return votes[..., np.newaxis, :] + self.full_slopes(name)[..., np.newaxis, :] * shift[..., np.newaxis]
+            table = known if known.ndim == 3 else known[np.newaxis]
+        else:
+            votes, by_position = self.marginal(name), self.design.levels[name] == "task"
+            mean = self.laws.mean(self.moments.resolution(name), by_position=by_position)[..., : votes.shape[-2]]
+            # A table has the vote rates that were seen, whatever the slopes: they only tilt it around the mean label.
+            shift = _LABELS - mean[..., np.newaxis]
+            table = votes[..., np.newaxis, :] + self.full_slopes(name)[..., np.newaxis, :] * shift[..., np.newaxis]
+        self._raw[name] = table
+        return table
 
     def full_slopes(self, name: str) -> FloatArray:
         """Slopes of all vote columns, (..., positions, C): those of the classes, and abstain takes up the rest."""
