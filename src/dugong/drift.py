@@ -149,7 +149,9 @@ class Drift:
 
 def some_of(votes: Votes) -> Votes:
     """Sequences that stand for all: spread evenly over the votes, about `REFERENCE` elements."""
-    share = min(1.0, REFERENCE / max(1, votes.n_elements))
+    if votes.n_elements <= REFERENCE:
+        return votes
+    share = REFERENCE / votes.n_elements
     chosen = np.unique(np.linspace(0, votes.n_sequences - 1, max(1, round(share * votes.n_sequences))).astype(np.int64))
     return votes if len(chosen) == votes.n_sequences else votes[chosen]
 

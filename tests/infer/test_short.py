@@ -33,7 +33,7 @@ def test_short_sequences_agree_with_the_product(seed, kind, dependency, n_classe
     potentials = np.random.default_rng(seed).normal(0, spread, (case.votes.n_elements, n_classes)) if spread else None
     wanted = tuple(dict.fromkeys([*case.votes.resolutions, Window(size=2, stride=1, link="majority", of=1)]))
     made = prepare(case.votes, flatten(case.votes, case.parameters), case.prior, wanted, potentials)
-    assume(ShortEngine.fits(made))
+    assume(ShortEngine.fits(case.votes, made.resolutions))
     short, product = ShortEngine(prepared=made, block_size=3), chain.build(made)
     (found, likelihood), (expected, whole) = (runs.smooth(one, wanted) for one in (short, product))
     np.testing.assert_allclose(likelihood, whole, rtol=1e-12, atol=1e-10)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import dugong as dg
+from dugong.engines import local_engine
 from dugong.infer import answers, engine
 from dugong.infer.grouped import WindowEngine
 from dugong.law.law import Law
@@ -143,12 +144,14 @@ def test_em_and_standard_errors(answered) -> None:
         np.testing.assert_allclose(errors, exact.standard_errors_.accuracies[name], rtol=0, atol=case.near)
 
 
-def test_shards(answered, tmp_path) -> None:
+def test_shards_and_engines(answered, tmp_path) -> None:
     case, _, _ = answered
     parts = [concat([case.votes[first : first + 40]], keys=[key]) for first, key in ((0, "a"), (40, "b"))]
     streamed = fit_shards(dg.LabelModel(**case.settings), VoteShards.write(parts, tmp_path / "votes"))
     whole = concat(parts)
+    on_engine = fit_shards(dg.LabelModel(**case.settings), VoteShards.open(tmp_path / "votes"), engine=local_engine(2))
     direct = dg.LabelModel(**case.settings).fit(whole)
     for resolution in whole.resolutions:
         expected = direct.predict_proba(whole, resolution)
-        np.testing.assert_allclose(streamed.predict_proba(whole, resolution), expected, rtol=0, atol=1e-9)
+        for model in (streamed, on_engine):
+            np.testing.assert_allclose(model.predict_proba(whole, resolution), expected, rtol=0, atol=1e-9)

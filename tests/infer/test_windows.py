@@ -11,6 +11,7 @@ from dugong.infer import chain, engine, runs
 from dugong.infer.choice import choose_engine
 from dugong.infer.factors import flatten
 from dugong.infer.grouped import WindowEngine, passes
+from dugong.infer.grouped import _kernels as kernels
 from dugong.infer.grouped.trios import refine
 from dugong.infer.prepare import prepare
 from dugong.law.parameters import Conditional, Parameters
@@ -228,3 +229,39 @@ def test_a_window_beside_its_neighbours_is_exact_where_there_are_no_others(
         np.testing.assert_allclose(chances[middle], exact[group.tasks[middle]], rtol=0, atol=1e-10)
         seen += int(middle.sum())
     assert seen == 2
+
+
+@given(seed=seeds, spread=st.sampled_from([0.0, 2.0, 150.0]), longest=st.integers(1, 9))
+def test_sources_that_look_back_need_no_steps(seed, spread, longest) -> None:
+    """Two labels and a source that repeats itself go through a kernel of their own: the same as the product."""
+    rng = np.random.default_rng(seed)
+    factors = (conditional(rng, "a", Element(), 2), temporal(rng, "t", Element(), 2, 1))
+    lengths = [*rng.integers(1, longest + 1, size=3).tolist(), 0, 1]
+    votes = random_votes(rng, {"a": Element(), "t": Element()}, lengths, 2, {}, missing=0.1)
+    case = Case(votes=votes, parameters=Parameters(n_classes=2, factors=factors), prior=random_chain(rng, 2, "markov"))
+    made = prepared(case, potentials=rng.normal(0, spread, (votes.n_elements, 2)) if spread else None)
+    one, product = WindowEngine(made), chain.build(made)
+    assert one._looks_back
+    (found, likelihood), (expected, whole) = (runs.smooth(own, made.resolutions) for own in (one, product))
+    np.testing.assert_allclose(likelihood, whole, rtol=1e-12, atol=1e-10)
+    np.testing.assert_allclose(found[Element()], expected[Element()], rtol=0, atol=1e-10)
+    compare_counts(made, one)
+
+
+def test_numbers_far_from_one_change_nothing_for_sources_that_look_back(rng) -> None:
+    """What an element is multiplied by, however far from one, moves the likelihood alone."""
+    law, offsets = rng.dirichlet([1, 1], 2), np.array([0, 0, 7, 12])
+    own, late = rng.random((12, 2)), rng.random((12, 4))
+    scale = np.full((12, 1), 1.0)
+    scale[[2, 3, 9]] = [[1e-75], [1e70], [1e-70]]
+
+    def answer(first, second):
+        made = np.zeros((12, 2)), np.zeros((12, 4)), np.zeros((3, 2, 2)), np.zeros(3)
+        assert kernels.smooth_late(np.array([0.4, 0.6]), law, first, second, offsets, *made) == -1
+        return made
+
+    plain, scaled = answer(own, late), answer(own * scale, late * scale)
+    for one, other in zip(plain[:3], scaled[:3], strict=True):
+        np.testing.assert_allclose(other, one, rtol=0, atol=1e-12)
+    moved = [0.0, *(2 * np.log(scale[a:b]).sum() for a, b in ((0, 7), (7, 12)))]
+    np.testing.assert_allclose(scaled[3] - plain[3], moved, rtol=1e-12, atol=1e-9)

@@ -90,20 +90,20 @@ def fit_moments(given: Given, estimator: Estimator = _CENTRED, passes: Passes | 
     sums = passes.balance(Law(parameters=estimate.parameters, prior=prior))
     contradiction = _contradiction(given.laws, error, sums.means()[Element()])
     given = given.with_laws(given.laws.with_balance(sums.means()))
-    estimate, tables = _solve(given, move_slopes(given, tables.slopes), estimator, passes)
+    estimate, tables = _solve(given, move_slopes(given, tables.slopes), estimator, passes, tables)
     estimate = replace(estimate, diagnostics=estimate.diagnostics.noted(sums.note(), *contradiction))
     return Fitted(estimate=estimate, given=given, tables=tables, balances=sums.without_groups())
 
 
 def _solve(
-    given: Given, slopes: Solution, estimator: Estimator, passes: Passes | None
+    given: Given, slopes: Solution, estimator: Estimator, passes: Passes | None, like: CentredTables | None = None
 ) -> tuple[Estimate, CentredTables]:
     """The estimate, and the tables of the closed form from the same moments.
 
     A descent solves the same equations with the same weights. One for every group would cost minutes, so its standard
     errors are those of the closed form.
     """
-    tables = centred_tables(given, slopes)
+    tables = centred_tables(given, slopes, like)
     if isinstance(estimator, SGD):
         return estimate_sgd(given, estimator, *_behind(passes)), tables
     return assemble(tables), tables

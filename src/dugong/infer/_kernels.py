@@ -460,3 +460,183 @@ def pick(values: FloatArray, exponents: IntArray, at: int, size: int, uniform: f
             if left < 0.0:
                 break
     return found
+
+
+# --- all label patterns of short sequences -------------------------------------------------------------------------
+# Room is flat: rows of LANES numbers, one per sequence of a tile, so that every loop over sequences runs in vectors.
+LANES = 32
+LEVEL, SEES, OF = 0, 1, 2  # columns of a site: elements that must be there, channel, task
+_FEW, _MANY = 1e-200, 1e300  # a tile with weights beyond these is worked out in logarithms
+
+
+@inner
+def load(values: FloatArray, firsts: IntArray, task: int, width: int, room: FloatArray, to: int, lanes: int) -> None:
+    """What the votes on one task of every sequence say, row by code."""
+    for c in range(np.uint64(width)):
+        at, into = np.uint64(task * width) + c, np.uint64(to) + c * np.uint64(lanes)
+        for i in range(np.uint64(lanes)):
+            room[into + i] = values[np.uint64(firsts[i]) + at]
+
+
+@inner
+def store(
+    room: FloatArray, at: int, lanes: int, firsts: IntArray, n: int, task: int, width: int, found: FloatArray
+) -> None:
+    """Write the posterior of one task of `n` sequences."""
+    for c in range(np.uint64(width)):
+        to, source = np.uint64(task * width) + c, np.uint64(at) + c * np.uint64(lanes)
+        for i in range(np.uint64(n)):
+            found[np.uint64(firsts[i]) + to] = room[source + i]
+
+
+@inner
+def combine(room: FloatArray, one: int, other: int, to: int, lanes: int, logs: bool) -> None:  # noqa: FBT001
+    """Row `one` times row `other`; plus, where numbers are logarithms."""
+    a, b, c = np.uint64(one), np.uint64(other), np.uint64(to)
+    if logs:
+        for i in range(np.uint64(lanes)):
+            room[c + i] = room[a + i] + room[b + i]
+    else:
+        for i in range(np.uint64(lanes)):
+            room[c + i] = room[a + i] * room[b + i]
+
+
+@inner
+def weigh(room: FloatArray, to: int, by: int, lanes: int, logs: bool) -> None:  # noqa: FBT001
+    """Multiply a row by another; add, where numbers are logarithms. Apart from `combine`: vectors need rows apart."""
+    a, b = np.uint64(by), np.uint64(to)
+    if logs:
+        for i in range(np.uint64(lanes)):
+            room[b + i] += room[a + i]
+    else:
+        for i in range(np.uint64(lanes)):
+            room[b + i] *= room[a + i]
+
+
+@inner
+def fill_rows(room: FloatArray, to: int, size: int, value: float) -> None:
+    """A run of one number."""
+    for i in range(np.uint64(to), np.uint64(to + size)):
+        room[i] = value
+
+
+@inner
+def from_logs(room: FloatArray, at: int, n_patterns: int, lanes: int, top: int) -> None:
+    """Weights from their logarithms, the largest of a sequence one; its logarithm is left in row `top`."""
+    for p in range(n_patterns):
+        for i in range(lanes):
+            room[top + i] = max(room[top + i], room[at + p * lanes + i])
+    for p in range(n_patterns):
+        for i in range(lanes):
+            room[at + p * lanes + i] = np.exp(room[at + p * lanes + i] - room[top + i])
+
+
+@inner
+def grow(
+    values: FloatArray,
+    firsts: IntArray,
+    widths: IntArray,
+    sites: IntArray,
+    codes: IntArray,
+    law: FloatArray,
+    n_classes: int,
+    length: int,
+    logs: bool,  # noqa: FBT001
+    room: FloatArray,
+    half: int,
+    seen: int,
+) -> int:
+    """Weights of all patterns of a tile; returns in which half of the room they are."""
+    now, size, s, lanes = 0, 1, 0, firsts.shape[1]
+    fill_rows(room, 0, lanes, 0.0 if logs else 1.0)
+    for place in range(length):
+        load(values, firsts[0], place, widths[0], room, seen, lanes)
+        for p in range(size):
+            for y in range(n_classes):
+                to = (half - now) + (p * n_classes + y) * lanes
+                combine(room, now + p * lanes, seen + y * lanes, to, lanes, logs)
+        now, size = half - now, size * n_classes
+        while s < len(sites) and sites[s, LEVEL] == place + 1:
+            k = sites[s, SEES]
+            load(values, firsts[k], sites[s, OF], widths[k], room, seen, lanes)
+            for p in range(size):
+                weigh(room, now + p * lanes, seen + codes[s, p] * lanes, lanes, logs)
+            s += 1
+    for p in range(size):
+        fill_rows(room, seen, lanes, law[p])
+        weigh(room, now + p * lanes, seen, lanes, logs)
+    return now
+
+
+@entry
+def weigh_patterns(
+    values: FloatArray,
+    begins: IntArray,
+    widths: IntArray,
+    sites: IntArray,
+    codes: IntArray,
+    law: FloatArray,
+    n_classes: int,
+    length: int,
+    logs: bool,  # noqa: FBT001
+    counting: bool,  # noqa: FBT001
+    firsts: IntArray,
+    room: FloatArray,
+    found: FloatArray,
+    totals: FloatArray,
+    likelihood: FloatArray,
+) -> int:
+    """Posterior of all tasks of sequences of one length; returns the first whose weights are out of range, or -1.
+
+    `begins` (n_channels, n_sequences) say where in `values` and `found` the tasks of a sequence are, `widths` how many
+    codes a channel has; a site has `codes` by pattern. Patterns of more and more elements are grown in one half of the
+    room from those in the other. `totals` (n_sequences, K, K) are expected pairs of labels, if `counting`.
+    """
+    n_channels, n_sequences, n_patterns, lanes = begins.shape[0], begins.shape[1], len(law), firsts.shape[1]
+    half = n_patterns * lanes
+    top, total, pairs = 2 * half, 2 * half + lanes, 2 * half + 2 * lanes
+    seen = pairs + n_classes * n_classes * lanes
+    for tile in range(0, n_sequences, lanes):
+        n = min(lanes, n_sequences - tile)
+        for k in range(n_channels):
+            for i in range(lanes):  # beyond the end, the last one again: loops have the same length always
+                firsts[k, i] = begins[k, min(tile + i, n_sequences - 1)]
+        now = grow(values, firsts, widths, sites, codes, law, n_classes, length, logs, room, half, seen)
+        if logs:
+            fill_rows(room, top, lanes, -np.inf)
+            from_logs(room, now, n_patterns, lanes, top)
+        fill_rows(room, total, lanes, 0.0)
+        size, s = n_patterns, len(sites)
+        for p in range(size):
+            weigh(room, total, now + p * lanes, lanes, True)
+        for i in range(lanes):
+            weight = room[total + i]
+            if i < n:
+                if not (weight > 0.0 if logs else _FEW < weight < _MANY):
+                    return tile + i
+                likelihood[tile + i] = np.log(weight) + (room[top + i] if logs else 0.0)
+            room[total + i] = 1.0 / weight
+        for p in range(size):
+            weigh(room, now + p * lanes, total, lanes, False)
+        fill_rows(room, pairs, n_classes * n_classes * lanes, 0.0)
+        for place in range(length - 1, -1, -1):
+            while s > 0 and sites[s - 1, LEVEL] == place + 1:
+                s -= 1
+                k = sites[s, SEES]
+                fill_rows(room, seen, widths[k] * lanes, 0.0)
+                for p in range(size):
+                    weigh(room, seen + codes[s, p] * lanes, now + p * lanes, lanes, True)
+                store(room, seen, lanes, firsts[k], n, sites[s, OF], widths[k], found)
+            fill_rows(room, seen, n_classes * lanes, 0.0)
+            fill_rows(room, half - now, size // n_classes * lanes, 0.0)
+            for p in range(size):
+                if counting and place > 0:
+                    weigh(room, pairs + p % (n_classes * n_classes) * lanes, now + p * lanes, lanes, True)
+                weigh(room, seen + p % n_classes * lanes, now + p * lanes, lanes, True)
+                weigh(room, half - now + p // n_classes * lanes, now + p * lanes, lanes, True)
+            store(room, seen, lanes, firsts[0], n, place, widths[0], found)
+            now, size = half - now, size // n_classes
+        for i in range(n):
+            for c in range(n_classes * n_classes):
+                totals[tile + i, c // n_classes, c % n_classes] = room[pairs + c * lanes + i]
+    return -1

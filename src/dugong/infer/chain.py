@@ -56,7 +56,7 @@ class ProductEngine:
             *self._tables(paths),
             machine.weights,
             block.emissions.values,
-            block.emissions.powers,
+            block.emissions.all_powers(),
             *_scratch(paths),
             paths.widest,
             mass,
@@ -79,7 +79,7 @@ class ProductEngine:
         """Class indices of labels drawn from the posterior."""
         uniforms, paths = rng.random((n_draws, block.layouts[0].n_tasks)), self._paths(block)
         labels, emissions = np.zeros(uniforms.shape, dtype=np.int8), block.emissions
-        weights = self.machine.weights, emissions.values, emissions.powers
+        weights = self.machine.weights, emissions.values, emissions.all_powers()
         scratch = *_scratch(paths), paths.widest
         self._check(begin, kernels.draw(*self._tables(paths), *weights, *scratch, uniforms, labels))
         return labels

@@ -18,7 +18,9 @@ from dugong.infer.grouped import WindowEngine
 from dugong.infer.prepare import Prepared, VotesBlock
 from dugong.infer.runs import BlockAnswer, BlockEngine, Smoother
 from dugong.infer.short import ShortEngine
+from dugong.tasks import Resolution
 from dugong.types import BoolArray, Inference, Int8Array
+from dugong.votes import Votes
 
 # Beyond these a product takes several times as long as propagation, which is then exact enough to be preferred. Both
 # are of one sequence alone: its answer must not depend on which others are asked about at the same time.
@@ -38,8 +40,13 @@ def check_inference(inference: str) -> None:
 def choose_smoother(prepared: Prepared, inference: Inference = "auto") -> Smoother:
     """The engine that finds marginals: short sequences need no product of automata, all their patterns are few."""
     check_inference(inference)
-    short = inference != "approximate" and ShortEngine.fits(prepared) and not WindowEngine(prepared).exact
+    short = is_short(prepared.votes, prepared.resolutions, inference) and not WindowEngine(prepared).exact
     return ShortEngine(prepared=prepared) if short else choose_engine(prepared, inference)
+
+
+def is_short(votes: Votes, resolutions: tuple[Resolution, ...], inference: Inference) -> bool:
+    """Whether answers are exact because all patterns of all sequences are few, whatever lies where."""
+    return inference != "approximate" and ShortEngine.fits(votes, resolutions)
 
 
 def choose_engine(prepared: Prepared, inference: Inference = "auto") -> BlockEngine:

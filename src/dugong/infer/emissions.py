@@ -59,16 +59,20 @@ class Codes:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Emissions:
-    """Likelihoods by task and code, flat, as `values` times 2 ** (512 `powers`); table rows by look-up."""
+    """Likelihoods by task and code, flat, as `values` times 2 ** (512 `powers`), if any; table rows by look-up."""
 
     values: FloatArray
-    powers: IntArray
+    powers: IntArray | None
     rows: tuple[AnyArray, ...]
 
     def logs(self) -> FloatArray:
         """Their logarithms."""
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.values) + self.powers * UNIT)
+            return np.asarray(np.log(self.values) + self.all_powers() * UNIT)
+
+    def all_powers(self) -> IntArray:
+        """The powers, zeros if there are none."""
+        return np.zeros(len(self.values), dtype=np.int64) if self.powers is None else self.powers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -103,29 +107,35 @@ def emit(
     potentials: FloatArray | None = None,
 ) -> Emissions:
     """Look up what the packed votes of a block say about every task, and add potentials of its elements."""
-    n_cells = codes.ends(layouts)[-1]
-    values, powers = np.zeros(n_cells), np.zeros(n_cells, dtype=np.int64)
-    parts, part_powers = codes.pieces(values, layouts), codes.pieces(powers, layouts)
+    n_cells, powers = codes.ends(layouts)[-1], None
+    values = np.zeros(n_cells)
+    parts = codes.pieces(values, layouts)
     for part in parts:
         part[...] = 1.0
     places = {layout.resolution: layout for layout in layouts}
     rows = tuple(_rows(lookup, places, packed) for lookup in lookups)
-    for lookup, table, own in zip(lookups, tables, rows, strict=True):
-        channel = codes.channels.index(lookup.channel)
-        _multiply(table, own, parts[channel], part_powers[channel])
+    factors = [
+        (codes.channels.index(lookup.channel), table, own)
+        for lookup, table, own in zip(lookups, tables, rows, strict=True)
+    ]
     if potentials is not None:  # on the labels of the elements, which are the first channel
-        _multiply(ScaledTable.exponential(potentials), np.arange(len(potentials)), parts[0], part_powers[0])
+        factors.append((0, ScaledTable.exponential(potentials), np.arange(len(potentials))))
+    for channel, table, own in factors:
+        near = kernels.multiply(table.values, own, parts[channel])
+        if near and table.powers is None:
+            continue
+        # Numbers that small or large are rare: no memory for their powers before there are any.
+        powers = np.zeros(n_cells, dtype=np.int64) if powers is None else powers
+        _rescale(table, own, parts[channel], codes.pieces(powers, layouts)[channel])
     return Emissions(values=values, powers=powers, rows=rows)
 
 
-def _multiply(table: ScaledTable, rows: AnyArray, values: FloatArray, powers: IntArray) -> None:
-    near = kernels.multiply(table.values, rows, values)
+def _rescale(table: ScaledTable, rows: AnyArray, values: FloatArray, powers: IntArray) -> None:
     if table.powers is not None:
         powers += table.powers[rows]
-    if not near:  # numbers that small or large are rare
-        for bad, step in ((values < _LOW, 1), (values > _HIGH, -1)):
-            values[bad] *= 2.0 ** (512 * step)
-            powers[bad] -= step
+    for bad, step in ((values < _LOW, 1), (values > _HIGH, -1)):
+        values[bad] *= 2.0 ** (512 * step)
+        powers[bad] -= step
 
 
 def _rows(lookup: Lookup, layouts: dict[Resolution, Layout], packed: tuple[AnyArray, ...]) -> AnyArray:

@@ -17,7 +17,7 @@ from dugong.exceptions import LabelError, PriorError
 from dugong.infer import enumerate as enumerated
 from dugong.infer import packed, runs
 from dugong.infer.blocks import BLOCK, Progress, Sums
-from dugong.infer.choice import choose_engine, choose_smoother
+from dugong.infer.choice import choose_engine, choose_smoother, is_short
 from dugong.infer.factors import FlatFactor, flatten, fold_counts
 from dugong.infer.potentials import check_potentials
 from dugong.infer.prepare import prepare
@@ -236,8 +236,10 @@ def engine_for(
     votes: Votes, parameters: Parameters, prior: AnyPrior, inference: Inference = "auto"
 ) -> runs.Smoother | None:
     """The engine that answers about all resolutions with votes; None for those that are always exact."""
+    if all(isinstance(one, Element) for one in votes.resolutions) or is_short(votes, votes.resolutions, inference):
+        return None
     factors, law = flatten(votes, parameters), _law(votes, prior)
-    if _must_enumerate(factors, law) or all(isinstance(one, Element) for one in votes.resolutions):
+    if _must_enumerate(factors, law):
         return None
     assert isinstance(law, LabelChain)
     return choose_smoother(prepare(votes, factors, law, votes.resolutions), inference)

@@ -10,6 +10,7 @@ for "not asked", so that missing votes need no case of their own. Factors that r
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 
 import numpy as np
@@ -17,8 +18,9 @@ import numpy as np
 from dugong.exceptions import VoteError
 from dugong.law.parameters import Conditional, Crossed, Factor, FullTable, Parameters, Temporal
 from dugong.tasks import Element, Resolution, describe
-from dugong.types import FloatArray, Int8Array, IntArray, read_only
+from dugong.types import FloatArray, IntArray, read_only
 from dugong.votes import Votes, class_indices
+from dugong.votes.codes import code_columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,17 +149,17 @@ def _reading(
     container: Resolution | None = None,
 ) -> Reading:
     column = votes.index(name) if name in votes.source_names else -1
-    places = code_places(votes, resolution)
-    # Whatever has no column of its own was not asked, as far as this table can say.
-    places[(places < 0) | (places >= n_columns)] = n_columns
+    places = code_places(votes.n_classes if isinstance(resolution, Element) else 2, n_columns)
     return Reading(column=column, places=places, size=n_columns + 1, lag=lag, container=container)
 
 
-def code_places(votes: Votes, resolution: Resolution) -> IntArray:
-    """Table column of every int8 vote by its unsigned byte, shape (256,); -1 for "not asked"."""
-    n_classes = votes.n_classes if isinstance(resolution, Element) else 2
-    every: Int8Array = np.arange(256, dtype=np.uint8).view(np.int8)
-    return class_indices(votes, every, n_classes).astype(np.int64)
+@lru_cache(maxsize=64)
+def code_places(n_classes: int, n_columns: int) -> IntArray:
+    """Table column of every int8 vote by its unsigned byte, shape (256,); the one after the last for "not asked"."""
+    places = code_columns(n_classes).astype(np.int64)
+    # Whatever has no column of its own was not asked, as far as this table can say.
+    places[(places < 0) | (places >= n_columns)] = n_columns
+    return read_only(places)
 
 
 def _conditional_table(factor: Conditional) -> FloatArray:

@@ -1,50 +1,46 @@
-"""The short engine: all label patterns of sequences of a few elements, for all sequences of a block at once.
+"""The short engine: all label patterns of sequences of a few elements.
 
 In: prepared votes on sequences so short that their patterns are few. Out: marginals and expected counts (see `runs`),
 exact whatever overlaps or depends on what. Patterns grow element by element, and a task is weighed as soon as its last
-element is there; every pattern is one vector over the sequences, so that no loop runs over these.
+element is there; a kernel does so for a tile of sequences at a time, in vectors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
+from dugong.infer import _kernels as kernels
 from dugong.infer.blocks import report_impossible
-from dugong.infer.emissions import UNIT
 from dugong.infer.factors import Channel
 from dugong.infer.patterns import LabelPatterns, chain_law, channel_codes, link_labels
 from dugong.infer.prepare import Prepared, VotesBlock, read_block
 from dugong.infer.runs import BlockAnswer
-from dugong.priors.chain import LabelChain
 from dugong.priors.pieces import positive_class
 from dugong.tasks import Element, Layout, Resolution
-from dugong.types import AnyArray, FloatArray, IntArray
+from dugong.types import FloatArray, IntArray, read_only
+from dugong.votes import Votes
 
 MOST_PATTERNS = 32
-_BLOCK = 1 << 13  # elements whose patterns stay in the second-level cache, and in memory that was touched before
-_SMALLEST = 1e-200  # a sequence with less weight than this is worked out in logarithms
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Site:
-    """A task as one channel sees it: the code of every pattern, once enough elements are there."""
-
-    channel: int
-    task: int
-    codes: IntArray
-    hot: FloatArray
+_BLOCK = 1 << 13  # elements whose votes stay in the second-level cache, and in memory that was touched before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Shape:
-    """Sequences of one length: prior of all patterns; sites by number of elements, beside those of the elements."""
+    """Sequences of one length.
 
-    law: FloatArray
-    sites: tuple[tuple[_Site, ...], ...]
+    Attributes
+    ----------
+    elements : (length, n_patterns) labels of every pattern
+    sites : (n_sites, 3) elements that must be there, channel, task, in this order; all but the labels of the elements
+    codes : (n_sites, n_patterns) what the channel sees of the first patterns, as many as there are with these elements
+    """
+
+    elements: IntArray
+    sites: IntArray
+    codes: IntArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -56,13 +52,13 @@ class ShortEngine:
     exact: bool = True
 
     @staticmethod
-    def fits(prepared: Prepared) -> bool:
+    def fits(votes: Votes, resolutions: tuple[Resolution, ...]) -> bool:
         """Whether all sequences have few patterns, and none has spans of its own."""
-        longest = int(prepared.votes.lengths.max(initial=0))
+        longest = int(votes.lengths.max(initial=0))
         return (
-            longest * np.log(prepared.n_classes) <= np.log(MOST_PATTERNS)
-            and all(layout.spans is None for layout in prepared.layouts)
-            and all(isinstance(one, Element) or one.link != "joint" for one in prepared.resolutions)
+            longest * np.log(votes.n_classes) <= np.log(MOST_PATTERNS)
+            and all(votes.layout(one).spans is None for one in resolutions)
+            and all(isinstance(one, Element) or one.link != "joint" for one in resolutions)
         )
 
     def read(self, begin: int, end: int) -> VotesBlock:
@@ -72,32 +68,37 @@ class ShortEngine:
     def smooth(self, block: VotesBlock, begin: int, *, counting: bool) -> BlockAnswer:
         """Posterior of all tasks; pairs of labels too, if counting."""
         codes, lengths, n_classes = self.prepared.codes, block.layouts[0].lengths, self.prepared.n_classes
-        values = codes.pieces(block.emissions.values, block.layouts)
-        powers = codes.pieces(block.emissions.powers, block.layouts) if block.emissions.powers.any() else None
-        parts = [np.empty(value.shape) for value in values]
+        begins = np.stack(codes.begins(block.layouts))
+        found = np.empty_like(block.emissions.values)
         pairs, logs = np.zeros((len(lengths), n_classes, n_classes)), np.zeros(len(lengths))
-        for length in np.unique(lengths[lengths > 0]).tolist():
-            own, shape = np.flatnonzero(lengths == length), self._shape(length)
-            rows = [_tasks(block.layouts[place], own) for place in codes.places]
-            numbers = [_by_task(value, row) for value, row in zip(values, rows, strict=True)]
-            # One piece of memory for all steps: new pages cost more than what is done with them.
-            room = np.empty((3, len(shape.law), len(own)))
-            found = None if powers is not None else _multiplied(shape, numbers, room)
-            if found is None:
-                shifts = powers and [_by_task(power, row) * UNIT for power, row in zip(powers, rows, strict=True)]
-                found = _added(shape, numbers, shifts or [np.zeros(())] * len(numbers), room)
-            weights, logs[own] = found
-            if not np.isfinite(found[1]).all():
-                report_impossible(self.prepared.votes, begin + int(own[np.argmin(np.isfinite(found[1]))]))
-            marginals = [np.empty((row.shape[1], size, len(own))) for row, size in zip(rows, codes.sizes, strict=True)]
-            together = _read_off(shape, weights, room, marginals, n_classes, counting=counting)
-            pairs[own] = together.transpose(2, 0, 1)
-            for part, row, one in zip(parts, rows, marginals, strict=True):
-                if row.size == len(part):
-                    part.reshape(*row.shape, -1)[...] = one.transpose(2, 0, 1)
-                else:
-                    part[row] = one.transpose(2, 0, 1)
-        return BlockAnswer(parts=parts, transitions=pairs, log_likelihood=logs)
+        for length in np.flatnonzero(np.bincount(lengths)).tolist():
+            own = np.flatnonzero(lengths == length)
+            if length:
+                tables = begins[:, own], found, counting
+                pairs[own], logs[own] = self._weigh(block, begin, length, own, tables)
+        return BlockAnswer(parts=codes.pieces(found, block.layouts), transitions=pairs, log_likelihood=logs)
+
+    def _weigh(
+        self, block: VotesBlock, begin: int, length: int, own: IntArray, into: tuple[IntArray, FloatArray, bool]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Write the posterior of all tasks of sequences of one length; expected pairs of labels and log-likelihoods."""
+        codes, n_classes, shape = self.prepared.codes, self.prepared.n_classes, self._shape(length)
+        begins, found, counting = into
+        law = chain_law(self.prepared.chain, shape.elements)
+        n_rows = 2 * len(law) + max(*codes.widths, n_classes) + n_classes**2 + 2
+        room, firsts = np.empty(n_rows * kernels.LANES), np.empty((len(begins), kernels.LANES), dtype=np.int64)
+        pairs, logs = np.empty((len(own), n_classes, n_classes)), np.empty(len(own))
+        tables = begins, np.array(codes.widths), shape.sites, shape.codes
+        for logarithms in (True,) if block.emissions.powers is not None else (False, True):
+            with np.errstate(divide="ignore"):
+                values, weights = (block.emissions.logs(), np.log(law)) if logarithms else (block.emissions.values, law)
+            failed = kernels.weigh_patterns(
+                values, *tables, weights, n_classes, length, logarithms, counting, firsts, room, found, pairs, logs
+            )
+            if failed < 0:
+                return pairs, logs
+        report_impossible(self.prepared.votes, begin + int(own[failed]))
+        raise AssertionError
 
     def _shape(self, length: int) -> _Shape:
         prepared = self.prepared
@@ -105,30 +106,21 @@ class ShortEngine:
             0 if isinstance(one, Element) else positive_class(one, prepared.n_classes, prepared.votes.class_names)
             for one in prepared.resolutions
         )
-        codes = prepared.codes
-        return _make_shape(prepared.chain, codes.channels, codes.sizes, prepared.resolutions, positive, length)
-
-
-def _tasks(layout: Layout, sequences: IntArray) -> IntArray:
-    """Tasks of some sequences of one length, (n_sequences, n_tasks)."""
-    begins = layout.offsets[sequences]
-    n_tasks = int(layout.offsets[sequences[0] + 1] - begins[0])
-    return np.asarray(begins[:, np.newaxis] + np.arange(n_tasks))
+        return _make_shape(prepared.n_classes, prepared.codes.channels, prepared.resolutions, positive, length)
 
 
 @lru_cache(maxsize=32)
 def _make_shape(
-    chain: LabelChain,
+    n_classes: int,
     channels: tuple[Channel, ...],
-    sizes: tuple[int, ...],
     resolutions: tuple[Resolution, ...],
     positive: tuple[int, ...],
     length: int,
 ) -> _Shape:
     layouts = {one: Layout.of(one, np.array([length])) for one in resolutions}
-    sites: list[list[_Site]] = [[] for _ in range(length)]
+    sites, codes = [], []
     for n_elements in range(1, length + 1):
-        grid = np.indices((chain.n_classes,) * n_elements).reshape(n_elements, -1)
+        grid = np.indices((n_classes,) * n_elements).reshape(n_elements, -1)
         labels = {
             one: grid.T if isinstance(one, Element) else link_labels(layouts[one], 0, grid, wanted)
             for one, wanted in zip(resolutions, positive, strict=True)
@@ -139,11 +131,15 @@ def _make_shape(
                 continue
             for task, last in enumerate(_last(layouts, channel.resolution, channel.parent)):
                 if last == n_elements:
-                    n_labels = chain.n_classes if isinstance(channel.resolution, Element) else 2
+                    n_labels = n_classes if isinstance(channel.resolution, Element) else 2
                     code = channel_codes(channel, n_labels, patterns, layouts, 0, task)
-                    hot = np.asarray(np.arange(sizes[place])[:, np.newaxis] == code, dtype=np.float64)
-                    sites[n_elements - 1].append(_Site(channel=place, task=task, codes=code, hot=hot))
-    return _Shape(law=chain_law(chain, grid), sites=tuple(map(tuple, sites)))
+                    sites.append((n_elements, place, task))
+                    codes.append(np.resize(code, n_classes**length))
+    return _Shape(
+        elements=read_only(grid),
+        sites=np.array(sites, dtype=np.int64).reshape(-1, 3),
+        codes=np.array(codes, dtype=np.int64).reshape(len(sites), -1),
+    )
 
 
 def _last(layouts: dict[Resolution, Layout], resolution: Resolution, parent: Resolution | None) -> list[int]:
@@ -156,68 +152,3 @@ def _last(layouts: dict[Resolution, Layout], resolution: Resolution, parent: Res
         max([int(stop), *(int(end) for begin, end in outer if begin <= start < end)])
         for start, stop in zip(starts, stops, strict=True)
     ]
-
-
-def _by_task(values: AnyArray, rows: IntArray) -> AnyArray:
-    """Numbers of tasks and codes for all sequences, (n_tasks, codes, n_sequences)."""
-    found = values.reshape(*rows.shape, -1) if rows.size == len(values) else values[rows]
-    return np.ascontiguousarray(found.transpose(1, 2, 0))
-
-
-def _grow(
-    shape: _Shape, numbers: list[AnyArray], combine: Callable[..., AnyArray], law: FloatArray, room: FloatArray
-) -> FloatArray:
-    """Weights of all patterns, (n_patterns, n_sequences); patterns of more and more elements take turns in `room`."""
-    weights, n = numbers[0][0][:0], room.shape[-1]
-    for place, (own, sites) in enumerate(zip(numbers[0], shape.sites, strict=True)):
-        before, weights = weights, room[place % 2, : len(own) ** (place + 1)]
-        if place:
-            combine(before[:, np.newaxis], own, out=weights.reshape(-1, len(own), n))
-        else:
-            weights[...] = own
-        for site in sites:
-            seen = numbers[site.channel][site.task]
-            combine(weights, np.take(seen, site.codes, 0, room[2, : len(weights)], "clip"), out=weights)
-    return combine(weights, law[:, np.newaxis], out=weights)
-
-
-def _multiplied(shape: _Shape, numbers: list[AnyArray], room: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-    """Posterior of all patterns and log-likelihoods; None where numbers get too small or too large."""
-    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        weights = _grow(shape, numbers, np.multiply, shape.law, room)
-        total = weights.sum(axis=0)
-        if not (total.min() > _SMALLEST and np.isfinite(total.max())):
-            return None
-        weights /= total
-        return weights, np.log(total)
-
-
-def _added(
-    shape: _Shape, numbers: list[AnyArray], shifts: list[FloatArray], room: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """The same in logarithms, whatever the range of numbers; minus infinity where a sequence is impossible."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        logs = [np.log(one) + shift for one, shift in zip(numbers, shifts, strict=True)]
-        weights = _grow(shape, logs, np.add, np.log(shape.law), room)
-        top = weights.max(axis=0)
-        weights = np.exp(weights - top, out=weights)
-        total = weights.sum(axis=0)
-        weights /= total
-        return weights, np.where(np.isfinite(top), top + np.log(total), -np.inf)
-
-
-def _read_off(
-    shape: _Shape, weights: FloatArray, room: FloatArray, found: list[FloatArray], n_classes: int, *, counting: bool
-) -> FloatArray:
-    """Write the posterior by channel, (n_tasks, codes, n_sequences) each; returns expected pairs of labels."""
-    n = weights.shape[-1]
-    pairs = np.zeros((n_classes, n_classes, n))
-    for place in range(len(shape.sites) - 1, -1, -1):
-        for site in shape.sites[place]:
-            np.matmul(site.hot, weights, out=found[site.channel][site.task])
-        if counting and place:
-            pairs += weights.reshape(-1, n_classes, n_classes, n).sum(axis=0)
-        by_label = weights.reshape(-1, n_classes, n)
-        by_label.sum(axis=0, out=found[0][place])
-        weights = by_label.sum(axis=1, out=room[(place + 1) % 2, : len(by_label)])
-    return pairs

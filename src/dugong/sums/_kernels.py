@@ -186,18 +186,33 @@ def count_pairs(codes: Int8Array, groups: IntArray, first: IntArray, second: Int
 
 
 @njit(cache=True, nogil=True)
-def count_cells(codes: Int8Array, strides: IntArray, cells: IntArray, counts: IntArray) -> None:
-    """Add one to ``counts[cells[i] + sum of codes * strides]`` for every anchor i where all codes are known."""
-    for i in range(codes.shape[1]):
-        cell = cells[i]
+def count_cells(left: IntArray, right: IntArray, counts: IntArray) -> None:
+    """Add one to ``counts[left + right]`` for every anchor where both are known (not negative)."""
+    for i in range(len(left)):
         # A vote that was not asked takes the whole anchor out: all means run over the same anchors.
-        for slot in range(codes.shape[0]):
-            if codes[slot, i] < 0:
-                cell = -1
-                break
-            cell += codes[slot, i] * strides[slot]
-        if cell >= 0:
-            counts[cell] += 1
+        if left[i] >= 0 and right[i] >= 0:
+            counts[left[i] + right[i]] += 1
+
+
+@njit(cache=True, nogil=True)
+def add_digit(cells: IntArray, codes: Int8Array, size: int) -> None:
+    """Every cell as a number with one more digit, the code; negative where that is unknown."""
+    times = np.int32(size)
+    for i in range(len(cells)):
+        code = np.int32(codes[i])
+        cells[i] = np.int32(-1) if (code | cells[i]) < 0 else np.int32(cells[i] * times + code)
+
+
+@njit(cache=True, nogil=True)
+def find_places(keys: IntArray, values: IntArray, places: IntArray) -> None:
+    """How many of the sorted keys are smaller than each value; quick where values are nearly sorted as well."""
+    place = 0
+    for i in range(len(values)):
+        while place > 0 and keys[place - 1] >= values[i]:
+            place -= 1
+        while place < len(keys) and keys[place] < values[i]:
+            place += 1
+        places[i] = place
 
 
 def _count_bits(typing_context: Any, word: Any) -> Any:  # noqa: ARG001  the signature is Numba's

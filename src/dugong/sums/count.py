@@ -7,25 +7,27 @@ general kernel.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
 
 from dugong.exceptions import VoteError
-from dugong.sums._kernels import count_cells, find_groups, find_owners
+from dugong.sums._kernels import add_digit, count_cells, find_groups, find_owners, find_places
 from dugong.sums.groups import Grouping, assign_groups
 from dugong.sums.pairs import PairCounter, Runs
 from dugong.sums.rows import MomentRow, Plan, Slot
 from dugong.sums.sums import Moments, Shapes
 from dugong.tasks import Element, Layout, Resolution, describe
 from dugong.tasks.layout import ranges
-from dugong.types import MISSING, Int8Array, IntArray
+from dugong.types import MISSING, BoolArray, Int8Array, IntArray
 from dugong.votes import Votes, class_indices
 
 # Tasks that are looked up at once, so that memory does not grow with the data.
 _BLOCK = 1 << 16
+_MOST_CELLS = 2**31 - 1  # of the counts of one row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -95,7 +97,7 @@ class _CodeReader:
         if (fine, coarse) not in self._inside:
             keys, bounds = self.resolved[fine].keys, self.resolved[coarse].layout.flat_bounds()
             # Fine tasks are sorted by where they start, so that those inside a coarse one are a run of them.
-            low, high = bounds if keys is None else np.searchsorted(keys, bounds)
+            low, high = bounds if keys is None else (_places(keys, one) for one in bounds)
             self._inside[fine, coarse] = low, high, bool((low[1:] >= high[:-1]).all())
         return self._inside[fine, coarse]
 
@@ -226,34 +228,81 @@ def _count_general(
     tables: dict[MomentRow, IntArray],
 ) -> None:
     """Count rows of any form over one block of tasks; what several rows read is looked up once."""
-    resolution = reader.resolution(rows[0].sources[0])
-    positions = tasks - reader.resolved[resolution].layout.offsets[owners]
+    offsets = reader.resolved[reader.resolution(rows[0].sources[0])].layout.offsets
+    positions, left = tasks - offsets[owners], offsets[owners + 1] - tasks
     slots = dict.fromkeys(slot for row in rows for slot in row.slots)
-    left = reader.resolved[resolution].layout.offsets[owners + 1] - tasks
-    codes = {slot: _shifted(reader, slot, tasks, positions, left) for slot in slots}
+    # As far as the slots reach: what they read of a source is looked up once, whatever their offsets.
+    reach = [min(0, *(slot.offset for slot in slots)), max(0, *(slot.offset for slot in slots))]
+    begin, end = max(int(tasks[0]) + reach[0], 0), min(int(tasks[-1]) + 1 + reach[1], int(offsets[-1]))
+    around = {source: reader.codes(source, slice(begin, end)) for source in {slot.source for slot in slots}}
+    outside = {
+        offset: left <= offset if offset > 0 else positions < -offset for offset in {slot.offset for slot in slots}
+    }
+    shifted = {
+        slot: _shifted(around[slot.source], int(tasks[0]) - begin + slot.offset, outside[slot.offset]) for slot in slots
+    }
+    cells = _Anchors(shifted, groups, positions)
     for row in rows:
-        _add_cells(row, np.stack([codes[slot] for slot in row.slots]), groups, positions, tables[row])
+        cells.add(row, row.slots, tables[row])
 
 
-def _shifted(reader: _CodeReader, slot: Slot, tasks: IntArray, positions: IntArray, left: IntArray) -> Int8Array:
-    """Codes of a run of tasks, moved by the slot's offset; -1 where that is outside the sequence of the anchor."""
-    first, last, offset = int(tasks[0]), int(tasks[-1]) + 1, slot.offset
-    if offset == 0:
-        return reader.codes(slot.source, slice(first, last))
-    n_tasks = len(reader.places[slot.source][1])
-    low, high = min(max(first + offset, 0), n_tasks), min(max(last + offset, 0), n_tasks)
-    codes: Int8Array = np.full(len(tasks), -1, dtype=np.int8)
-    codes[low - first - offset : high - first - offset] = reader.codes(slot.source, slice(low, high))
+def _shifted(around: Int8Array, begin: int, outside: BoolArray) -> Int8Array:
+    """Codes of a run of tasks from some place on; -1 for those outside the sequence of their anchor."""
+    codes: Int8Array = np.full(len(outside), -1, dtype=np.int8)
+    low, high = (min(max(place, 0), len(around)) for place in (begin, begin + len(outside)))
+    codes[low - begin : high - begin] = around[low:high]
     # Neighbours in memory may belong to the next sequence: those places are outside.
-    codes[left <= offset if offset > 0 else positions < -offset] = -1
+    np.putmask(codes, outside, -1)
     return codes
 
 
-def _add_cells(row: MomentRow, codes: Int8Array, groups: IntArray, positions: IntArray, table: IntArray) -> None:
-    sizes = table.shape[-len(row.slots) :]
-    strides = np.array([prod(sizes[place + 1 :]) for place in range(len(sizes))], dtype=np.int64)
-    cells = groups * table.shape[1] + positions if row.by_position else groups
-    count_cells(codes, strides, cells * prod(sizes), table.reshape(-1))
+class _Anchors:
+    """Anchors that many rows share: every vote by its key, and the first place of every anchor in a table.
+
+    A cell is that of the first half of a row's votes plus that of the others; rows share halves.
+    """
+
+    def __init__(self, codes: Mapping[Any, Int8Array], groups: IntArray, positions: IntArray) -> None:
+        self.codes, self.groups, self.positions = codes, groups, positions
+        self._halves: dict[tuple[Any, ...], IntArray] = {}
+        self._places: dict[int | None, IntArray] = {}
+
+    def add(self, row: MomentRow, keys: tuple[Any, ...], table: IntArray) -> None:
+        """Count one row, whose votes are those of the keys."""
+        n, half = len(keys), (len(keys) + 1) // 2
+        sizes, spread = table.shape[-n:], table.shape[1] if row.by_position else 0
+        if table.size > _MOST_CELLS:
+            raise VoteError(
+                f"counts by position, group and vote take at most {_MOST_CELLS:,} cells; found {table.size:,} for "
+                f"{', '.join(row.sources)}.\n  Cut the sequences, or use fewer groups of sequences."
+            )
+        left = self._cells(keys[:half], sizes[:half], prod(sizes[half:]), spread)
+        count_cells(left, self._cells(keys[half:], sizes[half:], 1, None), table.reshape(-1))
+
+    def _cells(self, keys: tuple[Any, ...], sizes: tuple[int, ...], stride: int, n_positions: int | None) -> IntArray:
+        """Where some votes lead, -1 if one of them was not asked; with the place of the anchor, if not None."""
+        name = (keys, sizes, stride, n_positions)
+        if name not in self._halves:
+            found = self._anchors(n_positions).copy()
+            for key, size in zip(keys, sizes, strict=True):
+                add_digit(found, self.codes[key], size)
+            self._halves[name] = found if stride == 1 else np.multiply(found, np.int32(stride), out=found)
+        return self._halves[name]
+
+    def _anchors(self, n_positions: int | None) -> IntArray:
+        """Place of every anchor among groups, or among groups and positions; zeros for None."""
+        if n_positions not in self._places:
+            n_each, shift = (1, 0) if not n_positions else (n_positions, self.positions)
+            found = np.zeros_like(self.groups) if n_positions is None else self.groups * n_each + shift
+            self._places[n_positions] = found.astype(np.int32)  # half the memory to touch
+        return self._places[n_positions]
+
+
+def _places(keys: IntArray, values: IntArray) -> IntArray:
+    """Where values belong among sorted keys."""
+    found = np.empty(len(values), dtype=np.int64)
+    find_places(keys, np.ascontiguousarray(values), found)
+    return found
 
 
 def _count_inside(
@@ -268,7 +317,7 @@ def _count_inside(
         shift, block = reader.element_offsets[owners], slice(int(tasks[0]), int(tasks[-1]) + 1)
         starts, stops = all_starts[block] + shift, all_stops[block] + shift
         # Fine tasks are sorted by where they start, so that those inside a coarse one are a run of them.
-        low, high = (starts, stops) if fine_keys is None else np.searchsorted(fine_keys, (starts, stops))
+        low, high = (starts, stops) if fine_keys is None else (_places(fine_keys, one) for one in (starts, stops))
         sizes = high - low
         inner, outer_owners = ranges(low, sizes), np.repeat(owners, sizes)
         codes = {
@@ -279,9 +328,9 @@ def _count_inside(
         }
         placed = any(row.by_position for row in rows)
         positions = inner - reader.resolved[fine].layout.offsets[outer_owners] if placed else inner
-        groups = reader.groups(fine, inner, outer_owners)
+        cells = _Anchors(codes, reader.groups(fine, inner, outer_owners), positions)
         for row in rows:
-            _add_cells(row, np.stack([codes[source] for source in row.sources]), groups, positions, tables[row])
+            cells.add(row, row.sources, tables[row])
 
 
 def _fine_and_coarse(reader: _CodeReader, row: MomentRow) -> tuple[Resolution, Resolution]:

@@ -47,6 +47,8 @@ class Grouping:
 
     def of_tasks(self, layout: Layout) -> IntArray:
         """Group of every task of a resolution: that of its first element."""
+        if (self.blocks == 1).all():
+            return np.repeat(self.base, np.diff(layout.offsets))
         owners = layout.owners()
         lengths = np.maximum(layout.lengths[owners], 1)
         return np.asarray(self.base[owners] + layout.bounds()[0] * self.blocks[owners] // lengths)

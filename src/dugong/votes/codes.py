@@ -27,12 +27,12 @@ _BLOCK = 1 << 18
 
 def class_indices(votes: Votes, column: Int8Array, n_classes: int) -> Int8Array:  # noqa: ARG001
     """Codes as table columns: classes 0..K-1, abstain K, underspecified K+1.., not asked -1."""
-    found: Int8Array = _columns(n_classes)[column.view(np.uint8)]
+    found: Int8Array = code_columns(n_classes).take(column.view(np.uint8))  # half the time of an index
     return found
 
 
 @lru_cache(maxsize=8)
-def _columns(n_classes: int) -> Int8Array:
+def code_columns(n_classes: int) -> Int8Array:
     """The same of every code by its unsigned byte."""
     lookup: Int8Array
     if n_classes == 2:

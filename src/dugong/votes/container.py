@@ -143,7 +143,7 @@ class Votes:
     @property
     def source_names(self) -> tuple[str, ...]:
         """Names of the sources, in order."""
-        return tuple(source.name for source in self.sources)
+        return tuple([source.name for source in self.sources])  # a list first: asked for in every loop
 
     @property
     def class_words(self) -> tuple[str, ...]:

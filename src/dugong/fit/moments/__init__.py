@@ -68,10 +68,15 @@ def move_slopes(given: Given, near: Solution) -> Solution:
     return replace(near, beta=beta, equations=equations)
 
 
-def centred_tables(given: Given, slopes: Solution) -> CentredTables:
-    """All tables that follow from solved slopes, on demand."""
+def centred_tables(given: Given, slopes: Solution, like: CentredTables | None = None) -> CentredTables:
+    """All tables that follow from solved slopes, on demand; `like` is of the same counts under other laws."""
     return CentredTables(
-        design=given.design, moments=given.moments, laws=given.laws, slopes=slopes, accuracies=given.accuracies
+        design=given.design,
+        moments=given.moments,
+        laws=given.laws,
+        slopes=slopes,
+        accuracies=given.accuracies,
+        counted={} if like is None else like.counted,
     )
 
 
@@ -86,7 +91,7 @@ def replicate_tables(whole: CentredTables, laws: Laws, groups: IntArray) -> Cent
     for stage in slopes.stages:
         equations = make_equations(Given(whole.design, left_out, laws), slopes.unknowns, stage.rows)
         beta = refine_replicates(stage.chosen(equations), beta, stage.solved)
-    return replace(whole, moments=left_out, laws=laws, slopes=replace(slopes, beta=beta), whole=whole)
+    return replace(whole, moments=left_out, laws=laws, slopes=replace(slopes, beta=beta), whole=whole, counted={})
 
 
 def table_errors(given: Given, slopes: Solution) -> dict[str, FloatArray]:

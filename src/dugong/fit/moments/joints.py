@@ -9,8 +9,9 @@ only in which votes and tasks enter. Arrays may have an axis over replicates of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -30,6 +31,7 @@ _LABELS = np.array([-1.0, 1.0])
 _RANK = 1e-9
 
 Scores = Mapping[str, FloatArray]
+Kept = TypeVar("Kept")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -39,6 +41,7 @@ class SourceTables:
     Attributes
     ----------
     whole : the tables of the whole sample, where these are replicates of it
+    counted : what follows from the counts alone, for tables of the same counts under another law of the labels
     """
 
     design: Design
@@ -47,7 +50,7 @@ class SourceTables:
     slopes: Solution
     accuracies: Mapping[str, FloatArray]
     whole: SourceTables | None = None
-    _marginals: dict[str, FloatArray] = field(init=False, default_factory=dict)
+    counted: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     _raw: dict[str, FloatArray] = field(init=False, default_factory=dict)
     _pairs: dict[tuple[str, str], MomentRow] = field(init=False, default_factory=dict)
     _scored: dict[tuple[str, int], tuple[FloatArray, FloatArray]] = field(init=False, default_factory=dict)
@@ -60,9 +63,14 @@ class SourceTables:
 
     def marginal(self, name: str) -> FloatArray:
         """P(vote) of one source, (..., positions or 1, C)."""
-        if name not in self._marginals:
-            self._marginals[name] = marginal(self.design, self.moments, name)
-        return self._marginals[name]
+        return self.once(("marginal", name), lambda: marginal(self.design, self.moments, name))
+
+    def once(self, key: tuple[Any, ...], make: Callable[[], Kept]) -> Kept:
+        """What is made of the counts, once for all laws of the labels."""
+        if key not in self.counted:
+            self.counted[key] = make()
+        found: Kept = self.counted[key]
+        return found
 
     def raw(self, name: str) -> FloatArray:
         """P(vote | label) before projection, (..., positions or 1, 2, C)."""
@@ -119,7 +127,10 @@ def combined(tables: SourceTables, names: Sequence[str], position: int = 0) -> t
 def _best_weights(tables: SourceTables, names: Sequence[str], position: int) -> FloatArray:
     """Weights ``Cov(g)^-1 beta`` of all indicators g, which give the least noise, (..., n_names, 2)."""
     beta = np.concatenate([_at(tables.full_slopes(name), position, 1)[..., :N_INDICATORS] for name in names], axis=-1)
-    inverse = np.linalg.pinv(_covariance(tables, names, position), rcond=_RANK)
+    inverse = tables.once(
+        ("inverse", tuple(names), position),
+        lambda: np.linalg.pinv(_covariance(tables, names, position), rcond=_RANK),
+    )
     weights = np.matmul(inverse, beta[..., np.newaxis])[..., 0]
     # Without information no scale makes the combination unbiased; it then stands for nothing.
     information = (weights * beta).sum(axis=-1, keepdims=True)
@@ -205,13 +216,14 @@ class CentredTables(SourceTables):
         if name not in self._shrunken:
             rows = _repeats(self, name, lag)
             need_rows(rows, self.design, (name,))
-            joint = _pattern_joint(self, [self.moments.table(row) for row in rows], _own_proxies(rows))
+            means = self.once(("repeats", name, lag), lambda: _stacked([self.moments.table(row) for row in rows], 2))
+            joint = _pattern_joint(self, means, _own_proxies(rows))
             self._shrunken[name] = shrink_temporal(self, name, lag, joint)
         return self._shrunken[name]
 
     def first(self, name: str) -> tuple[FloatArray, float]:
         """P(first vote | first label) of a source, (2, C), and the number of first votes behind it."""
-        rows = [row for row in temporal_rows(self.design, name, self.design.graph.temporal[name]) if row.by_position]
+        rows = _repeats(self, name, self.design.graph.temporal[name], first=True)
         counted = [self.moments.placed(row) for row in rows]
         joint = _clique_at(self, rows, counted, 0)
         chance = self.laws.chances(self.moments.resolution(name), by_position=True)[0]
@@ -222,7 +234,7 @@ class CentredTables(SourceTables):
         rows = crossed_rows(self.design, fine, coarse)
         need_rows(rows, self.design, (fine, coarse))
         proxies = [(row.sources[2], row.sources[3]) for row in rows]
-        return _pattern_joint(self, [self.moments.table(row) for row in rows], proxies)
+        return _pattern_joint(self, _stacked([self.moments.table(row) for row in rows], 2), proxies)
 
     def full(self, name: str) -> FloatArray:
         """P(labels of all tasks, votes on all tasks), (..., 2, ..., 2, C, ..., C)."""
@@ -230,7 +242,7 @@ class CentredTables(SourceTables):
         need_rows(rows, self.design, (name,))
         size = len(rows[0].slots) // 2
         proxies = [(row.sources[size],) * size for row in rows]
-        return _pattern_joint(self, [self.moments.table(row) for row in rows], proxies, placed=True)
+        return _pattern_joint(self, _stacked([self.moments.table(row) for row in rows], size), proxies, placed=True)
 
 
 def _clique_at(tables: SourceTables, rows: list[MomentRow], counted: list[FloatArray], position: int) -> FloatArray:
@@ -270,19 +282,25 @@ def shrink_temporal(tables: SourceTables, name: str, lag: int, joint: FloatArray
     Its standard errors are those that leaving groups out gives, with the proxies held fixed.
     """
     rows, moments = _repeats(tables, name, lag), tables.moments
-    groups, shares = leave_out(moments.sizes(rows))
+    groups, shares = tables.once(("groups", name, lag), lambda: leave_out(moments.sizes(rows)))
     if len(groups) < FEWEST_GROUPS:
         return joint, 1.0
+
+    def left_out() -> FloatArray:
+        rest = moments.without_each(groups)
+        return _stacked([rest.table(row) for row in rows], 2)
+
     # Proxies are held fixed, because their errors are the same in all cells and would hide deviations from copying.
-    left_out = moments.without_each(groups)
-    without = _pattern_joint(tables, [left_out.table(row) for row in rows], _own_proxies(rows))
+    without = _pattern_joint(tables, tables.once(("left out", name, lag), left_out), _own_proxies(rows))
     where = moments.resolution(name)
     labels = tables.laws.pair(MomentRow(slots=(Slot(name), Slot(name, lag))), where, where).law()[0]
     return shrink_to_copying(joint, weighted_error(joint, without, shares), labels, len(groups))
 
 
-def _repeats(tables: SourceTables, name: str, lag: int) -> list[MomentRow]:
-    return [row for row in temporal_rows(tables.design, name, lag) if not row.by_position]
+def _repeats(tables: SourceTables, name: str, lag: int, *, first: bool = False) -> list[MomentRow]:
+    """Rows of two votes of a source, or of its first ones, with proxies."""
+    rows = tables.once(("rows", name, lag), lambda: temporal_rows(tables.design, name, lag))
+    return [row for row in rows if row.by_position == first]
 
 
 def _own_proxies(rows: list[MomentRow]) -> list[tuple[str, str]]:
@@ -290,13 +308,13 @@ def _own_proxies(rows: list[MomentRow]) -> list[tuple[str, str]]:
 
 
 def _pattern_joint(
-    tables: SourceTables, counted: list[FloatArray], proxies: Sequence[tuple[str, ...]], *, placed: bool = False
+    tables: SourceTables, means: FloatArray, proxies: Sequence[tuple[str, ...]], *, placed: bool = False
 ) -> FloatArray:
     """P(labels, votes) on several tasks, (..., 2, ..., 2, C, ..., C), from rows of as many votes and proxies.
 
     Parameters
     ----------
-    counted : (..., C, ..., C) by row; the first axes after those of replicates are votes, the last ones proxies
+    means : (..., n_rows, C, ..., C), see `_stacked`; the first axes after that of rows are votes, the last ones proxies
     proxies : one source per task, by row
     placed : whether the tasks are positions of their own
     """
@@ -309,15 +327,19 @@ def _pattern_joint(
     # Rows are combined by the precision of what stands in for the labels of a subset of tasks.
     weights = _by_subset(precisions)
     total = weights.sum(axis=-1 - n_tasks, keepdims=True)
-    weights = np.where(total > 0, weights / np.where(total > 0, total, 1.0), 1 / len(counted))
+    weights = np.where(total > 0, weights / np.where(total > 0, total, 1.0), 1 / len(proxies))
     weights = weights.reshape(*weights.shape[: weights.ndim - n_tasks], *(1,) * n_tasks, *(2,) * n_tasks)
     # One axis of two places per task, in the order of binary numbers: its proxy left out, or taken.
-    rows = np.stack(counted, axis=counted[0].ndim - 2 * n_tasks)
-    joint = (weights * _products(rows, 2 * n_tasks, scores)).sum(axis=-1 - 2 * n_tasks)
+    joint = (weights * _products(means, 2 * n_tasks, scores)).sum(axis=-1 - 2 * n_tasks)
     last = range(joint.ndim - n_tasks, joint.ndim)
     joint = products_to_joints(np.moveaxis(joint, last, range(n_tasks)), n_tasks)
     lead = joint.ndim - 2 * n_tasks
     return np.moveaxis(joint, range(n_tasks), range(lead, lead + n_tasks))
+
+
+def _stacked(counted: list[FloatArray], n_tasks: int) -> FloatArray:
+    """Rows of votes and proxies on as many tasks as one table of shares, (..., n_rows, C, ..., C)."""
+    return _means(np.stack(counted, axis=counted[0].ndim - 2 * n_tasks), 2 * n_tasks)
 
 
 def _by_subset(factors: Sequence[FloatArray]) -> FloatArray:
@@ -336,9 +358,9 @@ def _expectation(table: FloatArray, n_slots: int, score: FloatArray) -> FloatArr
     return np.asarray(np.matmul(flat, score[..., np.newaxis]).reshape(cells.shape[:-1]))
 
 
-def _products(table: FloatArray, n_slots: int, scores: Sequence[FloatArray]) -> FloatArray:
+def _products(means: FloatArray, n_slots: int, scores: Sequence[FloatArray]) -> FloatArray:
     """Means of ``1[votes] * product of scores`` for all subsets of scores, one axis of two places each, at the end."""
-    lead, result = table.ndim - n_slots, _means(table, n_slots)
+    lead, result = means.ndim - n_slots, means
     for score in scores:
         # The votes of the next proxy come after all other votes: its axis goes, one of two places comes to the end.
         sides = np.stack([np.ones_like(score), score], axis=-1)

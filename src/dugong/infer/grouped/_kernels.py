@@ -349,6 +349,90 @@ def smooth_two(
     return -1
 
 
+@inline
+def late_step(
+    transition: FloatArray, own: FloatArray, late: FloatArray, t: int
+) -> tuple[float, float, float, float, float]:
+    """Weights of (label before, label) at an element, and what they were divided by: 1, unless they are far from it."""
+    p, q = transition[0, 0] * own[t, 0] * late[t, 0], transition[0, 1] * own[t, 1] * late[t, 1]
+    r, s = transition[1, 0] * own[t, 0] * late[t, 2], transition[1, 1] * own[t, 1] * late[t, 3]
+    top = max(p, q, r, s)
+    if _SMALL < top < 1 / _SMALL or top == 0.0:
+        return p, q, r, s, 1.0
+    return p / top, q / top, r / top, s / top, top
+
+
+@entry
+def smooth_late(
+    initial: FloatArray,
+    transition: FloatArray,
+    own: FloatArray,
+    late: FloatArray,
+    offsets: IntArray,
+    labels: FloatArray,
+    pairs: FloatArray,
+    totals: FloatArray,
+    logs: FloatArray,
+) -> int:
+    """Two labels and sources that look one element back, straight from what the votes say about both.
+
+    `own` (n_elements, 2) and `late` (n_elements, 4) are likelihoods by label and by pair of labels. Forward messages
+    are kept in `labels`, which then become the posterior; that of pairs (at first elements: of labels) is written if
+    `pairs` has rows, their sums by sequence to `totals`.
+    """
+    counting = len(pairs) > 0
+    for n in range(len(offsets) - 1):
+        begin, end = offsets[n], offsets[n + 1]
+        if begin == end:
+            continue
+        a, b = initial[0] * own[begin, 0] * late[begin, 0], initial[1] * own[begin, 1] * late[begin, 1]
+        scale, log = 1.0, 0.0
+        for t in range(begin, end):
+            if t > begin:
+                p, q, r, s, top = late_step(transition, own, late, t)
+                a, b = a * p + b * r, a * q + b * s
+                if top != 1.0:
+                    log += np.log(top)
+            total = a + b
+            if not total > 0.0:
+                return n
+            a, b = a / total, b / total
+            labels[t, 0], labels[t, 1] = a, b
+            if not 1e-150 < total < 1e150:
+                log += np.log(total)
+                continue
+            # Logarithms cost more than all the rest: one for as many elements as a product can hold.
+            scale *= total
+            if not 1e-150 < scale < 1e150:
+                log += np.log(scale)
+                scale = 1.0
+        logs[n] = log + np.log(scale)
+        a, b = 1.0, 1.0  # from here on, what comes after: weights of the labels behind the last element
+        for t in range(end - 1, begin, -1):
+            p, q, r, s, top = late_step(transition, own, late, t)
+            p, q, r, s = p * a, q * b, r * a, s * b
+            a, b = p + q, r + s
+            first, second = labels[t - 1, 0], labels[t - 1, 1]
+            share = 1 / (first * a + second * b)
+            first, second = first * share, second * share
+            p, q, r, s = p * first, q * first, r * second, s * second
+            labels[t, 0], labels[t, 1] = p + r, q + s
+            if counting:
+                pairs[t, 0], pairs[t, 1], pairs[t, 2], pairs[t, 3] = p, q, r, s
+                totals[n, 0, 0] += p
+                totals[n, 0, 1] += q
+                totals[n, 1, 0] += r
+                totals[n, 1, 1] += s
+            share = 1 / max(a, b)
+            a, b = a * share, b * share
+        a, b = labels[begin, 0] * a, labels[begin, 1] * b
+        share = 1 / (a + b)
+        labels[begin, 0], labels[begin, 1] = a * share, b * share
+        if counting:
+            pairs[begin, 0], pairs[begin, 1], pairs[begin, 2], pairs[begin, 3] = a * share, b * share, 0.0, 0.0
+    return -1
+
+
 @inner
 def backward_one(steps: FloatArray, start: int, alpha: FloatArray, t: int, pairs: FloatArray, beta: FloatArray) -> None:
     """One element outside windows: its pair, and the backward weights `beta` before it."""

@@ -12,6 +12,8 @@ from functools import cached_property
 
 import numpy as np
 
+from dugong.infer.blocks import report_impossible
+from dugong.infer.grouped import _kernels as kernels
 from dugong.infer.grouped.ep import propagate_all
 from dugong.infer.grouped.local import (
     LocalChain,
@@ -56,7 +58,7 @@ class WindowEngine:
     @property
     def block_size(self) -> int:
         """Elements of one block."""
-        return int(np.clip(_CELLS // self.n_states**2, 1 << 10, 1 << 14))
+        return int(np.clip(_CELLS // self.n_states**2, 1 << 10, 1 << 13))
 
     @property
     def n_groups(self) -> int:
@@ -111,6 +113,8 @@ class WindowEngine:
     def smooth(self, block: VotesBlock, begin: int, *, counting: bool) -> BlockAnswer:
         """Posterior of all tasks; pairs of labels too, if counting."""
         prepared, votes = self.prepared, self.prepared.votes
+        if self._looks_back and block.emissions.powers is None:
+            return self._smooth_late(block, begin, counting=counting)
         local, groups = self.model(block)
         active, chain = np.diff(local.offsets) > 0, local.steps
         if len(groups) > 1:
@@ -137,6 +141,25 @@ class WindowEngine:
             logs = logs + sum_by_sequence(group.tops, np.append(spans[:, 2], len(group.tops)))
         pairs_sum = label_pairs(local, pairs, prepared.n_classes) if counting else np.zeros((len(local.logs), 0, 0))
         return BlockAnswer(parts=parts, transitions=pairs_sum, log_likelihood=logs + local.logs)
+
+    @cached_property
+    def _looks_back(self) -> bool:
+        """Whether there are two labels, sources that look one element back, and nothing else."""
+        lags = [channel.lag for channel in self.prepared.codes.channels]
+        return lags == [0, 1] and self.n_states == 2 and np.array_equal(self.prepared.chain.labels, [0, 1])
+
+    def _smooth_late(self, block: VotesBlock, begin: int, *, counting: bool) -> BlockAnswer:
+        """The same in one kernel, without tables of steps: a third of the time."""
+        chain, offsets = self.prepared.chain, block.layouts[0].element_offsets
+        own, late = self.prepared.codes.pieces(block.emissions.values, block.layouts)
+        n_sequences = len(offsets) - 1
+        labels, pairs = np.empty(own.shape), np.empty(late.shape if counting else (0, 4))
+        totals, logs = np.zeros((n_sequences, 2, 2)), np.zeros(n_sequences)
+        laws = np.ascontiguousarray(chain.initial), np.ascontiguousarray(chain.transition)
+        failed = kernels.smooth_late(*laws, own, late, offsets, labels, pairs, totals, logs)
+        if failed >= 0:
+            report_impossible(self.prepared.votes, begin + failed)
+        return BlockAnswer(parts=[labels, pairs], transitions=totals, log_likelihood=logs)
 
     def find_best(self, block: VotesBlock, begin: int) -> Int8Array:
         """Class indices of the most likely joint labels: of the chain with all sites, where that is approximate."""

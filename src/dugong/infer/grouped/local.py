@@ -97,10 +97,8 @@ def make_local(prepared: Prepared, block: VotesBlock) -> LocalChain:
     chain, past = states_of(prepared.chain, prepared.lag)
     offsets = block.layouts[0].element_offsets
     firsts, tops = offsets[:-1][np.diff(offsets) > 0], np.zeros(offsets[-1])
-    values = prepared.codes.pieces(block.emissions.values, block.layouts)
-    powers = prepared.codes.pieces(block.emissions.powers, block.layouts)
     codes = tuple(_codes(channel, chain, past) for channel in _element_channels(prepared))
-    weights = [_near_one(v, p, tops) for v, p in zip(values[: len(codes)], powers[: len(codes)], strict=True)]
+    weights = [_near_one(prepared, block, place, tops) for place in range(len(codes))]
     # The labels of the elements are the first channel; all others look back.
     steps = _make_steps(chain, weights, codes)
     begin = chain.initial * weights[0][firsts][:, chain.labels]
@@ -146,10 +144,15 @@ def _codes(channel: Channel, chain: LabelChain, past: IntArray) -> IntArray:
     return np.asarray(before[:, None] * chain.n_classes + chain.labels)
 
 
-def _near_one(values: FloatArray, powers: IntArray, tops: FloatArray) -> FloatArray:
-    """Likelihoods by element and code as plain numbers; what they are divided by goes to `tops`, as a logarithm."""
+def _near_one(prepared: Prepared, block: VotesBlock, channel: int, tops: FloatArray) -> FloatArray:
+    """Likelihoods by task and code as plain numbers; what they are divided by goes to `tops`, as a logarithm."""
+    codes, emissions = prepared.codes, block.emissions
+    values = codes.pieces(emissions.values, block.layouts)[channel]
+    if emissions.powers is None:
+        return np.asarray(values)
+    powers = codes.pieces(emissions.powers, block.layouts)[channel]
     if not powers.any():
-        return values
+        return np.asarray(values)
     with np.errstate(divide="ignore"):
         logs = np.log(values) + powers * UNIT
     most = logs.max(axis=1)
@@ -309,10 +312,8 @@ def spread(tasks: IntArray, found: FloatArray, owners: IntArray) -> FloatArray:
 def _factors(prepared: Prepared, block: VotesBlock, place: int) -> tuple[FloatArray, FloatArray]:
     """What the votes on the tasks of a coarse resolution say; the larger of two is one."""
     channel = prepared.codes.places.index(place)
-    values = prepared.codes.pieces(block.emissions.values, block.layouts)[channel]
-    powers = prepared.codes.pieces(block.emissions.powers, block.layouts)[channel]
-    tops = np.zeros(len(values))
-    found = _near_one(values, powers, tops)
+    tops = np.zeros(block.layouts[place].n_tasks)
+    found = _near_one(prepared, block, channel, tops)
     most = found.max(axis=1)
     most = np.where(most > 0, most, 1.0)
     return np.asarray(found / most[:, None]), tops + np.log(most)
