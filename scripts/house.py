@@ -37,7 +37,7 @@ SHARED = 6  # so many equal lines in two bodies are one idea in two places
 LONG = 60
 COMMENTED = ("sums", "infer", "fit")
 BOUNDS = {
-    "lines": 70_310,
+    "lines": 70_480,
     "files": 403,
     "functions of fit, defaults": 362,
     "functions of fit, given prior": 335,
