@@ -125,3 +125,7 @@ def test_shared_tables_are_one():
     assert model.law_.tempering is None
     free = learn(Votes(sources=sources, columns=votes.columns, lengths=votes.lengths))
     np.testing.assert_allclose(free.parameters["s0"].table, free.parameters["s1"].table, atol=1e-3)
+    np.testing.assert_allclose(free.accuracies["s0"], free.accuracies["s1"], rtol=1e-12)  # what people read is one, too
+    few = learn(Votes(sources=sources, columns=votes.columns, lengths=votes.lengths)[:40])
+    assert few.trust < 1
+    np.testing.assert_allclose(few.accuracies["s0"], few.accuracies["s1"], rtol=1e-12)

@@ -23,7 +23,7 @@ from dugong.fit.learned.sample import read_sample, thin
 from dugong.fit.learned.settings import ROUNDS_EXACT, ROUNDS_LARGE
 from dugong.fit.learned.views import LabelLaw
 from dugong.infer.engine import with_evidence
-from dugong.law.parameters import Factor, Parameters
+from dugong.law.parameters import Conditional, Factor, Parameters
 from dugong.priors import Markov, Prior, pair_law
 from dugong.tasks import Element
 from dugong.tasks.bio import Possible, bio_steps
@@ -118,7 +118,10 @@ class Case:
 
     def accuracies(self, exact: Exact) -> dict[str, FloatArray]:
         """P(vote | label) of every source, in the given order."""
-        held = Ties(beliefs=self.beliefs).pool(exact.counts, exact.parameters)
+        shared = {info.name: info.shares or info.name for info in self.votes.sources}
+        plain = (f.source for f in exact.parameters.factors if isinstance(f, Conditional) and not f.parents)
+        ties = Ties(keys={name: shared[name] for name in plain}, beliefs=self.beliefs)
+        held = ties.pool(exact.counts, exact.parameters)
         found = read_accuracies(exact.parameters, held) | dict(self.pinned)
         return {name: found[name] for name in self.names}
 
