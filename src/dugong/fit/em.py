@@ -8,7 +8,7 @@ they are, and sources that share a table are counted together.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -111,8 +111,13 @@ def expectation_maximisation(
     settings: EM,
     *,
     ties: Ties = FREE,
+    then: Callable[[Law, ExpectedCounts], Law] | None = None,
 ) -> EMResult:
-    """Raise the likelihood of the votes, starting from `start`; factors of weight other than one are not allowed."""
+    """Raise the likelihood of the votes, starting from `start`; factors of weight other than one are not allowed.
+
+    `then` changes the law of every M-step further, where tables lean on something else than the start: steps are then
+    judged by the likelihood alone, without the pull of the start.
+    """
     if any(factor.weight != 1 for factor in start.parameters.factors):
         raise GraphError("EM maximises a likelihood; discounted factors (weight other than 1) have none.")
     law, objective = start, []
@@ -120,7 +125,7 @@ def expectation_maximisation(
     enough = settings.tolerance * max(data.contents().n_votes, 1)
     for step in range(settings.max_iter + 1):
         counts = data.counts(law)
-        objective.append(float(counts.log_likelihood) + _log_penalty(law, start, settings))
+        objective.append(float(counts.log_likelihood) + (_log_penalty(law, start, settings) if then is None else 0.0))
         if data.progress is not None:
             data.progress("em", step, settings.max_iter)
         # The last E-step is under the law that is returned, so its counts serve for the tables that people read.
@@ -128,6 +133,7 @@ def expectation_maximisation(
         if converged or step == settings.max_iter:
             break
         law = maximise(counts, law, start, settings, ties)
+        law = law if then is None else then(law, counts)
     return EMResult(law=law, counts=counts, objective=tuple(objective), converged=converged)
 
 

@@ -17,12 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from dugong.fit.em import EM, EMResult, Ties, maximise, normalised
+from dugong.fit.em import EM, EMResult, Ties, expectation_maximisation, normalised
 from dugong.fit.groups import concentrations
 from dugong.fit.passes import Passes
 from dugong.infer.answers import posterior
 from dugong.law.law import Law
 from dugong.law.parameters import Conditional, Factor, Temporal
+from dugong.law.results import ExpectedCounts
 from dugong.tasks import Element
 from dugong.types import FloatArray, IntArray
 from dugong.votes import Votes, class_indices
@@ -37,20 +38,14 @@ FEWEST_SEQUENCES = 500  # fewer do not tell what differs by position from chance
 
 def untie(data: Passes, law: Law, n_positions: Mapping[str, int], settings: EM, ties: Ties) -> EMResult:
     """E/M steps with tables by position for the sources that are named, until the likelihood gains next to nothing."""
-    law = _changed(law, {one.source: _tiled(one, n_positions[one.source]) for one in _named(law, n_positions)})
-    start, likelihoods = law, list[float]()
-    enough = settings.tolerance * max(data.contents().n_votes, 1)
-    for step in range(settings.max_iter + 1):
-        counts = data.counts(law)
-        likelihoods.append(float(counts.log_likelihood))
-        converged = step > 0 and likelihoods[-1] - likelihoods[-2] < enough
-        if converged or step == settings.max_iter:
-            break
-        law = maximise(counts, law, start, settings, ties)
+    start = _changed(law, {one.source: _tiled(one, n_positions[one.source]) for one in _named(law, n_positions)})
+
+    def lean(law: Law, counts: ExpectedCounts) -> Law:
         pooled = ties.pool(counts, law.parameters).factors
         own = {one.source: _leaning(one, pooled[one.source]) for one in _named(law, n_positions)}
-        law = _changed(law, {name: one for name, one in own.items() if name not in ties.known})
-    return EMResult(law=law, counts=counts, objective=tuple(likelihoods), converged=converged)
+        return _changed(law, {name: one for name, one in own.items() if name not in ties.known})
+
+    return expectation_maximisation(data, start, settings, ties=ties, then=lean)
 
 
 def _named(law: Law, names: Mapping[str, int]) -> list[Conditional | Temporal]:
