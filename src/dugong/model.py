@@ -434,17 +434,23 @@ class LabelModel(Configured):
     def explain(
         self,
         votes: Votes,
-        sequence: int = 0,
+        sequence: int | str = 0,
         task: int = 0,
         resolution: str | Resolution = "element",
         groups: Sequence[object] | None = None,
         *,
         target: int | None = None,
     ) -> Explanation:
-        """Why a label is what it is, or why it is not `target`: log-odds by vote, neighbours and prior."""
+        """Why a label is what it is, or why it is not `target`: log-odds by vote, neighbours and prior.
+
+        Parameters
+        ----------
+        sequence : its place, or its id where that is a word
+        """
         votes = self._aligned(votes, groups)
-        law = self.law_ if votes.groups is None else self.law_.of_group(str(votes.groups[sequence]))
-        return explain(law, votes, sequence, task, self._resolution(votes, resolution), target=target)
+        place = _place(votes, sequence) if isinstance(sequence, str) else sequence
+        law = self.law_ if votes.groups is None else self.law_.of_group(str(votes.groups[place]))
+        return explain(law, votes, place, task, self._resolution(votes, resolution), target=target)
 
     # --- reading ---------------------------------------------------------------------------------------------------
     @typed(LabelError)
@@ -643,3 +649,12 @@ def _check_run(seed: Annotated[int, Numbers(low=0)], n_threads: Annotated[int, N
 def _repeating(parameters: Parameters) -> list[str]:
     """Sources that depend on their own earlier votes."""
     return [factor.source for factor in parameters.factors if isinstance(factor, Temporal)]
+
+
+def _place(votes: Votes, sequence: str) -> int:
+    """Where the sequence of this id is."""
+    ids = list(map(str, votes.sequence_ids.tolist()))
+    if sequence not in ids:
+        some = ", ".join(map(repr, ids[:3]))
+        raise LabelError(f"there is no sequence {sequence!r}; there are {counted(len(ids), 'sequence')}: {some}, ...")
+    return ids.index(sequence)

@@ -14,6 +14,7 @@ import numpy as np
 
 from dugong.codec import to_plain
 from dugong.report.track import Sequences
+from dugong.texts import counted
 from dugong.types import FloatArray
 
 Interval = tuple[float, float]
@@ -331,7 +332,7 @@ class Provenance:
     methods: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Report:
     """A fitted model, seen on some votes."""
 
@@ -351,6 +352,11 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold; None where a number is not known."""
         return dict(to_plain(self))
+
+    def __repr__(self) -> str:
+        # Short, because a notebook keeps it beside the page.
+        seen = f"{counted(self.overview.n_sources, 'source')} on {counted(self.overview.n_sequences, 'sequence')}"
+        return f"Report({self.title!r}: {seen}; a page in a notebook, to_dict() in numbers)"
 
     def _repr_html_(self) -> str:
         from dugong.report.notebook import report_html

@@ -42,7 +42,7 @@ def test_few_sources_and_short_sequences(rng, n_sources, n_classes):
     probabilities(votes, learned)
     assert learned.trust == 0
     notes = {note.kind: note.text for note in learned.diagnostics.notes}
-    assert ("peers can confirm from 3 on" in notes["trust"]) == (n_sources < 3)
+    assert ("cannot confirm each other (3 can)" in notes["trust"]) == (n_sources < 3)
 
 
 def test_no_elements_at_all():

@@ -123,7 +123,7 @@ def _why(trust: Trust, case: Case) -> str:
             f"{-trust.worst:.4f} nats a vote worse than that does)."
         )
     if len(case.sources) < FEWEST_SOURCES:
-        few = f"only {counted(len(case.sources), 'source')} on elements, and peers can confirm from {FEWEST_SOURCES} on"
+        few = f"{counted(len(case.sources), 'source')} on elements cannot confirm each other ({FEWEST_SOURCES} can)"
         return f"{few}, so votes are weighed by what is believed of sources."
     return f"no model can be tested ({trust.untested}), so votes are weighed by what peers confirm."
 
