@@ -8,12 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dugong.cli.corrections import FILE, Journal
+from dugong.studio.raw import png
 from reports import binary_case
 from studio_browser import SECOND, Studio, screen, serving
-from studio_client import Running, write_three_classes, write_two_hours
+from studio_client import Running, write_small_project, write_three_classes, write_two_hours
 
 PLAYER = "const player = document.querySelector('video, audio');"
 ELEMENT = "return Number(document.querySelector('.explanation h2')?.innerText.match(/\\d+/)?.[0])"
@@ -138,6 +140,20 @@ def test_a_video_that_no_browser_plays_is_shown_picture_by_picture(driver: Any, 
         studio.scrub(20, 340)
         studio.wait(f"return {AT} > 330 && {SECOND} === {AT};")
         assert studio.run("return window.most;") == 1
+        assert studio.complaints() == []
+
+
+def test_a_picture_that_belongs_to_a_sequence_is_shown(driver: Any, tmp_path: Path) -> None:
+    project = write_small_project(tmp_path / "pictured")
+    project.write_text(project.read_text() + 'media = "pictures/{}.png"\n')
+    (tmp_path / "pictured" / "pictures").mkdir()
+    (tmp_path / "pictured" / "pictures" / "s03.png").write_bytes(png(np.zeros((5, 7), dtype=np.uint8)))
+    with serving(driver, tmp_path / "pictured") as studio:
+        studio.go("/sequence/s03", ".rows canvas")
+        studio.wait("const one = document.querySelector('.media img'); return one?.naturalWidth === 7;")
+        studio.go("/sequence/s04", ".rows canvas")
+        studio.drawn()
+        assert studio.run("return document.querySelector('.media img');") is None
         assert studio.complaints() == []
 
 

@@ -49,6 +49,7 @@ export function Media(props) {
   return html`<div class="media">
     ${kind === "video" && html`<video ref=${file} src=${info.media.url} preload="metadata" playsinline muted onError=${refuse} onSeeked=${found} onLoadedMetadata=${() => player.current.seek(moved.current)}></video>`}
     ${kind === "audio" && html`<audio ref=${file} src=${info.media.url} preload="metadata" onError=${refuse} onSeeked=${found} onLoadedMetadata=${() => player.current.seek(moved.current)}></audio>`}
+    ${kind === "image" && html`<img class="frame" alt=${info.id} src=${info.media.url} onError=${refuse} />`}
     ${kind === null && info.frames && html`<${Picture} url=${info.frames.url} element=${Math.min(shown, info.frames.n - 1)} />`}
     ${info.tokens > 0 && html`<${Words} ...${props} />`}
   </div>`;
