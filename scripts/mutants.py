@@ -249,7 +249,7 @@ class Trial:
             self.reach.add(Reach(**json.loads(kept(name).read_text())))
         chosen, aside = [one for one in sample(self.options.mutants) if self.options.only in one.name], equivalent()
         tried = [one for one in chosen if one.name not in aside]
-        log = KEPT / "ends.txt"
+        log = KEPT / f"ends-{os.getpid()}.txt"
         log.write_text("")
         in_lanes([lambda one=one: self.attempt(one, items, log) for one in tried])
         ends = dict(line.rsplit("\t", 1) for line in log.read_text().splitlines())

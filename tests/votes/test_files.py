@@ -187,3 +187,14 @@ def test_row_groups_of_any_size_are_the_same_votes(tmp_path):
         for start in range(0, 4000, 700):
             writer.write_table(table.slice(start, 700), row_group_size=93)
     assert Votes.read(tmp_path / "ragged.parquet").equals(VOTES)
+
+
+def test_a_column_that_ends_before_its_rows_is_refused(tmp_path, monkeypatch):
+    """Room that nothing was written to must never be taken for votes."""
+    VOTES.write(tmp_path / "votes.parquet")
+    whole = pq.ParquetFile.iter_batches
+    monkeypatch.setattr(
+        pq.ParquetFile, "iter_batches", lambda self, **options: (one.slice(0, 100) for one in whole(self, **options))
+    )
+    with pytest.raises(VoteError, match="vote:s0 must have 4,000 values; found 100"):
+        Votes.read(tmp_path / "votes.parquet")

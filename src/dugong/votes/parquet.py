@@ -102,6 +102,8 @@ def _blocks(file: pq.ParquetFile, header: Header, name: str) -> Iterator[AnyArra
         left -= len(piece)
         if not left:
             return
+    if left:  # the room that was made for them would be read as it was found
+        raise FileError(f"{name} must have {length:,} values; found {length - left:,}")
 
 
 def _empty(file: pq.ParquetFile, name: str, stored: StoredArray) -> AnyArray:
