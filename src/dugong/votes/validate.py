@@ -125,7 +125,9 @@ def _check_time(votes: Votes) -> None:
 
 
 def _check_columns(votes: Votes, resolution: Resolution) -> None:
-    allowed = _allowed_codes(votes, resolution)
+    codes = [MISSING, 0, *((*votes.classes, *votes.partial) if isinstance(resolution, Element) else (-1, 1))]
+    allowed = np.zeros(256, dtype=np.bool_)
+    allowed[np.array(codes) % 256] = True
     n_tasks = votes.layout(resolution).n_tasks
     for source, column in zip(votes.sources, votes.columns, strict=True):
         if source.resolution != resolution:
@@ -141,14 +143,6 @@ def _check_columns(votes: Votes, resolution: Resolution) -> None:
                 f"lengths; found {len(column)} votes."
             )
         _check_codes(votes, source, column, allowed)
-
-
-def _allowed_codes(votes: Votes, resolution: Resolution) -> BoolArray:
-    on_elements = isinstance(resolution, Element)
-    codes = [MISSING, 0, *((*votes.classes, *votes.partial) if on_elements else (-1, 1))]
-    allowed = np.zeros(256, dtype=np.bool_)
-    allowed[np.array(codes) % 256] = True
-    return allowed
 
 
 def _check_codes(votes: Votes, source: SourceInfo, column: Int8Array, allowed: BoolArray) -> None:
