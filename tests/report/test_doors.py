@@ -114,7 +114,7 @@ def test_rich_representations_show_sources_and_are_inert():
 
 def test_a_fitted_model_shows_what_it_learned():
     shown = binary_case().model._repr_html_()
-    for word in ("Label model of 7 sources", "motion repeats itself", "voice + echo", "Markov("):
+    for word in ("Label model of 7 sources", "motion repeats itself", "voice + echo", "+1 on 30.0%, about 7 in a row"):
         assert word in shown
 
 

@@ -214,7 +214,7 @@ CASES = {
         lambda: Votes.from_long(long(), background=5),
         "background must be one of the classes -1, 1",
     ),
-    "no number of classes": (lambda: Votes.from_classes(GOOD, lengths=[3]), "pass n_classes="),
+    "no number of classes": (lambda: Votes.from_classes(GOOD, lengths=[3]), "Pass n_classes="),
     "too many classes": (
         lambda: Votes.from_classes(GOOD, 101, lengths=[3]),
         "n_classes= must be a number from 2 to 100 or None; found 101",
