@@ -118,6 +118,17 @@ def test_only_positive_answers_are_no_ambiguity() -> None:
     assert model.fit(votes, gold=known).score(votes, truth) > 0.8
 
 
+def test_known_labels_take_no_trust_from_a_model_that_is_right_about_them() -> None:
+    """They leave fewer votes to confirm it with; the defaults once fell back to shares of votes, at ten times the loss."""
+    from benchmarks.review import after, draw_world, loss
+
+    job = draw_world(rare, 3, given=False)
+    before = loss(job, job.model.predict_proba(job.votes))
+    assert job.model.diagnostics_.learned["trust"] == 1
+    assert after(job, job.at_random(150)) < before
+    assert after(job, job.chosen(50)) < 0.5 * before
+
+
 @pytest.mark.parametrize("make", [multiresolution, rare])
 def test_fifty_chosen_labels_are_worth_more_than_random_ones(make) -> None:
     """The short form of `make bench-review`: mean over four draws."""

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
+import numpy as np
+
 from dugong.exceptions import GraphError, NotIdentifiableError
 from dugong.fit.beliefs import AnyBelief, Leaning, contradictions
 from dugong.fit.checks import check_prior
@@ -21,7 +23,7 @@ from dugong.fit.finish import finish, within_errors
 from dugong.fit.first import first_law
 from dugong.fit.fitting import count_errors, fit_moments, moment_errors, plan_for
 from dugong.fit.groups import describe, group_laws, leanings
-from dugong.fit.learned import choose_part, learn
+from dugong.fit.learned import Learned, choose_part, learn
 from dugong.fit.learned.settings import FEWEST_SOURCES
 from dugong.fit.learned.tempering import Peers
 from dugong.fit.moments import table_errors
@@ -35,7 +37,7 @@ from dugong.fit.soft import choose_thresholds, learn_soft
 from dugong.graph import SourceGraph, temporal
 from dugong.graph.design import crossed_edges
 from dugong.graph.identify import check_identifiable
-from dugong.infer.answers import audit_answers, expected_counts
+from dugong.infer.answers import audit_answers, expected_counts, posterior
 from dugong.law.grading import read_above
 from dugong.law.law import Law, allow_unseen
 from dugong.law.parameters import Conditional, Parameters
@@ -355,16 +357,14 @@ def _from_guess(data: Passes, options: FitOptions) -> Fit:
 def _from_search(data: Passes, options: FitOptions) -> Fit:
     """Learn what was not given on a part of the votes: prior, dependencies, and how far the model may be trusted."""
     part = _part(data)
-    learned = learn(
-        read_above(part.votes, options.thresholds),
-        prior=options.prior,
-        evidence=part.evidence,
-        accuracies=options.accuracies,
-        beliefs=options.believed(part.votes),
-        method=options.method,
-        n_threads=part.n_threads,
-        progress=data.progress,
-    )
+    part = replace(part, votes=read_above(part.votes, options.thresholds), progress=data.progress)
+    learned, steps = _learn(part, options), options.estimator if isinstance(options.estimator, EM) else None
+    if part.evidence is not None and learned.trust < 1:
+        # Known labels say nothing against a model that explains all votes and is as right about them, but leave fewer
+        # votes by which it could be confirmed.
+        alone = _learn(replace(part, evidence=None), options)
+        if alone.trust > learned.trust and _loss(alone, part) <= _loss(learned, part):
+            learned, steps = alone, steps or _STEPS_WITH_GOLD
     estimate = Estimate(
         parameters=learned.law.parameters,
         accuracies=learned.accuracies,
@@ -375,12 +375,34 @@ def _from_search(data: Passes, options: FitOptions) -> Fit:
     )
     law = replace(learned.law, thresholds=options.thresholds)
     # A model that is not trusted at all has discounted factors, and no likelihood that could be raised.
-    if isinstance(options.estimator, EM) and learned.trust > 0:
+    if steps is not None and learned.trust > 0:
         ties = _ties(part.votes, law.parameters, options)
-        ended = expectation_maximisation(data, law, options.estimator, ties=ties)
+        ended = expectation_maximisation(data, law, steps, ties=ties)
         law, estimate = ended.law, _raised(estimate, ended, ties, learned.graph)
     errors = partial(_count_errors, part, law, estimate, learned.graph)
     return Fit(law=law, estimate=estimate, errors=errors, graph=learned.graph, contents=data.contents())
+
+
+def _learn(part: InMemory, options: FitOptions) -> Learned:
+    """The search, on the votes as they are read."""
+    return learn(
+        part.votes,
+        prior=options.prior,
+        evidence=part.evidence,
+        accuracies=options.accuracies,
+        beliefs=options.believed(part.votes),
+        method=options.method,
+        n_threads=part.n_threads,
+        progress=part.progress,
+    )
+
+
+def _loss(learned: Learned, part: InMemory) -> float:
+    """Brier loss of what votes alone say about the known labels, under a law."""
+    assert part.evidence is not None
+    known = part.evidence != 0
+    found = posterior(learned.law, part.votes, n_threads=part.n_threads)[Element()][known]
+    return float(((found - (part.evidence[known, np.newaxis] == np.array(part.votes.classes))) ** 2).sum())
 
 
 def _about_thresholds(thresholds: Mapping[str, float]) -> list[Note]:
