@@ -126,7 +126,7 @@ def leaping(studio: Studio, hours: float, n: int = 40) -> tuple[list[float], flo
         second = round(
             (0.02 + 0.96 * (0.618 * (place + 1) % 1)) * hours * 3600
         )  # far from the last, and never the same
-        studio.scrub(second, second, steps=1)
+        studio.drag("time", second, second, steps=1)
         studio.wait("return window.leaps.length > arguments[0];", place)
         studio.wait(f"return Math.abs({AT} - arguments[0]) < 30 && {SECOND} === {AT};", second)
     return list(studio.run("return window.leaps;")), megabytes() - before

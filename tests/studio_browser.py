@@ -157,28 +157,17 @@ class Studio:
             )
         )  # fmt: skip
 
-    def drag(self, row: str, begin: float, end: float) -> None:
-        """Drag with a real pointer inside of a row of the timeline."""
+    def drag(self, row: str, begin: float, end: float, steps: int = 2) -> None:
+        """Drag with a real pointer inside of a row of the timeline, step by step."""
         from selenium.webdriver.common.action_chains import ActionChains
 
         canvas = self.browser.find_element("css selector", ".rows canvas")
         self.run("arguments[0].scrollIntoView({block: 'center'});", canvas)
-        (left, y), (right, _) = self.at(row, begin), self.at(row, end)
-        middle = round((left + right) / 2 - left)
-        act = ActionChains(self.browser, duration=20).move_to_element_with_offset(canvas, round(left), round(y))
-        rest = round(right) - round(left) - middle
-        act.click_and_hold().move_by_offset(middle, 0).move_by_offset(rest, 0).release().perform()
-
-    def scrub(self, begin: float, end: float, steps: int = 20) -> None:
-        """Drag along the axis of time, step by step."""
-        from selenium.webdriver.common.action_chains import ActionChains
-
-        canvas = self.browser.find_element("css selector", ".rows canvas")
-        self.run("arguments[0].scrollIntoView({block: 'center'});", canvas)
-        y = self.at("time", begin)[1]
-        places = [round(self.at("time", begin + (end - begin) * k / steps)[0]) for k in range(steps + 1)]
-        hand = ActionChains(self.browser, duration=50).move_to_element_with_offset(canvas, places[0], round(y))
-        hand.click_and_hold()
+        y = round(self.at(row, begin)[1])
+        places = [round(self.at(row, begin + (end - begin) * k / steps)[0]) for k in range(steps + 1)]
+        hand = (
+            ActionChains(self.browser, duration=20).move_to_element_with_offset(canvas, places[0], y).click_and_hold()
+        )
         for before, place in pairwise(places):
             hand.move_by_offset(place - before, 0)
         hand.release().perform()

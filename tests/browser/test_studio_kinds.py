@@ -103,7 +103,7 @@ def test_two_hours_of_video_show_the_picture_of_every_moment(driver: Any, tmp_pa
         studio.wait(f"{PLAYER} return player.paused;")  # the end
         # A hand along the axis sees one picture after the other, and in the end the one that it stands on.
         studio.run(f"{PLAYER} window.seen = []; player.onseeked = () => {{ window.seen.push({SECOND}); }};")
-        studio.scrub(1000, 6000)
+        studio.drag("time", 1000, 6000, steps=20)
         studio.wait(f"return {AT} > 5900 && {AT} < 6100;")
         shows(studio, studio.run(f"return {AT};"))
         seen = studio.run("return window.seen;")
@@ -137,7 +137,7 @@ def test_a_video_that_no_browser_plays_is_shown_picture_by_picture(driver: Any, 
             ".observe(image, {attributes: true, attributeFilter: ['src']});"
             "image.addEventListener('load', () => { window.coming = 0; }, true);"
         )
-        studio.scrub(20, 340)
+        studio.drag("time", 20, 340, steps=20)
         studio.wait(f"return {AT} > 330 && {SECOND} === {AT};")
         assert studio.run("return window.most;") == 1
         assert studio.complaints() == []
