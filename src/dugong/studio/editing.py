@@ -70,13 +70,8 @@ class SourceFile:
 
     def functions(self) -> dict[str, Function]:
         """All functions at the top of the file by name, decorators included; none if it is no valid Python."""
-        try:
-            tree = _parse(self.text)
-        except EditError:
-            return {}
-        lines = _lines(self.text)
-        found = {}
-        for node in tree.body:
+        lines, found = _lines(self.text), {}
+        for node in [] if self.trouble else _parse(self.text).body:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 first, last = _lines_of(node)
                 text, source = "".join(lines[first:last]), any(map(_makes_a_source, node.decorator_list))
@@ -152,10 +147,9 @@ def _parse(text: str) -> ast.Module:
 
 def _makes_a_source(decorator: ast.expr) -> bool:
     """Whether it is `@dg.source`, `@source` or a call of it, and the source has the name of the function."""
-    call = decorator if isinstance(decorator, ast.Call) else None
-    if call is not None and any(one.arg == "name" for one in call.keywords):
-        return False
-    return ast.unparse(decorator if call is None else call.func).rpartition(".")[2] == "source"
+    named = isinstance(decorator, ast.Call) and any(one.arg == "name" for one in decorator.keywords)
+    made = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return not named and ast.unparse(made).rpartition(".")[2] == "source"
 
 
 def _lines(text: str) -> list[str]:
