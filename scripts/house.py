@@ -37,9 +37,9 @@ SHARED = 6  # so many equal lines in two bodies are one idea in two places
 LONG = 60
 COMMENTED = ("sums", "infer", "fit")
 BOUNDS = {
-    "lines": 70_480,
+    "lines": 70_540,
     "files": 401,
-    "functions of fit, defaults": 364,
+    "functions of fit, defaults": 366,
     "functions of fit, given prior": 332,
     "body, 90th percentile": 16,
     "body, longest": LONG,

@@ -119,7 +119,7 @@ def test_only_positive_answers_are_no_ambiguity() -> None:
 
 
 def test_known_labels_take_no_trust_from_a_model_that_is_right_about_them() -> None:
-    """They leave fewer votes to confirm it with; the defaults once fell back to shares of votes, at ten times the loss."""
+    """They leave fewer votes to confirm it with; the defaults once fell back to shares of votes."""
     from benchmarks.review import after, draw_world, loss
 
     job = draw_world(rare, 3, given=False)
