@@ -66,7 +66,7 @@ def test_help_is_quick_compared_with_importing_numpy() -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [["no-such-verb"], ["check"], ["init"], ["fit", "votes.parquet", "--no-such-option"], ["apply", "--limit", "0"]],
+    [["no-such-verb"], ["label"], ["init"], ["fit", "votes.parquet", "--no-such-option"], ["apply", "--limit", "0"]],
 )
 def test_wrong_usage_is_exit_code_2(cli: Command, words: list[str]) -> None:
     outcome = cli(*words)

@@ -49,6 +49,8 @@ def test_a_project_can_begin_in_the_folder_one_is_in(cli, tmp_path: Path, monkey
     assert cli("init", ".").code == 0
     assert (tmp_path / "project.toml").is_file()
     assert "must not exist yet, or be empty" in cli("init", ".").err
+    assert cli("run").code == 0
+    assert "label model is better than majority vote" in cli("check").out.replace("\n", " ")
 
 
 def test_the_sample_of_notes_agrees_with_what_it_says(cli, tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ NEAR_COPY = 0.98
         "dugong check votes.parquet --gold gold.csv --prior markov:positive=0.1,stay=0.9 --dependencies none",
     ),
 )
-@click.argument("votes", type=PLACE)
+@click.argument("votes", type=PLACE, default="project.toml")
 @click.option("--gold", type=PLACE, help="Known labels: .parquet, .csv, .npy, or a file of another tool.")
 @click.option(
     "--train-gold", type=PLACE, help="Known labels to fit with: says what they are worth. Needs one file of votes."
@@ -57,7 +57,7 @@ def command(
     model_file: Place | None,
     as_json: bool,
 ) -> None:
-    """Say what is in VOTES (.parquet or .npz, or a project that was run) and what is wrong with them.
+    """Say what is in VOTES (.parquet or .npz, or a project that was run, by default the one in this folder).
 
     Of a project, the votes, the known labels and the fitted model are those of its last run: nothing is fitted anew. It
     is also said which of its sources would send data, and where to. A project is code: to know that, its sources are
