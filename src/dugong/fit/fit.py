@@ -40,7 +40,7 @@ from dugong.graph.identify import check_identifiable
 from dugong.infer.answers import audit_answers, expected_counts, posterior
 from dugong.law.grading import read_above
 from dugong.law.law import Law, allow_unseen
-from dugong.law.parameters import Conditional, Parameters
+from dugong.law.parameters import Conditional, FullTable, Parameters
 from dugong.sums import Moments
 from dugong.tasks import Element
 from dugong.types import FloatArray
@@ -282,9 +282,47 @@ def _closed_form(data: Passes, options: FitOptions) -> Fit:
     try:
         return _from_moments(data, options)
     except NotIdentifiableError:
+        if isinstance(options.estimator, EM) and data.rereadable and _all_full(data.votes, options):
+            return _over_patterns(data, options, options.estimator)
         if not (options.sharing == "tied" and data.rereadable and _likely(data.votes, options)):
             raise
         return _from_guess(data, options)
+
+
+def _all_full(votes: Votes, options: FitOptions) -> bool:
+    """Whether every source has a table over whole patterns, and none of them depends on another."""
+    design = options.design(votes)
+    return set(design.levels.values()) == {"full"} and not (design.graph.edges or design.graph.temporal)
+
+
+def _every_pattern(table: FloatArray, n_tasks: int) -> FloatArray:
+    """P(votes on all tasks | their labels) of a source whose votes read their own task, (K ** n, C ** n)."""
+    whole = table
+    for _ in range(n_tasks - 1):
+        whole = np.asarray(np.kron(whole, table), dtype=np.float64)
+    return whole
+
+
+def _over_patterns(data: Passes, options: FitOptions, settings: EM) -> Fit:
+    """EM over whole patterns, from tables in which every vote reads its own task: closed forms need one that does."""
+    found, n_tasks = _from_moments(data, replace(options, sharing="tied")), options.design(data.votes).n_tasks
+    factors = [
+        FullTable(
+            source=one.source,
+            resolution=one.resolution,
+            n_tasks=n_tasks[one.source],
+            table=_every_pattern(one.table, n_tasks[one.source]),
+        )
+        for one in found.law.parameters.factors
+        if isinstance(one, Conditional)
+    ]
+    law = replace(found.law, parameters=replace(found.law.parameters, factors=tuple(factors)))
+    ties = _ties(data.votes, law.parameters, options)
+    ended = expectation_maximisation(data, law, settings, ties=ties)
+    estimate = _raised(replace(found.estimate, raw={}), ended, ties, found.graph)
+    errors = partial(_count_errors, data, ended.law, estimate, found.graph)
+    later = errors if isinstance(data, InMemory) else errors()
+    return replace(found, law=ended.law, estimate=estimate, errors=later, moments=None)
 
 
 def _likely(votes: Votes, options: FitOptions) -> bool:
