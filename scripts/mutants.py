@@ -416,6 +416,8 @@ def main() -> None:
     trial = Trial(parser.parse_args())
     prepare()
     pytest.main(["-q", "-n0", "--no-header", "--tb=native", *(f"tests/{name}" for name in TESTS)], plugins=[trial])
+    for name in equivalent().keys() - {one.name for one in sample(sys.maxsize)}:
+        print(f"no longer there, take it from {EQUIVALENT.name}: {name}")
     for mutant, end, n_tests in trial.ends:
         if end in ("survived", "broken"):
             print(f"{end} ({n_tests} tests, line {mutant.lines[-1]}): {mutant.name}")

@@ -1,4 +1,4 @@
-"""What `make mutants` changes, and that its list of mutants that do the same names some."""
+"""What `make mutants` changes, and its list of mutants that do the same."""
 
 from __future__ import annotations
 
@@ -41,11 +41,10 @@ def test_statements(old: str, new: str) -> None:
     assert ast.unparse(SCRIPT["changed"](ast.parse(old).body[0])) == new
 
 
-def test_every_mutant_has_a_name_of_its_own_and_the_list_names_only_such() -> None:
+def test_every_mutant_has_a_name_of_its_own_and_the_list_gives_reasons() -> None:
     names = [one.name for one in SCRIPT["sample"](10**9)]
     assert len(set(names)) == len(names) > 5000
     assert {name for name, reason in SCRIPT["equivalent"]().items() if not reason} == set()
-    assert set(SCRIPT["equivalent"]()) <= set(names)
 
 
 def test_a_mutant_is_the_code_of_its_function_with_one_change() -> None:
