@@ -117,7 +117,12 @@ def test_detectors_that_are_never_sure_vote_where_they_say_most(options, tmp_pat
     assert {one.vote for one in found.own_votes if one.source == "s0"} == {1}
     again, _, _, _ = world(4, 500, positive=0.02, stay=0.9, sharpness=(1, 1, 3, 3), shift=-1.0, n_hard=1)
     assert not model.drift(again)
-    assert "s0" in str(model.report(votes, sequences=(0,)))
+    told = next(one for one in model.report(votes, sequences=(0,)).to_dict()["sources"] if one["name"] == "s0")
+    assert told["classes"][1]["right"] == pytest.approx(model.accuracies_["s0"][1, 1], abs=1e-6)
+    read = model.law_.read(votes)
+    assert (read.column("s0") == 1).sum() >= 20
+    assert told["conflicts"] == pytest.approx(read.summary().sources[0].conflicts, abs=1e-6)
+    assert told["conflicts"] != pytest.approx(votes.summary().sources[0].conflicts, abs=1e-3)
     model.save(tmp_path / "model.json")
     np.testing.assert_array_equal(dg.LabelModel.load(tmp_path / "model.json").predict_proba(votes), shares)
 

@@ -71,6 +71,7 @@ def summarize(
     if not votes.n_elements:
         raise VoteError("a report needs at least one element; these votes have none.")
     material = gather(model, votes, gold)
+    votes = material.votes  # as the model reads them
     met = count_overlaps(votes)
     seen = votes.summary(gold)
     learned = model.summary(votes, gold) if gold is not None else model.summary()
