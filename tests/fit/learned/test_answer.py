@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 import dugong as dg
 from dugong.fit.learned import learn
 from dugong.fit.learned.tempering import Peers, potentials_for
+from dugong.fit.learned.trust import _surprise
 from dugong.infer import engine
 from dugong.infer.answers import decode, posterior, sample
 from dugong.priors import Markov
@@ -194,3 +196,15 @@ def test_the_first_note_says_where_the_vote_is_ahead(rng):
     notes = learn(votes).diagnostics.notes
     assert "depart from majority vote on" in notes[0].text
     assert {"discount", "neighbours"} <= {note.kind for note in notes}
+
+
+@pytest.mark.parametrize("sureness", [1.0, 2.0, 0.5])
+def test_a_model_that_holds_gains_what_it_expects(sureness: float) -> None:
+    """Votes drawn as predicted surprise nobody; predictions that are too sure, or not sure enough, do."""
+    rng = np.random.default_rng(5)
+    sources, blocks, odds = np.repeat(np.arange(6), 2_000), np.arange(12_000), rng.normal(0, 1.5, 12_000)
+    ours, theirs = (np.stack([expit(-x), expit(x)], axis=1) for x in (odds, 0.3 * odds))
+    better = np.log(ours) - np.log(theirs)
+    votes = (rng.random(12_000) < expit(odds / sureness)).astype(int)
+    gaps = better[np.arange(12_000), votes] - (ours * better).sum(axis=1)
+    assert (_surprise(gaps, sources, blocks) > 0) == (sureness != 1.0)

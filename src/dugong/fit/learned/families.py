@@ -5,7 +5,7 @@ In: a panel. Out: an order that does not depend on the given one; for every pair
 
 Sources that are accurate agree as well, so agreement alone must not count against them. A pair is judged by what skill
 cannot explain: for independent errors Cohen's kappa of two sources is the product of their skills. A large group is
-judged by its agreement alone: that two sources are experts is plausible, that six are and err apart is not.
+judged by its agreement beyond chance: that two sources are experts is plausible, that six are and err apart is not.
 """
 
 from __future__ import annotations
@@ -88,13 +88,14 @@ def _agreements(folded: Folded) -> Agreements:
 
 
 def _beyond_typical(agreements: Agreements) -> FloatArray:
-    """Who differs much less often than sources here usually do, families counted once."""
-    similar = np.zeros(agreements.both.shape)
+    """Who differs much less often, chance set aside, than sources here usually do, families counted once."""
+    similar, free = np.zeros(agreements.both.shape), np.maximum(1 - agreements.chance, 1e-9)
     for _ in range(NEAR_ROUNDS):
         weight = family_weights(similar)
         pairs = np.outer(weight, weight) * agreements.both * agreements.others
-        typical = max(float((pairs * agreements.apart).sum()), 0.5) / max(float(pairs.sum()), 1.0)
-        similar = agreements.similar(np.full(similar.shape, typical))
+        # Beside what chance alone would do: where a class is frequent, all sources agree on it.
+        typical = max(float((pairs * agreements.apart).sum()), 0.5) / max(float((pairs * free).sum()), 1.0)
+        similar = agreements.similar(typical * free)
     return similar
 
 

@@ -114,6 +114,10 @@ def _why(trust: Trust, case: Case) -> str:
         return "the fitted model explains the votes and is taken at its word."
     if trust.share >= 1 - TRUSTED:
         return f"the fitted model is {trust.share:.0%} of every label, votes weighed by what peers confirm the rest."
+    if trust.sources and trust.worst >= 0 and trust.surprise > 0:
+        return (
+            "the fitted model predicts sources not as it believes it does, so votes are weighed by what peers confirm."
+        )
     if trust.sources and trust.worst >= 0:
         return "too few independent sources confirm the fitted model, so votes are weighed by what peers confirm."
     if trust.sources:

@@ -254,7 +254,11 @@ def _shares(targets: Targets) -> FloatArray:
     return np.asarray(margins / margins.sum(axis=1, keepdims=True))
 
 
-def log_scores(targets: Targets, labels: FloatArray) -> FloatArray:
-    """Log P(vote) of every target, given what its peers say about the label, through the best table of its source."""
+def predict_votes(targets: Targets, labels: FloatArray) -> FloatArray:
+    """P(vote) of every target (n, K + 1), given what its peers say about the label, by the best table of its source."""
     tables = own_tables(targets, labels, first_tables(targets), rounds=12)
-    return np.asarray(np.log((labels * tables[targets.sources, :, targets.votes]).sum(axis=1) + 1e-300))
+    found = np.empty((len(labels), tables.shape[2]))
+    for source in np.unique(targets.sources):
+        own = targets.sources == source
+        found[own] = labels[own] @ tables[source]
+    return np.maximum(found, 1e-300)

@@ -5,8 +5,9 @@ on it, and its votes are predicted from the others twice: by the posterior of th
 exponents that were learned. Where the model holds, nothing predicts better, whichever source is left out.
 Where sources share errors, the model takes those of the largest group for the label and counts evidence more than once:
 some sources are then predicted worse, by more than noise. The worst of them decides, on a continuous scale, and the
-gain over all of them must be more than noise too. Sources that repeat themselves are not asked: what they say now tells
-of earlier labels as well, which no table of the present label knows.
+gain over all of them must be more than noise too. And a model that holds knows how well it predicts: the gain on every
+source must be the one that the model itself expects. Sources that repeat themselves are not asked: what they say now
+tells of earlier labels as well, which no table of the present label knows.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import ndtri, stdtrit
 
 from dugong.fit.learned.panel import Panel
-from dugong.fit.learned.peers import Trial, log_scores
+from dugong.fit.learned.peers import Trial, predict_votes
 from dugong.fit.learned.repeats import Repeats
 from dugong.fit.learned.rounds import Setting, posterior_of, tables_of
 from dugong.fit.learned.search import GraphFinding
@@ -25,6 +26,7 @@ from dugong.fit.learned.settings import FEWEST_SOURCES, JACKKNIFE_BLOCK, PATIENC
 from dugong.fit.learned.tables import Tables, softmax
 from dugong.types import FloatArray, IntArray
 
+_FALSE_SURPRISE = 0.003  # chance that a model which holds is surprised: three standard deviations
 _NORMAL_TWO = 0.97725  # P(a normal number is below two standard deviations)
 
 
@@ -40,6 +42,7 @@ class Trust:
     sources : places of that group; nobody if nothing could be predicted
     gains : ... of every group of sources that was left out
     clear : whether every group is predicted better by more than two standard errors
+    surprise : nats a vote by which a gain is not what the model itself expects, beyond noise; above 0 is too much
     confirmed : how far sources beyond the three that any label explains confirm the model, 0 to 1
     untested : why no model could be tested, in words; empty if one was
     """
@@ -50,6 +53,7 @@ class Trust:
     sources: tuple[int, ...] = ()
     gains: tuple[float, ...] = ()
     clear: bool = False
+    surprise: float = 0.0
     confirmed: float = 0.0
     untested: str = ""
 
@@ -107,7 +111,9 @@ def find_trust(
         found = posterior_of(panel.columns(peers), finding.state.law, own, forest, again)
         labels[places] = found[targets.elements[places]]
     cautious = softmax((exponents @ trial.features(exponents)).reshape(labels.shape))
-    gains = log_scores(targets, labels) - log_scores(targets, cautious)
+    ours, theirs = predict_votes(targets, labels), predict_votes(targets, cautious)
+    better = np.log(ours) - np.log(theirs)
+    gains = better[np.arange(len(better)), targets.votes]
     fresh = ~repeats.sources[targets.sources]
     asked = [(places[fresh[places]], places) for _, places, _ in trial.groups]
     asked = [(own, places) for own, places in asked if len(own)]
@@ -123,10 +129,13 @@ def find_trust(
         groups = root_of(parents)[targets.sources[fresh]]
         n_groups = int(apart.sum()) if coarse else len(np.unique(groups))
         confirmed = _confirmed(earned, groups, blocks[fresh], n_groups)
-    share = _shown(earned, blocks[fresh]) * confirmed * _endured(limit)
+    surprises = gains - (ours * better).sum(axis=1)
+    surprise = _surprise(surprises[fresh], targets.sources[fresh], blocks[fresh])
+    share = _shown(earned, blocks[fresh]) * confirmed * _endured(limit) * _endured(-surprise)
     return Trust(
         share=share,
         confirmed=confirmed,
+        surprise=surprise,
         gain=float(gains[fresh].mean()),
         worst=limit,
         sources=tuple(np.unique(targets.sources[asked[worst][0]]).tolist()),
@@ -185,6 +194,18 @@ def _confirmed(gains: FloatArray, groups: IntArray, blocks: IntArray, n_groups: 
     best = np.argsort(-np.bincount(place, gains))[: max(SATURATED - (n_groups - len(names)), 1)]
     rest = ~np.isin(place, best)
     return _endured(float(gains[rest].mean()) - _two_errors(gains[rest], blocks[rest]) / 2)
+
+
+def _surprise(gaps: FloatArray, sources: IntArray, blocks: IntArray) -> float:
+    """Nats per vote by which the gain on some source is not what the model itself expects, beyond noise.
+
+    A model that holds knows how well it predicts. One that is too sure of itself gains less than it expects, one whose
+    classes are something else than labels may gain more. The noise that is granted is that of the largest of so many.
+    """
+    names = np.unique(sources)
+    wide = float(ndtri(1 - _FALSE_SURPRISE / (2 * len(names)))) / 2
+    found = ((np.abs(gaps[own].mean()), _two_errors(gaps[own], blocks[own])) for own in (sources == n for n in names))
+    return max(gap - wide * errors for gap, errors in found)
 
 
 def _endured(gain: float) -> float:
