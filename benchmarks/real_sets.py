@@ -49,7 +49,7 @@ MOVED = {
     "shared errors .5 to .3": (views, "SHARED_ERRORS", 0.3),
     "room for shared errors halved": (answer, "TEMPER", 0.075),
     "doubt .03 to .015": (answer, "DOUBT", 0.015),
-    "variants .6 to .4": (families, "NEAR", 0.4),
+    "variants .7 to .5": (families, "NEAR", 0.5),
 }
 
 

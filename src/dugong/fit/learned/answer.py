@@ -20,7 +20,9 @@ from dugong.fit.learned.panel import Coding, Panel
 from dugong.fit.learned.settings import BELIEF, DOUBT, TEMPER
 from dugong.fit.learned.tables import softmax
 from dugong.fit.learned.views import (
+    BALANCE,
     NEIGHBOURS,
+    VOTES,
     Constraints,
     LabelLaw,
     Sayings,
@@ -111,6 +113,10 @@ def first_answer(
     """
     folded, belief = fold(panel), np.array(BELIEF)
     sayings, law = learn_sayings(folded, weights, background, fixed)
+    if background is None:
+        # Balance and votes are discounted together: a posterior that is tempered whole keeps its border. Votes that are
+        # discounted alone lose to the balance, and rare classes with them.
+        belief[BALANCE] = belief[VOTES] / sayings.effect
     lasting = outlasting(view(folded, sayings, law), panel, belief)
     found = ElementAnswer(sources=sources, coding=panel.coding, sayings=sayings, law=law, exponents=belief)
     return found, lasting

@@ -11,8 +11,8 @@ from typing import Final
 
 # --- beliefs about sources, to which what is learned leans -----------------------------------------------------------
 SHARED_ERRORS: Final = 0.5  # correlation of the errors of two different sources (design effect of their votes)
-# Exponents of balance, share, votes (by design effect), silence, neighbours (times how far labels outlast errors): half
-# the vote share, half a posterior whose votes are discounted.
+# Exponents of balance, share, votes (by design effect), silence, neighbours (times how far labels outlast errors). That
+# of the balance holds under a background; elsewhere it is that of the votes, design effect included.
 BELIEF: Final = (0.5, 0.5, 0.5, 0.1, 1.0)
 RIDGE_SHARE: Final = 0.5  # the belief weighs this / (m - 2) of the votes of m sources: sources are the sample here
 FREE: Final = 0.02  # ... and this, where they only have to show that something predicts better than a model
@@ -39,7 +39,6 @@ OWN_VOTES: Final = 10.0  # pseudo-votes per row behind the table of a left-out s
 ROUNDS_PEERS: Final = 4  # of tables and exponents in turn, twice
 LEARNED_FROM: Final = 1 << 14  # elements with two votes that peers are compared on
 ROUNDS_TABLES: Final = 5  # of expectation and maximisation from the vote
-ANCHOR: Final = 0.5  # of balance and share in these rounds: votes alone may find other classes than those they name
 STAYING: Final = 0.9  # first guess of P(next label = label), beyond chance
 FARTHEST: Final = -12.0  # smallest log of what neighbours say
 ROUNDS_SCALING: Final = 500  # at most, of rows and columns of a pair of labels

@@ -205,7 +205,7 @@ def _surprise(gaps: FloatArray, sources: IntArray, blocks: IntArray) -> float:
     names = np.unique(sources)
     wide = float(ndtri(1 - _FALSE_SURPRISE / (2 * len(names)))) / 2
     found = ((np.abs(gaps[own].mean()), _two_errors(gaps[own], blocks[own])) for own in (sources == n for n in names))
-    return max(gap - wide * errors for gap, errors in found)
+    return float(max(gap - wide * errors for gap, errors in found))
 
 
 def _endured(gain: float) -> float:

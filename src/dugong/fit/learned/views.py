@@ -8,7 +8,7 @@ In: a panel of sources on elements and what each counts. Out: a `View`:
     silence   log-likelihood of who abstained
     neighbours  log of what a chain that carries share, votes and silence says about an element from the others
 
-The tables come from a few rounds of expectation and maximisation from the vote, anchored to the share of the votes.
+The tables come from a few rounds of expectation and maximisation from the vote.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from dugong.fit.learned import _kernels as kernels
 from dugong.fit.learned.folded import Folded
 from dugong.fit.learned.panel import Panel
 from dugong.fit.learned.settings import (
-    ANCHOR,
     FARTHEST,
     PSEUDO_VOTES,
     ROUNDS_STICKY,
@@ -159,21 +158,19 @@ def learn_sayings(
         balance = class_balance(summed, shares.use) if fixed.law is None else np.maximum(fixed.law.balance, 1e-12)
         return tables, balance
 
-    labels, effect = shares.share, _effect(folded, shares)
+    labels = shares.share
     tables, balance = maximise(labels)
     for _ in range(1 if background is not None else ROUNDS_TABLES):
         logs = add_logs(heard, _vote_logs(tables, weights, rows, background), shares.use)
-        if background is None:
-            labels = softmax(
-                clamp(ANCHOR * (np.log(balance) + _log_share(shares.counts, balance)) + logs / effect, rows)
-            )
-        else:
-            labels = (softmax(clamp(logs + np.log(balance), rows)) + shares.share) / 2
+        labels = softmax(clamp(logs + np.log(balance), rows))
+        labels = labels if background is None else (labels + shares.share) / 2
         tables, balance = maximise(labels)
     silences = np.full(tables.shape[:2], np.nan)
     if background is None:
         silences = _silences(rows, folded.weighted(labels), shares.use)
-    sayings = Sayings(weights=weights, tables=tables, silences=silences, background=background, effect=effect)
+    sayings = Sayings(
+        weights=weights, tables=tables, silences=silences, background=background, effect=_effect(folded, shares)
+    )
     return sayings, fixed.first_law(balance)
 
 
@@ -192,18 +189,12 @@ def view(folded: Folded, sayings: Sayings, law: LabelLaw) -> View:
     silence = add_logs(rows, _silence_logs(sayings, rows.coding.n_columns), shares.use)
     quiet = (shares.counts.sum(axis=1) == 0) & (rows.codes == rows.coding.silent).any(axis=1)
     base = np.where(quiet[:, np.newaxis], at_rest(law.balance, background or 0), law.balance)
-    counts = shares.counts.copy()
+    counts = shares.counts + SHARE_PRIOR * base
     if background is not None:  # silence of all who were asked is a vote for the class that nobody names
         counts[quiet, background] += 1.0
-    share = _log_share(counts, base)
+    share = np.log(np.maximum(counts / reduce(np.add, counts.T)[:, np.newaxis], 1e-300))
     features = np.stack([np.log(np.maximum(base, 1e-300)), share, votes, silence], axis=1)
     return View(folded=folded, rows=features, law=law, base=base)
-
-
-def _log_share(counts: FloatArray, base: FloatArray) -> FloatArray:
-    """Log of the share of the votes (n, K), a little of the class balance added."""
-    steadied = counts + SHARE_PRIOR * base
-    return np.log(np.maximum(steadied / reduce(np.add, steadied.T)[:, np.newaxis], 1e-300))
 
 
 def at_rest(balance: FloatArray, place: int) -> FloatArray:
