@@ -55,7 +55,8 @@ HEEL = (0.7, 0.5, 0.5, 0.5, 0.4, 0.35, 0.3, 0.2)
 GRAVITY = np.array([-150, 1000, 200, -50, 970, 130, 100, 970, 50])
 # Patients of the real data by part: one for development, two for testing, and the one who freezes most for training.
 REAL_PARTS: dict[str, Part] = {"S01": "dev", "S02": "train", "S03": "test", "S06": "train", "S07": "test"}
-# What the publication of the real recordings says about them: 237 freezes of 7.3 seconds on average in 8 h 20 min.
+# The publication of the real recordings counts 237 freezes in more than eight hours; 7.3 seconds each and 8 h 20 min
+# are quoted from memory.
 PUBLISHED = Markov(positive=237 * 7.3 / 30_000, bout=7.3)
 SHORTEST = 11  # seconds; pieces of the real recordings that are shorter are left out
 
