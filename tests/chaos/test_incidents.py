@@ -49,7 +49,9 @@ def test_after_a_full_disk_and_a_kill_every_byte_is_that_of_a_calm_run(tmp_path:
 def test_a_place_where_nobody_may_write(tmp_path: Path, cli: Command) -> None:
     ended = cli("apply", write_project(tmp_path), "-o", "/proc/self/votes", "--shard-size", 12)
     assert ended.code == 1
-    assert ended.err.splitlines()[-1].startswith("error: ")
+    *_, fault, remedy = ended.err.splitlines()
+    assert fault.startswith("error: ")
+    assert remedy == "  Name a place that is there and that you may use."
 
 
 def test_a_folder_that_is_taken_away_is_said_or_made_again(tmp_path: Path, cli: Command) -> None:

@@ -26,7 +26,7 @@ from dugong.fit.learned.settings import FEWEST_SOURCES, JACKKNIFE_BLOCK, PATIENC
 from dugong.fit.learned.tables import Tables, softmax
 from dugong.types import FloatArray, IntArray
 
-_FALSE_SURPRISE = 0.003  # chance that a model which holds is surprised: three standard deviations
+_FALSE_SURPRISE = 1e-4  # chance that a model which holds is surprised: rare events have long tails
 _NORMAL_TWO = 0.97725  # P(a normal number is below two standard deviations)
 
 
