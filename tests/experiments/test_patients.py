@@ -7,7 +7,7 @@ import pytest
 
 from dugong.experiments import reproduce
 from dugong.experiments.case import real
-from dugong.experiments.patients import SPLITS, WAYS
+from dugong.experiments.patients import PRIORS, SPLITS, WAYS
 from dugong.experiments.tasks import find_recipe
 
 
@@ -32,7 +32,7 @@ def test_nobody_is_fitted_on_whom_a_fold_labels(case, split):
 
 
 def test_every_way_is_scored_for_every_patient_who_freezes(shared_data, tmp_path):
-    (table,) = reproduce("patients", data=shared_data, output=tmp_path).tables
+    table, choices = reproduce("patients", data=shared_data, output=tmp_path).tables
     found = {(row["split"], row["labels"]): row for row in table.records}
     assert len(found) == len(SPLITS) * len(WAYS)
     # Labels without a patient's own votes in the fit are worse than with them: patients differ.
@@ -45,3 +45,16 @@ def test_every_way_is_scored_for_every_patient_who_freezes(shared_data, tmp_path
     assert told["mean"] >= vote["mean"] + 0.03
     assert all(told[name] > vote[name] - 0.03 for name in ("S01", "S02", "S03", "S07"))
     assert {"S01", "S02", "S03", "S07"} <= set(own)
+    # The graph of that way can be chosen without labels: it explains the votes best by far. Its prior matters less.
+    graphs = {row["repeat themselves"]: row for row in choices.records if row["prior"] == "published"}
+    first, second = sorted(graphs.values(), key=lambda row: -row["log-likelihood"])[:2]
+    assert first["log-likelihood"] > second["log-likelihood"] + 50
+    assert first["mean"] == pytest.approx(told["mean"] - vote["mean"])
+    others = [row for row in choices.records if row["prior"] != "published"]
+    assert len(graphs) == 8
+    assert len(others) == len(PRIORS) + 1
+    assert all(row["mean"] > 0.01 and min(row.values(), key=_number) > -0.03 for row in others)
+
+
+def _number(value: object) -> float:
+    return value if isinstance(value, float) else 1.0

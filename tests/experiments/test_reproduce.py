@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -52,7 +53,8 @@ def test_table1_has_a_row_per_method_with_scores_above_chance(finished) -> None:
     assert (
         without_labels == [line["method"] for line in records if line["train_labels_f1_mean"] is None] == ["TS", "gold"]
     )
-    assert len(list((output / "cells").iterdir())) == 2 * len(TABLE1)
+    kept = [path.name for path in (output / "cells").iterdir()]
+    assert len([name for name in kept if "-end-" in name]) == len(kept) / 2 == 2 * len(TABLE1)
     assert (output / "table1.md").read_text() == f"{made}\n"
 
 
@@ -61,6 +63,51 @@ def test_a_second_run_computes_nothing(finished, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(measure, "_measured", None)
     monkeypatch.setattr(measure, "simulated", None)
     assert str(run(output)) == str(made)
+
+
+def count_trainings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Seeds of the end models that are trained from now on."""
+    seen: list[int] = []
+    train = training.end_model_probabilities
+
+    def watched(case, labels, seed, **options):
+        seen.append(seed)
+        return train(case, labels, seed, **options)
+
+    monkeypatch.setattr(measure, "end_model_probabilities", watched)
+    return seen
+
+
+def test_methods_whose_labels_agree_share_one_end_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trained = count_trainings(monkeypatch)
+    made = run(tmp_path, "ablations", seeds=1)
+    scores = {line["method"]: line["f1_mean"] for line in made.tables[0].records if line["data"] == "simulated"}
+    # No dependency is declared, so leaving all of them out changes nothing.
+    assert scores["Dugong"] == scores["without dependencies"]
+    assert len(trained) == 2
+    run(tmp_path, "priors", seeds=1)
+    assert len(trained) == 4
+
+
+def test_a_changed_label_model_trains_only_what_its_labels_change(
+    finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output, made = finished
+    shutil.copytree(output, tmp_path / "later")
+    fitted, digest_of = [], measure.library_digest
+    monkeypatch.setattr(measure, "library_digest", lambda *files, **more: digest_of(*files, **more) + "," * (not more))
+
+    def fit(method, case, seed):
+        fitted.append(method.name)
+        return fit_labels(replace(method, prior="dev") if method.name == "Dugong" else method, case, seed)
+
+    monkeypatch.setattr(measure, "fit_labels", fit)
+    trained = count_trainings(monkeypatch)
+    again = run(tmp_path / "later")
+    assert fitted == 2 * [method.name for method in TABLE1]
+    assert trained == [0, 1]
+    rows = [[row for row in one.tables[0].rows if row["method"] != "Dugong"] for one in (again, made)]
+    assert rows[0] == rows[1]
 
 
 def test_restart_computes_all_and_finds_the_same(finished, monkeypatch: pytest.MonkeyPatch) -> None:

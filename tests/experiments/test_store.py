@@ -79,9 +79,11 @@ def test_the_digest_of_the_library_covers_the_named_files() -> None:
     assert len(library_digest("measure")) == 64
 
 
-def test_the_digest_names_folders_that_exist():
+def test_the_digest_names_code_that_exists():
     root = Path(store.__file__).parents[1]
-    assert [stage for stage in store._STAGES if not (root / stage).is_dir()] == []
+    stages = [root / stage for stage in (*store._STAGES, *store.LEARNING)]
+    assert [stage for stage in stages if not (stage.is_file() if stage.suffix else stage.is_dir())] == []
+    assert library_digest("measure", stages=store.LEARNING) != library_digest("measure")
 
 
 def test_functions_without_a_file_count_by_their_code() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import numpy as np
@@ -77,6 +78,19 @@ def test_frames_from_the_middle_of_a_file_are_the_right_ones(tmp_path):
     path.write_text("no video")
     with pytest.raises(LoaderError, match="cannot be read as a video"):
         read_frames(path, 0, 1)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="cores can only be chosen on Linux")
+def test_movies_do_not_depend_on_the_number_of_cores(tmp_path):
+    frames = np.random.default_rng(0).integers(0, 255, (40, 96, 96, 3), dtype=np.uint8)
+    cores = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, {min(cores)})
+        write_video(tmp_path / "one.mp4", frames)
+    finally:
+        os.sched_setaffinity(0, cores)
+    write_video(tmp_path / "all.mp4", frames)
+    assert (tmp_path / "one.mp4").read_bytes() == (tmp_path / "all.mp4").read_bytes()
 
 
 def test_real_movies(material, tmp_path):

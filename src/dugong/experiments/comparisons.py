@@ -34,14 +34,8 @@ def comparison(
     rows = [row for one in records for row in _rows(one)]
     measured = (*_TITLES.values(), *_LABELS.values())
     columns = ("task", "data", "method", *measured, *(f"paper: {title}" for title in _TITLES.values()))
-    return Table(
-        name=name,
-        title=title,
-        columns=columns,
-        rows=tuple(rows),
-        records=tuple(line for one in records for line in one),
-        notes=(SIMULATED, *notes),
-    )
+    lines = tuple(line for one in records for line in one)
+    return Table(name=name, title=title, columns=columns, rows=tuple(rows), records=lines, notes=(SIMULATED, *notes))
 
 
 _TITLES = {"precision": "precision", "recall": "recall", "f1": "F1"}
@@ -66,6 +60,7 @@ def record(cells: Sequence[Cell], methods: Sequence[Method]) -> list[dict[str, A
         line: dict[str, Any] = {"task": mine[0].task, "data": mine[0].origin, "method": method.name, "seeds": len(mine)}
         good = [cell for cell in mine if not cell.problem]
         line["problem"] = next((cell.problem for cell in mine if cell.problem), "")
+        line["failed"] = len(mine) - len(good)
         line["end_model"] = any(cell.end is not None for cell in good)
         for score in SCORES:
             values = [found[score] for cell in good if (found := shown(cell)) is not None]
@@ -110,7 +105,8 @@ def _rows(lines: Sequence[dict[str, Any]]) -> Iterator[dict[str, str]]:
             row[f"paper: {title}"] = _text(line, f"paper_{score}")
         row |= {title: _text(line, f"{which}_f1") for which, title in _LABELS.items()}
         if line["problem"]:
-            row["method"] += f" (*{line['problem']}*)"
+            often = f"{line['failed']} of {line['seeds']} draws: " if line["failed"] < line["seeds"] else ""
+            row["method"] += f" (*{often}{line['problem']}*)"
         yield row
 
 

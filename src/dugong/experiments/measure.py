@@ -2,7 +2,8 @@
 
 In: an `ExperimentPlan`, the settings that all tables and figures share, as `MeasureJob`s: one task with one seed and
 all methods that are asked for. Out: one `Cell` per method. Cells that are in the store are not computed again, and the
-raw data is only made when some cell is missing.
+raw data is only made when some cell is missing. End models are kept by the labels that they learn from: methods that
+agree share one, and a changed label model trains only what its labels change.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -21,19 +22,41 @@ from dugong.engines import local_engine
 from dugong.exceptions import DugongError, LoaderError, MissingExtraError
 from dugong.experiments.case import TaskCase, real, simulated, size_of
 from dugong.experiments.methods import Estimator, Method, certain, fit_labels
-from dugong.experiments.recipe import Recipe
-from dugong.experiments.store import Store, digest, library_digest, recipe_digest
+from dugong.experiments.recipe import PARTS, Recipe
+from dugong.experiments.store import LEARNING, Store, digest, library_digest, recipe_digest
 from dugong.experiments.tasks import find_recipe
 from dugong.experiments.training import end_model_probabilities, examples, has_end_model
 from dugong.metrics import evaluate
-from dugong.types import FloatArray, Int8Array
+from dugong.types import AnyArray, FloatArray, Int8Array
 
 SCORES = ("precision", "recall", "f1")
 Scores = Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeasureJob:
+class RunSettings:
+    """What all of a run has in common.
+
+    Attributes
+    ----------
+    quick : bool
+    data : Path or None
+        Folder with real data.
+    store : Store
+    device : str or None
+    labels_only : bool
+        Whether no end model is trained.
+    """
+
+    quick: bool
+    data: Path | None
+    store: Store
+    device: str | None = None
+    labels_only: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasureJob(RunSettings):
     """One task with one seed.
 
     Attributes
@@ -42,33 +65,26 @@ class MeasureJob:
     methods : tuple of Method
     seed : int
         Of the simulated data, of sampling, and of the weights.
-    quick : bool
-    data : Path or None
-        Folder with real data; None for simulated data.
     real : bool
+        Whether on real data.
     shares : tuple of float
         Shares of the train part to use, one after the other.
-    device : str or None
-    labels_only : bool
-        Whether no end model is trained.
-    store : Store
     """
 
     task: str | Recipe
     methods: tuple[Method, ...]
     seed: int
-    quick: bool
     real: bool
-    data: Path | None
-    store: Store
     shares: tuple[float, ...] = (1.0,)
-    device: str | None = None
-    labels_only: bool = False
 
     @property
     def recipe(self) -> Recipe:
         """The recipe itself."""
         return find_recipe(self.task) if isinstance(self.task, str) else self.task
+
+    def name(self, what: str) -> str:
+        """How one of its files is called."""
+        return f"{self.recipe.name}-{'real' if self.real else 'simulated'}-{what}-{self.seed}"
 
     @property
     def title(self) -> str:
@@ -133,9 +149,9 @@ def measure(job: MeasureJob) -> list[Cell]:
 
 
 def _cell(job: MeasureJob, recipe: Recipe, cases: _Cases, share: float, method: Method) -> Cell:
-    settings = {**cases.settings, "seed": job.seed, "share": share, "method": _plain(method)}
+    settings = {**cases.settings, "share": share, "method": _plain(method)}
     settings |= {"labels_only": True} if job.labels_only else {}
-    name = f"{recipe.name}-{'real' if job.real else 'simulated'}-{method.name}-{job.seed}"
+    name = job.name(method.name)
     checkpoint = None if job.quick else job.store.path(name, settings).with_suffix(".pt")
     result = job.store.kept(name, settings, _measured, cases, share, method, job, checkpoint)
     return Cell(task=recipe.name, method=method.name, seed=job.seed, share=share, **result)
@@ -155,13 +171,15 @@ class _Cases:
         self._job, self._recipe, self._stack = job, recipe, stack
         self._case = real(recipe, job.data, quick=job.quick) if job.real else None
         size = asdict(size_of(recipe, quick=job.quick))
-        self.settings: dict[str, Any] = {
+        given: dict[str, Any] = {
             "task": recipe.name,
             "data": size if self._case is None else content_digest(self._case),
             "small": size["small"] if self._case is None else job.quick,
             "recipe": recipe_digest(recipe),
-            "library": library_digest("case", "measure", "methods", "recipe", "training"),
+            "seed": job.seed,
         }
+        self.settings = given | {"library": library_digest("case", "measure", "methods", "recipe", "training")}
+        self.learning = given | {"library": library_digest("case", "recipe", "training", stages=LEARNING)}
 
     def find(self) -> TaskCase:
         """The case."""
@@ -174,9 +192,13 @@ class _Cases:
 def content_digest(case: TaskCase) -> str:
     """Hash of votes, gold labels and parts."""
     votes, material = case.all_votes, case.material
-    arrays = [votes.lengths, *votes.columns, *(material.gold[name] for name in material.sequences)]
-    content = [hashlib.sha256(np.ascontiguousarray(one).tobytes()).hexdigest() for one in arrays]
+    arrays: list[AnyArray] = [votes.lengths, *votes.columns, *(material.gold[name] for name in material.sequences)]
+    content = [_array_digest(one) for one in arrays]
     return digest([content, [material.parts[name] for name in material.sequences], material.origin])
+
+
+def _array_digest(values: AnyArray) -> str:
+    return hashlib.sha256(np.ascontiguousarray(values).tobytes()).hexdigest()
 
 
 def _measured(cases: _Cases, share: float, method: Method, job: MeasureJob, checkpoint: Path | None) -> dict[str, Any]:
@@ -187,7 +209,7 @@ def _measured(cases: _Cases, share: float, method: Method, job: MeasureJob, chec
     result: dict[str, Any] = {"origin": case.material.origin, "n_train": len(case.material.ids("train"))}
     begin = process_time()
     try:
-        result |= _scored(case, method, job, checkpoint)
+        result |= _scored(case, method, job, cases.learning | {"share": share}, checkpoint)
     except MissingExtraError:
         raise
     except DugongError as error:
@@ -198,7 +220,9 @@ def _measured(cases: _Cases, share: float, method: Method, job: MeasureJob, chec
     return result
 
 
-def _scored(case: TaskCase, method: Method, job: MeasureJob, checkpoint: Path | None) -> dict[str, Any]:
+def _scored(
+    case: TaskCase, method: Method, job: MeasureJob, learning: dict[str, Any], checkpoint: Path | None
+) -> dict[str, Any]:
     model, train = fit_labels(method, case, job.seed), None
     found: dict[str, Any] = {"labels": None, "train_labels": None, "end": None}
     if model is not None:
@@ -209,11 +233,19 @@ def _scored(case: TaskCase, method: Method, job: MeasureJob, checkpoint: Path | 
     if method.kind == "gold":
         train = certain(case.gold("train"))
     if has_end_model(case) and not job.labels_only:
-        if checkpoint is not None:
-            checkpoint.parent.mkdir(parents=True, exist_ok=True)
-        said = end_model_probabilities(case, train, job.seed, device=job.device, checkpoint=checkpoint)
-        found["end"] = scores_of(said, case.gold("test"))
+        content: list[AnyArray] = [case.gold(part) for part in PARTS]
+        content += [] if train is None else [np.round(train, 9) + 0.0]
+        settings = learning | {"labels": [_array_digest(one) for one in content]}
+        found["end"] = job.store.kept(job.name("end"), settings, _learned, case, train, job, checkpoint)
     return found
+
+
+def _learned(case: TaskCase, labels: FloatArray | None, job: MeasureJob, checkpoint: Path | None) -> dict[str, float]:
+    """Scores of the end model on the test part."""
+    if checkpoint is not None:
+        checkpoint.parent.mkdir(parents=True, exist_ok=True)
+    said = end_model_probabilities(case, labels, job.seed, device=job.device, checkpoint=checkpoint)
+    return scores_of(said, case.gold("test"))
 
 
 def scores_of(probabilities: FloatArray, gold: Int8Array) -> dict[str, float]:
@@ -226,34 +258,24 @@ def scores_of(probabilities: FloatArray, gold: Int8Array) -> dict[str, float]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExperimentPlan:
+class ExperimentPlan(RunSettings):
     """Settings of a run.
 
     Attributes
     ----------
     tasks : tuple of str or Recipe
         Empty for all that a table has.
-    quick : bool
     estimator : str
     seeds : int
-    data : Path or None
-    store : Store
     jobs : int
-    device : str or None
-    labels_only : bool
     tell : function of a line
         Is told what was finished.
     """
 
     tasks: tuple[str | Recipe, ...]
-    quick: bool
     estimator: Estimator
     seeds: int
-    data: Path | None
-    store: Store
     jobs: int
-    device: str | None
-    labels_only: bool
     tell: Callable[[str], None]
 
 
@@ -261,23 +283,13 @@ def make_jobs(
     plan: ExperimentPlan, tasks: Sequence[str | Recipe], methods: tuple[Method, ...], shares: tuple[float, ...] = (1.0,)
 ) -> list[MeasureJob]:
     """One job per task, kind of data and seed."""
+    common: dict[str, Any] = {one.name: getattr(plan, one.name) for one in fields(RunSettings)}
     found = []
     for task in tasks:
         recipe = find_recipe(task) if isinstance(task, str) else task
         for is_real in (False, True) if recipe.load is not None else (False,):
             found += [
-                MeasureJob(
-                    task=task,
-                    methods=methods,
-                    seed=seed,
-                    quick=plan.quick,
-                    real=is_real,
-                    data=plan.data,
-                    store=plan.store,
-                    shares=shares,
-                    device=plan.device,
-                    labels_only=plan.labels_only,
-                )
+                MeasureJob(task=task, methods=methods, seed=seed, real=is_real, shares=shares, **common)
                 for seed in range(plan.seeds)
             ]
     return found

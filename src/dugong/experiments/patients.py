@@ -8,6 +8,7 @@ Gold labels of one patient (the dev part) give the prior of two ways, all give t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -16,53 +17,90 @@ from dugong.baselines import DataProgramming, MajorityVote
 from dugong.exceptions import LoaderError
 from dugong.experiments.case import TaskCase, real
 from dugong.experiments.measure import ExperimentPlan, scores_of
-from dugong.experiments.tables import Reproduction, Table
+from dugong.experiments.tables import Reproduction, Table, formatted
 from dugong.experiments.tasks import find_recipe
 from dugong.experiments.tasks.gait import PUBLISHED, REPEATING
 from dugong.model import LabelModel
+from dugong.priors import Markov
 from dugong.types import BoolArray, FloatArray
 
 N_BLOCKS = 5
+# What somebody could have said who had not read the publication.
+PRIORS = {
+    f"{share:.0%} freezes of {bout} s": Markov(positive=share, bout=bout)
+    for share in (0.03, 0.06, 0.1)
+    for bout in (4, 6, 8, 10)
+}
 Way = Callable[[TaskCase, BoolArray, BoolArray], FloatArray]
 
 
 def show_patients(plan: ExperimentPlan) -> Reproduction:
-    """One row per split and way to fit, one column per patient who freezes."""
+    """One row per split and way to fit, one column per patient who freezes; and what the last way but one rests on."""
+    title = "F1 of labels by patient (Daphnet), by who the label model was fitted on"
     try:
         case = real(find_recipe("gait"), plan.data, quick=True)
-        records = [record for split in SPLITS for record in _records(case, split)]
     except LoaderError as error:
-        records = [{"split": "all", "labels": f"*not measured: {str(error).partition(chr(10))[0]}*"}]
-    found = dict.fromkeys(name for record in records for name in record)
-    names = tuple(sorted(found, key=lambda name: (name == "mean", name[0] == "S", name if name[0] == "S" else "")))
-    rows = [{name: _text(record.get(name)) for name in names} for record in records]
-    title = "F1 of labels by patient (Daphnet), by who the label model was fitted on"
-    table = Table(name="patients", title=title, columns=names, rows=tuple(rows), records=tuple(records))
-    return Reproduction(name="patients", tables=(table,))
+        said = {"split": "all", "labels": f"*not measured: {str(error).partition(chr(10))[0]}*"}
+        return Reproduction(name="patients", tables=(_table("patients", title, [said]),))
+    records = [record for split in SPLITS for record in _records(case, split)]
+    others = "Other graphs and priors, fitted on all votes: how well they explain them, and F1 above the vote"
+    tables = (_table("patients", title, records), _table("patients-choices", others, list(_choices(case))))
+    return Reproduction(name="patients", tables=tables)
 
 
-def _text(value: object) -> str:
-    return f"{100 * value:.1f}" if isinstance(value, float) else str(value or "")
+def _table(name: str, title: str, records: list[dict[str, Any]]) -> Table:
+    found = dict.fromkeys(key for record in records for key in record)
+    scores = [*sorted(key for key in found if key[0] == "S"), *(["mean"] if "mean" in found else [])]
+    texts = {key: formatted(key) for key in found if key not in scores}
+    return Table.of(name, title, records, texts | {key: formatted(key, ".1f", 100) for key in scores})
 
 
 def _records(case: TaskCase, split: str) -> Iterator[dict[str, Any]]:
     """Labels of everything that a split tests, put together from its folds and scored by patient."""
-    patients = _patients(case)
-    owners = np.repeat(patients, case.all_votes.lengths)
-    gold = np.concatenate([case.material.gold[name] for name in case.material.sequences])
     folds = list(SPLITS[split](case))
-    tested = np.repeat(np.any([test for _, test in folds], axis=0), case.all_votes.lengths)
-    scored = [name for name in np.unique(owners[tested]) if (gold[tested & (owners == name)] == 1).any()]
+    tested = np.any([test for _, test in folds], axis=0)
     for what, way in WAYS.items():
-        labels = np.full((len(gold), 2), 0.5)
+        labels = np.full((case.all_votes.n_elements, 2), 0.5)
         for fitted, test in folds:
             labels[np.repeat(test, case.all_votes.lengths)] = way(case, fitted, test)
-        own = {str(name): scores_of(labels[owners == name], gold[owners == name])["f1"] for name in scored}
-        yield {"split": split, "labels": what, **own, "mean": float(np.mean(list(own.values())))}
+        yield {"split": split, "labels": what, **_by_patient(case, labels, tested)}
+
+
+def _by_patient(case: TaskCase, labels: FloatArray, tested: BoolArray) -> dict[str, float]:
+    """F1 of every patient who was labelled and freezes, and their mean."""
+    owners = np.repeat(np.where(tested, _patients(case), ""), case.all_votes.lengths)
+    gold = np.concatenate([case.material.gold[name] for name in case.material.sequences])
+    scored = np.unique(owners[(gold == 1) & (owners != "")])
+    own = {str(name): scores_of(labels[owners == name], gold[owners == name])["f1"] for name in scored}
+    return own | {"mean": float(np.mean(list(own.values())))}
 
 
 def _patients(case: TaskCase) -> Any:
     return np.array([case.material.groups[name] for name in case.material.sequences])
+
+
+def _choices(case: TaskCase) -> Iterator[dict[str, Any]]:
+    """Every graph of sources that repeat themselves under one prior, and the largest under every prior."""
+    votes, patients = case.all_votes, _patients(case).tolist()
+    gained = _gain(case)
+    graphs = [graph for size in range(len(REPEATING) + 1) for graph in combinations(REPEATING, size)]
+    found: list[FloatArray] = []
+    for graph, name in [*((graph, "published") for graph in graphs), *((REPEATING, name) for name in PRIORS)]:
+        prior = PRIORS.get(name, PUBLISHED)
+        model = LabelModel(prior=prior, dependencies=graph, estimator="em", sharing="group").fit(votes, groups=patients)
+        found.append(model.predict_proba(votes, groups=patients))
+        repeat = ", ".join(one.source for one in graph) or "none"
+        likelihood = round(float(model.log_likelihood(votes, groups=patients).sum()))
+        yield {"repeat themselves": repeat, "prior": name, "log-likelihood": likelihood, **gained(found[-1])}
+    mixed = gained(np.mean(found[len(graphs) :], axis=0))
+    yield {"repeat themselves": repeat, "prior": "mean of the labels of these priors", **mixed}
+
+
+def _gain(case: TaskCase) -> Callable[[FloatArray], dict[str, float]]:
+    """By how much labels of everybody are above the vote."""
+    votes, everybody = case.all_votes, np.ones(case.all_votes.n_sequences, dtype=bool)
+    vote = _by_patient(case, MajorityVote().fit(votes).predict_proba(votes), everybody)
+    return lambda labels: {name: f1 - vote[name] for name, f1 in _by_patient(case, labels, everybody).items()}
 
 
 # --- who is fitted on, and who is labelled ----------------------------------------------------------------------------

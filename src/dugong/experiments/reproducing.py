@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -25,7 +26,7 @@ from dugong.experiments.resolutions import show_resolutions
 from dugong.experiments.scaling import scale
 from dugong.experiments.simulations import simulate
 from dugong.experiments.store import Store, library_digest, recipe_digest
-from dugong.experiments.tables import Drawing, Reproduction, Table, new_figure
+from dugong.experiments.tables import Drawing, Reproduction, Table, formatted, new_figure
 from dugong.experiments.tasks import TASKS, find_recipe
 
 if TYPE_CHECKING:
@@ -43,10 +44,7 @@ TITLES = {
 _METHODS = {"table1": methods.TABLE1, "ablations": methods.ABLATIONS, "priors": methods.PRIORS}
 _PAIRS = {
     "table1": tuple(("Dugong", other) for other in ("TS", "MV", "DP", "HMM", "Algorithm 1", "defaults", "gold")),
-    "ablations": (
-        ("Dugong", "without tying"),
-        ("Dugong", "without dependencies"),
-    ),
+    "ablations": (("Dugong", "without tying"), ("Dugong", "without dependencies")),
     "priors": (("user prior", "uniform prior"), ("user prior", "dev prior")),
 }
 STRETCH = 60  # sequences in the picture
@@ -139,14 +137,8 @@ def _read_seeds(seeds: int | None) -> int:
 
 
 def _make(what: What, plan: ExperimentPlan) -> Reproduction:
-    others = {
-        "patients": show_patients,
-        "resolutions": show_resolutions,
-        "simulations": simulate,
-        "scaling": scale,
-        "timeline": draw_timeline,
-    }
-    return others[what](plan) if what in others else compare(what, plan)
+    others = {"patients": show_patients, "resolutions": show_resolutions, "simulations": simulate, "scaling": scale}
+    return {**others, "timeline": draw_timeline}.get(what, partial(compare, what))(plan)
 
 
 _NOTES = {
@@ -224,21 +216,10 @@ def _stretch(gold: Any, ends: Any) -> slice:
 
 def _table(recipe: Recipe, cells: list[dict[str, Any]]) -> Table:
     names = [f"{method} {what}" for method in ("DP", "Dugong") for what in ("false positives", "misses")]
-    records = [
-        {"seed": seed, **{key: cell[key] for key in ("n_elements", "positive", *names)}}
-        for seed, cell in enumerate(cells)
-    ]
-    columns = ("seed", "elements", "positive", *names)
-    rows = [
-        {**{key: f"{value:,}" for key, value in one.items()}, "elements": f"{one['n_elements']:,}"} for one in records
-    ]
-    return Table(
-        name="timeline",
-        title=f"False positives and misses on the test part of {recipe.name} (simulated)",
-        columns=columns,
-        rows=tuple(rows),
-        records=tuple(records),
-    )
+    keys = {"seed": "seed", "elements": "n_elements", **{name: name for name in ("positive", *names)}}
+    records = [{key: {"seed": seed, **cell}[key] for key in keys.values()} for seed, cell in enumerate(cells)]
+    title = f"False positives and misses on the test part of {recipe.name} (simulated)"
+    return Table.of("timeline", title, records, {column: formatted(key, ",") for column, key in keys.items()})
 
 
 def _draw(recipe: Recipe, stretch: dict[str, list[int]]) -> Figure:

@@ -21,7 +21,7 @@ from dugong.exceptions import LoaderError
 from dugong.experiments.measure import ExperimentPlan
 from dugong.experiments.recipe import find_folder
 from dugong.experiments.store import library_digest
-from dugong.experiments.tables import Reproduction, Table
+from dugong.experiments.tables import Reproduction, Table, formatted
 from dugong.metrics import evaluate
 from dugong.model import LabelModel
 from dugong.tasks import Element, Resolution, Sequence, Window
@@ -51,14 +51,10 @@ def show_resolutions(plan: ExperimentPlan) -> Reproduction:
             plan.tell(f"{name}: {len(WAYS)} ways to label it")
         except LoaderError as error:
             records.append({"set": name, "labels": f"*not measured: {str(error).partition(chr(10))[0]}*"})
-    table = Table(
-        name="resolutions",
-        title="Labels of real elements, with votes at several resolutions and without",
-        columns=("set", "labels", *SCORES.values()),
-        rows=tuple(_row(record) for record in records),
-        records=tuple(records),
-        notes=("\n".join(_sentences(records)),),
-    )
+    title = "Labels of real elements, with votes at several resolutions and without"
+    texts = {"set": formatted("set"), "labels": formatted("labels")}
+    texts |= {column: formatted(score, ".4f") for score, column in SCORES.items()}
+    table = Table.of("resolutions", title, records, texts, ("\n".join(_sentences(records)),))
     return Reproduction(name="resolutions", tables=(table,))
 
 
@@ -107,11 +103,6 @@ WAYS: Mapping[str, Callable[[Votes], Any]] = {
 
 
 # --- words ------------------------------------------------------------------------------------------------------------
-
-
-def _row(record: Mapping[str, Any]) -> dict[str, str]:
-    figures = {title: f"{record[score]:.4f}" for score, title in SCORES.items() if record.get(score) is not None}
-    return {"set": record["set"], "labels": record["labels"], **figures}
 
 
 def _sentences(records: list[dict[str, Any]]) -> list[str]:

@@ -18,7 +18,7 @@ from dugong.experiments.comparisons import groups, shown
 from dugong.experiments.measure import Cell, ExperimentPlan, make_jobs, run_jobs
 from dugong.experiments.methods import DUGONG, with_estimator
 from dugong.experiments.simulations import seed_cells
-from dugong.experiments.tables import Drawing, Reproduction, Table, new_figure, percent, spread
+from dugong.experiments.tables import Drawing, Reproduction, Table, formatted, new_figure, spread, spread_of
 from dugong.graph.theory import end_model_bound, tied_error_bound, untied_error_bound
 from dugong.model import LabelModel
 from dugong.types import FloatArray
@@ -58,23 +58,9 @@ def _share_table(cells: Sequence[Cell], title: str) -> Table:
             for score in ("precision", "f1"):
                 record[score], record[f"{score} sd"] = spread([100 * shown(cell)[score] for cell in mine])
             records.append(record)
-    rows = [
-        {
-            "task": r["task"],
-            "data": r["data"],
-            "unlabelled sequences": f"{r['train']:,}",
-            "precision": percent(r["precision"], r["precision sd"]),
-            "F1": percent(r["f1"], r["f1 sd"]),
-        }
-        for r in records
-    ]
-    return Table(
-        name="scaling-tasks",
-        title=title,
-        columns=("task", "data", "unlabelled sequences", "precision", "F1"),
-        rows=tuple(rows),
-        records=tuple(records),
-    )
+    texts = {"task": formatted("task"), "data": formatted("data"), "unlabelled sequences": formatted("train", ",")}
+    texts |= {"precision": spread_of("precision"), "F1": spread_of("f1")}
+    return Table.of("scaling-tasks", title, records, texts)
 
 
 def _error_table(cells: Sequence[Sequence[Any]]) -> Table:
@@ -83,18 +69,13 @@ def _error_table(cells: Sequence[Sequence[Any]]) -> Table:
         {"n": n, **{name: spread([one[name] for one in results])[0] for name in names}}
         for n, results in zip(SIZES, cells, strict=True)
     ]
-    rows = [{"n": f"{r['n']:,}", **{name: f"{r[name]:.3g}" for name in names}} for r in records]
-    return Table(
-        name="scaling-bounds",
-        title="Error of an end model by number of unlabelled sequences, beside the bounds",
-        columns=("n", *names),
-        rows=tuple(rows),
-        records=tuple(records),
-        notes=(
-            "The bounds are worst cases: what they promise is the rate 1 / sqrt(n), not the size. The end model "
-            "does not reach the best error: soft labels are never certain, so its boundary leans to the prior.",
-        ),
+    note = (
+        "The bounds are worst cases: what they promise is the rate 1 / sqrt(n), not the size. The end model does not "
+        "reach the best error: soft labels are never certain, so its boundary leans to the prior."
     )
+    title = "Error of an end model by number of unlabelled sequences, beside the bounds"
+    texts = {"n": formatted("n", ","), **{name: formatted(name, ".3g") for name in names}}
+    return Table.of("scaling-bounds", title, records, texts, (note,))
 
 
 def _draw(by_share: Table, by_n: Table) -> Figure:

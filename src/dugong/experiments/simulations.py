@@ -15,7 +15,7 @@ import numpy as np
 from dugong.baselines import DataProgramming
 from dugong.experiments.measure import ExperimentPlan, scores_of
 from dugong.experiments.store import library_digest
-from dugong.experiments.tables import Drawing, Reproduction, Table, new_figure, percent, spread
+from dugong.experiments.tables import Drawing, Reproduction, Table, formatted, new_figure, spread, spread_of
 from dugong.fit.moments import estimate_centred
 from dugong.fit.moments.equations import Given
 from dugong.graph import SourceGraph
@@ -142,58 +142,32 @@ def _records(column: str, keys: Sequence[Any], cells: Sequence[Sequence[Result]]
 
 
 def _error_table(sizes: Sequence[int], cells: Sequence[Sequence[Result]]) -> Table:
-    records = _records("n", sizes, cells)
-    rows = [{"n": f"{r['n']:,}", **{k: f"{r[k]:.2g}" for k in ("tied", "by position")}} for r in records]
     title = (
         "Squared estimation error of the accuracies by number of sequences, with one table per source or per position"
     )
-    return Table(
-        name="simulations-error",
-        title=title,
-        columns=("n", "tied", "by position", "ratio"),
-        rows=tuple(
-            {**row, "ratio": f"{r['by position'] / r['tied']:.1f}"} for row, r in zip(rows, records, strict=True)
-        ),
-        records=tuple(records),
-    )
+    texts = {"n": formatted("n", ","), **{name: formatted(name, ".2g") for name in ("tied", "by position")}}
+    records = [one | {"ratio": one["by position"] / one["tied"]} for one in _records("n", sizes, cells)]
+    return Table.of("simulations-error", title, records, texts | {"ratio": formatted("ratio", ".1f")})
 
 
 def _gain_table(cells: Sequence[Sequence[Result]]) -> Table:
-    records = _records("repeat", REPEATS, cells)
-    names = ("modelled", "ignored", "data programming")
-    rows = [
-        {"P(a vote is repeated)": f"{r['repeat']:g}", **{k: percent(100 * r[k], 100 * r[f"{k} sd"]) for k in names}}
-        for r in records
-    ]
-    return Table(
-        name="simulations-dependencies",
-        title=f"F1 of labels, dependencies in time modelled or ignored ({N_REPEATING} of {N_SOURCES} sources repeat)",
-        columns=("P(a vote is repeated)", *names),
-        rows=tuple(rows),
-        records=tuple(records),
-    )
+    title = f"F1 of labels, dependencies in time modelled or ignored ({N_REPEATING} of {N_SOURCES} sources repeat)"
+    texts = {"P(a vote is repeated)": formatted("repeat", "g")}
+    texts |= {name: spread_of(name, 100) for name in ("modelled", "ignored", "data programming")}
+    return Table.of("simulations-dependencies", title, _records("repeat", REPEATS, cells), texts)
 
 
 def _time_table(sizes: Sequence[int], cells: Sequence[Sequence[Result]]) -> Table:
     records = _records("n", sizes, cells)
     ours = [name for name in ("ours", "solving alone") if name in records[0]]
-    rows = [
-        {
-            "n": f"{r['n']:,}",
-            "Gibbs sampling, s": f"{r['Gibbs sampling']:.2f}",
-            **{f"{name}, s": f"{r[name]:.4f}" for name in ours},
-            **{f"{name}: times faster": f"{r['Gibbs sampling'] / r[name]:.0f}" for name in ours},
-        }
-        for r in records
-    ]
-    return Table(
-        name="simulations-time",
-        title=f"Processor time of fitting, {TIMED} sources, T = 5: this library against its own compiled Gibbs sampler",
-        columns=tuple(rows[0]),
-        rows=tuple(rows),
-        records=tuple(records),
-        notes=("*ours* is `LabelModel.fit` with standard errors and diagnostics, *solving alone* the estimates.",),
-    )
+    for one in records:
+        one |= {f"{name}: times faster": one["Gibbs sampling"] / one[name] for name in ours}
+    texts = {"n": formatted("n", ","), "Gibbs sampling, s": formatted("Gibbs sampling", ".2f")}
+    texts |= {f"{name}, s": formatted(name, ".4f") for name in ours}
+    texts |= {f"{name}: times faster": formatted(f"{name}: times faster", ".0f") for name in ours}
+    title = f"Processor time of fitting, {TIMED} sources, T = 5: this library against its own compiled Gibbs sampler"
+    note = "*ours* is `LabelModel.fit` with standard errors and diagnostics, *solving alone* the estimates."
+    return Table.of("simulations-time", title, records, texts, (note,))
 
 
 def _draw(tables: Sequence[Table]) -> Figure:

@@ -23,9 +23,11 @@ from dugong.paths import write_atomically
 
 # What decides a number: the stages below the experiments; the files of the experiments are named by their users.
 _STAGES = (
-    *("baselines", "endmodels", "fit", "graph", "infer", "law", "metrics"),
+    *("model.py", "baselines", "endmodels", "fit", "graph", "infer", "law", "metrics"),
     *("priors", "sources", "sums", "tasks", "votes", "worlds"),
 )
+# What decides an end model's, once its labels are known.
+LEARNING = ("baselines/supervised.py", "endmodels", "metrics")
 _PACKAGES = ("numpy", "scikit-learn", "scipy", "torch")
 
 
@@ -84,16 +86,18 @@ def digest(value: Any) -> str:
 
 
 @cache
-def library_digest(*files: str) -> str:
+def library_digest(*files: str, stages: tuple[str, ...] = _STAGES) -> str:
     """Hash of the code that numbers depend on, and of the versions of the packages below it.
 
     Parameters
     ----------
     *files : names of files of the experiments that compute them, without ``.py``
+    stages : folders and files of the library
     """
     root = Path(dugong.__file__).parent
-    code = [root / "model.py", *(root / "experiments" / f"{name}.py" for name in files)]
-    code += [path for stage in _STAGES for path in (root / stage).rglob("*.py")]
+    code = [root / "experiments" / f"{name}.py" for name in files]
+    for stage in stages:
+        code += [root / stage] if stage.endswith(".py") else (root / stage).rglob("*.py")
     return digest([dugong.__version__, _versions(), *(_file_digest(path) for path in sorted(code))])
 
 

@@ -13,13 +13,15 @@ from dataclasses import dataclass, field
 from math import isnan
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from dugong.exceptions import import_extra
 from dugong.paths import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+Shown = Mapping[str, Callable[[Any], str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +49,14 @@ class Table:
     rows: tuple[Mapping[str, str], ...]
     records: tuple[Mapping[str, Any], ...]
     notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, name: str, title: str, records: Sequence[Mapping[str, Any]], shown: Shown, notes: tuple[str, ...] = ()
+    ) -> Self:
+        """A table with one row per record, and the text of each column by what shows it."""
+        rows = tuple({column: text(record) for column, text in shown.items()} for record in records)
+        return cls(name=name, title=title, columns=tuple(shown), rows=rows, records=tuple(records), notes=notes)
 
     def __str__(self) -> str:
         lines = [self.columns, ("---",) * len(self.columns)]
@@ -137,6 +147,18 @@ def spread(values: Sequence[float]) -> tuple[float, float]:
     if len(values) < 2:
         return mean, float("nan")
     return mean, float((sum((value - mean) ** 2 for value in values) / (len(values) - 1)) ** 0.5)
+
+
+def formatted(key: str, form: str = "", scale: float | None = None) -> Callable[[Any], str]:
+    """The text of one value of a record; nothing where it has none."""
+    return lambda record: (
+        "" if record.get(key) is None else format(record[key] if scale is None else scale * record[key], form)
+    )
+
+
+def spread_of(key: str, scale: float = 1.0) -> Callable[[Any], str]:
+    """The text of a number of a record and of its deviation, in percent."""
+    return lambda record: percent(scale * record[key], scale * record[f"{key} sd"])
 
 
 def percent(mean: float, sd: float | None) -> str:

@@ -75,6 +75,7 @@ def write_video(path: Path, frames: AnyArray, *, rate: int = 24, key_every: int 
         stream.codec_context.gop_size = key_every
         if codec == "mpeg4":
             stream.codec_context.qmax = 5
+            stream.codec_context.thread_count = 1  # threads cut pictures into slices: other bytes on other machines
         for picture in frames:
             file.mux(stream.encode(av.VideoFrame.from_ndarray(np.ascontiguousarray(picture), format="rgb24")))
         file.mux(stream.encode())
