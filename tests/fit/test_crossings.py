@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import dugong as dg
+from dugong.fit.learned.tempering import Peers
 from dugong.infer.answers import posterior
 from dugong.law.law import Law
 from dugong.law.parameters import Crossed
@@ -63,6 +64,14 @@ def test_a_shared_detector(settings, limit) -> None:
     # Left out, the dependence costs more than the coarse source is worth.
     (ignored, best), _ = ratio(0.6, 1, prior=PRIOR, dependencies=())
     assert ignored > 1.5 * best
+
+
+@pytest.mark.parametrize(("copies", "seed"), [(0.3, 0), (0.8, 0), (0.8, 2), (0.95, 1)])
+def test_a_dependence_that_is_not_found_is_never_trusted_away(copies, seed) -> None:
+    """Where a copy is so close that the search takes its errors for labels, the model is not taken at its word."""
+    _, model = ratio(copies, seed)
+    tempering = model.law_.tempering
+    assert model.graph_.edges or (isinstance(tempering, Peers) and tempering.trust < 0.9)
 
 
 def test_nothing_is_found_where_nothing_is() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import process_time
+
 import numpy as np
 import pytest
 
@@ -168,3 +170,16 @@ def test_all_sources_over_whole_patterns_by_em() -> None:
     by_em, by_paper = ratios(one, votes, truth, {**full, "estimator": EM(max_iter=10)}, {**full, "estimator": "paper"})
     assert by_em < 1.12
     assert by_em < by_paper
+
+
+@pytest.mark.parametrize("estimator", ["paper", "em"])
+def test_all_sources_over_patterns_of_six_tasks_in_bounded_time(estimator) -> None:
+    """The largest tables there are: 64 patterns of labels by 729 of votes, for each of four sources."""
+    blocks = tuple(Block(names=(f"s{j}",), table=accurate(0.7 + 0.05 * j, 0.85)) for j in range(4))
+    one = World(prior=dg.priors.Markov(positive=0.3, stay=0.8), blocks=blocks, lengths=6)
+    votes, truth = one.sample(1000, rng=0)
+    begin = process_time()
+    model = dg.LabelModel(prior=one.prior, dependencies=(), sharing="full", estimator=estimator).fit(votes)
+    found = model.predict_proba(votes)
+    assert process_time() - begin < 30
+    assert ((found[:, 1] > 0.5) == (truth["element"] == 1)).mean() > 0.85

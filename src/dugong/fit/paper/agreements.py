@@ -117,6 +117,17 @@ def mean_product(table: FloatArray, axes: Iterable[int]) -> tuple[float, float]:
     return (float(cells) / total if total > 0 else 0.0), total
 
 
+def mean_products(table: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """`mean_product` for all subsets of the axes at once; index 1 on an axis means that its vote is in the product."""
+    value = total = table
+    for size in table.shape:
+        silent = np.zeros(size - 2)
+        # The first axis is taken off and comes back as the last, so that in the end all are in order.
+        value = np.tensordot(value, [np.ones(size), np.append(SIGNS, silent)], axes=(0, 1))
+        total = np.tensordot(total, [np.ones(size), np.append(np.ones(2), silent)], axes=(0, 1))
+    return np.divide(value, total, out=np.zeros_like(value), where=total > 0), total
+
+
 def ordinary_anchor(agreements: Solution, key: str, positions: range | tuple[int, ...]) -> FloatArray:
     """E[a_k(V, V)] of a source that reads its own task only, for all subsets V of some positions."""
     own = agreements.of(key)[:, 0]

@@ -22,7 +22,7 @@ from dugong.fit.moments.assemble import pattern_law
 from dugong.fit.moments.equations import marginal
 from dugong.fit.moments.joints import need_rows, pool_positions
 from dugong.fit.moments.stages import Solution
-from dugong.fit.paper.agreements import SIGNS, Anchors, mean_product, ordinary_anchor
+from dugong.fit.paper.agreements import SIGNS, Anchors, mean_products, ordinary_anchor
 from dugong.fit.tables import joint_from_products
 from dugong.graph.design import Design, clique_rows, crossed_rows, full_pair_rows, temporal_rows
 from dugong.sums import Laws, MomentRow, Moments
@@ -53,40 +53,18 @@ def agreements(witnesses: Sequence[Witness], n_votes: int, label_law: FloatArray
     ----------
     label_law : (2, ..., 2) P(labels) under the prior, one axis per task
     """
-    n_tasks = label_law.ndim
-    expected = np.zeros((2,) * (n_votes + n_tasks))
-    alone = max((w.counts for w in witnesses), key=lambda counts: float(counts.sum()))
-    for inside in product((0, 1), repeat=n_votes):
-        votes = [axis for axis in range(n_votes) if inside[axis]]
-        for labels in product((0, 1), repeat=n_tasks):
-            if not any(labels):
-                expected[inside + labels] = mean_product(alone, votes)[0] if votes else 1.0
-            elif not votes:
-                expected[inside + labels] = _label_product(label_law, labels)
-            else:
-                expected[inside + labels] = _solve_one(witnesses, votes, labels)
-    return expected
-
-
-def _label_product(label_law: FloatArray, labels: Subset) -> float:
-    value = label_law
-    for chosen in labels:
-        value = np.tensordot(np.array([-1.0, 1.0] if chosen else [1.0, 1.0]), value, axes=(0, 0))
-    return float(value)
-
-
-def _solve_one(witnesses: Sequence[Witness], votes: list[int], labels: Subset) -> float:
-    """Least squares over all further sources k of ``E[votes in U * votes of k on V] = x E[a_k(V, V)]``."""
-    upper = lower = 0.0
-    # Least squares, weighted by votes: a source whose own agreement is weak divides by little and counts little.
+    upper = lower = np.zeros((2,) * (n_votes + label_law.ndim))
+    # Least squares over all further sources k of ``E[votes in U * votes of k on V] = x E[a_k(V, V)]``, weighted by
+    # votes: a source whose own agreement is weak divides by little and counts little.
     for witness in witnesses:
-        first = witness.counts.ndim - len(labels)
-        tasks = [first + task for task, chosen in enumerate(labels) if chosen]
-        value, support = mean_product(witness.counts, [*votes, *tasks])
-        anchor = float(witness.anchor[labels])
-        upper += support * anchor * value
-        lower += support * anchor**2
-    return upper / lower if lower > 0 else 0.0
+        value, support = mean_products(witness.counts)
+        upper = upper + support * witness.anchor * value
+        lower = lower + support * witness.anchor**2
+    expected = np.divide(upper, lower, out=np.zeros_like(upper), where=lower > 0)
+    alone = max((w.counts for w in witnesses), key=lambda counts: float(counts.sum()))
+    expected.reshape(*(2,) * n_votes, -1)[..., 0] = mean_products(alone.sum(axis=tuple(range(n_votes, alone.ndim))))[0]
+    expected[(0,) * n_votes] = mean_products(label_law)[0]
+    return expected
 
 
 def joint_with_silence(expected: FloatArray, alone: FloatArray) -> FloatArray:
