@@ -45,10 +45,10 @@ def rng() -> np.random.Generator:
 def cli(capsys: pytest.CaptureFixture[str]) -> Command:
     """Run the command line in this process: ``cli("check", path)``."""
 
-    from dugong.cli.app import run
+    from dugong.cli import exit_code
 
     def call(*words: object) -> Outcome:
-        code = run([str(word) for word in words])
+        code = exit_code([str(word) for word in words])
         out, err = capsys.readouterr()
         return Outcome(code, out, err)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dugong.cli.app import main
+from dugong.cli import main
 
 if __name__ == "__main__":
     main()

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dugong.cli.corrections import FILE, Journal
-from dugong.studio.raw import png
+from dugong.sources.judge import png
 from reports import binary_case
 from studio_browser import SECOND, Studio, screen, serving
 from studio_client import Running, write_small_project, write_three_classes, write_two_hours

@@ -11,8 +11,7 @@ from time import perf_counter
 import pytest
 
 from command_line import Command
-from dugong.cli import info
-from dugong.cli.app import VERBS
+from dugong.cli import VERBS, output
 from dugong.exceptions import VoteError
 
 DUGONG = str(Path(sys.executable).parent / "dugong")
@@ -43,8 +42,8 @@ def test_verbs_that_execute_a_project_say_so(cli: Command, verb: str) -> None:
 @pytest.mark.parametrize("words", [["--help"], ["--version"], ["run", "--help"], ["init", "--help"]])
 def test_help_imports_nothing_heavy(words: list[str]) -> None:
     script = (
-        "import sys\nfrom dugong.cli.app import run\n"
-        f"code = run({words!r})\n"
+        "import sys\nfrom dugong.cli import exit_code\n"
+        f"code = exit_code({words!r})\n"
         f"sys.exit(code or ' '.join(m for m in {HEAVY!r} if m in sys.modules) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
@@ -89,7 +88,7 @@ def test_an_error_of_the_system_is_exit_code_1_too(
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device", str(tmp_path / "x"))
 
-    monkeypatch.setattr(info, "emit", full)
+    monkeypatch.setattr(output, "emit", full)
     outcome = cli("info")
     assert (outcome.code, "No space left on device" in outcome.err) == (1, True)
 
@@ -98,7 +97,7 @@ def test_our_own_bug_is_exit_code_3_with_its_traceback(cli: Command, monkeypatch
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("a wheel came off")
 
-    monkeypatch.setattr(info, "emit", broken)
+    monkeypatch.setattr(output, "emit", broken)
     outcome = cli("info")
     assert outcome.code == 3
     assert "Traceback" in outcome.err
@@ -111,7 +110,7 @@ def test_other_ends(cli: Command, monkeypatch: pytest.MonkeyPatch, error: BaseEx
     def end(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(info, "emit", end)
+    monkeypatch.setattr(output, "emit", end)
     outcome = cli("info")
     assert outcome.code == code
     assert "Traceback" not in outcome.err

@@ -9,7 +9,7 @@ import pytest
 
 import dugong as dg
 from command_line import Command
-from dugong.cli.plan import settings_of, world_of
+from dugong.cli.worlds import settings_of, world_of
 from dugong.worlds import STANDARD, World, copying_path, lopsided, tv_news
 from dugong.worlds.blocks import Block
 

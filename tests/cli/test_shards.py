@@ -119,7 +119,7 @@ def test_a_folder_is_checked_against_gold_like_a_file(cli: Command, small_projec
 
 
 def test_more_gold_than_memory_should_hold(cli: Command, small_project: Path, tmp_path: Path) -> None:
-    from dugong.cli.known import read_known, with_others
+    from dugong.cli.gold import read_known, with_others
 
     assert cli("apply", small_project, "-o", tmp_path / "votes", "--shard-size", 25).code == 0
     shards = VoteShards.open(tmp_path / "votes")

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import dugong.endmodels as door
-from dugong.endmodels import classifiers, predicting, trainer, windows
+from dugong.endmodels import batches, costs, trainer, windows
 
 WITHOUT_TORCH = """
 import sys
@@ -81,9 +81,9 @@ except ModuleNotFoundError as error:
     assert run(code).strip() == "ModuleNotFoundError dugong.endmodels.windows"
 
 
-@pytest.mark.parametrize("module", [classifiers, trainer, windows])
+@pytest.mark.parametrize("module", [costs, trainer, windows])
 def test_examples_in_docstrings(module):
-    names = {**vars(module), "predict": predicting.predict}
+    names = {**vars(module), "predict": batches.predict}
     result = doctest.testmod(module, globs=names)
     assert result.attempted > 0
     assert result.failed == 0

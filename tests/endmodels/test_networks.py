@@ -19,7 +19,7 @@ from dugong.endmodels import (
     resnet18,
     resnet50,
 )
-from dugong.endmodels.networks.residual import BasicBlock, ResNet
+from dugong.endmodels.networks.convolutional import BasicBlock, ResNet
 from dugong.endmodels.networks.window import MultiplicativeAttention, SoftAttention
 from endmodels.small import n_parameters
 

@@ -11,8 +11,7 @@ from torch import nn
 from torch.nn import functional
 
 from dugong.endmodels import EndModelError, Epoch, TrainingProgress, pad_sequences, predict, train
-from dugong.endmodels.batches import batch_rows
-from dugong.endmodels.predicting import macro_f1
+from dugong.endmodels.batches import batch_rows, macro_f1
 from dugong.exceptions import LabelError
 from endmodels.small import blobs, linear, noisy, same_weights, soften
 

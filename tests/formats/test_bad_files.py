@@ -12,7 +12,7 @@ import pytest
 
 from dugong import Segments, formats
 from dugong.exceptions import DugongError, FormatError
-from dugong.formats import files, registry
+from dugong.formats import files
 from dugong.segments import Recording
 from format_cases import EXTRAS, OPTIONS, truth
 
@@ -270,11 +270,11 @@ def test_a_package_can_bring_a_format(tmp_path: Path, monkeypatch: pytest.Monkey
         def load(self) -> object:
             return mine
 
-    monkeypatch.setattr(registry, "entry_points", lambda group: [Entry()] if group == registry.GROUP else [])
-    registry.every.cache_clear()
+    monkeypatch.setattr(formats, "entry_points", lambda group: [Entry()] if group == formats.GROUP else [])
+    formats.every.cache_clear()
     try:
         formats.write(Segments(sequence=("a",), start=(0,), end=(1,), label=("x",)), tmp_path / "a.words")
         assert formats.read(tmp_path / "a.words").label == ("x",)
     finally:
-        registry.every.cache_clear()
+        formats.every.cache_clear()
     assert importlib.metadata.entry_points(group="dugong.formats") is not None

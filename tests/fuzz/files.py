@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import dugong as dg
 from dugong import formats
 from dugong.archives import open_archive, write_archive
-from dugong.cli.app import run as command
+from dugong.cli import exit_code as command
 from dugong.cli.gold import read_gold
 from dugong.cli.settings import read_prior
 from dugong.sums import Moments

@@ -44,7 +44,7 @@ def test_a_run_does_not_load_what_it_does_not_use(cli: Command, tmp_path: Path) 
     code = f"""
 import atexit, sys
 atexit.register(lambda: print("loaded", [one for one in {heavy} if one in sys.modules]))
-from dugong.cli.app import main
+from dugong.cli import main
 sys.argv = ["dugong", "run", {str(tmp_path / "walking")!r}]
 main()
 """

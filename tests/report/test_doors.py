@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from dugong.cli.app import run
+from dugong.cli import exit_code
 from dugong.cli.gold import write_gold
 from dugong.exceptions import LabelError, NotFittedError, TaskError
 from dugong.model import LabelModel
@@ -56,7 +56,7 @@ def test_a_model_must_be_fitted_first():
 def test_the_verb_writes_a_page_and_says_where(files, capsys):
     names = [str(files / name) for name in ("model.json", "votes.parquet")]
     output = files / "report.html"
-    code = run(["report", *names, "--gold", str(files / "gold.parquet"), "-o", str(output), "--sequence", "12",
+    code = exit_code(["report", *names, "--gold", str(files / "gold.parquet"), "-o", str(output), "--sequence", "12",
                 "--sequences", "2", "--title", "Nights", "--json"])  # fmt: skip
     said = capsys.readouterr()
     assert code == 0, said.err
@@ -69,7 +69,7 @@ def test_the_verb_writes_a_page_and_says_where(files, capsys):
 
 
 def test_the_verb_in_words(files, capsys):
-    code = run(["report", str(files / "model.json"), str(files / "votes.parquet"), "-o", str(files / "r.txt")])
+    code = exit_code(["report", str(files / "model.json"), str(files / "votes.parquet"), "-o", str(files / "r.txt")])
     said = capsys.readouterr()
     assert code == 0
     assert said.out.endswith(f"The report is in {files / 'r.txt'}.\n")
@@ -88,7 +88,7 @@ def test_the_verb_in_words(files, capsys):
 def test_mistakes_are_data_errors_and_leave_nothing(files, capsys, monkeypatch, change, message):
     monkeypatch.chdir(files)
     before = sorted(files.iterdir())
-    assert run(["report", "model.json", "votes.parquet", *change]) == 1
+    assert exit_code(["report", "model.json", "votes.parquet", *change]) == 1
     said = capsys.readouterr().err
     assert "error: " in said
     assert message in said
@@ -96,7 +96,7 @@ def test_mistakes_are_data_errors_and_leave_nothing(files, capsys, monkeypatch, 
 
 
 def test_the_verb_is_listed():
-    from dugong.cli.app import VERBS
+    from dugong.cli import VERBS
 
     assert list(VERBS).index("label") < list(VERBS).index("report")
 

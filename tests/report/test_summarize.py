@@ -14,8 +14,7 @@ from dugong.exceptions import TaskError, VoteError
 from dugong.metrics import runs
 from dugong.model import LabelModel
 from dugong.report import render_text, summarize
-from dugong.report.choose import Interest, element_entropy, measure, take_in_turn
-from dugong.report.material import gather
+from dugong.report.material import Interest, element_entropy, gather, measure, take_in_turn
 from dugong.report.summarize import hash_votes
 from dugong.tasks import Element
 from dugong.votes import Votes
@@ -313,9 +312,19 @@ def test_plain_data_is_json_without_gaps(report):
 
 def test_text_has_all_sections_and_all_sources(report):
     text = render_text(report)
-    sections = ("What was labelled", "Sequences worth a look", "Sources", "Dependencies between sources", "Prior",
-                "Agreement", "How sure the model is", "Events", "Comparison with majority vote", "Diagnostics",
-                "Provenance")  # fmt: skip
+    sections = (
+        "What was labelled",
+        "Sequences worth a look",
+        "Sources",
+        "Dependencies between sources",
+        "Prior: what labels look like before any vote",
+        "Agreement between sources",
+        "How sure the model is",
+        "Events",
+        "Comparison with majority vote",
+        "Diagnostics",
+        "Provenance",
+    )
     places = [text.index(f"\n{title}\n---") for title in sections]
     assert places == sorted(places)
     for source in report.sources:

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dugong.studio.bins import CodeCounts, Curve, dominant, largest, packed, smallest, step_for
-from dugong.studio.raw import Raw, Signal, look_at, peaks, png
-from dugong.studio.tracks import RawTracks, Stretch
+from dugong.sources.judge import png
+from dugong.studio.raw import Raw, Signal, look_at, peaks
+from dugong.studio.tracks import CodeCounts, Curve, RawTracks, Stretch, dominant, largest, packed, smallest, step_for
 from studio_client import unpacked
 
 SIZES = st.integers(1, 300)

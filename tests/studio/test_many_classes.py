@@ -12,9 +12,9 @@ from command_line import Command
 from dugong.cli.project import read_project
 from dugong.studio import pages
 from dugong.studio.bench import Bench, TriedError
+from dugong.studio.live import others, preview
 from dugong.studio.snapshot import Snapshot, conflicts, load_snapshot
 from dugong.studio.tracks import MarkedLabels, RawTracks, SequenceTracks, Stretch
-from dugong.studio.trying import others, preview
 from dugong.votes import Votes
 from studio_client import unpacked, write_three_classes
 

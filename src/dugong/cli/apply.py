@@ -4,58 +4,46 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from dugong.cli.output import emit, example, json_option
-from dugong.cli.places import PLACE
+from dugong.cli.output import PLACE, Outcome, user_code, verb
 from dugong.cli.project import DEFAULT, read_project
-from dugong.cli.sharded import ApplyOptions, apply_in_shards, open_engine, shard_options
-from dugong.cli.steps import apply_project, throughput, time_table
+from dugong.cli.sharded import ApplyOptions, apply_in_shards, apply_options, open_engine
+from dugong.cli.steps import project_material, throughput, time_table
 from dugong.cli.watching import Watch, log_option
 from dugong.paths import Place, locked, parts_of
+from dugong.texts import counted
 
 if TYPE_CHECKING:
     from dugong.cli.project import Project
     from dugong.sources import ApplyReport
-    from dugong.types import Int8Array
-    from dugong.votes import Summary, Votes
+    from dugong.votes import Summary
 
 
-@click.command(
+@verb(
     "apply",
-    epilog=example(
-        "dugong apply --limit 20 --only steps_heard", "dugong apply walking/project.toml --jobs 2 --on-fault abstain"
-    ),
+    "dugong apply --limit 20 --only steps_heard",
+    "dugong apply walking/project.toml --jobs 2 --on-fault abstain",
 )
 @click.argument("project", type=click.Path(path_type=Path), default=DEFAULT)
 @click.option("--limit", type=click.IntRange(min=1), help="Only the first so many sequences.")
 @click.option("--only", metavar="NAME", multiple=True, help="Only this source; may be given several times.")
-@click.option("--jobs", type=int, help="Processes; -1 for one per core. Default: what the project says, else 1.")
-@click.option(
-    "--on-fault", type=click.Choice(["raise", "abstain"]), help="What to do when a source raises: stop, or abstain."
-)
 @click.option(
     "--output", "-o", type=PLACE, help="Where to write the votes: a path, or a URL such as s3://bucket/votes."
 )
-@shard_options
+@apply_options
 @log_option
-@json_option
 def command(
     *,
     project: Path,
     limit: int | None,
     only: tuple[str, ...],
-    jobs: int | None,
-    on_fault: str | None,
     output: Place | None,
-    shard_size: int | None,
-    restart: bool,
-    engine: str,
     log_json: bool,
-    as_json: bool,
-) -> None:
+    **given: Any,
+) -> Outcome:
     """Let the sources of PROJECT (a project.toml, by default the one in this folder) vote on its sequences.
 
     Writes votes.parquet into the output folder of the project; with --shard-size, a folder `votes` of smaller files.
@@ -66,17 +54,15 @@ def command(
     A project is code: its loader and its sources are executed. Apply only projects that you trust.
     """
     found, watch = read_project(project), Watch(log_json=log_json)
-    options = ApplyOptions(
-        shard_size=shard_size, restart=restart, engine=engine, jobs=jobs, on_fault=on_fault, limit=limit, only=only
-    )
-    into, name = (_into_one_file, "votes.parquet") if shard_size is None else (_into_shards, "votes")
-    tried = shard_size is None and (limit or only)
+    options = ApplyOptions(limit=limit, only=only, **given)
+    whole = options.shard_size is None
+    into, name = (_into_one_file, "votes.parquet") if whole else (_into_shards, "votes")
+    tried = whole and (limit or only)
     target = output or (None if tried else found.output / name)
     with nullcontext() if output or tried else locked(found.output):
         summary, report, n_elements = into(found, target, options, watch)
     written = f"Votes are in {target}." if target else "Nothing was written (--output says where to write)."
-    size = f"{len(report.sources)} sources" if len(report.sources) != 1 else "1 source"
-    head = f"{size}, {report.n_sequences:,} sequences, {report.n_elements:,} elements"
+    head = f"{counted(len(report.sources), 'source')}, {report.n_sequences:,} sequences, {report.n_elements:,} elements"
     result = {
         "votes": target,
         "summary": summary.to_dict(),
@@ -85,7 +71,7 @@ def command(
         "faults": {one.name: one.faults for one in report.sources if one.faults},
     }
     parts = [head, "", str(summary), "", time_table(report), throughput(report, n_elements), "", written]
-    emit(result, "\n".join(parts), as_json=as_json)
+    return result, "\n".join(parts)
 
 
 def _into_shards(
@@ -97,7 +83,7 @@ def _into_shards(
     applied, _ = apply_in_shards(project, target, options, watch)
     summary = summarize_shards(applied.shards)
     if project.gold is not None:
-        from dugong.cli.known import read_known
+        from dugong.cli.gold import read_known
 
         known = read_known(project.gold, applied.shards, missing_ok=True)
         summary = known.graded(summary)
@@ -108,19 +94,17 @@ def _into_shards(
 def _into_one_file(
     project: Project, target: Place | None, options: ApplyOptions, watch: Watch
 ) -> tuple[Summary, ApplyReport, int]:
-    from dugong.cli.annotations import add_annotations
+    from dugong.cli.steps import add_annotations
+    from dugong.sources import apply_with_report
     from dugong.votes import Votes
 
     if target is None or options.limit or options.only:
-        n_jobs = project.jobs if options.jobs is None else options.jobs
-        tried, _ = apply_project(
-            project,
-            limit=options.limit,
-            only=options.only,
-            jobs=options.jobs,
-            on_fault=options.on_fault,
-            engine=open_engine(options.engine, n_jobs),
-        )
+        with user_code():
+            sources, material = project_material(project, options.jobs, options.on_fault)
+            engine = open_engine(options.engine, material["n_jobs"])
+            tried = apply_with_report(
+                sources, limit=options.limit, only=options.only or None, engine=engine, **material
+            )
         votes, report, n_elements = tried.votes, tried.report, tried.report.n_elements
     else:
         applied, _ = apply_in_shards(project, parts_of(target), options, watch)
@@ -129,13 +113,8 @@ def _into_one_file(
     if target is not None:
         target.parent.mkdir(parents=True, exist_ok=True)
         votes.write(target)
-    return votes.summary(_gold(project, votes)), report, n_elements
-
-
-def _gold(project: Project, votes: Votes) -> Int8Array | None:
-    """Known labels of the sequences that were voted on, if the project has any."""
     if project.gold is None:
-        return None
+        return votes.summary(), report, n_elements
     from dugong.cli.gold import read_gold
 
-    return read_gold(project.gold, votes, missing_ok=True)
+    return votes.summary(read_gold(project.gold, votes, missing_ok=True)), report, n_elements

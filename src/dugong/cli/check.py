@@ -4,38 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import numpy as np
 
-from dugong.cli.output import emit, example, fit_width, json_option, say
-from dugong.cli.places import PLACE
-from dugong.cli.settings import LEARN, model_options, read_dependencies, read_prior
-from dugong.exceptions import DugongError, VoteError
+from dugong.baselines import MajorityVote
+from dugong.cli.ending import find_all
+from dugong.cli.gold import labelled, read_gold, read_known
+from dugong.cli.loading import load_sources
+from dugong.cli.output import PLACE, Outcome, fit_width, listing, say, verb
+from dugong.cli.project import read_project
+from dugong.cli.settings import LEARN, model_options, read_dependencies, read_groups, read_prior
+from dugong.cli.steps import class_options, compare_with_majority, held_out
+from dugong.exceptions import DugongError, LabelError, VoteError
+from dugong.metrics import Comparison, compare, evaluate
+from dugong.metrics.scores import figure, range_of
+from dugong.model import LabelModel
 from dugong.paths import Place
-from dugong.tasks import Element
-from dugong.types import ABSTAIN, MISSING
-from dugong.votes import Problem, Votes, allowed_classes, code_name, count_codes, implied_background
-
-if TYPE_CHECKING:
-    from dugong.model import LabelModel
-    from dugong.shards import VoteShards
-    from dugong.types import Int8Array
-    from dugong.votes import Summary, Votes
-
-NEAR_COPY = 0.98
+from dugong.shards import VoteShards, fit_shards, read_sample, summarize_shards
+from dugong.shards.sampling import COMPARED
+from dugong.texts import text_table
+from dugong.types import BoolArray, FloatArray, Int8Array
+from dugong.votes import Summary, Votes
 
 
-@click.command(
+@verb(
     "check",
-    epilog=example(
-        "dugong check walking/project.toml",
-        "dugong check votes.parquet",
-        "dugong check votes.parquet --gold gold.csv --prior markov:positive=0.1,stay=0.9 --dependencies none",
-    ),
+    "dugong check walking/project.toml",
+    "dugong check votes.parquet",
+    "dugong check votes.parquet --gold gold.csv --prior markov:positive=0.1,stay=0.9 --dependencies none",
 )
 @click.argument("votes", type=PLACE, default="project.toml")
 @click.option("--gold", type=PLACE, help="Known labels: .parquet, .csv, .npy, or a file of another tool.")
@@ -45,7 +45,6 @@ NEAR_COPY = 0.98
 @click.option("--groups", metavar="TABLE|PATTERN", help="Which sequences belong together, for intervals.")
 @model_options
 @click.option("--model", "model_file", type=PLACE, help="A fitted model, in place of a new fit.")
-@json_option
 def command(
     *,
     votes: Place,
@@ -55,8 +54,7 @@ def command(
     prior: str,
     dependencies: str,
     model_file: Place | None,
-    as_json: bool,
-) -> None:
+) -> Outcome:
     """Say what is in VOTES (.parquet or .npz, or a project that was run, by default the one in this folder).
 
     Of a project, the votes, the known labels and the fitted model are those of its last run: nothing is fitted anew. It
@@ -76,30 +74,31 @@ def command(
         request = _of_project(request)
     if request.train_gold is not None and request.votes.is_dir():
         raise click.UsageError("--train-gold needs all votes in one file, and VOTES is a folder.")
-    model = _model(prior, dependencies, request.model)
+    if request.model is not None:
+        model = LabelModel.load(request.model)
+    else:
+        model = LabelModel(prior=read_prior(prior), dependencies=read_dependencies(dependencies))
     checked = (_of_folder if request.votes.is_dir() else _of_file)(request, model)
-    summary = checked.summary
+    summary, size = checked.summary, checked.size
     findings = find_all(checked.votes, summary.problems)
-    size = checked.size
     result: dict[str, Any] = {
         "votes": {"sequences": size.n_sequences, "elements": size.n_elements, "classes": checked.votes.classes},
         "summary": summary.to_dict(),
         "findings": [{"kind": one.kind, "source": one.source, "text": one.text} for one in findings],
     }
-    parts = [repr(size), str(summary).split("\n- ")[0], _listing(findings)]
+    found = listing("Worth a look:", [one.text for one in findings]) or "Nothing is wrong with these votes."
+    parts = [repr(size), str(summary).split("\n- ")[0], found]
     asked = (prior, dependencies) != (LEARN, LEARN)
-    for section in (_identifiability(checked.votes, model) if asked else None, _comparison(checked, model)):
-        if section is not None:
-            result |= section[0]
-            parts.append(section[1])
-    if request.sends is not None:
-        result["sends"] = request.sends
-        parts.append(_sending(request.sends))
-    if request.train_gold is not None:
-        worth = _worth(checked, request.train_gold, model)
-        result |= worth[0]
-        parts.append(worth[1])
-    emit(result, fit_width("\n\n".join(parts)), as_json=as_json)
+    sections = [
+        _identifiability(checked.votes, model) if asked else None,
+        None if checked.gold is None else _comparison(checked, checked.gold, model),
+        None if request.sends is None else ({"sends": request.sends}, _sending(request.sends)),
+        None if request.train_gold is None else _worth(checked, request.train_gold, model),
+    ]
+    for plain, text in filter(None, sections):
+        result |= plain
+        parts.append(text)
+    return result, fit_width("\n\n".join(parts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,15 +116,12 @@ class Request:
 
 def _sending(sends: dict[str, str]) -> str:
     """Who gets the data, in words."""
-    lines = [f"- {name} sends what it reads to {where}" for name, where in sends.items()]
-    return "\n".join(["These sources send data:", *lines]) if lines else "No source sends data anywhere."
+    lines = [f"{name} sends what it reads to {where}" for name, where in sends.items()]
+    return listing("These sources send data:", lines) or "No source sends data anywhere."
 
 
 def _of_project(request: Request) -> Request:
     """What the last run of a project left, where nothing else is named, and who gets its data."""
-    from dugong.cli.loading import load_sources
-    from dugong.cli.project import read_project
-
     place, project = request.votes, read_project(str(request.votes))
     votes, fitted = project.output / "votes.parquet", project.output / "model.json"
     folder = project.output / "votes"
@@ -171,10 +167,6 @@ class _Checked:
 
 
 def _of_file(request: Request, model: LabelModel) -> _Checked:
-    from dugong.cli.annotations import held_out
-    from dugong.cli.gold import read_gold
-    from dugong.votes import Votes
-
     found = Votes.read(request.votes)
     labels = None if request.gold is None else read_gold(request.gold, found)
     if labels is not None and request.train_gold is not None:
@@ -195,10 +187,6 @@ def _of_file(request: Request, model: LabelModel) -> _Checked:
 
 def _of_folder(request: Request, model: LabelModel) -> _Checked:
     """One file after the other."""
-    from dugong.cli.known import read_known
-    from dugong.shards import VoteShards, fit_shards, read_sample, summarize_shards
-    from dugong.shards.sampling import COMPARED
-
     shards = VoteShards.open(request.votes)
     sample, summary = read_sample(shards, COMPARED), summarize_shards(shards)
     known = None if request.gold is None else read_known(request.gold, shards)
@@ -217,26 +205,10 @@ def _of_folder(request: Request, model: LabelModel) -> _Checked:
 
 
 def _groups(request: Request, votes: Votes) -> list[str] | None:
-    from dugong.cli.groups import read_groups
-
     return None if request.groups is None else read_groups(request.groups, votes, request.folder)
 
 
-def _listing(findings: tuple[Any, ...]) -> str:
-    if not findings:
-        return "Nothing is wrong with these votes."
-    return "\n".join(["Worth a look:", *(f"- {one.text}" for one in findings)])
-
-
-def _model(prior: str, dependencies: str, file: Place | None) -> LabelModel:
-    from dugong.model import LabelModel
-
-    if file is not None:
-        return LabelModel.load(file)
-    return LabelModel(prior=read_prior(prior), dependencies=read_dependencies(dependencies))
-
-
-def _identifiability(votes: Votes, model: LabelModel) -> tuple[dict[str, Any], str]:
+def _identifiability(votes: Votes, model: LabelModel) -> Outcome:
     """Whether these votes can determine the model, in words."""
     try:
         outcome = model.identifiability(votes)
@@ -245,20 +217,13 @@ def _identifiability(votes: Votes, model: LabelModel) -> tuple[dict[str, Any], s
     return {"identifiability": outcome.to_dict()}, f"Identifiability:\n{outcome}"
 
 
-def _comparison(checked: _Checked, model: LabelModel) -> tuple[dict[str, Any], str] | None:
+def _comparison(checked: _Checked, gold: Int8Array, model: LabelModel) -> Outcome:
     """Majority vote and the model on the known labels; majority vote alone if the model cannot be fitted."""
-    votes, gold = checked.known, checked.gold
-    if gold is None:
-        return None
-    from dugong.cli.steps import class_options, compare_with_majority
-
+    votes = checked.known
     try:
         fitted = model if hasattr(model, "law_") else checked.fit()
         comparison = compare_with_majority(votes, gold, fitted, checked.groups)
     except DugongError as error:
-        from dugong.baselines import MajorityVote
-        from dugong.metrics import evaluate
-
         shares = MajorityVote().fit(votes).predict_proba(votes)
         alone = evaluate(shares, gold, lengths=votes.lengths, **class_options(votes))
         plain = {"majority": alone.to_dict(), "model_error": str(error)}
@@ -268,44 +233,27 @@ def _comparison(checked: _Checked, model: LabelModel) -> tuple[dict[str, Any], s
     return {"model": summary.to_dict(), "comparison": comparison.to_dict()}, "\n\n".join(parts)
 
 
-def _worth(checked: _Checked, train_gold: Place, model: LabelModel) -> tuple[dict[str, Any], str]:
+def _worth(checked: _Checked, train_gold: Place, model: LabelModel) -> Outcome:
     """What the labels are worth that the model can be fitted with."""
-    from dugong.cli.gold import read_gold
-    from dugong.cli.worth import worth_of
-
     train = read_gold(train_gold, checked.votes, missing_ok=True)
     comparison, where = worth_of(checked.votes, train, checked.gold, model)
-    return {
-        "worth": comparison.to_dict()
-    }, f"Known labels to fit with ({where}):\n{_scores(comparison)}\n\n{comparison}"
+    text = f"Known labels to fit with ({where}):\n{_scores(comparison)}\n\n{comparison}"
+    return {"worth": comparison.to_dict()}, text
 
 
 def _scores(comparison: Any) -> str:
     """Scores of both methods with their intervals."""
-    from dugong.metrics.scores import figure, range_of
-    from dugong.texts import text_table
-
     names = list(dict.fromkeys(score.name for one in comparison.evaluations for score in one.scores))
     head = ("score", *(word for name in comparison.names for word in (name, "interval")))
-    rows = [
-        (
-            name,
-            *(
-                cell
-                for one in comparison.evaluations
-                for cell in (figure(one.value(name)), range_of(one.interval(name)))
-            ),
-        )
-        for name in names
-    ]
+    rows = []
+    for name in names:
+        cells = [(figure(one.value(name)), range_of(one.interval(name))) for one in comparison.evaluations]
+        rows.append((name, *chain.from_iterable(cells)))
     return text_table(head, rows)
 
 
 def _by_class(comparison: Any) -> list[str]:
     """F1 of every class under both methods, where there are more than two classes."""
-    from dugong.metrics.scores import figure
-    from dugong.texts import text_table
-
     by_method = [one.classes for one in comparison.evaluations]
     if len(by_method[0]) <= 2:
         return []
@@ -317,65 +265,47 @@ def _by_class(comparison: Any) -> list[str]:
     return [text_table(head, rows)]
 
 
-def find_all(votes: Votes, problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
-    """All remarks about votes; `problems` are those that their summary has already."""
-    copies = {one.source for one in problems if one.kind == "copy"}
-    return (*problems, *_unipolar(votes), *_near_copies(votes, copies), *_unvoted(votes))
+# --- what known labels are worth --------------------------------------------------------------------------------------
+# The model fitted with them against the model fitted without, on other sequences. Without labels to compare with, half
+# of the sequences with known labels is fitted with, the other half is compared on, and the other way round.
+WITHOUT, WITH = "without", "with known labels"
 
 
-def _spoken(votes: Votes, name: str) -> list[int]:
-    return [code for code in count_codes(votes.column(name)) if code not in (ABSTAIN, MISSING)]
+def worth_of(votes: Votes, train: Int8Array, gold: Int8Array | None, model: LabelModel) -> tuple[Comparison, str]:
+    """Compare fits without and with known labels, and say on what."""
+    without = _anew(model).fit(votes).predict_proba(votes)
+    if gold is not None:
+        known, where = held_out(gold, train, votes), "on sequences that the model was not fitted with"
+        answers = _anew(model).fit(votes, train).predict_proba(votes)
+    else:
+        known, where = train, "each half of the known sequences labelled by a model fitted with the other half"
+        answers = _halves(votes, train, model)
+    if not known.any():
+        raise LabelError("there is nothing to compare on: every sequence with known labels was fitted with.")
+    methods = {WITHOUT: without, WITH: answers}
+    return compare(methods, known, lengths=votes.lengths, **class_options(votes)), where
 
 
-def _unipolar(votes: Votes) -> list[Problem]:
-    found = []
-    for source in votes.sources:
-        codes, abstains = _spoken(votes, source.name), ABSTAIN in count_codes(votes.column(source.name))
-        if len(codes) == 1 and abstains:
-            word = code_name(votes, codes[0], source.resolution)
-            text = f"source {source.name!r} votes {word} or abstains; what it tells lies in when it abstains."
-            found.append(Problem(kind="unipolar", source=source.name, text=text))
-    return found
+def _halves(votes: Votes, train: Int8Array, model: LabelModel) -> FloatArray:
+    """Probabilities of every sequence under a model that was not fitted with its known labels."""
+    known = np.flatnonzero(labelled(train, votes))
+    if len(known) < 2:
+        raise LabelError(
+            f"known labels of at least two sequences are needed to say what they are worth; found {len(known)}."
+        )
+    half = np.zeros(votes.n_sequences, dtype=np.bool_)
+    half[known[::2]] = True
+    answers = [
+        _anew(model).fit(votes, np.where(_by_element(rows, votes), train, 0)).predict_proba(votes)
+        for rows in (~half, half)
+    ]
+    return np.where(_by_element(half, votes)[:, None], answers[0], answers[1])
 
 
-def _near_copies(votes: Votes, copies: set[str | None]) -> list[Problem]:
-    """Pairs of sources on the same tasks that agree almost wherever one of them speaks."""
-    found = []
-    for first, second in combinations([one for one in votes.sources if one.name not in copies], 2):
-        if first.resolution != second.resolution:
-            continue
-        one, other = votes.column(first.name), votes.column(second.name)
-        asked = (one != MISSING) & (other != MISSING)
-        spoken = asked & ((one != ABSTAIN) | (other != ABSTAIN))
-        n_spoken = int(np.count_nonzero(spoken))
-        share = np.count_nonzero(spoken & (one == other)) / max(n_spoken, 1)
-        constant = min(len(_spoken(votes, first.name)), len(_spoken(votes, second.name))) < 2
-        if share >= NEAR_COPY and not constant:
-            text = (
-                f"sources {first.name!r} and {second.name!r} vote alike on {share:.1%} of the tasks where either "
-                "speaks; declare them dependent, or keep one."
-            )
-            found.append(Problem(kind="near-copy", source=second.name, text=text))
-    return found
+def _by_element(sequences: BoolArray, votes: Votes) -> BoolArray:
+    return np.repeat(sequences, votes.lengths)
 
 
-def _unvoted(votes: Votes) -> list[Problem]:
-    """Classes of elements for which no source ever votes, beside the background."""
-    if not any(isinstance(source.resolution, Element) for source in votes.sources):
-        return []
-    voted: set[int] = set()
-    for source in votes.sources:
-        if isinstance(source.resolution, Element):
-            voted = voted.union(*(allowed_classes(votes, code) for code in _spoken(votes, source.name)))
-    background = implied_background(votes)
-    found = []
-    for value in votes.classes:
-        if value not in voted and value != background:
-            word = code_name(votes, value, Element())
-            text = f"no source that votes on elements ever votes {word}; nothing but the prior speaks for this class."
-            found.append(Problem(kind="unvoted-class", source=None, text=text))
-    if background is not None and votes.background is None:
-        word = code_name(votes, background, Element())
-        text = f"{word} is the only class that no source votes for: it is taken as background."
-        found.append(Problem(kind="background", source=None, text=text))
-    return found
+def _anew(model: Any) -> LabelModel:
+    """A model with the same settings, not fitted yet."""
+    return type(model)(**model.get_params())  # type: ignore[no-any-return]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dugong.cli.output import emit, example, json_option, say
+from dugong.cli.output import Outcome, say, verb
 from dugong.cli.steps import compare_with_majority, declared, file_lines, sizes, write_labels
 from dugong.cli.watching import Watch
 from dugong.paths import locked
@@ -31,13 +31,12 @@ DEFAULT_FOLDER = "dugong-demo"
 N_BROADCASTS = 2000
 
 
-@click.command("demo", epilog=example("dugong demo", "dugong demo my-folder --broadcasts 500 --json"))
+@verb("demo", "dugong demo", "dugong demo my-folder --broadcasts 500 --json")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path), default=DEFAULT_FOLDER)
 @click.option("--broadcasts", type=click.IntRange(min=50), default=N_BROADCASTS, show_default=True, help="How many.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same broadcasts.")
 @click.option("--jobs", type=int, default=1, show_default=True, help="Processes for the sources.")
-@json_option
-def command(*, folder: Path, broadcasts: int, seed: int, jobs: int, as_json: bool) -> None:
+def command(*, folder: Path, broadcasts: int, seed: int, jobs: int) -> Outcome:
     """Do the whole job on simulated raw data: sources, votes, label model, labels, scores, report.
 
     Files go to FOLDER (./dugong-demo by default; a temporary folder if that cannot be written).
@@ -45,11 +44,10 @@ def command(*, folder: Path, broadcasts: int, seed: int, jobs: int, as_json: boo
     clock = Watch()
     folder = writable(folder)
     with locked(folder):
-        result, text = _demo(folder, broadcasts, seed, jobs, clock)
-    emit(result, text, as_json=as_json)
+        return _demo(folder, broadcasts, seed, jobs, clock)
 
 
-def _demo(folder: Path, broadcasts: int, seed: int, jobs: int, clock: Watch) -> tuple[dict[str, Any], str]:
+def _demo(folder: Path, broadcasts: int, seed: int, jobs: int, clock: Watch) -> Outcome:
     """The whole job; what is printed for machines and for people."""
     from dugong.worlds import tv_news
 

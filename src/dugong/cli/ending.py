@@ -1,4 +1,4 @@
-"""How a run ends: what is worth knowing first, and what changed since the last run.
+"""What is worth knowing about votes and labels: how `dugong run` ends, and what `dugong check` finds.
 
 In: a fitted model, its votes and, if there are any, known labels; the files that the last run left. Out: sentences.
 """
@@ -6,22 +6,24 @@ In: a fitted model, its votes and, if there are any, known labels; the files tha
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from itertools import combinations
+from typing import Any
 
 import numpy as np
 
+from dugong.drift import FEW_UNITS
 from dugong.exceptions import DugongError
 from dugong.fit.result import FAR
+from dugong.labels import Labels
+from dugong.metrics import Comparison
+from dugong.model import LabelModel
 from dugong.paths import Place
 from dugong.tasks import Element, Window
 from dugong.texts import counted
+from dugong.types import ABSTAIN, MISSING, AnyArray, Int8Array
+from dugong.votes import Problem, Votes, allowed_classes, code_name, count_codes, implied_background
 
-if TYPE_CHECKING:
-    from dugong.metrics import Comparison
-    from dugong.model import LabelModel
-    from dugong.types import AnyArray, Int8Array
-    from dugong.votes import Votes
-
+NEAR_COPY = 0.98
 # Accuracy by which a source must have changed to be mentioned.
 _MENTIONED = 0.005
 # By how much plain voting may be better on known labels before that is the first thing that a run says.
@@ -42,9 +44,6 @@ class LastRun:
     @classmethod
     def read(cls, model: Place, labels: Place) -> LastRun | None:
         """Read both files; None if there is no earlier run, or its files cannot be read any more."""
-        from dugong.labels import Labels
-        from dugong.model import LabelModel
-
         if not (model.is_file() and labels.is_file()):
             return None
         try:
@@ -121,8 +120,6 @@ def _scores(said: AnyArray, truth: AnyArray, words: AnyArray) -> dict[str, float
 
 def findings(model: LabelModel, votes: Votes, comparison: Comparison | None) -> list[str]:
     """What is worth a look, the most important first: the vote ahead, then every source with something wrong."""
-    from dugong.cli.check import find_all
-
     said = []
     if comparison is not None and (ahead := _vote_is_ahead(comparison)):
         clear = any(one.name in _AHEAD and one.finding == "worse" for one in comparison.differences)
@@ -140,10 +137,11 @@ def findings(model: LabelModel, votes: Votes, comparison: Comparison | None) -> 
     found = [one for one in find_all(votes, votes.summary().problems) if one.kind not in _NORMAL]
     said += [one.text for one in found if one.kind != "faults"] + _faults(votes)
     same = {one.source for one in found if one.kind == "always-same"}
+    chance = 0.45 if votes.n_classes == 2 else 0.9 / votes.n_classes
     said += [
         f"source {one.name!r} is worse than chance (accuracy {one.accuracy:.2f}): look whether it is turned around."
         for one in model.summary().sources
-        if one.accuracy is not None and one.accuracy < _chance(votes) and one.name not in same
+        if one.accuracy is not None and one.accuracy < chance and one.name not in same
     ]
     warned = [
         note
@@ -183,11 +181,84 @@ def _too_fine(votes: Votes) -> list[str]:
     ]
 
 
-def _chance(votes: Votes) -> float:
-    return 0.45 if votes.n_classes == 2 else 0.9 / votes.n_classes
-
-
 def _vote_is_ahead(comparison: Comparison) -> list[str]:
     """In what plain voting is better by more than a trifle, with both figures."""
     ahead = [one for one in comparison.differences if one.name in _AHEAD and one.value < -_TRIFLE]
     return [f"{_AHEAD[one.name]} {one.first:.3f} against {one.last:.3f}" for one in ahead]
+
+
+def drift_lines(model: LabelModel, new: Votes | None) -> list[str]:
+    """What new sequences of a project say about an earlier model of it; nothing if too few are new to tell."""
+    if new is None or new.n_sequences < FEW_UNITS:
+        return []
+    known = [info.name for info in model.sources_ if info.name in new.source_names]
+    try:
+        alarms = model.drift(new.select(sources=known)).alarms
+    except DugongError:  # sources at other resolutions, or a model that does not know what its votes looked like
+        return []
+    return [f"In {new.n_sequences:,} new sequences, {one} (chance {one.chance:.2g})." for one in alarms]
+
+
+# --- what is wrong with votes --------------------------------------------------------------------------------------
+def find_all(votes: Votes, problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
+    """All remarks about votes; `problems` are those that their summary has already."""
+    copies = {one.source for one in problems if one.kind == "copy"}
+    return (*problems, *_unipolar(votes), *_near_copies(votes, copies), *_unvoted(votes))
+
+
+def _spoken(votes: Votes, name: str) -> list[int]:
+    return [code for code in count_codes(votes.column(name)) if code not in (ABSTAIN, MISSING)]
+
+
+def _unipolar(votes: Votes) -> list[Problem]:
+    found = []
+    for source in votes.sources:
+        codes, abstains = _spoken(votes, source.name), ABSTAIN in count_codes(votes.column(source.name))
+        if len(codes) == 1 and abstains:
+            word = code_name(votes, codes[0], source.resolution)
+            text = f"source {source.name!r} votes {word} or abstains; what it tells lies in when it abstains."
+            found.append(Problem(kind="unipolar", source=source.name, text=text))
+    return found
+
+
+def _near_copies(votes: Votes, copies: set[str | None]) -> list[Problem]:
+    """Pairs of sources on the same tasks that agree almost wherever one of them speaks."""
+    found = []
+    for first, second in combinations([one for one in votes.sources if one.name not in copies], 2):
+        if first.resolution != second.resolution:
+            continue
+        one, other = votes.column(first.name), votes.column(second.name)
+        asked = (one != MISSING) & (other != MISSING)
+        spoken = asked & ((one != ABSTAIN) | (other != ABSTAIN))
+        n_spoken = int(np.count_nonzero(spoken))
+        share = np.count_nonzero(spoken & (one == other)) / max(n_spoken, 1)
+        constant = min(len(_spoken(votes, first.name)), len(_spoken(votes, second.name))) < 2
+        if share >= NEAR_COPY and not constant:
+            text = (
+                f"sources {first.name!r} and {second.name!r} vote alike on {share:.1%} of the tasks where either "
+                "speaks; declare them dependent, or keep one."
+            )
+            found.append(Problem(kind="near-copy", source=second.name, text=text))
+    return found
+
+
+def _unvoted(votes: Votes) -> list[Problem]:
+    """Classes of elements for which no source ever votes, beside the background."""
+    if not any(isinstance(source.resolution, Element) for source in votes.sources):
+        return []
+    voted: set[int] = set()
+    for source in votes.sources:
+        if isinstance(source.resolution, Element):
+            voted = voted.union(*(allowed_classes(votes, code) for code in _spoken(votes, source.name)))
+    background = implied_background(votes)
+    found = []
+    for value in votes.classes:
+        if value not in voted and value != background:
+            word = code_name(votes, value, Element())
+            text = f"no source that votes on elements ever votes {word}; nothing but the prior speaks for this class."
+            found.append(Problem(kind="unvoted-class", source=None, text=text))
+    if background is not None and votes.background is None:
+        word = code_name(votes, background, Element())
+        text = f"{word} is the only class that no source votes for: it is taken as background."
+        found.append(Problem(kind="background", source=None, text=text))
+    return found

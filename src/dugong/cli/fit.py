@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
-from dugong.cli.groups import groups_by_id, groups_option, read_groups
-from dugong.cli.output import emit, example, json_option
-from dugong.cli.places import PLACE
-from dugong.cli.settings import model_options, read_dependencies, read_prior
+from dugong.cli.gold import read_gold
+from dugong.cli.output import PLACE, Outcome, verb
+from dugong.cli.settings import groups_by_id, groups_option, model_options, read_dependencies, read_groups, read_prior
 from dugong.cli.sharded import folder_engine, folder_options, refuse_folder_options, shard_sizes
+from dugong.cli.steps import sizes
 from dugong.cli.watching import Watch, log_option
+from dugong.model import LabelModel
 from dugong.paths import Place, parts_of
+from dugong.shards import VoteShards, fit_shards
+from dugong.votes import Votes
 
 
-@click.command(
-    "fit",
-    epilog=example("dugong fit votes.parquet -o model.json --prior markov:positive=0.1,stay=0.9 --dependencies none"),
-)
+@verb("fit", "dugong fit votes.parquet -o model.json --prior markov:positive=0.1,stay=0.9 --dependencies none")
 @click.argument("votes", type=PLACE)
 @click.option("--output", "-o", type=PLACE, default="model.json", help="Default: model.json.")
 @model_options
@@ -32,8 +34,7 @@ from dugong.paths import Place, parts_of
 @groups_option
 @folder_options
 @log_option
-@json_option
-def command(  # noqa: PLR0913 (one argument per option)
+def command(
     *,
     votes: Place,
     output: Place,
@@ -44,12 +45,9 @@ def command(  # noqa: PLR0913 (one argument per option)
     signs: str,
     gold: Place | None,
     groups: str | None,
-    jobs: int | None,
-    engine: str,
-    memory: str | None,
     log_json: bool,
-    as_json: bool,
-) -> None:
+    **folder: Any,
+) -> Outcome:
     """Estimate how accurate the sources of VOTES (.parquet or .npz) are, and write the label model.
 
     VOTES may be a folder of .parquet files, here or at a URL such as s3://bucket/votes: they are read one after the
@@ -58,11 +56,6 @@ def command(  # noqa: PLR0913 (one argument per option)
     be learned) is learned on a sample of about two million elements, which a hash of the sequence ids chooses; the
     remarks of the model say so.
     """
-    from dugong.cli.gold import read_gold
-    from dugong.cli.steps import sizes
-    from dugong.model import LabelModel
-    from dugong.votes import Votes
-
     watch = Watch(log_json=log_json)
     model = LabelModel(
         prior=read_prior(prior),
@@ -76,15 +69,19 @@ def command(  # noqa: PLR0913 (one argument per option)
             raise click.UsageError(
                 "--gold, and --groups without --sharing group, need all votes in one file, and VOTES is a folder."
             )
-        from dugong.shards import VoteShards, fit_shards
-
         shards = VoteShards.open(votes)
         watch.done("read", shard_sizes(shards))
-        runner, keep = folder_engine(engine, shards, jobs, memory), parts_of(output)
-        known = groups_by_id(shards, groups)
-        fit_shards(model, shards, engine=runner, keep=keep, memory=memory, groups=known, progress=watch.fitting)
+        fit_shards(
+            model,
+            shards,
+            engine=folder_engine(shards, **folder),
+            keep=parts_of(output),
+            memory=folder["memory"],
+            groups=groups_by_id(shards, groups),
+            progress=watch.fitting,
+        )
     else:
-        refuse_folder_options(jobs=jobs, engine=engine, memory=memory)
+        refuse_folder_options(folder)
         found = Votes.read(votes)
         watch.done("read", sizes(found))
         labels = None if gold is None else read_gold(gold, found, missing_ok=True)
@@ -94,4 +91,4 @@ def command(  # noqa: PLR0913 (one argument per option)
     watch.done("fit", "how far each source can be trusted")
     summary = model.summary()
     result = {"model": output, "summary": summary.to_dict(), "seconds": watch.steps}
-    emit(result, f"{summary}\n\nThe model is in {output}.", as_json=as_json)
+    return result, f"{summary}\n\nThe model is in {output}."

@@ -8,11 +8,11 @@ somebody looked is the background (see `Segments.to_gold`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -25,18 +25,17 @@ from dugong.cli.corrections import FILE, Journal
 from dugong.codec import reading
 from dugong.exceptions import FormatError, LabelError, TaskError
 from dugong.paths import Place, place_of, write_atomically
+from dugong.segments import Segments
+from dugong.shards.sampling import SAMPLE, hashes_of
 from dugong.tasks import Element
-from dugong.tasks.layout import ranges, stretches
-from dugong.types import AnyArray, Int8Array
-from dugong.votes import gold_at
+from dugong.tasks.layout import stretches
+from dugong.types import AnyArray, BoolArray, Int8Array
+from dugong.votes import SourceInfo, Summary, Votes, gold_at
+from dugong.votes.concat import concat
 
 if TYPE_CHECKING:
-    from dugong.segments import Segments
     from dugong.segments.container import Unit
     from dugong.shards import VoteShards
-    from dugong.votes import Votes
-
-COLUMNS = ("sequence", "start", "end", "label")
 
 
 def read_gold(path: str | PathLike[str], votes: Votes, *, missing_ok: bool = False) -> Int8Array:
@@ -55,30 +54,30 @@ def read_gold(path: str | PathLike[str], votes: Votes, *, missing_ok: bool = Fal
     if place.suffix == ".npy" and place.is_file():
         with reading(place, LabelError, "It must be an array of whole numbers, one per element."):
             return gold_at(votes, load_array(place, "iub").astype(np.int64), Element())  # not yet known to be ours
-    return _reader(place)(votes, missing_ok=missing_ok)
+    return _labels(place, _marked(place), votes, missing_ok=missing_ok)
 
 
-def _reader(place: Place) -> Callable[..., Int8Array]:
-    """A function from votes to their labels; the file is read once."""
-    marked = _marked(place)
-    if marked is not None:
-        return partial(_named, place, marked)
-    table = _read_table(place)
-    return lambda votes, *, missing_ok: _labels(place, _voted(table, votes) if missing_ok else table, votes)
+def _labels(place: Place, marked: Segments | pa.Table, votes: Votes, *, missing_ok: bool) -> Int8Array:
+    """Labels of votes by what was read from a file."""
+    try:
+        if not isinstance(marked, Segments):
+            marked = _as_segments(_voted(marked, votes) if missing_ok else marked)
+        return marked.to_gold(votes, missing_ok=missing_ok)
+    except (LabelError, TaskError) as error:
+        raise LabelError(f"{place} cannot be used: {error}") from None
 
 
-def _marked(place: Place) -> Segments | None:
-    """Intervals of another tool, or of a table in seconds; None for a table of elements."""
+def _marked(place: Place) -> Segments | pa.Table:
+    """Intervals of another tool, or a table of them."""
     from dugong import formats
-    from dugong.segments import Segments
 
     if not place.is_dir() and place.suffix in (".parquet", ".csv"):
-        table = _named_table(place) if place.is_file() else None
-        if table is None or "start_seconds" not in table.column_names or "start" in table.column_names:
-            return None
-        names = ("sequence", "start_seconds", "end_seconds", "label")
-        columns = {one.removesuffix("_seconds"): table.column(one).to_pylist() for one in names}
-        return Segments(**columns, unit="second", asked={})  # silence is unknown in a table
+        if not place.is_file():
+            raise LabelError(f"there is no file {place}.")
+        try:
+            return _checked_table(known_table(place))
+        except LabelError as error:
+            raise LabelError(f"{place} cannot be used: {error}") from None
     try:
         return formats.read(place)
     except FormatError as error:
@@ -87,39 +86,47 @@ def _marked(place: Place) -> Segments | None:
         ) from None
 
 
-def _named(place: Place, marked: Segments, votes: Votes, *, missing_ok: bool) -> Int8Array:
-    try:
-        return marked.to_gold(votes, missing_ok=missing_ok)
-    except (LabelError, TaskError) as error:
-        raise LabelError(f"{place} cannot be used: {error}") from None
+def _as_segments(table: pa.Table) -> Segments:
+    """A table of intervals in elements or in seconds; where it has no row, the label is not known."""
+    start, end = _bounds(table)
+    found = Segments(
+        sequence=table.column("sequence").to_pylist(),
+        label=table.column("label").to_pylist(),
+        start=from_arrow(table.column(start)),
+        end=from_arrow(table.column(end)),
+        unit="element" if start == "start" else "second",
+        asked={},
+    )
+    return found.take([label != "0" for label in found.label]) if "0" in found.label else found
+
+
+def _bounds(table: pa.Table) -> tuple[str, str]:
+    """The columns of start and end: in elements, or in seconds where there are only these."""
+    seconds = "start_seconds" in table.column_names and "start" not in table.column_names
+    return ("start_seconds", "end_seconds") if seconds else ("start", "end")
 
 
 def table_labels(place: Place, shards: VoteShards, *, missing_ok: bool) -> Callable[[Votes, int], Int8Array]:
     """A function from one shard of votes to its labels; without `missing_ok` every row must name some sequence."""
-    labels, names = _reader(place), _sequences(place)
+    marked = _marked(place)
+    names = list(marked.recordings) if isinstance(marked, Segments) else marked.column("sequence").to_pylist()
+    strange = set(map(str, names))
     if not missing_ok:
         for votes in shards:
-            names = names.filter(pc.invert(pc.is_in(names, value_set=_ids(votes))))
-        if len(names):
+            strange -= set(map(str, votes.sequence_ids.tolist()))
+        if strange:
+            rows = [name for name in map(str, names) if name in strange]
             raise LabelError(
-                f"{place} cannot be used: a row must name a sequence of the votes; {names[0].as_py()!r} is none, and "
-                f"{len(names)} rows are like this."
+                f"{place} cannot be used: a row must name a sequence of the votes; {rows[0]!r} is none, and "
+                f"{len(rows)} rows are like this."
             )
-    return lambda votes, _: labels(votes, missing_ok=True)
+    return lambda votes, _: _labels(place, marked, votes, missing_ok=True)
 
 
-def _sequences(place: Place) -> pa.Array | pa.ChunkedArray:
-    marked = _marked(place)
-    if marked is not None:
-        return pa.array(list(marked.recordings), pa.string())
-    return pc.cast(_read_table(place).column("sequence"), pa.string())
-
-
-def _labels(place: Place, table: pa.Table, votes: Votes) -> Int8Array:
-    try:
-        return _spread(table, votes)
-    except LabelError as error:
-        raise LabelError(f"{place} cannot be used: {error}") from None
+def labelled(labels: Int8Array, votes: Votes) -> BoolArray:
+    """Which sequences have a label that is known."""
+    counts = np.concatenate([[0], np.cumsum(labels != 0)])
+    return np.diff(counts[votes.layout("element").offsets]) > 0
 
 
 def write_gold(gold: AnyArray, votes: Votes, path: str | PathLike[str]) -> None:
@@ -173,27 +180,15 @@ def _names(labels: AnyArray, votes: Votes) -> pa.Array:
     return pa.array([names.get(label) for label in labels.tolist()])
 
 
-def _read_table(place: Place) -> pa.Table:
-    if not place.is_file():
-        raise LabelError(f"there is no file {place}.")
-    return _named_table(place, _checked_table)
-
-
-def _named_table(place: Place, checked: Callable[[pa.Table], pa.Table] = lambda table: table) -> pa.Table:
-    try:
-        return checked(known_table(place))
-    except LabelError as error:
-        raise LabelError(f"{place} cannot be used: {error}") from None
-
-
 def _checked_table(table: pa.Table) -> pa.Table:
-    absent = [name for name in COLUMNS if name not in table.column_names]
+    columns = ("sequence", *_bounds(table), "label")
+    absent = [name for name in columns if name not in table.column_names]
     if absent:
         raise LabelError(
-            f"a table of gold labels must have the columns {', '.join(COLUMNS)}; {absent[0]!r} is missing, found "
+            f"a table of gold labels must have the columns {', '.join(columns)}; {absent[0]!r} is missing, found "
             f"{', '.join(table.column_names)}."
         )
-    twice = [name for name in COLUMNS if table.column_names.count(name) > 1]
+    twice = [name for name in columns if table.column_names.count(name) > 1]
     if twice:
         raise LabelError(f"the names of columns must be different; found {twice[0]!r} more than once.")
     label = table.column("label").type
@@ -201,9 +196,14 @@ def _checked_table(table: pa.Table) -> pa.Table:
     if not any(fits(label) for fits in kinds):  # a column without any cell is of no type: nobody has looked yet
         raise LabelError(f"the column 'label' must hold class values or names; found {label}.")
     table = _looked_at(table)
-    empty = [name for name in COLUMNS if table.column(name).null_count]
+    empty = [name for name in columns if table.column(name).null_count]
     if empty:
         raise LabelError(f"the column {empty[0]!r} must not have empty cells; leave out rows that are not known.")
+    for name in ("start", "end") if "start" in columns else ():
+        if len(table) and not pa.types.is_integer(table.column(name).type):
+            raise LabelError(
+                f"the column {name!r} must hold whole numbers of elements; found {table.column(name).type}."
+            )
     return table
 
 
@@ -232,57 +232,102 @@ def known_table(place: Place) -> pa.Table:
 
 
 def _voted(table: pa.Table, votes: Votes) -> pa.Table:
-    return table.filter(pc.is_in(pc.cast(table.column("sequence"), pa.string()), value_set=_ids(votes)))
+    ids = pa.array(list(map(str, votes.sequence_ids.tolist())))
+    return table.filter(pc.is_in(pc.cast(table.column("sequence"), pa.string()), value_set=ids))
 
 
-def _ids(votes: Votes) -> pa.Array:
-    return pa.array(list(map(str, votes.sequence_ids.tolist())))
+# --- known labels of a folder of votes --------------------------------------------------------------------------------
+# The votes on all sequences with a known label and their labels, read one shard after the other. If those are more than
+# memory should hold, a hash of the ids chooses among them.
+Labels = Callable[[Votes, int], Int8Array]
 
 
-def _spread(table: pa.Table, votes: Votes) -> Int8Array:
-    owners = _owners(table.column("sequence").to_pylist(), votes)
-    starts, stops = (_whole(table, name) for name in ("start", "end"))
-    bad = (starts < 0) | (stops > votes.lengths[owners]) | (stops < starts)
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise LabelError(
-            f"a row must lie inside its sequence; found {int(bad.sum())} that do not, the first is row {row}: elements "
-            f"{starts[row]} to {stops[row]} of sequence {votes.sequence_ids.tolist()[owners[row]]!r}, which has "
-            f"{votes.lengths[owners[row]]}."
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Known:
+    """Votes on sequences with known labels.
+
+    Attributes
+    ----------
+    votes : Votes
+    gold : one label per element, 0 where unknown
+    n_known : sequences with a known label in the whole folder
+    """
+
+    votes: Votes
+    gold: Int8Array
+    n_known: int
+
+    @property
+    def remark(self) -> str:
+        """On how much the comparison rests."""
+        if self.votes.n_sequences == self.n_known:
+            return f"compared on the {self.n_known:,} sequences with known labels"
+        return (
+            f"compared on {self.votes.n_sequences:,} of the {self.n_known:,} sequences with known labels, chosen by a "
+            "hash of their ids"
         )
-    codes = _codes(table.column("label").to_pylist(), votes)
-    elements = ranges(starts + votes.layout("element").offsets[owners], stops - starts)
-    spread = np.repeat(codes, stops - starts)
-    labels = np.zeros(votes.n_elements, dtype=np.int8)
-    labels[elements] = spread
-    twice = labels[elements] != spread
-    if twice.any():
-        raise LabelError(f"an element must have one label; {int(twice.sum())} have two different ones.")
-    return labels
+
+    def graded(self, summary: Summary) -> Summary:
+        """A summary of all votes, with right and wrong votes where labels are known."""
+        rows = zip(summary.sources, self.votes.summary(self.gold).sources, strict=True)
+        sources = tuple(replace(row, correct=known.correct, incorrect=known.incorrect) for row, known in rows)
+        return replace(summary, sources=sources, has_gold=True)
 
 
-def _owners(ids: list[Any], votes: Votes) -> AnyArray:
-    places = {str(one): place for place, one in enumerate(votes.sequence_ids.tolist())}
-    unknown = [one for one in ids if str(one) not in places]
-    if unknown:
-        raise LabelError(
-            f"a row must name a sequence of the votes; {unknown[0]!r} is none, and {len(unknown)} rows are like this."
-        )
-    return np.array([places[str(one)] for one in ids], dtype=np.int64)
+def read_known(
+    path: str | PathLike[str], shards: VoteShards, n_elements: int = SAMPLE, *, missing_ok: bool = False
+) -> Known:
+    """The sequences of a folder that have a known label, at most about `n_elements` elements of them.
+
+    With `missing_ok` the labels may name sequences that have no votes.
+    """
+    place = place_of(path)
+    labels = _flat(place, shards) if place.suffix == ".npy" else table_labels(place, shards, missing_ok=missing_ok)
+    sizes = [int(votes.lengths[known].sum()) for votes, _, known in _walk(shards, labels)]
+    share = min(1.0, n_elements / max(sum(sizes), 1))
+    votes, gold, n_known = [], [], 0
+    for part, found, known in _walk(shards, labels):
+        n_known += int(known.sum())
+        chosen = known & (hashes_of(part) <= share * 2.0**32)
+        if chosen.any():
+            votes.append(part[np.flatnonzero(chosen)])
+            gold.append(found[np.repeat(chosen, part.lengths)])
+    if not votes:
+        raise LabelError(f"{place} has no label of a sequence of {shards.folder}.")
+    return Known(votes=concat(votes), gold=np.concatenate(gold), n_known=n_known)
 
 
-def _whole(table: pa.Table, name: str) -> AnyArray:
-    column = table.column(name)
-    if not pa.types.is_integer(column.type):
-        raise LabelError(f"the column {name!r} must hold whole numbers of elements; found {column.type}.")
-    return np.asarray(from_arrow(column), dtype=np.int64)
+def with_others(known: Known, others: Votes) -> tuple[Votes, Int8Array]:
+    """Sequences with known labels, and after them those of `others` without, whose labels are 0."""
+    named = set(known.votes.sequence_ids.tolist())
+    rest = [place for place, one in enumerate(others.sequence_ids.tolist()) if one not in named]
+    if not rest:
+        return known.votes, known.gold
+    more = others[np.array(rest)]
+    return concat([known.votes, more]), np.concatenate([known.gold, np.zeros(more.n_elements, dtype=np.int8)])
 
 
-def _codes(labels: list[Any], votes: Votes) -> Int8Array:
-    codes: dict[Any, int] = {value: value for value in (0, *votes.classes)}
-    codes |= dict(zip(votes.class_names or (), votes.classes, strict=bool(votes.class_names)))
-    unknown = [label for label in labels if label not in codes]
-    if unknown:
-        known = ", ".join(map(str, votes.class_names or votes.classes))
-        raise LabelError(f"a label must be one of {known}; found {unknown[0]!r}, and {len(unknown)} such rows.")
-    return np.array([codes[label] for label in labels], dtype=np.int8)
+def _walk(shards: VoteShards, labels: Labels) -> Iterator[tuple[Votes, Int8Array, BoolArray]]:
+    """Every shard, its labels, and which of its sequences have one."""
+    start = 0
+    for votes in shards:
+        found = labels(votes, start)
+        yield votes, found, labelled(found, votes)
+        start += votes.n_elements
+
+
+def _flat(place: Place, shards: VoteShards) -> Labels:
+    """One label per element of all shards, in their order."""
+    if not place.is_file():
+        raise LabelError(f"there is no file {place}.")
+    with place.open("rb") as handle:
+        every = np.load(handle, allow_pickle=False)
+    # All labels at once: whether 0 and 1 are classes or not can be seen only in all of them.
+    nobody = Votes(
+        sources=(SourceInfo(name="nobody", resolution=Element()),),
+        columns=(np.zeros(shards.n_elements, dtype=np.int8),),
+        lengths=np.array([shards.n_elements]),
+        n_classes=shards.n_classes,
+    )
+    labels = gold_at(nobody, every, Element())
+    return lambda votes, start: labels[start : start + votes.n_elements]

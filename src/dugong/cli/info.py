@@ -11,7 +11,7 @@ import click
 
 from dugong import __version__
 from dugong.archives import open_archive
-from dugong.cli.output import emit, example, json_option
+from dugong.cli.output import Outcome, verb
 from dugong.codec import parse, reading
 from dugong.exceptions import FileError
 from dugong.store import FORMAT as MODEL
@@ -24,20 +24,21 @@ PACKAGES = ("numpy", "scipy", "numba", "pyarrow", "click", "rich")
 EXTRAS = ("matplotlib", "scikit-learn", "torch", "av", "dask", "ray", "pyspark")
 
 
-@click.command("info", epilog=example("dugong info", "dugong info votes.parquet model.json labels.parquet"))
+@verb("info", "dugong info", "dugong info votes.parquet model.json labels.parquet")
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
-@json_option
-def command(*, files: tuple[Path, ...], as_json: bool) -> None:
+def command(*, files: tuple[Path, ...]) -> Outcome:
     """Show the versions of Dugong and what it stands on; with FILES: what is in votes, models and labels."""
     if files:
         found = {str(file): describe_file(file) for file in files}
-        text = "\n\n".join(_lines(name, about) for name, about in found.items())
-        emit({"files": found}, text, as_json=as_json)
-        return
+        blocks = [
+            "\n".join([name, *(f"  {key:<13} {_words(value)}" for key, value in about.items())])
+            for name, about in found.items()
+        ]
+        return {"files": found}, "\n\n".join(blocks)
     versions = {"dugong": __version__, "python": platform.python_version(), "system": platform.platform()}
     packages = {name: _version(name) for name in (*PACKAGES, *EXTRAS)}
     rows = [*versions.items(), *((name, version or "not installed") for name, version in packages.items())]
-    emit({**versions, "packages": packages}, "\n".join(f"{name:<13} {value}" for name, value in rows), as_json=as_json)
+    return {**versions, "packages": packages}, "\n".join(f"{name:<13} {value}" for name, value in rows)
 
 
 def _version(package: str) -> str | None:
@@ -45,10 +46,6 @@ def _version(package: str) -> str | None:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return None
-
-
-def _lines(name: str, about: dict[str, Any]) -> str:
-    return "\n".join([name, *(f"  {key:<13} {_words(value)}" for key, value in about.items())])
 
 
 def _words(value: Any) -> str:

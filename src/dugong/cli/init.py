@@ -8,12 +8,13 @@ import wave
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import groupby
 from pathlib import Path
 from random import Random
 
 import click
 
-from dugong.cli.output import emit, example, json_option
+from dugong.cli.output import Outcome, verb
 from dugong.cli.project import ProjectError
 
 FILES = ("project.toml", "loader.py", "sources.py")
@@ -22,7 +23,7 @@ FILES = ("project.toml", "loader.py", "sources.py")
 EXAMPLES = ("dugong init walking", "dugong run walking/project.toml", "dugong init birds --like audio")
 
 
-@click.command("init", epilog=example(*EXAMPLES))
+@verb("init", *EXAMPLES)
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
 @click.option(
     "--like",
@@ -31,15 +32,14 @@ EXAMPLES = ("dugong init walking", "dugong run walking/project.toml", "dugong in
     show_default=True,
     help="What your sequences are; video and audio need the extras of these names.",
 )
-@json_option
-def command(*, folder: Path, like: str, as_json: bool) -> None:
+def command(*, folder: Path, like: str) -> Outcome:
     """Write a working project into DIR: a loader, a few sources, a prior, project.toml and sample data.
 
     Nothing that exists is overwritten. The project runs at once; then replace its data and sources by your own.
     """
     written = write_project(folder, like)
     lines = [f"Wrote {folder}:", *(f"  {name}" for name in written), f"Next: dugong run {folder / 'project.toml'}"]
-    emit({"folder": folder, "files": written, "project": folder / "project.toml"}, "\n".join(lines), as_json=as_json)
+    return {"folder": folder, "files": written, "project": folder / "project.toml"}, "\n".join(lines)
 
 
 def write_project(folder: Path, like: str = "sensor") -> list[str]:
@@ -52,7 +52,7 @@ def write_project(folder: Path, like: str = "sensor") -> list[str]:
         draft = Path(temporary) / "project"
         draft.mkdir()
         for name in FILES:
-            text = files("dugong.cli.template").joinpath(like, name).read_text(encoding="utf-8")
+            text = files("dugong.cli").joinpath("template", like, name).read_text(encoding="utf-8")
             (draft / name).write_text(text, encoding="utf-8")
         n_sequences = _write_sample(draft, like)
         # Into the folder, not in its place, because somebody may be in it.
@@ -108,10 +108,10 @@ class Labelled:
     def runs(self) -> Iterator[tuple[int, int, int]]:
         """Stretches of equal labels: start, end (half open), +1 or -1."""
         start = 0
-        for place in range(1, len(self.labels) + 1):
-            if place == len(self.labels) or self.labels[place] != self.labels[start]:
-                yield start, place, 1 if self.labels[start] else -1
-                start = place
+        for label, run in groupby(self.labels):
+            stop = start + len(list(run))
+            yield start, stop, 1 if label else -1
+            start = stop
 
 
 def write_sensor(data: Path) -> list[Labelled]:

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
-from dugong.cli.groups import groups_by_id, groups_option, in_groups
-from dugong.cli.output import emit, example, json_option
-from dugong.cli.places import PLACE
+from dugong import formats
+from dugong.cli.gold import read_gold
+from dugong.cli.output import PLACE, Outcome, verb
+from dugong.cli.settings import groups_by_id, groups_option, in_groups
 from dugong.cli.sharded import folder_engine, folder_options, refuse_folder_options, shard_sizes
+from dugong.cli.steps import sizes, write_labels
 from dugong.cli.watching import Watch, log_option
+from dugong.model import LabelModel
 from dugong.paths import Place, place_of
+from dugong.shards import VoteShards, label_shards
+from dugong.votes import Votes
 
-if TYPE_CHECKING:
-    from dugong.model import LabelModel
 
-
-@click.command("label", epilog=example("dugong label model.json votes.parquet -o labels.csv --resolution element"))
+@verb("label", "dugong label model.json votes.parquet -o labels.csv --resolution element")
 @click.argument("model", type=PLACE)
 @click.argument("votes", type=PLACE)
 @click.option(
@@ -44,8 +46,7 @@ if TYPE_CHECKING:
 @click.option("--restart", is_flag=True, help="Label all shards of a folder anew, also those that are done already.")
 @folder_options
 @log_option
-@json_option
-def command(  # noqa: PLR0913 (one argument per option)
+def command(
     *,
     model: Place,
     votes: Place,
@@ -54,35 +55,25 @@ def command(  # noqa: PLR0913 (one argument per option)
     intervals: bool,
     groups: str | None,
     known: Place | None,
-    jobs: int | None,
     restart: bool,
-    engine: str,
-    memory: str | None,
     log_json: bool,
-    as_json: bool,
-) -> None:
+    **folder: Any,
+) -> Outcome:
     """Write the probability of every label of VOTES under MODEL, one row per task.
 
     Columns: sequence, start and end (half open, in elements), resolution, one probability per class, and seconds if
     the votes know them. VOTES may be a folder of .parquet files, here or at a URL: each gets a file of labels of its
     own, and after a crash the same command continues where it stopped.
     """
-    from dugong.cli.gold import read_gold
-    from dugong.cli.steps import sizes, write_labels
-    from dugong.model import LabelModel
-    from dugong.votes import Votes
-
     if known is not None and (votes.is_dir() or intervals):
         raise click.UsageError("--known works on one file of votes, without --intervals.")
+    if intervals or not votes.is_dir():
+        refuse_folder_options({**folder, "restart": restart})
     watch = Watch(log_json=log_json)
     fitted = LabelModel.load(model)
     if intervals:
-        refuse_folder_options(jobs=jobs, engine=engine, memory=memory, restart=restart)
-        _write_intervals(fitted, votes, output or place_of("labels.csv"), resolutions, groups, watch, as_json=as_json)
-        return
+        return _write_intervals(fitted, votes, output or place_of("labels.csv"), resolutions, groups, watch)
     if votes.is_dir():
-        from dugong.shards import VoteShards, label_shards
-
         shards, place = VoteShards.open(votes), output or place_of("labels")
         watch.done("read", shard_sizes(shards))
         done = label_shards(
@@ -90,15 +81,14 @@ def command(  # noqa: PLR0913 (one argument per option)
             shards,
             place,
             resolutions=resolutions or None,
-            engine=folder_engine(engine, shards, jobs, memory),
+            engine=folder_engine(shards, **folder),
             restart=restart,
             groups=groups_by_id(shards, groups),
-            memory=memory,
+            memory=folder["memory"],
             progress=partial(watch.steps_done, "label"),
         )
         n_rows, voted = done.n_rows, shards.specimen().resolutions
     else:
-        refuse_folder_options(jobs=jobs, engine=engine, memory=memory, restart=restart)
         found, place = in_groups(Votes.read(votes), groups), output or place_of("labels.parquet")
         watch.done("read", sizes(found))
         sure = None if known is None else read_gold(known, found, missing_ok=True)
@@ -106,24 +96,13 @@ def command(  # noqa: PLR0913 (one argument per option)
     watch.done("label", f"{n_rows:,} tasks")
     names = list(resolutions) or [resolution.name for resolution in voted]
     result = {"labels": place, "rows": n_rows, "resolutions": names, "seconds": watch.steps}
-    emit(result, f"{n_rows:,} rows at {', '.join(names)} are in {place}.", as_json=as_json)
+    return result, f"{n_rows:,} rows at {', '.join(names)} are in {place}."
 
 
 def _write_intervals(
-    model: LabelModel,
-    votes: Place,
-    output: Place,
-    resolutions: tuple[str, ...],
-    groups: str | None,
-    watch: Watch,
-    *,
-    as_json: bool,
-) -> None:
+    model: LabelModel, votes: Place, output: Place, resolutions: tuple[str, ...], groups: str | None, watch: Watch
+) -> Outcome:
     """Intervals of one resolution, in a format that the ending says."""
-    from dugong import formats
-    from dugong.shards import VoteShards
-    from dugong.votes import Votes
-
     if len(resolutions) > 1:
         raise click.UsageError(f"--intervals are of one --resolution; found {' and '.join(resolutions)}.")
     name = next(iter(resolutions), "element")
@@ -132,4 +111,4 @@ def _write_intervals(
     files = formats.write(found, output)
     watch.done("label", f"{len(found):,} intervals")
     result = {"labels": list(files), "intervals": len(found), "resolution": name, "seconds": watch.steps}
-    emit(result, f"{len(found):,} intervals at {name} are in {output}.", as_json=as_json)
+    return result, f"{len(found):,} intervals at {name} are in {output}."

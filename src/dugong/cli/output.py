@@ -11,23 +11,46 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any, TypeVar
 
 import click
 
 from dugong.codec import to_plain
+from dugong.paths import place_of
 
 # What stands before a sentence: a mark of a list, or the name of a line of a summary.
 _LISTED = re.compile(r"- |note: |(prior|dependencies) +| +")
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+Outcome = tuple[Mapping[str, Any], str]
+"""What a verb returns: a plain value, and a text of the same content."""
 
 
 def json_option(function: FunctionT) -> FunctionT:
     """Add ``--json`` to a verb."""
     option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
     return option(function)
+
+
+def verb(name: str, *examples: str) -> Callable[[Callable[..., Outcome | tuple[*Outcome, int]]], click.Command]:
+    """Make a verb of a function that returns a plain value and a text of the same content.
+
+    ``--json`` decides which of them is printed; a third item, if there is one, is the exit code.
+    """
+
+    def made(function: Callable[..., Any]) -> click.Command:
+        @json_option
+        def run(*, as_json: bool, **given: Any) -> int | None:
+            result, text, *code = function(**given)
+            emit(result, text, as_json=as_json)
+            return code[0] if code else None
+
+        run.__doc__ = function.__doc__
+        vars(run)["__click_params__"].extend(vars(function).get("__click_params__", ()))
+        return click.command(name, epilog=example(*examples))(run)
+
+    return made
 
 
 def example(*commands: str) -> str:
@@ -117,6 +140,12 @@ def _broken(line: str, width: int) -> str:
     )
 
 
+def listing(head: str, lines: Iterable[str]) -> str:
+    """Sentences below a heading; nothing without any."""
+    listed = [f"- {one}" for one in lines]
+    return "\n".join([head, *listed]) if listed else ""
+
+
 def say(text: str) -> None:
     """Tell people how it goes, on the standard error."""
     click.echo(text, err=True)
@@ -136,3 +165,16 @@ def seconds(duration: float) -> str:
     if duration < 120:
         return f"{duration:.0f} s"
     return f"{int(duration // 60)} min {int(duration % 60)} s"
+
+
+class PlaceType(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.3
+    """A path or URL."""
+
+    name = "path"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ARG002
+        """The place that a word names."""
+        return place_of(value)
+
+
+PLACE = PlaceType()

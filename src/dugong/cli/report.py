@@ -6,16 +6,14 @@ from pathlib import Path
 
 import click
 
-from dugong.cli.groups import groups_option, in_groups
-from dugong.cli.output import emit, example, json_option
+from dugong.cli.output import Outcome, verb
+from dugong.cli.settings import groups_option, in_groups
 
 
-@click.command(
+@verb(
     "report",
-    epilog=example(
-        "dugong report model.json votes.parquet --gold gold.parquet -o report.html",
-        "dugong report model.json votes.parquet --sequence night-07 --sequences 20 -o report.html",
-    ),
+    "dugong report model.json votes.parquet --gold gold.parquet -o report.html",
+    "dugong report model.json votes.parquet --sequence night-07 --sequences 20 -o report.html",
 )
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("votes", type=click.Path(path_type=Path))
@@ -31,7 +29,6 @@ from dugong.cli.output import emit, example, json_option
 @click.option("--sequences", type=click.IntRange(min=0), help="How many to show in full; default: 100, within 5 MB.")
 @click.option("--sequence", "wanted", metavar="ID", multiple=True, help="Show this one in any case; may be repeated.")
 @groups_option
-@json_option
 def command(
     *,
     model: Path,
@@ -42,8 +39,7 @@ def command(
     sequences: int | None,
     wanted: tuple[str, ...],
     groups: str | None,
-    as_json: bool,
-) -> None:
+) -> Outcome:
     """Write what MODEL says about VOTES as one self-contained page: it needs no network and no other file.
 
     The page shows the sources and how good they are, their dependencies, the prior, the labels over time with an
@@ -76,4 +72,4 @@ def command(
         "warnings": [one.text for one in report.findings if one.level == "warning"],
         "seconds": clock.steps,
     }
-    emit(result, f"{report.versus.sentence}\nThe report is in {output}.", as_json=as_json)
+    return result, f"{report.versus.sentence}\nThe report is in {output}."

@@ -7,18 +7,16 @@ from typing import Any
 
 import click
 
-from dugong.cli.output import emit, example, json_option, say
+from dugong.cli.output import Outcome, say, verb
 
 WHAT = ("table1", "ablations", "priors", "patients", "resolutions", "simulations", "scaling", "timeline")
 
 
-@click.command(
+@verb(
     "reproduce",
-    epilog=example(
-        "dugong reproduce table1 --quick",
-        "dugong reproduce table1 --task gait --task ehr --data DIR --quick",
-        "dugong reproduce simulations --quick",
-    ),
+    "dugong reproduce table1 --quick",
+    "dugong reproduce table1 --task gait --task ehr --data DIR --quick",
+    "dugong reproduce simulations --quick",
 )
 @click.argument("what", type=click.Choice(WHAT))
 @click.option("--task", "tasks", multiple=True, help="Only this task; may be repeated. Default: all of the table.")
@@ -47,8 +45,7 @@ WHAT = ("table1", "ablations", "priors", "patients", "resolutions", "simulations
 @click.option("--jobs", type=int, default=-1, show_default=True, help="Processes; -1 for one per core.")
 @click.option("--labels-only", is_flag=True, help="Score the labels and train no end models: seconds, not minutes.")
 @click.option("--device", help="Of the networks, such as cuda; default: the processor.")
-@json_option
-def command(*, what: Any, tasks: tuple[str, ...], as_json: bool, **options: Any) -> None:
+def command(*, what: Any, tasks: tuple[str, ...], **options: Any) -> Outcome:
     """Reproduce a table or figure of the paper: precision, recall and F1 beside the published figures.
 
     Every finished number is kept in OUTPUT/cells, so an interrupted run goes on where it was. The paper's data is
@@ -57,4 +54,4 @@ def command(*, what: Any, tasks: tuple[str, ...], as_json: bool, **options: Any)
     from dugong.experiments import reproduce
 
     made = reproduce(what, tasks=tasks, progress=say, **options)
-    emit({table.name: table.records for table in made.tables}, str(made), as_json=as_json)
+    return {table.name: table.records for table in made.tables}, str(made)

@@ -6,7 +6,7 @@ a project end in one file; the shards beside it (``votes.parts``) are what a lat
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -29,8 +29,6 @@ _ENGINE_HELP = (
     "Where it runs: local processes (the default), dask, ray or spark; an address may follow, as in "
     "dask:tcp://head:8786."
 )
-
-
 _MEMORY_HELP = (
     "At most about so much on this machine, such as 2GB: fewer processes at a time and a smaller sample to learn on if "
     "need be; an error if one shard needs more. Default: no limit; a shard takes 0.3 GB and some 250 bytes per element."
@@ -54,15 +52,21 @@ def folder_options(function: FunctionT) -> FunctionT:
     return jobs(engine_option(memory_option(function)))
 
 
-def refuse_folder_options(**given: object) -> None:
+def refuse_folder_options(given: Mapping[str, object]) -> None:
     """Stop if an option was given that one file of votes cannot use."""
     for name, value in given.items():
         if value not in (None, False, "local"):
             raise click.UsageError(f"--{name} {_ONE_FILE}")
 
 
-def shard_options(function: FunctionT) -> FunctionT:
-    """Add ``--shard-size``, ``--restart`` and ``--engine`` to a verb that applies sources."""
+def apply_options(function: FunctionT) -> FunctionT:
+    """Add what a verb that applies sources says about it: fields of `ApplyOptions`."""
+    jobs = click.option(
+        "--jobs", type=int, help="Processes; -1 for one per core. Default: what the project says, else 1."
+    )
+    fault = click.option(
+        "--on-fault", type=click.Choice(["raise", "abstain"]), help="What to do when a source raises: stop, or abstain."
+    )
     size = click.option(
         "--shard-size",
         type=click.IntRange(min=1),
@@ -71,7 +75,7 @@ def shard_options(function: FunctionT) -> FunctionT:
         "Default: one file, made from parts of 100.",
     )
     restart = click.option("--restart", is_flag=True, help="Do everything anew, also what is done already.")
-    return size(restart(engine_option(function)))
+    return jobs(fault(size(restart(engine_option(function)))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +123,7 @@ def open_engine(name: str, n_jobs: int = 1) -> Engine | None:
     return None if name == "local" else named_engine(name, n_jobs=n_jobs)
 
 
-def folder_engine(name: str, shards: VoteShards, jobs: int | None, memory: str | None) -> Engine:
+def folder_engine(shards: VoteShards, *, engine: str, jobs: int | None, memory: str | None) -> Engine:
     """The engine for steps over a folder, with as many of its processes as have room."""
     from dugong.engines import named_engine, usable_cores
     from dugong.shards.sampling import jobs_within
@@ -127,7 +131,7 @@ def folder_engine(name: str, shards: VoteShards, jobs: int | None, memory: str |
     wanted = jobs or 1
     if memory is not None:
         wanted = jobs_within(shards, memory, usable_cores() if wanted == -1 else wanted)
-    return named_engine(name, n_jobs=wanted)
+    return named_engine(engine, n_jobs=wanted)
 
 
 def check_room(shards: VoteShards, memory: str | None) -> None:

@@ -6,45 +6,28 @@ Each takes plain values and returns plain values; what is said on the way goes t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dugong.cli.loading import load_function, load_sequences, load_sources
 from dugong.cli.output import say, seconds, user_code
+from dugong.exceptions import DugongError, VoteError
 from dugong.paths import Place
 from dugong.texts import counted, text_table
 
 if TYPE_CHECKING:
     from dugong.cli.project import Project
-    from dugong.engines import Engine
     from dugong.graph import Dependency
     from dugong.labels import Labels
     from dugong.metrics import Comparison
     from dugong.model import LabelModel
     from dugong.priors import Prior
-    from dugong.sources import Applied, ApplyReport, Source
+    from dugong.sources import ApplyReport, Source
     from dugong.types import Int8Array
     from dugong.votes import Votes
 
 
 # --- apply ---------------------------------------------------------------------------------------------------------
-def apply_project(
-    project: Project,
-    *,
-    limit: int | None = None,
-    only: tuple[str, ...] = (),
-    jobs: int | None = None,
-    on_fault: str | None = None,
-    engine: Engine | None = None,
-) -> tuple[Applied, tuple[Source, ...]]:
-    """Let the sources of a project vote; returns the votes with their report, and all sources of the project."""
-    from dugong.sources import apply_with_report
-
-    with user_code():
-        sources, material = project_material(project, jobs, on_fault)
-        applied = apply_with_report(sources, limit=limit, only=only or None, engine=engine, **material)
-    return applied, sources
-
-
 def project_material(
     project: Project, jobs: int | None, on_fault: str | None
 ) -> tuple[tuple[Source, ...], dict[str, Any]]:
@@ -129,18 +112,6 @@ def throughput(report: ApplyReport, n_elements: int | None = None) -> str:
 
 
 # --- fit -----------------------------------------------------------------------------------------------------------
-def project_dependencies(project: Project, sources: Iterable[Source]) -> Any:
-    """The dependencies that the project gives; else those that its sources declare; else they are learned."""
-    from dugong.cli.settings import LEARN
-
-    if project.dependencies is not None:
-        return project.dependencies
-    found = declared(sources)
-    if found:
-        say(f"dependencies: the {len(found)} that the sources declare")
-    return found or LEARN
-
-
 def declared(sources: Iterable[Source]) -> list[Dependency]:
     """What the sources themselves say about what they depend on."""
     from dugong.graph import temporal
@@ -150,14 +121,19 @@ def declared(sources: Iterable[Source]) -> list[Dependency]:
 
 
 def project_model(project: Project, prior: Prior | str, sources: Iterable[Source]) -> LabelModel:
-    """The label model of a project, not fitted yet."""
+    """The label model of a project, not fitted yet; with the dependencies that it or its sources name, else learned."""
     from dugong.cli.project import DEFAULT
-    from dugong.cli.settings import beliefs_of
+    from dugong.cli.settings import LEARN, beliefs_of
     from dugong.model import LabelModel
 
+    dependencies: Any = project.dependencies
+    if dependencies is None:
+        dependencies = declared(sources) or LEARN
+        if dependencies != LEARN:
+            say(f"dependencies: the {len(dependencies)} that the sources declare")
     return LabelModel(
         prior=prior,
-        dependencies=project_dependencies(project, sources),
+        dependencies=dependencies,
         sharing=project.sharing,  # type: ignore[arg-type]
         estimator=project.estimator,
         signs=project.signs,
@@ -167,7 +143,7 @@ def project_model(project: Project, prior: Prior | str, sources: Iterable[Source
 
 # --- compare -------------------------------------------------------------------------------------------------------
 def compare_with_majority(
-    votes: Votes, gold: Int8Array, model: LabelModel, groups: Iterable[object] | None = None
+    votes: Votes, gold: Int8Array, model: LabelModel, groups: list[str] | None = None
 ) -> Comparison:
     """Majority vote and the model on the known labels, with intervals by sequence."""
     from dugong.baselines import MajorityVote
@@ -177,20 +153,16 @@ def compare_with_majority(
         "majority vote": MajorityVote().fit(votes).predict_proba(votes),
         "label model": model.predict_proba(votes),
     }
-    return compare(methods, gold, lengths=votes.lengths, groups=_groups(groups), **class_options(votes))
+    return compare(methods, gold, lengths=votes.lengths, groups=groups, **class_options(votes))
 
 
 def class_options(votes: Votes) -> dict[str, Any]:
     """What the metrics must know about the classes."""
+    from dugong.cli.corrections import class_codes
     from dugong.votes import implied_background
 
-    names = votes.class_names or [f"{value:+d}" if votes.n_classes == 2 else str(value) for value in votes.classes]
     background = implied_background(votes) if votes.n_classes > 2 else None
-    return {"classes": dict(zip(votes.classes, names, strict=True)), "background": background}
-
-
-def _groups(groups: Iterable[object] | None) -> Any:
-    return None if groups is None else list(groups)
+    return {"classes": {value: name for name, value in class_codes(votes).items()}, "background": background}
 
 
 # --- files ---------------------------------------------------------------------------------------------------------
@@ -219,3 +191,74 @@ def sizes(votes: Votes) -> str:
         f"{counted(votes.n_sources, 'source')}, {counted(votes.n_sequences, 'sequence')}, "
         f"{counted(votes.n_elements, 'element')}"
     )
+
+
+# --- what people marked -----------------------------------------------------------------------------------------------
+def add_annotations(project: Project, votes: Votes) -> Votes:
+    """The votes, and what the files of annotations say, as further sources.
+
+    Where an annotator looked and marked nothing, the vote is the background; with two classes, the negative one.
+    """
+    from dugong import formats
+
+    for place in project.annotations:
+        marked = formats.read(place)
+        marked = replace(marked, source=tuple(one or place.stem for one in marked.source) or (place.stem,))
+        names = votes.class_names or tuple(map(str, votes.classes))
+        silence = project.background or (names[0] if votes.n_classes == 2 else None)
+        try:
+            votes = votes.with_segments(marked, background=silence, missing_ok=True)
+        except DugongError as error:
+            raise VoteError(f"{place} cannot be used as a source: {error}") from None
+    return _add_tables(project, votes)
+
+
+def _add_tables(project: Project, votes: Votes) -> Votes:
+    """The votes, and the columns of tables that the project names, as further sources."""
+    from dugong.cli.gold import known_table
+    from dugong.cli.project import inside
+    from dugong.tasks import Sequence
+
+    for name, about in project.tables.items():
+        place, options = inside(project.folder, about["file"]), {key: about[key] for key in about if key != "file"}
+        options["resolution"] = Sequence() if options.get("resolution") == "sequence" else None
+        try:
+            votes = votes.with_table(known_table(place), name, **options)
+        except DugongError as error:
+            raise VoteError(f"{place} cannot be used as a source: {error}") from None
+    return votes
+
+
+def train_labels(project: Project, votes: Votes) -> Int8Array | None:
+    """Known labels that the model is fitted with, if the project has any: its file, and corrections of its studio."""
+    from dugong.cli.corrections import corrected
+    from dugong.cli.gold import read_gold
+
+    known = None if project.train_gold is None else read_gold(project.train_gold, votes, missing_ok=True)
+    return corrected(project.folder, votes, known)
+
+
+def held_out(gold: Int8Array, train: Int8Array | None, votes: Votes) -> Int8Array:
+    """Known labels of sequences that the model was not fitted with; 0 elsewhere."""
+    if train is None:
+        return gold
+    import numpy as np
+
+    from dugong.cli.gold import labelled
+
+    return np.where(np.repeat(labelled(train, votes), votes.lengths), np.int8(0), gold)
+
+
+def export_labels(project: Project, parts: Iterable[Labels]) -> dict[str, Place]:
+    """Write labels, of one file or shard by shard, in all formats that the project names, each into its own folder."""
+    from dugong import formats
+    from dugong.cli.exchange import with_media
+
+    found = [one.segments("element" if "element" in one.resolutions else one.resolutions[0]) for one in parts]
+    segments = with_media(formats.joined(project.output, found), project.media)
+    files: dict[str, Place] = {}
+    for name in project.export:
+        folder = project.output / "export" / formats.of_name(name).name
+        formats.write(segments, folder, name)
+        files[f"labels for {formats.of_name(name).title}"] = folder
+    return files

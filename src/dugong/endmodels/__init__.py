@@ -14,8 +14,9 @@ from dugong.exceptions import EndModelError, MissingExtraError
 
 if TYPE_CHECKING:
     from dugong.endmodels import networks
+    from dugong.endmodels.batches import predict
     from dugong.endmodels.checkpoints import LoadedWeights, load_weights, save_weights
-    from dugong.endmodels.classifiers import train_sklearn
+    from dugong.endmodels.costs import train_sklearn
     from dugong.endmodels.networks import (
         FrameSequenceNet,
         WindowLSTM,
@@ -25,14 +26,14 @@ if TYPE_CHECKING:
         resnet18,
         resnet50,
     )
-    from dugong.endmodels.predicting import predict
     from dugong.endmodels.result import Epoch, Training, TrainingProgress
     from dugong.endmodels.seeds import SeedScore, SeedSummary, train_seeds
     from dugong.endmodels.trainer import train
     from dugong.endmodels.windows import Padded, context_windows, pad_sequences
 
 _HOMES = {
-    "classifiers": ("train_sklearn",),
+    "batches": ("predict",),
+    "costs": ("train_sklearn",),
     "networks": (
         "FrameSequenceNet",
         "WindowLSTM",
@@ -42,7 +43,6 @@ _HOMES = {
         "resnet3d18",
         "resnet50",
     ),
-    "predicting": ("predict",),
     "result": ("Epoch", "Training", "TrainingProgress"),
     "seeds": ("SeedScore", "SeedSummary", "train_seeds"),
     "trainer": ("train",),

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
@@ -29,28 +29,6 @@ from dugong.exceptions import EndModelError
 CHECKPOINT = "dugong-checkpoint"  # the marker of our files, under the key "format"
 
 VERSION = 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Checkpoint:
-    """A training after some epochs.
-
-    Attributes
-    ----------
-    identity : mapping
-        What must be the same for a run to go on from here.
-    model, optimizer : mappings
-        Their states.
-    best : mapping or None
-        The weights of the best epoch; None when that is the last one.
-    history : tuple of Epoch
-    """
-
-    identity: Mapping[str, str | int | float]
-    model: Mapping[str, Tensor]
-    optimizer: Mapping[str, Any]
-    best: Mapping[str, Tensor] | None
-    history: tuple[Epoch, ...]
 
 
 def run_identity(
@@ -71,22 +49,23 @@ def run_identity(
     }
 
 
-def write_checkpoint(path: str | PathLike[str], state: Checkpoint) -> None:
-    """Replace the file by the given state."""
-    content = {
-        "format": CHECKPOINT,
-        "version": VERSION,
-        "identity": dict(state.identity),
-        "model": dict(state.model),
-        "optimizer": dict(state.optimizer),
-        "best": None if state.best is None else dict(state.best),
-        "history": [asdict(epoch) for epoch in state.history],
-    }
+def write_checkpoint(
+    path: str | PathLike[str],
+    *,
+    identity: Mapping[str, str | int | float],
+    model: Mapping[str, Tensor],
+    optimizer: Mapping[str, Any],
+    best: Mapping[str, Tensor] | None,
+    history: Sequence[Epoch],
+) -> None:
+    """Replace the file by the state of a training after some epochs; `best` is None if that epoch is the last one."""
+    state = {"identity": dict(identity), "model": dict(model), "optimizer": dict(optimizer)}
+    state |= {"best": None if best is None else dict(best), "history": [asdict(epoch) for epoch in history]}
     place = Path(path)
     place.parent.mkdir(parents=True, exist_ok=True)
     draft = place.with_name(f"{place.name}.{os.getpid()}.part")
     try:
-        torch.save(content, draft)
+        torch.save({"format": CHECKPOINT, "version": VERSION, **state}, draft)
         draft.replace(place)
     finally:
         draft.unlink(missing_ok=True)
@@ -94,8 +73,8 @@ def write_checkpoint(path: str | PathLike[str], state: Checkpoint) -> None:
 
 def read_checkpoint(
     path: str | PathLike[str], identity: Mapping[str, str | int | float], device: torch.device
-) -> Checkpoint:
-    """Read a state and make sure that it is one of the same run."""
+) -> dict[str, Any]:
+    """Read a state, as it was given to `write_checkpoint`, and make sure that it is one of the same run."""
     content = read_file(path, device)
     if not isinstance(content, dict) or content.get("format") != CHECKPOINT:
         raise EndModelError(f"{path} is no checkpoint of a training; give another path, or remove the file.")
@@ -108,14 +87,7 @@ def read_checkpoint(
             f"{path} holds another run: {', '.join(other)} differ.\n"
             "  Give another path, or remove the file to start anew."
         )
-    history = tuple(Epoch(**epoch) for epoch in content["history"])
-    return Checkpoint(
-        identity=found,
-        model=content["model"],
-        optimizer=content["optimizer"],
-        best=content["best"],
-        history=history,
-    )
+    return {**content, "history": [Epoch(**epoch) for epoch in content["history"]]}
 
 
 def _digest(costs: Costs) -> str:

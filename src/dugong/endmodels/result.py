@@ -134,7 +134,8 @@ class Training:
     def __str__(self) -> str:
         lines = ["epoch      loss  dev loss    dev F1"]
         for epoch in self.history:
-            numbers = "  ".join(_cell(value) for value in (epoch.loss, epoch.dev_loss, epoch.dev_f1))
+            values = (epoch.loss, epoch.dev_loss, epoch.dev_f1)
+            numbers = "  ".join("       -" if value is None else f"{value:8.4f}" for value in values)
             lines.append(f"{epoch.number:5}  {numbers}{'  *' if epoch.number == self.best_epoch else ''}")
         reason = "the dev set stopped improving" if self.stopped == "patience" else "all epochs were run"
         left_out = f", {self.n_left_out:,} left out" if self.n_left_out else ""
@@ -142,10 +143,6 @@ class Training:
         return "\n".join(lines)
 
     __repr__ = __str__
-
-
-def _cell(value: float | None) -> str:
-    return "       -" if value is None else f"{value:8.4f}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

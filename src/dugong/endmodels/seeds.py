@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from dugong.endmodels.batches import predict
 from dugong.endmodels.costs import read_labels
-from dugong.endmodels.predicting import predict
 from dugong.endmodels.result import ProgressCallback, Training, TrainOptions
 from dugong.endmodels.trainer import train
 from dugong.exceptions import EndModelError

@@ -23,10 +23,18 @@ from numpy.typing import ArrayLike
 from torch import Tensor, nn
 from torch.nn import functional
 
-from dugong.endmodels.batches import Examples, as_examples, batch_rows
-from dugong.endmodels.checkpoints import Checkpoint, read_checkpoint, run_identity, write_checkpoint
+from dugong.endmodels.batches import (
+    DevSet,
+    Examples,
+    as_examples,
+    batch_rows,
+    device_of,
+    evaluating,
+    logits_of,
+    read_dev,
+)
+from dugong.endmodels.checkpoints import read_checkpoint, run_identity, write_checkpoint
 from dugong.endmodels.costs import ClassWeights, Costs, Loss, make_costs, read_labels
-from dugong.endmodels.predicting import DevSet, device_of, evaluating, logits_of, read_dev
 from dugong.endmodels.result import (
     Epoch,
     Metric,
@@ -212,17 +220,17 @@ class TrainingRun:
         if not Path(path).exists():
             return
         state = read_checkpoint(path, self.identity, self.device)
-        if len(state.history) > self.settings.epochs:
+        if len(state["history"]) > self.settings.epochs:
             raise EndModelError(
-                f"{path} holds {len(state.history)} epochs, and epochs={self.settings.epochs} asks for fewer.\n"
+                f"{path} holds {len(state['history'])} epochs, and epochs={self.settings.epochs} asks for fewer.\n"
                 "  Give another path, or remove the file to start anew."
             )
         try:
-            self.network.load_state_dict(state.model)
-            self.optimizer.load_state_dict(dict(state.optimizer))
+            self.network.load_state_dict(state["model"])
+            self.optimizer.load_state_dict(state["optimizer"])
         except (RuntimeError, ValueError) as error:
             raise EndModelError(f"{path} holds the weights of another network: {error}") from error
-        self.history, self.best = list(state.history), None if state.best is None else dict(state.best)
+        self.history, self.best = state["history"], state["best"]
 
     def finish(self, report: ProgressCallback) -> Training:
         """Run epochs until all are done or the dev set stops improving; keep the weights of the best."""
@@ -301,11 +309,11 @@ class TrainingRun:
     def _save(self) -> None:
         if self.settings.checkpoint is None:
             return
-        state = Checkpoint(
+        write_checkpoint(
+            self.settings.checkpoint,
             identity=self.identity,
             model=self.network.state_dict(),
             optimizer=self.optimizer.state_dict(),
             best=self.best,
-            history=tuple(self.history),
+            history=self.history,
         )
-        write_checkpoint(self.settings.checkpoint, state)

@@ -14,8 +14,8 @@ from typing import Any
 from xml.etree.ElementTree import Element
 from xml.sax.saxutils import escape, quoteattr
 
+from dugong.formats import Files, Format
 from dugong.formats.files import File, Intervals
-from dugong.formats.registry import Files, Format
 from dugong.formats.texts import columns, forbid, only, placed
 from dugong.segments import Recording, Segments
 
@@ -23,15 +23,12 @@ _P = "<attribute><name>p</name><mutable>True</mutable><input_type>number</input_
 _ATTRIBUTES = f"<attributes>{_P}<values>0\n1\n0.001</values></attribute></attributes>"
 
 
-def _mode(file: File) -> str:
-    return "video" if file.xml.find("track") is not None else "images"
-
-
 def _fits(file: File, *, mode: str) -> bool:
     if file.xml.tag != "annotations" or file.xml.find("meta") is None:
         return False
     said = file.xml.findtext("meta/task/mode")
-    return (("video" if said == "interpolation" else "images") if said else _mode(file)) == mode
+    video = said == "interpolation" if said else file.xml.find("track") is not None
+    return mode == ("video" if video else "images")
 
 
 # --- reading -----------------------------------------------------------------------------------------------------

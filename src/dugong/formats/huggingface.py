@@ -16,11 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dugong.archives import read_table
-from dugong.formats.conll import segments_of
+from dugong.formats import Files, Format
 from dugong.formats.files import File, Intervals
-from dugong.formats.registry import Files, Format
 from dugong.formats.texts import columns
-from dugong.formats.tokens import Document, bio_tags, tokens_of
+from dugong.formats.tokens import Document, TaggedToken, bio_tags, segments_of, tokens_of
 from dugong.segments import UNITS, Segments
 
 _HEADER = b"huggingface"
@@ -48,21 +47,12 @@ def _read_texts(file: File, table: pa.Table, features: dict[str, Any]) -> Segmen
     documents = []
     for number, row in enumerate(table.to_pylist()):
         with file.at(f"row {number}"):
-            tags = tuple(names[tag] for tag in row["ner_tags"])
-            shares = row.get("soft_labels")
-            documents.append(
-                Document(
-                    name=str(row.get("id", f"{file.stem}-{number + 1}")),
-                    tokens=tuple(row["tokens"]),
-                    tags=tags,
-                    breaks=frozenset(),
-                    spaced=(True,) * len(tags),
-                    lines=(number,) * len(tags),
-                    notes=tuple(float(one[tag]) for one, tag in zip(shares, row["ner_tags"], strict=True))
-                    if shares is not None
-                    else (),
-                )
-            )
+            shares = row.get("soft_labels") or [None] * len(row["tokens"])
+            tokens = [
+                TaggedToken(number, word, names[tag], share=None if soft is None else float(soft[tag]))
+                for word, tag, soft in zip(row["tokens"], row["ner_tags"], shares, strict=True)
+            ]
+            documents.append(Document(name=str(row.get("id", f"{file.stem}-{number + 1}")), tokens=tokens))
     return segments_of(file, documents)
 
 
@@ -75,17 +65,8 @@ def _read_intervals(file: File, table: pa.Table, features: dict[str, Any]) -> Se
         with file.at(f"row {number}"):
             label, end = names[row["label"]], row["end"]
             end = float("inf") if end is None else end
-            source, resolution = row.get("source") or "", row.get("resolution") or "element"
-            rows.add(
-                f"row {number}",
-                str(row["id"]),
-                row["start"],
-                end,
-                label,
-                row.get("probability"),
-                source=source,
-                resolution=resolution,
-            )
+            more: dict[str, Any] = {"source": row.get("source") or "", "resolution": row.get("resolution") or "element"}
+            rows.add(f"row {number}", str(row["id"]), row["start"], end, label, row.get("probability"), **more)
     return rows.done()
 
 

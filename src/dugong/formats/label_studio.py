@@ -17,8 +17,8 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from dugong.exceptions import FormatError
+from dugong.formats import Files, Format
 from dugong.formats.files import File, Intervals
-from dugong.formats.registry import Files, Format
 from dugong.formats.texts import TOOL, columns, media_stem, placed
 from dugong.segments import Recording, Segments
 from dugong.segments.container import Unit
@@ -92,7 +92,7 @@ def _fits(file: File) -> bool:
 def _read(file: File) -> Segments:
     with file.at("the file"):
         tasks = list(file.json if isinstance(file.json, list) else [file.json])
-        marked = [_annotations(one) for one in tasks]
+        marked = [[one for one in task.get("annotations") or [] if not one.get("was_cancelled")] for task in tasks]
     people = any(marked)
     units: dict[Unit, str] = {}
     rows, recordings = Intervals(file, "element"), {}
@@ -119,10 +119,6 @@ def _read(file: File) -> Segments:
         )
     rows.unit = next(iter(units), "element")
     return rows.done(recordings, asked)
-
-
-def _annotations(task: dict[str, Any]) -> list[dict[str, Any]]:
-    return [one for one in task.get("annotations") or [] if not one.get("was_cancelled")]
 
 
 def _source(found: dict[str, Any]) -> str:

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from dugong.formats import Files, Format
 from dugong.formats.files import File, Intervals
-from dugong.formats.registry import Files, Format
-from dugong.formats.texts import TOOL, columns, forbid, media_stem, only, placed
+from dugong.formats.texts import TOOL, columns, forbid, media_name, media_stem, only, placed
 from dugong.segments import Recording, Segments
 from dugong.segments.container import Unit
 
@@ -258,7 +258,7 @@ def _read_dcase(file: File) -> Segments:
 def _write_dcase(segments: Segments, stem: str, _: Mapping[str, Any]) -> Files:
     forbid(segments, _DCASE.forbidden, "dcase", sequences=True)
     found = segments.sort()
-    media = {name: _media(name, about) for name, about in found.recordings.items()}
+    media = {name: media_name(name, about, ".wav") for name, about in found.recordings.items()}
     named = replace(
         found,
         sequence=tuple(media[name] for name in found.sequence),
@@ -266,11 +266,6 @@ def _write_dcase(segments: Segments, stem: str, _: Mapping[str, Any]) -> Files:
         asked=None,
     )
     return {f"{stem}.tsv": write_list(named, _DCASE, "dcase")}
-
-
-def _media(name: str, about: Recording) -> str:
-    """The name of the sound file, if its stem is the id; else the id with an ending."""
-    return about.media if about.media is not None and media_stem(about.media) == name else f"{name}.wav"
 
 
 FORMATS = (

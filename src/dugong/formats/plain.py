@@ -6,17 +6,16 @@ place of start and end it may have start_seconds and end_seconds. JSON lines als
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any
 
 import numpy as np
 
+from dugong.formats import Files, Format
 from dugong.formats.files import File, Intervals
 from dugong.formats.lists import ListStyle, quoted, read_list
-from dugong.formats.registry import Files, Format
-from dugong.formats.texts import columns
+from dugong.formats.texts import columns, json_lines
 from dugong.segments import UNITS, Recording, Segments
 from dugong.segments.container import Unit
 
@@ -128,16 +127,20 @@ def _add(rows: Intervals, number: int, one: dict[str, Any]) -> None:
 
 
 def _write_lines(segments: Segments, stem: str, _: Mapping[str, Any]) -> Files:
-    lines = [json.dumps(_about(segments, name), ensure_ascii=False) for name in segments.recordings]
+    lines = [_about(segments, name) for name in segments.recordings]
     for name, start, end, label, p, source, resolution, attributes in columns(segments, *_COLUMNS, "attributes"):
-        row = {"sequence": name, "start": _number(start), "end": None if np.isinf(end) else _number(end)}
+        row: dict[str, Any] = {
+            "sequence": name,
+            "start": _number(start),
+            "end": None if np.isinf(end) else _number(end),
+        }
         row |= {"unit": segments.unit, "label": label}
         row |= {} if p is None else {"probability": p}
         row |= {"source": source} if source else {}
         row |= {"resolution": resolution} if resolution != "element" else {}
         row |= {"attributes": dict(attributes)} if attributes else {}
-        lines.append(json.dumps(row, ensure_ascii=False))
-    return {f"{stem}.jsonl": ("\n".join(lines) + "\n").encode() if lines else b""}
+        lines.append(row)
+    return {f"{stem}.jsonl": json_lines(lines)}
 
 
 def _about(segments: Segments, name: str) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
+from dugong.formats import Files, Format
 from dugong.formats.files import File, Intervals
-from dugong.formats.registry import Files, Format
 from dugong.formats.texts import TOOL, columns, forbid, placed, split_number, with_number
 from dugong.segments import Recording, Segments
 

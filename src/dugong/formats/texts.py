@@ -5,8 +5,9 @@ Probabilities inside a text that people read have four decimals; columns and JSO
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from math import isnan
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dugong.exceptions import FormatError
-from dugong.segments import Segments
+from dugong.segments import Recording, Segments
 from dugong.segments.container import Unit
 from dugong.version import __version__
 
@@ -55,6 +56,17 @@ def split_number(text: str) -> tuple[str, float | None]:
     """Label and probability of a subtitle."""
     found = _NUMBER.match(text)
     return (text, None) if found is None else (found["label"], float(found["p"]))
+
+
+def json_lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
+    """JSON lines, one object each."""
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+
+
+def media_name(sequence: str, about: Recording, ending: str) -> str:
+    """The name of the media of a sequence, if its stem is the id; else the id with an ending."""
+    known = about.media is not None and media_stem(about.media) == sequence
+    return about.media if known and about.media is not None else f"{sequence}{ending}"
 
 
 def media_stem(name: str) -> str:

@@ -117,7 +117,8 @@ def _about_gold(material: Material, versus: Versus, scores: Scores) -> list[Find
 def _about_source(row: SourceRow) -> list[Finding]:
     found = []
     if _no_better_than_chance(row):
-        text = f"{row.name} seems to be no better than chance: it votes right {_percent(row.accuracy)} of the time."
+        share = "an unknown share" if row.accuracy is None else f"{row.accuracy:.0%}"
+        text = f"{row.name} seems to be no better than chance: it votes right {share} of the time."
         todo = "Look at some of its votes. Repair it, turn it round, or leave it out."
         found.append(Finding(level="warning", where=row.name, text=text, todo=todo))
     return found
@@ -207,7 +208,3 @@ def _about_doubt(scores: Scores) -> list[Finding]:
     text = f"The model is in doubt about {scores.doubtful:.0%} of the elements (no class reaches 0.75)."
     todo = "Sort the sequences by uncertainty and see what a further source could look at."
     return [Finding(level="note", where="", text=text, todo=todo)]
-
-
-def _percent(value: float | None) -> str:
-    return "an unknown share" if value is None else f"{value:.0%}"

@@ -8,11 +8,10 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dugong.report.choose import find_sequences
 from dugong.report.html.page import render_html, render_timeline
 from dugong.report.html.payload import payload
-from dugong.report.html.tags import Child, Html, join, name, tag
-from dugong.report.material import gather
+from dugong.report.html.tags import Child, Html, join, name, number, tag
+from dugong.report.material import find_sequences, gather
 from dugong.report.track import Sequences
 from dugong.report.tracks import make_sequences
 
@@ -100,14 +99,10 @@ def comparison_html(comparison: Comparison) -> str:
     """Methods on the same known labels: their scores, and what can be said about the difference."""
     shown = [one for one in ("accuracy", "f1", "brier", "log_loss") if any(one in e for e in comparison.evaluations)]
     rows = [
-        (name(method), *(_figure(scores.value(one)) for one in shown))
+        (name(method), *(number(scores.value(one), 4) for one in shown))
         for method, scores in zip(comparison.names, comparison.evaluations, strict=True)
     ]
     return _block("On known labels", ("method", *shown), rows, tag("p", comparison.verdict))
-
-
-def _figure(value: float | None) -> str:
-    return "–" if value is None or value != value else f"{value:.4f}"  # noqa: PLR0124 (not a number)
 
 
 def diagnostics_html(diagnostics: Diagnostics) -> str:

@@ -1,19 +1,21 @@
-"""What was labelled and what was believed: counts, lengths, resolutions, expected labels, and the prior in numbers.
+"""The numbers of a report: what was labelled, the prior, how sure the model is, events, and beside majority vote.
 
-The prior is shown as people can judge it: how common each label is, what follows what, how long runs last.
+In: `Material`. Out: values that the renderers show. The prior is shown as people can judge it: how common each label
+is, what follows what, how long runs last.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from dugong.metrics import Comparison, compare, runs
 from dugong.priors import Joint
 from dugong.report.material import Material, label_names
-from dugong.report.values import Overview, PriorRow, ResolutionRow
+from dugong.report.values import EventRow, EventSummary, Overview, PriorRow, ResolutionRow, ScoreRow, Scores, Versus
 from dugong.summary import label_steps
 from dugong.tasks import Element, Resolution, describe
-from dugong.types import FloatArray
-from dugong.votes import Votes
+from dugong.types import FloatArray, IntArray
+from dugong.votes import Votes, implied_background
 from dugong.votes.codes import count_codes, n_spoken
 
 _BINS = 20
@@ -78,14 +80,14 @@ def make_prior(material: Material) -> PriorRow:
     prior = model.prior_
     length = int(np.median(lengths)) if len(lengths) else 2
     share, transition = _from_table(prior) if isinstance(prior, Joint) else label_steps(prior, max(length, 2))
-    bouts = () if transition is None else tuple(_bout(float(stay)) for stay in np.diagonal(transition))
+    stays = [] if transition is None else np.diagonal(transition).tolist()
     return PriorRow(
         words=repr(prior),
         learned=isinstance(model.prior, str),
         classes=material.names,
         share=tuple(share.tolist()),
         transition=transition,
-        bouts=bouts,
+        bouts=tuple(1 / (1 - stay) if stay < 1 - 1e-12 else None for stay in stays),
     )
 
 
@@ -95,5 +97,147 @@ def _from_table(prior: Joint) -> tuple[FloatArray, None]:
     return expected[0] / prior.n_elements, None
 
 
-def _bout(stay: float) -> float | None:
-    return 1 / (1 - stay) if stay < 1 - 1e-12 else None
+# --- how sure the model is, and the same labels beside majority vote --------------------------------------------------
+# In: `Material`. Out: the score distribution with the reliability curve, and the comparison with majority vote.
+N_BINS = 20
+DOUBTFUL = 0.75
+MAJORITY, MODEL = "majority vote", "the label model"
+_SHOWN = ("accuracy", "f1", "macro_f1", "precision", "recall", "brier", "log_loss", "ece")
+_SCORES = ("event_precision", "event_recall", "event_f1", "span_f1", "onset_error", "offset_error")
+
+
+def compare_on_gold(material: Material) -> Comparison | None:
+    """Majority vote and the model on the known labels, with intervals by sequence; None if no label is known."""
+    votes, gold = material.votes, material.gold
+    if gold is None or not gold.any():
+        return None
+    methods = {MAJORITY: material.shares, MODEL: material.elements}
+    return compare(
+        methods,
+        gold,
+        lengths=votes.lengths,
+        classes=dict(zip(votes.classes, material.names, strict=True)),
+        background=implied_background(votes) if votes.n_classes > 2 else None,
+    )
+
+
+def make_scores(material: Material, comparison: Comparison | None) -> Scores:
+    """The distribution of the probabilities, and their reliability."""
+    elements = material.elements
+    best = elements.max(axis=1) if len(elements) else np.zeros(0)
+    binary = elements.shape[1] == 2
+    counts, edges = np.histogram(elements[:, 1] if binary else best, bins=N_BINS, range=(0.0, 1.0))
+    curve = None if comparison is None else comparison[MODEL].calibration
+    return Scores(
+        of=f"P({material.names[1]})" if binary else "P(chosen class)",
+        edges=tuple(edges.tolist()),
+        counts=tuple(counts.tolist()),
+        expected_accuracy=float(best.mean()) if len(best) else float("nan"),
+        doubtful=float((best < DOUBTFUL).mean()) if len(best) else 0.0,
+        mean_probability=None if curve is None else _figures(curve.mean_probability),
+        frequency=None if curve is None else _figures(curve.frequency),
+        bin_counts=None if curve is None else tuple(curve.counts.tolist()),
+        ece=None if curve is None else curve.ece,
+    )
+
+
+def make_versus(material: Material, comparison: Comparison | None) -> Versus:
+    """The label model beside majority vote, in numbers and in one sentence."""
+    n_classes = material.elements.shape[1]
+    flat = np.bincount(material.majority * n_classes + material.chosen, minlength=n_classes**2)
+    differ = float((material.majority != material.chosen).mean()) if len(material.chosen) else 0.0
+    return Versus(
+        sentence=_sentence(comparison, differ),
+        better=None if comparison is None else comparison.better,
+        differ=differ,
+        classes=material.names,
+        confusion=flat.reshape(n_classes, n_classes).astype(np.float64),
+        scores=() if comparison is None else tuple(_score_rows(comparison)),
+    )
+
+
+def _figures(values: FloatArray) -> tuple[float | None, ...]:
+    return tuple(None if np.isnan(value) else float(value) for value in values)
+
+
+def _sentence(comparison: Comparison | None, differ: float) -> str:
+    if comparison is None:
+        return (
+            f"The label model and majority vote label {differ:.1%} of the elements differently. Which of them is right "
+            "cannot be told without known labels."
+        )
+    return comparison.verdict[0].upper() + comparison.verdict[1:]
+
+
+def _score_rows(comparison: Comparison) -> list[ScoreRow]:
+    rows = []
+    for name in _SHOWN:
+        if name in comparison[MAJORITY] and name in comparison[MODEL]:
+            one = comparison.difference(name)
+            rows.append(
+                ScoreRow(
+                    name=name,
+                    majority=one.first,
+                    model=one.last,
+                    difference=one.value,
+                    interval=one.interval,
+                    finding=one.finding,
+                )
+            )
+    return rows
+
+
+def make_events(material: Material, comparison: Comparison | None) -> EventSummary:
+    """Count the runs of all classes but the background (with two classes: of the positive one)."""
+    votes = material.votes
+    offsets = votes.layout("element").offsets
+    gold = material.gold_places()
+    rows = [
+        _event_row(material, place, offsets, gold) for place in range(votes.n_classes) if place != _background(material)
+    ]
+    scores = {}
+    for name in _SCORES if comparison is not None else ():
+        assert comparison is not None
+        pair = (comparison[MAJORITY].value(name), comparison[MODEL].value(name))
+        if pair != (None, None):
+            scores[name] = pair
+    return EventSummary(how=material.how_decoded, rows=tuple(rows), scores=scores, seconds=seconds_per_element(votes))
+
+
+def _background(material: Material) -> int | None:
+    votes = material.votes
+    if votes.n_classes == 2:
+        return 0
+    background = implied_background(votes)
+    return None if background is None else votes.classes.index(background)
+
+
+def _event_row(material: Material, place: int, offsets: IntArray, gold: IntArray | None) -> EventRow:
+    decoded = np.where(material.decoded == place, 0, -1)
+    found = runs(decoded, offsets)
+    lengths = found.end - found.start
+    owners = np.searchsorted(offsets, found.start, side="right")
+    known = None if gold is None else _lengths(np.where(gold == place, 0, -1), offsets)
+    there = None if gold is None else _lengths(np.where(gold >= 0, decoded, -1), offsets)
+    return EventRow(
+        name=material.names[place],
+        n_events=len(lengths),
+        share=float((decoded == 0).mean()) if len(decoded) else 0.0,
+        n_sequences=len(np.unique(owners)),
+        mean=_mean(lengths),
+        median=float(np.median(lengths)) if len(lengths) else None,
+        longest=int(lengths.max()) if len(lengths) else None,
+        gold_events=None if known is None else len(known),
+        gold_mean=None if known is None else _mean(known),
+        known_events=None if there is None else len(there),
+        known_mean=None if there is None else _mean(there),
+    )
+
+
+def _lengths(kinds: IntArray, offsets: IntArray) -> IntArray:
+    found = runs(kinds, offsets)
+    return np.asarray(found.end - found.start)
+
+
+def _mean(lengths: IntArray) -> float | None:
+    return float(lengths.mean()) if len(lengths) else None

@@ -55,13 +55,9 @@ def _class(part: ClassAccuracy, *, grouped: bool) -> ClassRow:
         right=part.right,
         abstains=part.abstains,
         right_if_votes=part.right / votes if votes > 1e-9 else None,
-        interval=_known(part.interval) if grouped else None,
+        interval=part.interval if grouped and all(map(isfinite, part.interval or (np.nan,))) else None,
         empirical=part.empirical,
     )
-
-
-def _known(interval: tuple[float, float] | None) -> tuple[float, float] | None:
-    return interval if interval is not None and all(map(isfinite, interval)) else None
 
 
 def make_dependencies(material: Material) -> Dependencies:

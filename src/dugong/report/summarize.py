@@ -20,8 +20,7 @@ from dugong.codec import to_plain
 from dugong.exceptions import VoteError
 from dugong.report.findings import make_findings
 from dugong.report.material import Material, gather
-from dugong.report.overview import make_overview, make_prior
-from dugong.report.scoring import compare_on_gold, make_events, make_scores, make_versus
+from dugong.report.overview import compare_on_gold, make_events, make_overview, make_prior, make_scores, make_versus
 from dugong.report.sources import make_agreement, make_dependencies, make_sources
 from dugong.report.tracks import BUDGET, MEDIA, make_sequences
 from dugong.report.values import Provenance, Report
@@ -173,7 +172,8 @@ def _methods(
     votes_hash: str,
 ) -> str:
     votes, model = material.votes, material.model
-    where = _listing([describe(resolution) for resolution in votes.resolutions])
+    *others, last = [describe(resolution) for resolution in votes.resolutions]
+    where = f"{', '.join(others)} and {last}" if others else last
     prior = "learned from the votes" if isinstance(model.prior, str) else "given"
     learned = "learned from the votes" if isinstance(model.dependencies, str) else "given"
     gold = "no known labels were used"
@@ -193,7 +193,3 @@ def _methods(
 def _brief(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 300 else f"a {type(value).__name__} prior (listed in the report)"
-
-
-def _listing(words: list[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

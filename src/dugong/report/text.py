@@ -1,183 +1,109 @@
-"""A report as plain text, for terminals, logs and mails; and as a file: ``.html``, ``.txt`` or ``.json``."""
+"""A report as plain text, for terminals, logs and mails: the page without its pictures; and reports in files."""
 
 from __future__ import annotations
 
 import json
+from html.parser import HTMLParser
 from os import PathLike
 from pathlib import Path
-
-import numpy as np
 
 from dugong.exceptions import LabelError
 from dugong.paths import write_atomically
 from dugong.report.html.page import render_html
+from dugong.report.html.sections import AFTER_TIMELINES, overview
+from dugong.report.html.tags import Html, name, section, share, table
+from dugong.report.track import Sequences
 from dugong.report.values import Report
 from dugong.texts import on_one_line, text_table
 
-_MOST = 20
+_MOST = 20  # rows of a table
+_LINES = ("p", "h3", "caption", "summary", "blockquote", "pre", "li", "div")
+_HIDDEN = ("svg", "figure")
 
 
 def render_text(report: Report) -> str:
     """The report as text, section by section."""
-    parts = [
-        _overview(report),
-        _sequences(report),
-        _sources(report),
-        _dependencies(report),
-        _prior(report),
-        _agreement(report),
-        _scores(report),
-        _events(report),
-        _versus(report),
-        _findings(report),
-        _provenance(report),
-    ]
     title = on_one_line(report.title)
-    return "\n\n".join([f"{title}\n{'=' * len(title)}", *parts]) + "\n"
+    every = [overview(report), _sequences(report.sequences), *(make(report) for make in AFTER_TIMELINES)]
+    return "\n\n".join([f"{title}\n{'=' * len(title)}", *map(_as_text, every)]) + "\n"
 
 
-def _overview(report: Report) -> str:
-    seen = report.overview
-    low, middle, _, high = seen.lengths
-    lines = [
-        f"{seen.n_sequences:,} sequences, {seen.n_elements:,} elements ({low:,.0f} to {high:,.0f} per sequence, median "
-        f"{middle:,.0f}), {seen.n_sources} sources, {seen.n_votes:,} votes.",
-        f"No source speaks about {seen.n_silent:,} elements.",
-    ]
-    lines += [] if seen.n_known is None else [f"{seen.n_known:,} elements have a known label."]
-    lines += [] if seen.clock is None else [f"Time: {seen.clock}."]
+def _sequences(found: Sequences) -> Html:
+    """The sequences that the page draws, in numbers."""
+    head = ("Sequence", "Elements", "Uncertainty", "Disagreement", "Difference")
     rows = [
-        (one.name, f"{one.n_tasks:,}", str(one.n_sources),
-         ", ".join(f"{label} {part:.1%}" for label, part in zip(one.labels, one.shares, strict=True)))
-        for one in seen.resolutions
-    ]  # fmt: skip
-    grid = text_table(("resolution", "labels", "sources", "expected shares"), rows, left=(0, 3))
-    return _section("What was labelled", *lines, "", grid)
-
-
-def _sequences(report: Report) -> str:
-    found = report.sequences
-    rows = [
-        (one.name, f"{one.length:,}", _share(one.uncertainty), _share(one.disagreement), _share(one.difference))
-        for one in found.tracks[:_MOST]
+        (name(one.name), f"{one.length:,}", share(one.uncertainty), share(one.disagreement), share(one.difference))
+        for one in found.tracks
     ]
-    head = ("sequence", "elements", "uncertainty", "disagreement", "difference")
-    return _section("Sequences worth a look", found.how, "", text_table(head, rows))
+    grid = table(head, rows, caption="What each is sorted by")
+    return section("sequences", "Sequences worth a look", grid, intro=found.how)
 
 
-def _sources(report: Report) -> str:
-    gold = report.overview.n_known is not None
-    head = ["source", "resolution", "coverage", "overlaps", "conflicts", "accuracy", *(["measured"] if gold else [])]
-    rows, classes = [], []
-    for row in report.sources:
-        cells = [row.name, row.resolution, _share(row.coverage), _share(row.overlaps), _share(row.conflicts)]
-        rows.append([*cells, _share(row.accuracy), *([_share(row.empirical)] if gold else [])])
-        for part in row.classes:
-            interval = "-" if part.interval is None else f"{part.interval[0]:.3f} to {part.interval[1]:.3f}"
-            measured = [_number(part.empirical)] if gold else []
-            classes.append([row.name, part.label, _number(part.right), interval, _share(part.abstains), *measured])
-    by_class = ["source", "label", "P(vote | label)", "95 % interval", "abstains", *(["measured"] if gold else [])]
-    return _section("Sources", text_table(head, rows, left=(0, 1)), "", text_table(by_class, classes, left=(0, 1)))
+def _as_text(part: Html) -> str:
+    reader = _SectionReader()
+    reader.feed(part)
+    return "\n".join(reader.lines)
 
 
-def _dependencies(report: Report) -> str:
-    lines = [f"- {edge.words}" for edge in report.dependencies.edges] or [
-        "None: sources are independent given the labels."
-    ]
-    return _section("Dependencies between sources", *lines)
+class _SectionReader(HTMLParser):
+    """Reads a section of the page: pictures are left out, tables are aligned and cut after some rows."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+        self._words = ""
+        self._hidden = 0
+        self._rows: list[list[str]] = []
+        self._repeated: tuple[str, int] = ("", 0)  # a cell that stands for several rows, and how many are left
+        self._numbers: set[int] = set()
 
-def _prior(report: Report) -> str:
-    row = report.prior
-    lines = ["Learned from the votes." if row.learned else f"{row.words}, given."]
-    if row.transition is not None:
-        head = ("label", "share", "mean run", *(f"then {label}" for label in row.classes))
-        rows = [
-            (label, _share(row.share[i]), _number(row.bouts[i], 1), *(_number(float(p)) for p in row.transition[i]))
-            for i, label in enumerate(row.classes)
-        ]
-        lines += ["", text_table(head, rows)]
-    return _section("Prior", *lines)
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        self._hidden += tag in _HIDDEN
+        if tag == "tr":
+            self._rows.append([self._repeated[0]] if self._repeated[1] else [])
+            self._repeated = (self._repeated[0], max(0, self._repeated[1] - 1))
+        elif tag in ("td", "th"):
+            self._words = ""
+            if given.get("class") == "n":
+                self._numbers.add(len(self._rows[-1]))
+            if "rowspan" in given:
+                self._repeated = ("", int(given["rowspan"] or 1) - 1)
+        elif tag == "span" and given.get("class") == "line" and self._words:
+            self._words += ", "
+        elif tag == "span" and given.get("class") == "todo":
+            self._words += "\n  "
+        elif tag == "li":
+            self._words = "- "
 
+    def handle_endtag(self, tag: str) -> None:
+        self._hidden -= tag in _HIDDEN
+        if tag in ("td", "th"):
+            self._rows[-1].append(self._words.strip())
+            if self._repeated == ("", self._repeated[1]) and self._repeated[1]:
+                self._repeated = (self._words.strip(), self._repeated[1])
+            self._words = ""
+        elif tag == "table":
+            self._end_table()
+        elif tag in ("dt", "strong"):
+            self._words += ": " if tag == "dt" else ":"
+        elif tag == "h2":
+            self.lines += [self._words, "-" * len(self._words)]
+            self._words = ""
+        elif tag in _LINES:
+            self.lines += [self._words.rstrip()] if self._words.strip() else []
+            self._words = ""
 
-def _agreement(report: Report) -> str:
-    found = report.agreement
-    rows = [
-        (found.names[j], found.names[i], _share(float(found.observed[i, j])), f"{100 * found.excess[i, j]:+.1f}")
-        for i, j in found.meeting()[:_MOST]
-    ]
-    if not rows:
-        return _section("Agreement", "No two sources vote on the same tasks.")
-    return _section(
-        "Agreement", text_table(("source", "other", "agree", "above expectation, points"), rows, left=(0, 1))
-    )
+    def handle_data(self, data: str) -> None:
+        if not self._hidden:
+            self._words += on_one_line(data)
 
-
-def _scores(report: Report) -> str:
-    found = report.scores
-    lines = [
-        f"The model promises {found.expected_accuracy:.1%} right labels; {found.doubtful:.1%} of the elements are in "
-        "doubt."
-    ]
-    if found.ece is not None:
-        lines.append(f"Calibration error on known labels: {found.ece:.3f}.")
-    return _section("How sure the model is", *lines)
-
-
-def _events(report: Report) -> str:
-    found = report.events
-    rows = [
-        (row.name, f"{row.n_events:,}", _share(row.share), _number(row.mean, 1), _number(row.median, 1),
-         "-" if row.gold_events is None else f"{row.gold_events:,}", _number(row.gold_mean, 1))
-        for row in found.rows
-    ]  # fmt: skip
-    head = ("class", "events", "share", "mean length", "median", "in gold", "mean in gold")
-    return _section("Events", f"Runs of {found.how}.", "", text_table(head, rows))
-
-
-def _versus(report: Report) -> str:
-    found = report.versus
-    rows = [
-        (one.name, _number(one.majority), _number(one.model), _number(one.difference), one.finding)
-        for one in found.scores
-    ]
-    grid = (
-        ["", text_table(("score", "majority vote", "label model", "difference", "the model is"), rows)] if rows else []
-    )
-    return _section("Comparison with majority vote", found.sentence, *grid)
-
-
-def _findings(report: Report) -> str:
-    lines = []
-    for one in report.findings:
-        lines.append(f"- {one.level}: {on_one_line(one.text)}")
-        lines += [f"  {on_one_line(one.todo)}"] if one.todo else []
-    return _section("Diagnostics", *lines)
-
-
-def _provenance(report: Report) -> str:
-    found = report.provenance
-    lines = [
-        f"made      {found.made}",
-        f"votes     {found.votes_hash}",
-        f"model     {found.model_hash}",
-        f"versions  {', '.join(f'{key} {value}' for key, value in found.versions.items())}",
-        "",
-        found.methods,
-    ]
-    return _section("Provenance", *lines)
-
-
-def _section(title: str, *lines: str) -> str:
-    return "\n".join([title, "-" * len(title), *lines])
-
-
-def _share(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1%}"
-
-
-def _number(value: float | None, digits: int = 3) -> str:
-    return "-" if value is None or np.isnan(value) else f"{value:.{digits}f}"
+    def _end_table(self) -> None:
+        head, *rows = self._rows
+        left = [place for place in range(len(head)) if place not in self._numbers]
+        more = [f"... and {len(rows) - _MOST:,} more"] if len(rows) > _MOST else []
+        self.lines += ["", text_table(head, rows[:_MOST], left=left), *more, ""]
+        self._rows, self._numbers = [], set()
 
 
 KINDS = ("html", "txt", "json")

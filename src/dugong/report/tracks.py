@@ -14,11 +14,32 @@ from typing import Any
 import numpy as np
 
 from dugong.infer.answers import posterior
-from dugong.report.choose import Interest, element_entropy, find_sequences, measure, take_in_turn
-from dugong.report.evidence import code_places, logs_of, make_voters, order_of_credit
-from dugong.report.material import WHOLE, Material, is_averaged, label_names, places_of
+from dugong.report.material import (
+    WHOLE,
+    Interest,
+    Material,
+    element_entropy,
+    find_sequences,
+    is_averaged,
+    label_names,
+    measure,
+    places_of,
+    take_in_turn,
+)
 from dugong.report.media import find_media, show
-from dugong.report.track import LOG_CHARS, Lane, LaneInfo, Sequences, Track, VoterInfo, chars_per_code
+from dugong.report.track import (
+    LOG_CHARS,
+    Lane,
+    LaneInfo,
+    Sequences,
+    Track,
+    VoterInfo,
+    chars_per_code,
+    code_places,
+    logs_of,
+    make_voters,
+    order_of_credit,
+)
 from dugong.tasks import Element, Resolution, describe
 from dugong.types import MISSING, FloatArray, Int8Array, IntArray, read_only
 from dugong.votes import Votes

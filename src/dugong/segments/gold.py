@@ -76,7 +76,7 @@ def recordings_of(votes: Axis) -> dict[str, Recording]:
 
 def on_axis(segments: Segments, votes: Axis, *, missing_ok: bool = False) -> Segments:
     """The segments in elements of the sequences of the votes."""
-    known = recordings_of(votes)
+    known = dict.fromkeys(map(str, votes.sequence_ids.tolist()))
     strange = [one for one in segments.recordings if one not in known]
     if strange and not missing_ok:
         raise LabelError(
@@ -84,7 +84,10 @@ def on_axis(segments: Segments, votes: Axis, *, missing_ok: bool = False) -> Seg
             f"  Known are such as {next(iter(known), None)!r}."
         )
     kept = segments.select(sequences=[one for one in segments.recordings if one in known]) if strange else segments
-    told = {one: _merged(about, known[one]) for one, about in kept.recordings.items()}
+    if kept.unit == "element":  # no clock is needed
+        return kept
+    clocks = recordings_of(votes)
+    told = {one: _merged(about, clocks[one]) for one, about in kept.recordings.items()}
     return replace(kept, recordings=told).to_unit("element")
 
 

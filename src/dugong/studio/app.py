@@ -27,7 +27,7 @@ from starlette.types import ASGIApp
 from dugong.cli.corrections import class_codes
 from dugong.codec import parse
 from dugong.exceptions import DugongError
-from dugong.studio import describing, exchanging, pages
+from dugong.studio import describing, pages
 from dugong.studio.door import Door, Keys, policy
 from dugong.studio.editing import ChangedError, EditError, check_function
 from dugong.studio.live import live
@@ -207,7 +207,7 @@ class Api:
         """Intervals of another tool become corrections."""
         name = request.query_params.get("name", "")
         content = await _body(request, LARGEST["import"])
-        take = partial(exchanging.take_file, self._studio, name, content, request.query_params.get("format"))
+        take = partial(describing.take_file, self._studio, name, content, request.query_params.get("format"))
         return Plain(await to_thread.run_sync(take))
 
     # --- sources ---------------------------------------------------------------------------------------------------
@@ -256,12 +256,12 @@ class Api:
     async def export(self, request: Request) -> Response:
         """Write the labels in another format."""
         plain = await _json(request)
-        write = partial(exchanging.export, self._studio, request.path_params["format"], plain)
+        write = partial(describing.export, self._studio, request.path_params["format"], plain)
         return Plain(await to_thread.run_sync(write))
 
     async def download(self, request: Request) -> Response:
         """What was exported, as one file."""
-        found = await to_thread.run_sync(exchanging.exported, self._studio, request.path_params["format"])
+        found = await to_thread.run_sync(describing.exported, self._studio, request.path_params["format"])
         if len(found) == 1:
             return FileResponse(found[0], filename=found[0].name, media_type="application/octet-stream")
         content = await to_thread.run_sync(_zipped, found)

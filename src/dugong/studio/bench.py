@@ -22,9 +22,9 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, BinaryIO
 
+from dugong.cli.job import run_in_files
 from dugong.cli.loading import load_module
 from dugong.cli.project import Project, read_project
-from dugong.cli.run import run_in_files
 from dugong.cli.sharded import ApplyOptions
 from dugong.cli.steps import project_material
 from dugong.cli.watching import Watch, forget_modules, saved
@@ -147,7 +147,8 @@ class Bench:
             except SourceError as error:
                 raise TriedError(str(error), printed=_text(printed)) from error
             except (Exception, SystemExit) as error:
-                raise TriedError(_last_line(error), _trace(error), _text(printed)) from error
+                last = "".join(traceback.format_exception_only(error)).strip()
+                raise TriedError(last, _trace(error), _text(printed)) from error
 
     def run(self, project: str) -> dict[str, Any]:
         """Do what `dugong run` does; the studio holds the lock of the project."""
@@ -261,10 +262,6 @@ def _captured() -> Iterator[io.StringIO]:
 def _text(printed: io.StringIO) -> str:
     text = printed.getvalue()
     return text if len(text) <= _PRINTED else f"{text[:_PRINTED]}\n... and {len(text) - _PRINTED:,} characters more"
-
-
-def _last_line(error: BaseException) -> str:
-    return "".join(traceback.format_exception_only(error)).strip()
 
 
 def _trace(error: BaseException) -> str:

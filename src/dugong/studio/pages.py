@@ -180,13 +180,8 @@ def explanation(
         "own_votes": [part(one) for one in found.own_votes],
         "influences": [part(one) for one in found.influences],
         "text": str(found),
-        "note": _KNOWN if _has_known(snapshot, place) else None,
+        "note": _KNOWN if snapshot.trained is not None and snapshot.trained[snapshot.elements(place)].any() else None,
     }
-
-
-def _has_known(snapshot: Snapshot, place: int) -> bool:
-    """Whether some label of a sequence is known and was fitted with."""
-    return snapshot.trained is not None and bool(snapshot.trained[snapshot.elements(place)].any())
 
 
 def _around(votes: Votes, element: int) -> tuple[Votes, int]:

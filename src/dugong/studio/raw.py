@@ -6,15 +6,14 @@ arrives as the smallest and largest of every few of them, which is all that a sc
 
 from __future__ import annotations
 
-import struct
-import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dugong.exceptions import SourceError
+from dugong.sources.judge import png
 from dugong.sources.loaders.annotated import Epochs
 from dugong.sources.loaders.blocks import Blocks
 from dugong.sources.loaders.media import Audio, Video
@@ -94,15 +93,11 @@ def _columns(sequence: Any, length: int) -> dict[str, AnyArray]:
         found = {"value": sequence} if sequence.ndim == 1 else {}
         if sequence.ndim == 2:
             found = {f"column {place}": sequence[:, place] for place in range(min(sequence.shape[1], MOST_SIGNALS))}
-    elif length and all(isinstance(one, int | float | np.number) for one in _some(sequence)):
+    elif length and all(isinstance(sequence[place], int | float | np.number) for place in range(min(length, 5))):
         found = {"value": np.asarray(list(sequence), dtype=np.float64)}
     else:
         found = {}
     return {name: column for name, column in found.items() if column.ndim == 1 and column.dtype.kind in "biuf"}
-
-
-def _some(sequence: Any) -> Iterator[Any]:
-    return (sequence[place] for place in range(min(len(sequence), 5)))
 
 
 def _words(sequence: Any) -> tuple[str, ...] | None:
@@ -110,12 +105,8 @@ def _words(sequence: Any) -> tuple[str, ...] | None:
         texts = [name for name, column in sequence.columns.items() if column.dtype.kind in "OU"]
         return tuple(map(str, sequence.columns[texts[0]].tolist())) if texts else None
     if isinstance(sequence, list | tuple):
-        return tuple(_word(one) for one in sequence)
+        return tuple(str(getattr(one, "text", one))[:200] for one in sequence)
     return None
-
-
-def _word(one: Any) -> str:
-    return str(getattr(one, "text", one))[:200]
 
 
 def _signal(name: str, values: AnyArray, length: int) -> Signal:
@@ -179,15 +170,3 @@ def _bytes(frame: AnyArray) -> AnyArray:
     if frame.dtype.kind == "f" and numbers.size and numbers.min() >= 0 and numbers.max() <= 1:
         numbers = numbers * 255
     return np.clip(numbers, 0, 255).astype(np.uint8)
-
-
-def png(frame: AnyArray) -> bytes:
-    """Bytes (height, width) or (height, width, 3) as a PNG."""
-    height, width = frame.shape[:2]
-    rows = np.ascontiguousarray(frame).reshape(height, -1)
-    raw = np.concatenate([np.zeros((height, 1), dtype=np.uint8), rows], axis=1).tobytes()
-    head = struct.pack(">IIBBBBB", width, height, 8, 0 if frame.ndim == 2 else 2, 0, 0, 0)
-    parts = [(b"IHDR", head), (b"IDAT", zlib.compress(raw, 3)), (b"IEND", b"")]
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in parts
-    )

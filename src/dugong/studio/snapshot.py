@@ -13,16 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from dugong.cli.annotations import held_out, train_labels
 from dugong.cli.gold import read_gold
-from dugong.cli.groups import read_groups
 from dugong.cli.project import Project
+from dugong.cli.settings import read_groups
+from dugong.cli.steps import held_out, train_labels
 from dugong.infer.potentials import sum_by_sequence
 from dugong.model import LabelModel
-from dugong.report.choose import Interest, measure
-from dugong.report.evidence import code_places, make_voters
-from dugong.report.material import Material, gather, label_names
-from dugong.report.track import VoterInfo
+from dugong.report.material import Interest, Material, gather, label_names, measure
+from dugong.report.track import VoterInfo, code_places, make_voters
 from dugong.review import entropy
 from dugong.tasks import Element, Resolution
 from dugong.types import ABSTAIN, MISSING, AnyArray, BoolArray, FloatArray, Int8Array, IntArray

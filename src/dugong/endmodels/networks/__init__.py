@@ -11,8 +11,7 @@
 All return logits, one column per class.
 """
 
-from dugong.endmodels.networks.densenet import DenseNet, densenet40
-from dugong.endmodels.networks.residual import ResNet, resnet3d18, resnet18, resnet50
+from dugong.endmodels.networks.convolutional import DenseNet, ResNet, densenet40, resnet3d18, resnet18, resnet50
 from dugong.endmodels.networks.window import FrameSequenceNet, WindowLSTM, cnn_lstm
 
 __all__ = [

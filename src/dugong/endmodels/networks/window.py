@@ -12,8 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from dugong.endmodels.networks.densenet import densenet40
-from dugong.endmodels.networks.residual import check_input
+from dugong.endmodels.networks.convolutional import check_input, densenet40
 from dugong.exceptions import EndModelError
 
 

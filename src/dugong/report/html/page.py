@@ -10,10 +10,10 @@ import base64
 import hashlib
 from importlib.resources import files
 
-from dugong.report.html import about_labels, about_model, about_sources
 from dugong.report.html.payload import payload
+from dugong.report.html.sections import AFTER_TIMELINES, overview
 from dugong.report.html.svg import class_colours
-from dugong.report.html.tags import Html, clean, join, name, section, tag
+from dugong.report.html.tags import Html, clean, name, section, tag
 from dugong.report.track import Sequences
 from dugong.report.values import Report
 
@@ -38,6 +38,7 @@ _FOOTER = "Made with Dugong {}. This page works offline and sends nothing anywhe
 
 def render_html(report: Report) -> str:
     """The report as one self-contained HTML page."""
+    parts = [overview(report), _timelines(report.sequences), *(make(report) for make in AFTER_TIMELINES)]
     links = [tag("li", tag("a", words, href=f"#{key}")) for key, words in _NAV]
     return _page(
         report.title,
@@ -45,7 +46,7 @@ def render_html(report: Report) -> str:
         tag("a", "Skip to the content", href="#content", class_="skip"),
         _header(report),
         tag("nav", tag("ul", links), aria_label="Sections"),
-        tag("main", _sections(report), id="content", tabindex="-1"),
+        tag("main", parts, id="content", tabindex="-1"),
         tag("footer", tag("p", _FOOTER.format(report.provenance.versions["dugong-ws"]))),
     )
 
@@ -95,22 +96,6 @@ def _header(report: Report) -> Html:
         tag("h1", name(report.title)),
         tag("p", facts, tag("a", f"Diagnostics: {count}", href="#diagnostics"), "."),
         tag("p", report.versus.sentence, class_=f"verdict {tone}"),
-    )
-
-
-def _sections(report: Report) -> Html:
-    return join(
-        about_sources.overview(report),
-        _timelines(report.sequences),
-        about_sources.sources(report),
-        about_sources.dependencies(report),
-        about_model.prior(report),
-        about_model.agreement(report),
-        about_model.scores(report),
-        about_labels.events(report),
-        about_labels.versus(report),
-        about_labels.findings(report),
-        about_labels.provenance(report),
     )
 
 

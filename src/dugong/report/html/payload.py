@@ -138,15 +138,8 @@ def _logs(laws: FloatArray) -> list[float | str]:
     """Log-odds of the second class if there are two, else log-probabilities of each; one number where all are equal."""
     with np.errstate(invalid="ignore"):
         columns = [laws[:, 1] - laws[:, 0]] if laws.shape[1] == 2 else list(laws.T)
-    return [_constant(column) if _is_constant(column) else pack_logs(column) for column in columns]
-
-
-def _is_constant(column: FloatArray) -> bool:
-    return bool(len(column) and np.isfinite(column).all() and np.ptp(column) < 1e-9)
-
-
-def _constant(column: FloatArray) -> float:
-    return round(float(column[0]), 6)
+    constant = [len(one) and np.isfinite(one).all() and np.ptp(one) < 1e-9 for one in columns]
+    return [round(float(one[0]), 6) if same else pack_logs(one) for one, same in zip(columns, constant, strict=True)]
 
 
 def _figure(value: float | None) -> float | None:

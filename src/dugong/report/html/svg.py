@@ -7,9 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from colorsys import hls_to_rgb
-from math import log1p
+from math import cos, log1p, pi, sin, sqrt
+
+import numpy as np
 
 from dugong.report.html.tags import Child, Html, tag
+from dugong.report.values import EdgeRow, Scores, SourceRow
+from dugong.types import FloatArray
 
 WIDTH = 340
 _TWO = (("#b4c1cd", "#c2410c"), ("#46566a", "#fb8b4e"))
@@ -132,3 +136,136 @@ def _circle(n_classes: int, lightness: float) -> tuple[str, ...]:
         red, green, blue = hls_to_rgb(place / n_classes, wave, 0.55)
         colours.append(f"#{round(255 * red):02x}{round(255 * green):02x}{round(255 * blue):02x}")
     return tuple(colours)
+
+
+# --- single sections: reliability, the graph of dependencies, matrices ------------------------------------------------
+CELL = 26
+_NUMBERS = 12  # with more sources the cells hold colour only
+
+
+def reliability(scores: Scores) -> Html:
+    """Promised against measured shares: the diagonal is honest."""
+    assert scores.mean_probability is not None
+    assert scores.frequency is not None
+    assert scores.bin_counts is not None
+    left, top, size = 44.0, 24.0, 200.0
+    right, bottom = left + size, top + size
+    biggest = max(*scores.bin_counts, 1)
+    dots = []
+    for promised, measured, count in zip(scores.mean_probability, scores.frequency, scores.bin_counts, strict=True):
+        if promised is None or measured is None:
+            continue
+        words = f"promised {promised:.2f}, measured {measured:.2f}, {count:,} elements"
+        radius = 3 + 7 * sqrt(count / biggest)
+        dots.append(
+            tag("circle", tag("title", words), cx=left + size * promised, cy=bottom - size * measured, r=radius,
+                class_="ink soft-line")
+        )  # fmt: skip
+    ends = [text(left - 8, bottom, "0", anchor="end"), text(left - 8, top + 8, "1", anchor="end")]
+    return picture(
+        WIDTH,
+        top + size + 40,
+        f"Reliability: measured share against {scores.of}",
+        line(left, bottom, right, top, "track"),
+        line(left, bottom, right, bottom),
+        line(left, bottom, left, top),
+        dots,
+        ends,
+        text(left, bottom + 14, "0", anchor="middle"),
+        text(right, bottom + 14, "1", anchor="middle"),
+        text(left + size / 2, bottom + 30, f"promised: {short(scores.of, 30)}", anchor="middle"),
+        text(4, 12, "measured share"),
+    )
+
+
+def graph(sources: tuple[SourceRow, ...], edges: tuple[EdgeRow, ...]) -> Html:
+    """Sources around a circle; a line for every dependency, as thick as it is strong."""
+    names = [row.name for row in sources]
+    joined = [name for name in names if any(name in (edge.first, edge.second) for edge in edges)]
+    radius = max(70.0, 9.0 * len(joined))
+    side = 172.0
+    places = {
+        name: 2 * pi * place / len(joined) - pi / 2 + 0.5 * (2 * pi / len(joined)) for place, name in enumerate(joined)
+    }
+    upright = [sin(angle) for angle in places.values()]
+    centre = radius + side, 24.0 - radius * min(upright)
+    height = centre[1] + radius * max(upright) + 24.0
+    strongest = max((edge.strength for edge in edges), default=1.0) or 1.0
+    drawn = [_edge(edge, places, centre, radius, strongest) for edge in edges]
+    dots = []
+    for name, angle in places.items():
+        x, y = _point(angle, centre, radius)
+        anchor = "start" if cos(angle) > 0.01 else "end" if cos(angle) < -0.01 else "middle"
+        outer_x, outer_y = _point(angle, centre, radius + 12)
+        label = tag("text", tag("title", name), short(name), x=outer_x, y=outer_y + 4, text_anchor=anchor)
+        dots.append(tag("circle", cx=x, cy=y, r=5, class_="ink"))
+        dots.append(label)
+    words = "Dependencies between sources: " + "; ".join(edge.words for edge in edges)
+    return picture(2 * centre[0], height, words, drawn, dots, fixed=True)
+
+
+def _edge(
+    edge: EdgeRow, places: dict[str, float], centre: tuple[float, float], radius: float, strongest: float
+) -> Html:
+    wide = 1 + 6 * edge.strength / strongest
+    title = tag("title", edge.words)
+    if edge.first == edge.second:
+        x, y = _point(places[edge.first], centre, radius - 13)
+        return tag("circle", title, cx=x, cy=y, r=11, class_="link", stroke_width=wide)
+    (x1, y1), (x2, y2) = (_point(places[name], centre, radius) for name in (edge.first, edge.second))
+    bend = 0.35
+    middle = (x1 + x2) / 2 * (1 - bend) + centre[0] * bend, (y1 + y2) / 2 * (1 - bend) + centre[1] * bend
+    course = f"M{x1:.1f} {y1:.1f} Q{middle[0]:.1f} {middle[1]:.1f} {x2:.1f} {y2:.1f}"
+    return tag("path", title, d=course, class_="link", stroke_width=wide)
+
+
+def _point(angle: float, centre: tuple[float, float], radius: float) -> tuple[float, float]:
+    return centre[0] + radius * cos(angle), centre[1] + radius * sin(angle)
+
+
+def matrix(names: tuple[str, ...], values: FloatArray, *, title: str, largest: float, signed: bool) -> Html:
+    """A square of coloured cells; numbers inside while there is room."""
+    left, top = 150.0, 26.0
+    n_rows = len(names)
+    cells = []
+    for i in range(n_rows):
+        cells.append(
+            tag("text", tag("title", names[i]), f"{short(names[i], 19)}  {i + 1}", x=left - 6,
+                y=top + CELL * i + CELL / 2 + 4, text_anchor="end")
+        )  # fmt: skip
+        cells.append(text(left + CELL * i + CELL / 2, top - 8, str(i + 1), anchor="middle"))
+        cells += [_cell(names, values, i, j, (left, top), largest, signed=signed) for j in range(n_rows) if i != j]
+    return picture(left + CELL * n_rows + 4, top + CELL * n_rows + 4, title, cells, fixed=True)
+
+
+def _cell(
+    names: tuple[str, ...],
+    values: FloatArray,
+    i: int,
+    j: int,
+    origin: tuple[float, float],
+    largest: float,
+    *,
+    signed: bool,
+) -> Html:
+    value = float(values[i, j])
+    x, y = origin[0] + CELL * j, origin[1] + CELL * i
+    if np.isnan(value):
+        return tag("rect", x=x + 0.5, y=y + 0.5, width=CELL - 1, height=CELL - 1, class_="empty")
+    percent = round(100 * value)
+    figure = f"{percent:+d}" if signed and percent else str(percent)
+    words = tag("title", f"{names[i]}, {names[j]}: {figure} {'points' if signed else '%'}")
+    strength = min(abs(value) / largest, 1.0) if largest else 0.0
+    shade = tag(
+        "rect",
+        words,
+        x=x + 0.5,
+        y=y + 0.5,
+        width=CELL - 1,
+        height=CELL - 1,
+        class_="minus" if signed and value < 0 else "plus",
+        fill_opacity=0.06 + 0.6 * strength,
+    )
+    if len(names) > _NUMBERS:
+        return shade
+    return Html(shade + text(x + CELL / 2, y + CELL / 2 + 4, figure, anchor="middle", class_="tiny"))

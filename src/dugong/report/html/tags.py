@@ -48,7 +48,8 @@ def tag(kind: str, *children: Child, **attributes: str | float | bool | None) ->
         if value is None or value is False:
             continue
         attribute = key.rstrip("_").replace("_", "-")
-        parts.append(attribute if value is True else f'{attribute}="{escape(_text(value))}"')
+        words = value if isinstance(value, str) else f"{value:.6g}"
+        parts.append(attribute if value is True else f'{attribute}="{escape(words)}"')
     opening = f"<{' '.join(parts)}>"
     if kind in _VOID and not children:
         return Html(f"{opening[:-1]} />" if kind in {"rect", "line", "circle", "path"} else opening)
@@ -58,10 +59,6 @@ def tag(kind: str, *children: Child, **attributes: str | float | bool | None) ->
 def name(text: str) -> Html:
     """A name that someone else chose, kept apart from the direction of the text around it."""
     return tag("bdi", text)
-
-
-def _text(value: str | float) -> str:
-    return value if isinstance(value, str) else f"{value:.6g}"
 
 
 def _render(children: Iterable[Child]) -> Iterable[str]:

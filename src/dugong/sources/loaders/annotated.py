@@ -59,9 +59,8 @@ def conll(path: str | Path, *, by: Literal["document", "sentence"] = "document")
         Documents have the ids that `dugong.formats.read` gives to their annotations; sentence 2 of document ``a`` is
         ``a:2``.
     """
-    from dugong.formats import conll as plain
-    from dugong.formats import conllu
     from dugong.formats.files import File
+    from dugong.formats.tokens import parse_conll, parse_conllu
 
     if by not in ("document", "sentence"):
         raise LoaderError(f"by= must be 'document' or 'sentence'; found {by!r}.")
@@ -69,11 +68,11 @@ def conll(path: str | Path, *, by: Literal["document", "sentence"] = "document")
         files = find_files(path, "*", CONLL_ENDINGS).values()
         return {name: words for one in files for name, words in conll(one, by=by).items()}
     file = File.open(place_of(path))
-    documents = conllu.parse(file) if Path(path).suffix == ".conllu" else plain.parse(file)
+    documents = (parse_conllu if Path(path).suffix == ".conllu" else parse_conll)(file)
     found: dict[str, list[Token]] = {}
     for one in documents:
         about = one.recording()
-        words = [Token(word, *span) for word, span in zip(one.tokens, about.tokens or (), strict=True)]
+        words = [Token(token.word, *span) for token, span in zip(one.tokens, about.tokens or (), strict=True)]
         if by == "document":
             found[one.name] = words
             continue
@@ -170,10 +169,10 @@ def edf_folder(
 
 
 def _read_edf(path: Path, *, seconds: float, wanted: tuple[str, ...] | None) -> Epochs:
-    from dugong.formats import edf
     from dugong.formats.files import File
+    from dugong.formats.signals import parse_edf
 
-    recording = edf.parse(File.open(path))
+    recording = parse_edf(File.open(path))
     signals = {signal.label: signal for signal in recording.signals}
     absent = [name for name in wanted or () if name not in signals]
     if absent:

@@ -1,1 +1,0 @@
-"""The files that `dugong init` copies: a project to start from."""
