@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import tiny_task as tiny
-from dugong.cli.app import run
+from dugong.cli import exit_code
 from dugong.experiments import reproducing
 from dugong.experiments.methods import TABLE1
 
@@ -19,11 +19,11 @@ def test_it_prints_the_table_and_tells_how_it_goes(
     monkeypatch.setattr(reproducing, "TASKS", (tiny.LABELS_ONLY,))
     monkeypatch.setitem(reproducing._METHODS, "table1", TABLE1[1:2])
     words = ["reproduce", "table1", "--quick", "--seeds", "1", "--jobs", "1", "--output", str(tmp_path)]
-    assert run(words) == 0
+    assert exit_code(words) == 0
     out, err = capsys.readouterr()
     assert "| tiny | simulated | MV |" in out
     assert "[1/1] tiny (simulated data), seed 0" in err
-    assert run([*words, "--json"]) == 0
+    assert exit_code([*words, "--json"]) == 0
     record = json.loads(capsys.readouterr().out)["table1"][0]
     assert (record["method"], record["seeds"]) == ("MV", 1)
 
@@ -31,10 +31,10 @@ def test_it_prints_the_table_and_tells_how_it_goes(
 def test_an_unknown_task_is_an_error_that_names_the_known_ones(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["reproduce", "table1", "--task", "chess", "--output", str(tmp_path)]) == 1
+    assert exit_code(["reproduce", "table1", "--task", "chess", "--output", str(tmp_path)]) == 1
     assert "there is no task 'chess'; the paper's tasks are bav, interview" in capsys.readouterr().err
 
 
 def test_an_unknown_table_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["reproduce", "table9"]) == 2
+    assert exit_code(["reproduce", "table9"]) == 2
     assert "'table1', 'ablations'" in capsys.readouterr().err

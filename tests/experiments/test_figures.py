@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tiny_task as tiny
-from dugong.experiments import TaskMaterial, reproduce, scaling, simulations
-from dugong.experiments.case import prepare
+from dugong.experiments import TaskMaterial, reproduce, simulations
+from dugong.experiments.recipe import prepare
 from dugong.experiments.training import classify_tokens, has_end_model, token_features
 from dugong.worlds import lopsided
 
@@ -40,16 +40,16 @@ def test_the_simulations_have_three_tables_and_a_figure(tmp_path: Path, monkeypa
 
 
 def test_the_exact_error_of_a_linear_classifier(rng: np.random.Generator) -> None:
-    gold = np.where(rng.random(200_000) < scaling.POSITIVE, 1, -1)
-    features = scaling.DISTANCE / 2 * gold[:, None] + rng.normal(size=(len(gold), scaling.N_FEATURES))
-    weights = rng.normal(1, 0.5, scaling.N_FEATURES)
+    gold = np.where(rng.random(200_000) < simulations.POSITIVE, 1, -1)
+    features = simulations.DISTANCE / 2 * gold[:, None] + rng.normal(size=(len(gold), simulations.N_FEATURES))
+    weights = rng.normal(1, 0.5, simulations.N_FEATURES)
     said = np.where(features @ weights - 0.7 > 0, 1, -1)
-    assert np.isclose((said != gold).mean(), scaling.error_rate(weights, -0.7), rtol=0, atol=0.004)
+    assert np.isclose((said != gold).mean(), simulations.error_rate(weights, -0.7), rtol=0, atol=0.004)
 
 
 def test_errors_lie_below_their_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scaling, "SIZES", (100, 3000))
-    monkeypatch.setattr(scaling, "SHARES", (0.25, 1.0))
+    monkeypatch.setattr(simulations, "GROWTH", (100, 3000))
+    monkeypatch.setattr(simulations, "SHARES", (0.25, 1.0))
     made = reproduce("scaling", tasks=[tiny.LABELS_ONLY], quick=True, seeds=1, jobs=1, output=tmp_path)
     by_share, by_n = made.tables
     assert [record["train"] for record in by_share.records] == [30, 120]

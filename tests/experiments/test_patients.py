@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dugong.experiments import reproduce
-from dugong.experiments.case import real
 from dugong.experiments.patients import PRIORS, SPLITS, WAYS
+from dugong.experiments.recipe import real
 from dugong.experiments.tasks import find_recipe
 
 

@@ -18,8 +18,8 @@ import pytest
 import tiny_task as tiny
 from dugong.exceptions import DugongError, PriorError, TaskError
 from dugong.experiments import Reproduction, measure, reproduce, training
-from dugong.experiments.case import prepare
 from dugong.experiments.methods import ABLATIONS, PRIORS, TABLE1, certain, fit_labels, with_estimator
+from dugong.experiments.recipe import prepare
 from dugong.experiments.training import TrainingRows, decided, examples
 from dugong.graph import temporal
 from dugong.law.parameters import Conditional, Temporal

@@ -10,7 +10,7 @@ import pytest
 import dugong as dg
 from dugong.exceptions import LoaderError
 from dugong.experiments import Size, find_recipe
-from dugong.experiments.tasks.frames import Box, DrawnFrame
+from dugong.experiments.tasks.examples import Box, DrawnFrame
 from experiments.task_checks import (
     check_end_model,
     check_seeds,

@@ -9,7 +9,7 @@ import pytest
 
 from dugong.exceptions import LoaderError
 from dugong.experiments import Size, find_recipe
-from dugong.experiments.tasks.frames import Box, DrawnFrame
+from dugong.experiments.tasks.examples import Box, DrawnFrame
 from experiments.task_checks import (
     check_end_model,
     check_seeds,

@@ -10,8 +10,8 @@ import pytest
 
 from dugong.exceptions import LoaderError, MissingExtraError
 from dugong.experiments import Size, find_recipe
+from dugong.experiments.tasks.drawing import read_frames, write_video
 from dugong.experiments.tasks.shot import block_flow, decode, find_faces
-from dugong.experiments.tasks.video import read_frames, write_video
 from experiments.task_checks import (
     check_end_model,
     check_seeds,

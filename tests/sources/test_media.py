@@ -8,7 +8,7 @@ import pytest
 
 import dugong as dg
 from dugong.exceptions import LoaderError
-from dugong.experiments.tasks.video import write_video
+from dugong.experiments.tasks.drawing import write_video
 from dugong.sources.loaders import audio_folder, folder, video_folder
 
 

@@ -172,7 +172,7 @@ def write_video(data: Path, n_videos: int = 16, seconds: int = 12) -> list[Label
     """A grey room into which somebody throws a red ball now and then; four elements per second, eight frames."""
     import numpy as np
 
-    from dugong.experiments.tasks.video import write_video as encode
+    from dugong.experiments.tasks.drawing import write_video as encode
 
     random, rng, made = Random(7), np.random.default_rng(7), []
     rows, columns = np.mgrid[:48, :48]

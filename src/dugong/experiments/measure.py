@@ -20,9 +20,8 @@ import numpy as np
 
 from dugong.engines import local_engine
 from dugong.exceptions import DugongError, LoaderError, MissingExtraError
-from dugong.experiments.case import TaskCase, real, simulated, size_of
 from dugong.experiments.methods import Estimator, Method, certain, fit_labels
-from dugong.experiments.recipe import PARTS, Recipe
+from dugong.experiments.recipe import PARTS, Recipe, TaskCase, real, simulated, size_of
 from dugong.experiments.store import LEARNING, Store, digest, library_digest, recipe_digest
 from dugong.experiments.tasks import find_recipe
 from dugong.experiments.training import end_model_probabilities, examples, has_end_model
@@ -178,8 +177,8 @@ class _Cases:
             "recipe": recipe_digest(recipe),
             "seed": job.seed,
         }
-        self.settings = given | {"library": library_digest("case", "measure", "methods", "recipe", "training")}
-        self.learning = given | {"library": library_digest("case", "recipe", "training", stages=LEARNING)}
+        self.settings = given | {"library": library_digest("measure", "methods", "recipe", "training")}
+        self.learning = given | {"library": library_digest("recipe", "training", stages=LEARNING)}
 
     def find(self) -> TaskCase:
         """The case."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from dugong.baselines import DataProgramming, HiddenMarkov, MajorityVote
 from dugong.exceptions import TaskError
-from dugong.experiments.case import TaskCase
+from dugong.experiments.recipe import TaskCase
 from dugong.graph.design import Sharing
 from dugong.model import LabelModel
 from dugong.priors import Prior, Uniform, from_labels

@@ -15,8 +15,8 @@ import numpy as np
 
 from dugong.baselines import DataProgramming, MajorityVote
 from dugong.exceptions import LoaderError
-from dugong.experiments.case import TaskCase, real
 from dugong.experiments.measure import ExperimentPlan, scores_of
+from dugong.experiments.recipe import TaskCase, real
 from dugong.experiments.tables import Reproduction, Table, formatted
 from dugong.experiments.tasks import find_recipe
 from dugong.experiments.tasks.gait import PUBLISHED, REPEATING

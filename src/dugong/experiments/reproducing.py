@@ -17,14 +17,12 @@ import numpy as np
 
 from dugong.exceptions import DugongError
 from dugong.experiments import comparisons, methods
-from dugong.experiments.case import simulated, size_of
 from dugong.experiments.measure import ExperimentPlan, make_jobs, run_jobs
 from dugong.experiments.methods import DUGONG, PROGRAMMING, Estimator, fit_labels, with_estimator
 from dugong.experiments.patients import show_patients
-from dugong.experiments.recipe import Recipe
+from dugong.experiments.recipe import Recipe, simulated, size_of
 from dugong.experiments.resolutions import show_resolutions
-from dugong.experiments.scaling import scale
-from dugong.experiments.simulations import simulate
+from dugong.experiments.simulations import scale, simulate
 from dugong.experiments.store import Store, library_digest, recipe_digest
 from dugong.experiments.tables import Drawing, Reproduction, Table, formatted, new_figure
 from dugong.experiments.tasks import TASKS, find_recipe
@@ -179,7 +177,7 @@ def _cell(plan: ExperimentPlan, recipe: Recipe, seed: int) -> dict[str, Any]:
         "seed": seed,
         "estimator": plan.estimator,
         "recipe": recipe_digest(recipe),
-        "library": library_digest("case", "methods", "recipe", "reproducing"),
+        "library": library_digest("methods", "recipe", "reproducing"),
     }
     found = plan.store.kept(f"timeline-{recipe.name}", settings, _measured, plan, recipe, seed)
     plan.tell(f"timeline of {recipe.name}, seed {seed}")

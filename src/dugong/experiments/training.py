@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 
 from dugong.baselines import Supervised
-from dugong.endmodels.classifiers import train_sklearn
+from dugong.endmodels.costs import train_sklearn
 from dugong.exceptions import import_extra
-from dugong.experiments.case import TaskCase
-from dugong.experiments.recipe import EndModel, Part
+from dugong.experiments.recipe import EndModel, Part, TaskCase
 from dugong.types import AnyArray, FloatArray
 
 # Larger inputs are computed when they are needed, sequence by sequence.

@@ -17,8 +17,20 @@ import numpy as np
 
 from dugong.experiments.recipe import EndModel, Facts, Recipe, Size, TaskMaterial
 from dugong.experiments.tasks.drawing import Camera, Colour, box, cloud, ellipse, paint, plain
-from dugong.experiments.tasks.examples import Example, choose, material, sizes_of
-from dugong.experiments.tasks.frames import FULL, LAYOUT, N_ELEMENTS, SMALL, Box, DrawnFrame, load_frames, pictures
+from dugong.experiments.tasks.examples import (
+    FULL,
+    LAYOUT,
+    N_ELEMENTS,
+    SMALL,
+    Box,
+    DrawnFrame,
+    Example,
+    choose,
+    load_frames,
+    material,
+    pictures,
+    sizes_of,
+)
 from dugong.graph import temporal
 from dugong.priors import Markov, Prior
 from dugong.sources import source
@@ -253,7 +265,7 @@ def _examples(size: Size, rng: np.random.Generator) -> Iterator[Example]:
 def network(small: bool) -> nn.Module:  # noqa: FBT001  the contract of a recipe
     """ResNet-18, or one with half the layers and an eighth of the channels."""
     from dugong.endmodels.networks import ResNet, resnet18
-    from dugong.endmodels.networks.residual import BasicBlock
+    from dugong.endmodels.networks.convolutional import BasicBlock
 
     return ResNet(2, BasicBlock, (1, 1, 1, 1), n_classes=2, width=8) if small else resnet18(2)
 

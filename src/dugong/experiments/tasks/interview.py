@@ -17,8 +17,20 @@ import numpy as np
 
 from dugong.experiments.recipe import EndModel, Facts, Recipe, Size, TaskMaterial
 from dugong.experiments.tasks.drawing import Camera, Colour, box, cloud, ellipse, paint, plain
-from dugong.experiments.tasks.examples import Example, choose, material, sizes_of
-from dugong.experiments.tasks.frames import FULL, LAYOUT, N_ELEMENTS, SMALL, Box, DrawnFrame, load_frames, pictures
+from dugong.experiments.tasks.examples import (
+    FULL,
+    LAYOUT,
+    N_ELEMENTS,
+    SMALL,
+    Box,
+    DrawnFrame,
+    Example,
+    choose,
+    load_frames,
+    material,
+    pictures,
+    sizes_of,
+)
 from dugong.priors import Markov, Prior
 from dugong.sources import WindowView, source
 from dugong.tasks import Window
@@ -224,7 +236,7 @@ def _gold(rng: np.random.Generator, *, interview: bool) -> Int8Array:
 def network(small: bool) -> nn.Module:  # noqa: FBT001  the contract of a recipe
     """ResNet-50, or bottlenecks with a quarter of the layers and an eighth of the channels."""
     from dugong.endmodels.networks import ResNet, resnet50
-    from dugong.endmodels.networks.residual import Bottleneck
+    from dugong.endmodels.networks.convolutional import Bottleneck
 
     return ResNet(2, Bottleneck, (1, 1, 1, 1), n_classes=2, width=8) if small else resnet50(2)
 

@@ -21,8 +21,8 @@ from scipy.ndimage import find_objects, gaussian_filter, label
 
 from dugong.exceptions import LoaderError
 from dugong.experiments.recipe import EndModel, Facts, Part, Recipe, Size, TaskMaterial
+from dugong.experiments.tasks.drawing import read_frames, write_movie
 from dugong.experiments.tasks.examples import Example, material, read_part, read_table, sizes_of
-from dugong.experiments.tasks.video import read_frames, write_movie
 from dugong.priors import Prior, from_labels
 from dugong.sources import WindowView, source
 from dugong.tasks import Window
@@ -240,7 +240,7 @@ def _read(folder: Path) -> Iterator[Example]:
 def network(small: bool) -> nn.Module:  # noqa: FBT001  the contract of a recipe
     """3-D ResNet-18, or one with half the layers and a sixteenth of the channels on grey frames."""
     from dugong.endmodels.networks import ResNet, resnet3d18
-    from dugong.endmodels.networks.residual import BasicBlock
+    from dugong.endmodels.networks.convolutional import BasicBlock
 
     if not small:
         return resnet3d18(2)
