@@ -8,24 +8,27 @@ the model did without having seen it.
 from __future__ import annotations
 
 import tempfile
+from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from dugong.cli.gold import write_gold
 from dugong.cli.output import Outcome, say, verb
 from dugong.cli.steps import compare_with_majority, declared, file_lines, sizes, write_labels
 from dugong.cli.watching import Watch
-from dugong.paths import locked
+from dugong.metrics import Comparison
+from dugong.model import LabelModel
+from dugong.paths import locked, write_atomically
+from dugong.priors import Prior
+from dugong.sources import apply
 from dugong.texts import text_table
-
-if TYPE_CHECKING:
-    from dugong.metrics import Comparison
-    from dugong.model import LabelModel
-    from dugong.priors import Prior
-    from dugong.types import FloatArray, Int8Array
-    from dugong.votes import Votes
-    from dugong.worlds.tvnews import Broadcasts
+from dugong.types import FloatArray, Int8Array
+from dugong.votes import Votes
+from dugong.worlds import tv_news
+from dugong.worlds.tvnews import Broadcasts, broadcasts
+from dugong.worlds.tvnews_sources import SOURCES
 
 DEFAULT_FOLDER = "dugong-demo"
 N_BROADCASTS = 2000
@@ -49,8 +52,6 @@ def command(*, folder: Path, broadcasts: int, seed: int, jobs: int) -> Outcome:
 
 def _demo(folder: Path, broadcasts: int, seed: int, jobs: int, clock: Watch) -> Outcome:
     """The whole job; what is printed for machines and for people."""
-    from dugong.worlds import tv_news
-
     clock.done("start", f"files go to {folder}")
     shows, votes = watch(broadcasts, seed, jobs, clock)
     world, gold = tv_news(), shows.labels["element"]
@@ -77,10 +78,6 @@ def _demo(folder: Path, broadcasts: int, seed: int, jobs: int, clock: Watch) -> 
 
 def watch(n_broadcasts: int, seed: int, jobs: int, clock: Watch) -> tuple[Broadcasts, Votes]:
     """Make raw broadcasts, and let the sources vote on them."""
-    from dugong.sources import apply
-    from dugong.worlds.tvnews import broadcasts
-    from dugong.worlds.tvnews_sources import SOURCES
-
     shows = broadcasts(n_broadcasts, rng=seed)
     clock.done("simulate", f"{len(shows.frames):,} broadcasts, {sum(map(len, shows.frames.values())):,} raw frames")
     votes = apply(SOURCES, shows.frames, n_jobs=jobs)
@@ -90,9 +87,6 @@ def watch(n_broadcasts: int, seed: int, jobs: int, clock: Watch) -> tuple[Broadc
 
 def fit(votes: Votes, prior: Prior, clock: Watch) -> LabelModel:
     """Estimate how good the sources are, with what a user would say about the labels and the sources."""
-    from dugong.model import LabelModel
-    from dugong.worlds.tvnews_sources import SOURCES
-
     say("fitting ...            (the first run compiles for some seconds; later ones do not)")
     model = LabelModel(prior=prior, dependencies=declared(SOURCES)).fit(votes)
     clock.done("fit", f"prior {prior!r}")
@@ -101,8 +95,6 @@ def fit(votes: Votes, prior: Prior, clock: Watch) -> LabelModel:
 
 def write_files(folder: Path, model: LabelModel, votes: Votes, gold: Int8Array, clock: Watch) -> dict[str, Path]:
     """Write everything that was made."""
-    from dugong.cli.gold import write_gold
-
     files = {
         "votes": folder / "votes.parquet",
         "label model": folder / "model.json",
@@ -133,10 +125,6 @@ def writable(folder: Path) -> Path:
 
 def write_source_code(path: Path) -> None:
     """Put the functions that voted beside their votes, to be read."""
-    from importlib.resources import files
-
-    from dugong.paths import write_atomically
-
     code = files("dugong.worlds").joinpath("tvnews_sources.py").read_bytes()
     write_atomically(path, lambda handle: handle.write(code))
 

@@ -9,18 +9,20 @@ from __future__ import annotations
 import json
 import re
 import textwrap
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from dugong import formats
+from dugong.cli.gold import write_gold, write_segments
 from dugong.cli.output import PLACE, Outcome, verb
 from dugong.exceptions import FormatError, LabelError
+from dugong.labels import Labels, holds_labels
+from dugong.model import LabelModel
 from dugong.paths import Place, place_of
+from dugong.segments import Recording, Segments
 from dugong.texts import counted
-
-if TYPE_CHECKING:
-    from dugong.segments import Recording, Segments
-    from dugong.votes import Votes
+from dugong.votes import Votes
 
 
 @verb(
@@ -64,8 +66,6 @@ def export(
     Intervals are those of the best path, without the background. With --review, only the sequences that a person should
     look at first: the most uncertain ones, and not the same thing twice.
     """
-    from dugong import formats
-
     unit = choice.pop("unit")
     found = read_segments(labels, **choice)
     if review is not None:
@@ -86,9 +86,6 @@ def export(
 
 def read_segments(place: Place, *, resolution: str = "element", **choice: Any) -> Segments:
     """Intervals of a file or folder of labels, or of a file of another tool."""
-    from dugong import formats
-    from dugong.labels import Labels, holds_labels
-
     if holds_labels(place):
         return Labels.read(place).segments(resolution, **choice)
     return formats.read(place)
@@ -96,9 +93,6 @@ def read_segments(place: Place, *, resolution: str = "element", **choice: Any) -
 
 def choose_sequences(labels: Place, budget: int, model: Place | None, votes: Place | None) -> tuple[Any, ...]:
     """The sequences that a person should look at first."""
-    from dugong.model import LabelModel
-    from dugong.votes import Votes
-
     model, votes = model or labels.with_name("model.json"), votes or labels.with_name("votes.parquet")
     for place, option in ((model, "--model"), (votes, "--votes")):
         if not place.is_file():
@@ -155,8 +149,6 @@ def with_media(segments: Segments, media: str | None, element: str | None = None
 
 def _text(place: Place, about: Recording, element: str | None) -> dict[str, Any]:
     """The text of a file and the tokens that were its elements."""
-    from dugong import formats
-
     if place.suffix != ".txt":
         known = next(iter(formats.read(place).recordings.values()))
         return {"text": known.text, "tokens": known.tokens}
@@ -206,9 +198,6 @@ def take_in(
     marked nothing, the label is the other class (or --background). As source: votes of one source per annotator; with
     --votes the output holds those votes too, so that it can be fitted at once.
     """
-    from dugong import formats
-    from dugong.votes import Votes
-
     found = formats.read(file, name, encoding=encoding)
     base = None if votes is None else Votes.read(votes)
     if rate is not None:
@@ -224,7 +213,6 @@ def take_in(
 
 
 def _as_gold(segments: Segments, votes: Votes | None, output: Place, background: str | None) -> None:
-    from dugong.cli.gold import write_gold, write_segments
 
     if votes is not None:
         write_gold(segments.to_gold(votes, background=background), votes, output)
@@ -234,7 +222,6 @@ def _as_gold(segments: Segments, votes: Votes | None, output: Place, background:
 
 
 def _as_source(segments: Segments, votes: Votes | None, output: Place, background: str | None) -> None:
-    from dugong.votes import Votes
 
     if votes is not None:
         votes.with_segments(segments, background=background).write(output)
@@ -253,8 +240,6 @@ def _as_source(segments: Segments, votes: Votes | None, output: Place, backgroun
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 def list_formats(*, names: tuple[str, ...]) -> Outcome:
     """List the formats of `export` and `import`: endings, units, what is kept, what is lost, who checked it."""
-    from dugong import formats
-
     found = [formats.of_name(name) for name in names or formats.names()]
     result, lines = {}, []
     for one in found:

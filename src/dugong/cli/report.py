@@ -6,8 +6,15 @@ from pathlib import Path
 
 import click
 
+from dugong.cli.gold import read_gold
 from dugong.cli.output import Outcome, verb
 from dugong.cli.settings import groups_option, in_groups
+from dugong.cli.steps import sizes
+from dugong.cli.watching import Watch
+from dugong.model import LabelModel
+from dugong.report import summarize, write_report
+from dugong.report.text import check_kind
+from dugong.votes import Votes
 
 
 @verb(
@@ -45,14 +52,6 @@ def command(
     The page shows the sources and how good they are, their dependencies, the prior, the labels over time with an
     explanation of each, the comparison with majority vote, diagnostics, and what a methods section needs.
     """
-    from dugong.cli.gold import read_gold
-    from dugong.cli.steps import sizes
-    from dugong.cli.watching import Watch
-    from dugong.model import LabelModel
-    from dugong.report import summarize, write_report
-    from dugong.report.text import check_kind
-    from dugong.votes import Votes
-
     check_kind(output)
     clock = Watch()
     fitted, found = LabelModel.load(model), in_groups(Votes.read(votes), groups)

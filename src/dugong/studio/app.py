@@ -10,6 +10,7 @@ import json
 import mimetypes
 import secrets
 import zipfile
+from collections.abc import Awaitable, Callable
 from functools import partial
 from importlib.resources import files
 from io import BytesIO
@@ -52,23 +53,23 @@ def make_app(studio: Studio, keys: Keys) -> ASGIApp:
     """The server behind its door."""
     api = Api(studio)
     routes = [
-        Route("/api/project", api.project, methods=["GET"]),
+        Route("/api/project", api.shows(describing.project_page), methods=["GET"]),
         Route("/api/project", api.open_sample, methods=["POST"]),
         Route("/api/sequences", api.sequences, methods=["GET"]),
         Route("/api/sequences/{id:path}/tracks", api.tracks, methods=["GET"]),
         Route("/api/sequences/{id:path}/frame", api.frame, methods=["GET"]),
-        Route("/api/sequences/{id:path}", api.sequence, methods=["GET"]),
+        Route("/api/sequences/{id:path}", api.shows(describing.sequence_page, "id"), methods=["GET"]),
         Route("/api/explain/{id:path}/{task:int}", api.explain, methods=["GET"]),
         Route("/api/gold", api.gold, methods=["GET"]),
         Route("/api/gold", api.mark, methods=["PUT"]),
         Route("/api/gold", api.undo, methods=["DELETE"]),
         Route("/api/import", api.take_file, methods=["POST"]),
-        Route("/api/sources", api.sources, methods=["GET"]),
-        Route("/api/sources/{name}", api.source, methods=["GET"]),
+        Route("/api/sources", api.shows(describing.sources_page), methods=["GET"]),
+        Route("/api/sources/{name}", api.shows(describing.source_page, "name"), methods=["GET"]),
         Route("/api/sources/{name}", api.save_source, methods=["PUT"]),
         Route("/api/fit", api.fit, methods=["POST"]),
         Route("/api/fit", api.stop, methods=["DELETE"]),
-        Route("/api/model", api.model, methods=["GET"]),
+        Route("/api/model", api.shows(lambda studio: pages.model_page(studio.shown())), methods=["GET"]),
         Route("/api/report", api.report, methods=["GET"]),
         Route("/api/export/{format}", api.export, methods=["POST"]),
         Route("/api/export/{format}", api.download, methods=["GET"]),
@@ -87,18 +88,23 @@ class Api:
     def __init__(self, studio: Studio) -> None:
         self._studio = studio
 
-    # --- the project -----------------------------------------------------------------------------------------------
-    async def project(self, _: Request) -> Response:
-        """What there is."""
-        return Plain(await to_thread.run_sync(describing.project_page, self._studio))
+    def shows(self, page: Callable[..., dict[str, Any]], *names: str) -> Callable[[Request], Awaitable[Response]]:
+        """An endpoint that only shows: what a function says about the studio and the named parts of the address."""
 
+        async def shown(request: Request) -> Response:
+            given = [request.path_params[name] for name in names]
+            return Plain(await to_thread.run_sync(page, self._studio, *given))
+
+        return shown
+
+    # --- the project -----------------------------------------------------------------------------------------------
     async def open_sample(self, request: Request) -> Response:
         """Write a sample project, and open it."""
         kind = _word(await _json(request), "sample")
         path = await to_thread.run_sync(describing.write_sample, self._studio, kind)
         self._studio.open(path)  # here, because the lock belongs to this thread
         self._studio.begin()
-        return await self.project(request)
+        return await self.shows(describing.project_page)(request)
 
     # --- sequences -------------------------------------------------------------------------------------------------
     async def sequences(self, request: Request) -> Response:
@@ -115,12 +121,6 @@ class Api:
         studio = self._studio
         found = await to_thread.run_sync(pages.queue, studio.shown(), wanted, studio.corrected())
         return Plain(found)
-
-    async def sequence(self, request: Request) -> Response:
-        """One sequence."""
-        name = request.path_params["id"]
-        self._studio.place(name)
-        return Plain(await to_thread.run_sync(describing.sequence_page, self._studio, name))
 
     async def tracks(self, request: Request) -> Response:
         """A stretch of one sequence, as the pixels need it."""
@@ -211,15 +211,6 @@ class Api:
         return Plain(await to_thread.run_sync(take))
 
     # --- sources ---------------------------------------------------------------------------------------------------
-    async def sources(self, _: Request) -> Response:
-        """All sources."""
-        return Plain(await to_thread.run_sync(describing.sources_page, self._studio))
-
-    async def source(self, request: Request) -> Response:
-        """One source with its text."""
-        name = request.path_params["name"]
-        return Plain(await to_thread.run_sync(describing.source_page, self._studio, name))
-
     async def save_source(self, request: Request) -> Response:
         """Write one function into the user's file."""
         plain = await _json(request, LARGEST["text"])
@@ -238,10 +229,6 @@ class Api:
         """End the run that is under way."""
         await to_thread.run_sync(self._studio.stop)
         return Plain({"run": self._studio.run.plain()})
-
-    async def model(self, _: Request) -> Response:
-        """What was learned."""
-        return Plain(await to_thread.run_sync(pages.model_page, self._studio.shown()))
 
     async def report(self, _: Request) -> Response:
         """The report of the last run; its own script may run, and reach nothing of ours."""

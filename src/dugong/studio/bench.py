@@ -18,6 +18,7 @@ import traceback
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, BinaryIO
@@ -203,25 +204,12 @@ class Bench:
 def _by_name(sequences: Any) -> dict[str, tuple[Any, Callable[[], Any]]]:
     """Ids as text, each with the id itself and how to get its sequence; nothing is loaded that need not be."""
     if isinstance(sequences, Mapping) and not hasattr(sequences, "deferred"):
-        return {str(one): (one, _Later(sequences, one)) for one in sequences}
-    return {str(one): (one, _Now(sequence)) for one, sequence in pairs_of(sequences)[0]}
+        return {str(one): (one, partial(sequences.__getitem__, one)) for one in sequences}
+    return {str(one): (one, partial(_itself, sequence)) for one, sequence in pairs_of(sequences)[0]}
 
 
-@dataclass(frozen=True, slots=True)
-class _Later:
-    sequences: Mapping[Any, Any]
-    key: Any
-
-    def __call__(self) -> Any:
-        return self.sequences[self.key]
-
-
-@dataclass(frozen=True, slots=True)
-class _Now:
-    sequence: Any
-
-    def __call__(self) -> Any:
-        return self.sequence
+def _itself(sequence: Any) -> Any:
+    return sequence
 
 
 def _namespace(project: Project, sources: tuple[Source, ...]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from dugong.codec import parse
 from dugong.exceptions import DugongError
 from dugong.report.material import label_names
 from dugong.report.track import VoterInfo, code_names
-from dugong.studio.bench import Tried, TriedError
+from dugong.studio.bench import Tried
 from dugong.studio.editing import EditError
 from dugong.studio.pages import MOST_SHOWN, flips_of, measured, number, trouble
 from dugong.studio.snapshot import Snapshot, spoken
@@ -129,12 +129,8 @@ def attempt(studio: Studio, message: Mapping[str, Any]) -> dict[str, Any]:
     except EditError as error:
         plain = {"kind": "syntax", "text": str(error), "trace": None, "line": error.line, "column": error.column}
         return {**head, "ok": False, "error": plain, "printed": ""}
-    except TriedError as error:
-        return {**head, "ok": False, "error": plain_error(error), "printed": error.printed}
-    except DugongError as error:
-        return {**head, "ok": False, "error": plain_error(error), "printed": ""}
     except Exception as error:
-        return {**head, "ok": False, "error": plain_error(error), "printed": ""}
+        return {**head, "ok": False, "error": plain_error(error), "printed": getattr(error, "printed", "")}
     return {**head, "ok": True, "seconds": round(perf_counter() - begin, 4), **found}
 
 

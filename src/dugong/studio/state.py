@@ -15,7 +15,7 @@ import hashlib
 import os
 import threading
 from collections import Counter, OrderedDict
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -59,7 +59,7 @@ class RunState:
 
     def plain(self) -> dict[str, Any]:
         """For JSON."""
-        return {name: getattr(self, name) for name in ("state", "step", "done", "total", "error")}
+        return asdict(self)
 
 
 class Studio:
