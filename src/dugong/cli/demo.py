@@ -16,7 +16,7 @@ import click
 
 from dugong.cli.gold import write_gold
 from dugong.cli.output import Outcome, say, verb
-from dugong.cli.steps import compare_with_majority, declared, file_lines, sizes, write_labels
+from dugong.cli.steps import compare_with_majority, declared, file_lines, sizes
 from dugong.cli.watching import Watch
 from dugong.metrics import Comparison
 from dugong.model import LabelModel
@@ -106,8 +106,9 @@ def write_files(folder: Path, model: LabelModel, votes: Votes, gold: Int8Array, 
     model.save(files["label model"])
     write_gold(gold, votes, files["true labels"])
     write_source_code(files["the eight sources"])
-    n_rows = len(write_labels(model, votes, files["probabilities of labels"]))
-    clock.done("label", f"{n_rows:,} tasks at {len(votes.resolutions)} resolutions")
+    labels = model.labels(votes)
+    labels.write(files["probabilities of labels"])
+    clock.done("label", f"{len(labels):,} tasks at {len(votes.resolutions)} resolutions")
     return files
 
 

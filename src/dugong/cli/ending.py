@@ -15,12 +15,12 @@ from dugong.drift import FEW_UNITS
 from dugong.exceptions import DugongError
 from dugong.fit.result import FAR
 from dugong.labels import Labels
-from dugong.metrics import Comparison
+from dugong.metrics import Comparison, evaluate
 from dugong.model import LabelModel
 from dugong.paths import Place
 from dugong.tasks import Element, Window
 from dugong.texts import counted
-from dugong.types import ABSTAIN, MISSING, AnyArray, Int8Array
+from dugong.types import ABSTAIN, MISSING, Int8Array
 from dugong.votes import Problem, Votes, allowed_classes, code_name, count_codes, implied_background
 
 NEAR_COPY = 0.98
@@ -88,34 +88,25 @@ def changes(last: LastRun, model: LabelModel, labels: Any, votes: Votes, gold: I
 
 def _worth(before: dict[str, list[str]], after: dict[str, list[str]], votes: Votes, gold: Int8Array | None) -> str:
     """The difference in accuracy, and in F1 of two classes, on known labels."""
-    if gold is None or not gold.any():
+    if gold is None:
         return ""
-    words = np.array(votes.class_words)
-    names, lengths = votes.sequence_ids.astype(str).tolist(), votes.lengths.tolist()
-    places = {value: place for place, value in enumerate(votes.classes)}
-    truth = np.array([words[places[value]] if value else "" for value in gold.tolist()])
-    owners = np.repeat(np.arange(len(names)), lengths)
-    kept = np.array([len(before.get(name, ())) == n for name, n in zip(names, lengths, strict=True)])[owners] & (
-        gold != 0
-    )
-    if not kept.any():
+    codes = dict(zip(votes.class_words, votes.classes, strict=True))
+    known = np.split(gold, votes.layout("element").offsets[1:-1])
+    pairs = zip(votes.sequence_ids.astype(str).tolist(), known, strict=True)
+    kept = [(name, labels) for name, labels in pairs if len(before.get(name, ())) == len(labels) and labels.any()]
+    if not kept:
         return ""
-    blank = [[""] * n for n in lengths]
-    flat = [
-        np.array([one for name, empty in zip(names, blank, strict=True) for one in (some.get(name) or empty)])
+    truth = np.concatenate([labels for _, labels in kept])
+    old, new = (
+        evaluate([codes.get(word, 0) for name, _ in kept for word in some[name]], truth, classes=votes.classes)
         for some in (before, after)
-    ]
-    old, new = (_scores(some[kept], truth[kept], words) for some in flat)
-    return f"; {', '.join(f'{name} {new[name] - old[name]:+.3f}' for name in old)} on known labels"
-
-
-def _scores(said: AnyArray, truth: AnyArray, words: AnyArray) -> dict[str, float]:
-    """Accuracy, and F1 of the second of two classes."""
-    scores = {"accuracy": float(np.mean(said == truth))}
-    if len(words) == 2:
-        marked, right = (said == words[1]) | (truth == words[1]), (said == words[1]) & (truth == words[1])
-        scores["F1"] = 2 * float(right.sum()) / max(1.0, float(marked.sum() + right.sum()))
-    return scores
+    )
+    gains = {
+        word: np.nan_to_num(new.value(name) or 0) - np.nan_to_num(old.value(name) or 0)
+        for name, word in _AHEAD.items()
+        if name in new
+    }
+    return f"; {', '.join(f'{word} {gain:+.3f}' for word, gain in gains.items())} on known labels"
 
 
 def findings(model: LabelModel, votes: Votes, comparison: Comparison | None) -> list[str]:

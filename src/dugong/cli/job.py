@@ -31,7 +31,6 @@ from dugong.cli.steps import (
     shown_media,
     sizes,
     train_labels,
-    write_labels,
 )
 from dugong.cli.watching import Watch
 from dugong.drift import REFERENCE
@@ -67,7 +66,8 @@ def run_in_files(project: Project, prior: Any, options: ApplyOptions, watch: Wat
     model = project_model(project, prior, sources).fit(votes, train, groups, progress=watch.fitting)
     model.save(files["model"])
     watch.done("fit", "how far each source can be trusted")
-    labels = write_labels(model, votes, files["labels"], project.resolutions, train)
+    labels = model.labels(votes, list(project.resolutions or ()) or None, known=train)
+    labels.write(files["labels"])
     watch.done("label", f"{len(labels):,} tasks")
     if project.export:
         files |= export_labels(project, [labels])

@@ -12,7 +12,7 @@ from dugong.cli.gold import read_gold
 from dugong.cli.output import PLACE, Outcome, verb
 from dugong.cli.settings import groups_by_id, groups_option, in_groups
 from dugong.cli.sharded import folder_engine, folder_options, refuse_folder_options, shard_sizes
-from dugong.cli.steps import sizes, write_labels
+from dugong.cli.steps import sizes
 from dugong.cli.watching import Watch, log_option
 from dugong.model import LabelModel
 from dugong.paths import Place, place_of
@@ -92,7 +92,9 @@ def command(
         found, place = in_groups(Votes.read(votes), groups), output or place_of("labels.parquet")
         watch.done("read", sizes(found))
         sure = None if known is None else read_gold(known, found, missing_ok=True)
-        n_rows, voted = len(write_labels(fitted, found, place, resolutions, sure)), found.resolutions
+        labels = fitted.labels(found, list(resolutions) or None, known=sure)
+        labels.write(place)
+        n_rows, voted = len(labels), found.resolutions
     watch.done("label", f"{n_rows:,} tasks")
     names = list(resolutions) or [resolution.name for resolution in voted]
     result = {"labels": place, "rows": n_rows, "resolutions": names, "seconds": watch.steps}

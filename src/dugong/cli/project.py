@@ -7,7 +7,9 @@ folder of the file. A key that is not known is an error, because a misspelt one 
 from __future__ import annotations
 
 import difflib
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -131,25 +133,20 @@ def read_project(path: str | Path) -> Project:
 
 def _project(plain: dict[str, Any], place: Path) -> Project:
     folder = place.parent
-    words: dict[str, Any] = {key: tuple(map(str, plain[key])) for key in ("classes", "resolutions") if key in plain}
-    same = ["data", "prior", "background", "sharing", "estimator", "signs", "jobs", "on_fault", "spans"]
-    same += ["beliefs", "groups", "rate", "every", "time", "time_unit", "reduce", "timeout", "tables"]
     code, annotations = _voters(plain["sources"], folder, place)
-    media = plain.get("media")
-    return Project(
-        folder=folder,
-        sources=code,
-        annotations=annotations,
-        train_gold=inside(folder, plain["train_gold"]) if "train_gold" in plain else None,
-        export=(plain["export"],) if isinstance(plain.get("export"), str) else tuple(plain.get("export", ())),
-        media=media if media is None or "://" in media or "{}" in media else str(folder / media),
-        output=inside(folder, plain.get("output", "output")),
-        dependencies=dependencies_of(plain["dependencies"]) if "dependencies" in plain else None,
-        gold=inside(folder, plain["gold"]) if "gold" in plain else None,
-        show=read_size(plain["show"], f"show in {place}") if "show" in plain else None,
-        **words,
-        **{key: plain[key] for key in same if key in plain},
-    )
+    made: dict[str, Callable[[Any], Any]] = {
+        "train_gold": partial(inside, folder),
+        "gold": partial(inside, folder),
+        "output": partial(inside, folder),
+        "export": lambda names: (names,) if isinstance(names, str) else tuple(names),
+        "media": lambda media: media if "://" in media or "{}" in media else str(folder / media),
+        "dependencies": dependencies_of,
+        "show": lambda size: read_size(size, f"show in {place}"),
+        "classes": lambda names: tuple(map(str, names)),
+        "resolutions": lambda names: tuple(map(str, names)),
+    }
+    read = {key: made[key](value) if key in made else value for key, value in ({"output": "output"} | plain).items()}
+    return Project(folder=folder, annotations=annotations, **(read | {"sources": code}))
 
 
 def _voters(plain: str | list[Any], folder: Path, place: Path) -> tuple[str, tuple[Place, ...]]:

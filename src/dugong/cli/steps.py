@@ -166,19 +166,6 @@ def class_options(votes: Votes) -> dict[str, Any]:
 
 
 # --- files ---------------------------------------------------------------------------------------------------------
-def write_labels(
-    model: LabelModel,
-    votes: Votes,
-    path: Place,
-    resolutions: Iterable[str] | None = None,
-    known: Int8Array | None = None,
-) -> Labels:
-    """Write the probabilities of labels; returns them. Known labels are certain."""
-    found = model.labels(votes, list(resolutions) if resolutions else None, known=known)
-    found.write(path)
-    return found
-
-
 def file_lines(files: Mapping[str, Place]) -> str:
     """Files and what they are, one per line."""
     width = max(len(str(path)) for path in files.values())
