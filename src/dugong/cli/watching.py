@@ -54,19 +54,11 @@ class Watch:
         if not self._due():
             return
         rate, left = now.rate, time_left(now)
-        if self.log_json:
-            self.event(
-                "progress",
-                done=now.done,
-                total=now.total,
-                faults=now.faults,
-                elements_per_second=rate,
-                seconds_left=left,
-            )
-            return
         of = "" if now.total is None else f" of {now.total:,}"
         rest = "" if left is None else f", {seconds(left)} left"
-        say(f"apply     {now.done:,}{of} sequences, {rate:,.0f} elements/s, {counted(now.faults, 'fault')}{rest}")
+        words = f"apply     {now.done:,}{of} sequences, {rate:,.0f} elements/s, {counted(now.faults, 'fault')}{rest}"
+        known = {"done": now.done, "total": now.total, "faults": now.faults}
+        self._say("progress", words, **known, elements_per_second=rate, seconds_left=left)
 
     @property
     def fitting(self) -> FitProgress | None:
@@ -81,12 +73,10 @@ class Watch:
         if not self._due():
             return
         left = (self._last - self._since) * (total - done) / max(done, 1)
-        if self.log_json:
-            self.event("progress", step=step, done=done, total=total, seconds_left=left)
-        else:
-            what = "compiling; later fits start at once" if step == "compile" else ""
-            noun = "step" if step in ("learn", "em") else "shard"
-            say(f"{step:<9} {what or f'{done:,} of {counted(total, noun)}, {seconds(left)} left'}")
+        what = "compiling; later fits start at once" if step == "compile" else ""
+        noun = "step" if step in ("learn", "em") else "shard"
+        words = f"{step:<9} {what or f'{done:,} of {counted(total, noun)}, {seconds(left)} left'}"
+        self._say("progress", words, step=step, done=done, total=total, seconds_left=left)
 
     def _due(self) -> bool:
         clock = perf_counter()
@@ -100,18 +90,20 @@ class Watch:
         now = perf_counter()
         self.steps[step] = now - self._begin
         self._begin = now
-        if self.log_json:
-            self.event("done", step=step, seconds=self.steps[step], what=what)
-        else:
-            line, width = f"{step:<9} {seconds(self.steps[step]):>8}  {what}", terminal_width()
-            say(line if len(line) <= width else f"{line[: width - 1]}…")
+        line, width = f"{step:<9} {seconds(self.steps[step]):>8}  {what}", terminal_width()
+        words = line if len(line) <= width else f"{line[: width - 1]}…"
+        self._say("done", words, step=step, seconds=self.steps[step], what=what)
 
     def remark(self, text: str) -> None:
         """Say something in words."""
+        self._say("remark", fit_width(text), text=text)
+
+    def _say(self, event: str, words: str, **values: Any) -> None:
+        """Words for people, or the same as values for machines."""
         if self.log_json:
-            self.event("remark", text=text)
+            self.event(event, **values)
         else:
-            say(fit_width(text))
+            say(words)
 
     def event(self, name: str, **values: Any) -> None:
         """One JSON line."""

@@ -246,7 +246,6 @@ def _annotation(source: str, data: list[dict[str, Any]], duration: float) -> dic
 _FIELDS = ("subject", "modifier")
 
 
-# --- reading -----------------------------------------------------------------------------------------------------
 def _read_boris(file: File) -> Segments:
     rows, recordings = Intervals(file, "second"), {}
     with file.at("behaviors_conf"):
@@ -296,7 +295,6 @@ def _add_boris(
     rows.add(path, name, *times, key[1], probability, attributes=attributes)
 
 
-# --- writing -----------------------------------------------------------------------------------------------------
 def _write_boris(segments: Segments, stem: str, _: Mapping[str, Any]) -> Files:
     found = apart(placed(segments, "second", "boris"), "boris", of=("sequence", "label"))
     events: dict[str, list[list[Any]]] = {name: [] for name in found.recordings}

@@ -42,7 +42,6 @@ STEREOTYPE="Included_In" />
 """
 
 
-# --- reading -----------------------------------------------------------------------------------------------------
 def _read_elan(file: File) -> Segments:
     root, rows = file.xml, Intervals(file, "second")
     if root.tag != "ANNOTATION_DOCUMENT":
@@ -115,7 +114,6 @@ def _add_tier(
         rows.add(f"annotation {key}", stem, start, end, _value(one), probability, source=source, attributes=attributes)
 
 
-# --- writing -----------------------------------------------------------------------------------------------------
 def _write_elan(segments: Segments, stem: str, _: Mapping[str, Any]) -> Files:
     found = apart(placed(segments, "second", "elan"), "elan")
     media = next((about.media for about in found.recordings.values()), None)
@@ -197,7 +195,6 @@ _TOKEN = re.compile(
 )
 
 
-# --- reading -----------------------------------------------------------------------------------------------------
 class _Scanner:
     """What counts in a TextGrid, one after the other."""
 
@@ -262,7 +259,6 @@ def _praat_tier(tokens: _Scanner, rows: Intervals) -> None:
             rows.add(f"tier {name!r}, interval {number + 1}", stem, start, end, label, source=source)
 
 
-# --- writing -----------------------------------------------------------------------------------------------------
 def _write_praat(segments: Segments, stem: str, _: Mapping[str, Any]) -> Files:
     found = apart(placed(segments, "second", "praat"), "praat")
     forbid(found, r"\0", "praat")
