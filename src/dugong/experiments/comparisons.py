@@ -32,8 +32,8 @@ def comparison(
     """Precision, recall and F1 by task, data and method: mean ± standard deviation over seeds, in percent."""
     records = [record(group, methods) for group in groups(cells)]
     rows = [row for one in records for row in _rows(one)]
-    measured = (*_TITLES.values(), *_LABELS.values())
-    columns = ("task", "data", "method", *measured, *(f"paper: {title}" for title in _TITLES.values()))
+    published = tuple(f"paper: {title}" for title in _TITLES.values())
+    columns = ("task", "data", "method", *_TITLES.values(), *_LABELS.values(), *published)
     lines = tuple(line for one in records for line in one)
     return Table(name=name, title=title, columns=columns, rows=tuple(rows), records=lines, notes=(SIMULATED, *notes))
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -88,8 +88,7 @@ class MeasureJob(RunSettings):
     @property
     def title(self) -> str:
         """How the job is called while it runs."""
-        name = self.task if isinstance(self.task, str) else self.task.name
-        return f"{name} ({'real' if self.real else 'simulated'} data), seed {self.seed}"
+        return f"{self.recipe.name} ({'real' if self.real else 'simulated'} data), seed {self.seed}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,11 +148,14 @@ def measure(job: MeasureJob) -> list[Cell]:
 
 def _cell(job: MeasureJob, recipe: Recipe, cases: _Cases, share: float, method: Method) -> Cell:
     settings = {**cases.settings, "share": share, "method": _plain(method)}
-    settings |= {"labels_only": True} if job.labels_only else {}
     name = job.name(method.name)
+    # Labels that an end model was trained on are not made again for who asks for labels alone.
+    whole = job.store.get(name, settings) if job.labels_only else None
+    settings |= {"labels_only": True} if job.labels_only else {}
     checkpoint = None if job.quick else job.store.path(name, settings).with_suffix(".pt")
-    result = job.store.kept(name, settings, _measured, cases, share, method, job, checkpoint)
-    return Cell(task=recipe.name, method=method.name, seed=job.seed, share=share, **result)
+    result = whole or job.store.kept(name, settings, _measured, cases, share, method, job, checkpoint)
+    cell = Cell(task=recipe.name, method=method.name, seed=job.seed, share=share, **result)
+    return replace(cell, end=None) if job.labels_only else cell
 
 
 def _plain(method: Method) -> dict[str, Any]:

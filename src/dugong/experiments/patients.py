@@ -81,8 +81,7 @@ def _patients(case: TaskCase) -> Any:
 
 def _choices(case: TaskCase) -> Iterator[dict[str, Any]]:
     """Every graph of sources that repeat themselves under one prior, and the largest under every prior."""
-    votes, patients = case.all_votes, _patients(case).tolist()
-    gained = _gain(case)
+    votes, patients, gained = case.all_votes, _patients(case).tolist(), _gain(case)
     graphs = [graph for size in range(len(REPEATING) + 1) for graph in combinations(REPEATING, size)]
     found: list[FloatArray] = []
     for graph, name in [*((graph, "published") for graph in graphs), *((REPEATING, name) for name in PRIORS)]:

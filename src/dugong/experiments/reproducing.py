@@ -143,7 +143,7 @@ _NOTES = {
     "ablations": (
         "*Without tying* differs from *Dugong* in nothing but tables by position: sources that repeat themselves "
         "still do. Where there are such, EM finds the tables, which lean on those of all positions as far as these are "
-        "alike; elsewhere closed forms do, which do not lean."
+        "alike; elsewhere closed forms do, which do not lean.",
     )
 }
 
@@ -152,9 +152,8 @@ def compare(what: str, plan: ExperimentPlan) -> Reproduction:
     """Methods on tasks."""
     chosen = methods.with_estimator(_METHODS[what], plan.estimator)
     cells = run_jobs(plan, make_jobs(plan, plan.tasks or TASKS, chosen))
-    notes = (_NOTES[what],) if what in _NOTES else ()
     title = f"{TITLES[what]}{' (labels alone)' if plan.labels_only else ''}"
-    table = comparisons.comparison(what, title, chosen, cells, notes)
+    table = comparisons.comparison(what, title, chosen, cells, _NOTES.get(what, ()))
     order = comparisons.orders(cells, _PAIRS[what], name=f"{what}-differences", title="Paired differences in F1 points")
     return Reproduction(name=what, tables=(table, order))
 
