@@ -17,7 +17,7 @@ import numbers
 import sys
 import typing
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from functools import wraps
+from functools import cache, wraps
 from itertools import chain
 from os import PathLike
 from types import NoneType, UnionType
@@ -141,6 +141,8 @@ def fits(value: Any, hint: Any) -> bool:
         inside = args[1].low <= float(value) <= args[1].high and (math.isfinite(value) or not args[1].finite)
         return fits(value, args[0]) and inside
     if origin in (Union, UnionType):
+        if type(value) in args and type(value) is not int:
+            return True
         if _is_like(args):
             args = tuple(one for one in args if one not in _LIKE and not _supports_array(one))
             return isinstance(value, numbers.Real) or _is_array(value) or any(fits(value, one) for one in args)
@@ -175,6 +177,7 @@ def _is_kind(value: Any, kind: Any, args: tuple[Any, ...]) -> bool:
     return callable(value) if kind is Callable else isinstance(value, kind)
 
 
+@cache
 def _is_like(args: tuple[Any, ...]) -> bool:
     """Whether the members of a union are those of NumPy's ArrayLike."""
     return any(map(_supports_array, args))

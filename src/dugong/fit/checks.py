@@ -162,7 +162,8 @@ def _solve(
     # Slopes in units of the label's own spread, from the covariances alone: a wrong prior has no part in them.
     units = np.tile(slopes + 1e-3, (len(covariances), 1))
     for _ in range(_ROUNDS):
-        units = (units + np.einsum("rjk,rk->rj", covariances, units) / np.maximum(units**2 @ apart, 1e-12)) / 2
+        shared = np.matmul(covariances, units[..., np.newaxis])[..., 0]
+        units = (units + shared / np.maximum(units**2 @ apart, 1e-12)) / 2
     product = np.einsum("ra,rb,rc->rabc", units, units, units)
     product *= apart[:, :, np.newaxis] & apart[:, np.newaxis] & apart
     tops, bottoms = (third * product).sum(axis=(1, 2, 3)), (product**2).sum(axis=(1, 2, 3))

@@ -7,7 +7,7 @@ values near one and powers of 2 ** 512, and the rows of the tables that the vote
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -51,9 +51,10 @@ class Codes:
 
     def pieces(self, flat: AnyArray, layouts: tuple[Layout, ...]) -> list[AnyArray]:
         """Views of a flat array, (n_tasks, codes) by channel, without impossible states."""
-        parts = np.split(flat, self.ends(layouts)[:-1])
+        ends = [0, *self.ends(layouts)]
         return [
-            part.reshape(-1, width)[:, :size] for part, width, size in zip(parts, self.widths, self.sizes, strict=True)
+            flat[begin:end].reshape(-1, width)[:, :size]
+            for (begin, end), width, size in zip(pairwise(ends), self.widths, self.sizes, strict=True)
         ]
 
 

@@ -9,6 +9,7 @@ for "not asked", so that missing votes need no case of their own. Factors that r
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -19,7 +20,7 @@ from dugong.exceptions import VoteError
 from dugong.law.parameters import Conditional, Crossed, Factor, FullTable, Parameters, Temporal
 from dugong.tasks import Element, Resolution, describe
 from dugong.types import FloatArray, IntArray, read_only
-from dugong.votes import Votes, class_indices
+from dugong.votes import SourceInfo, Votes, class_indices
 from dugong.votes.codes import code_columns
 
 
@@ -79,22 +80,22 @@ def flatten(votes: Votes, parameters: Parameters) -> tuple[FlatFactor, ...]:
     VoteError
         If a source has no factor, votes at another resolution, or uses a code that its table does not have.
     """
+    known_sources, places = set(parameters.sources), {name: place for place, name in enumerate(votes.source_names)}
     for info in votes.sources:
-        if info.name not in parameters.sources:
+        if info.name not in known_sources:
             known = ", ".join(map(repr, parameters.sources))
             raise VoteError(
                 f"every source needs parameters; found none for {info.name!r}, only for {known}.\n"
                 "  Leave it out with votes.select(sources=...), or fit again with it."
             )
     # A source that is absent was not asked, and its factor sums to one: it can be left out.
-    present = [factor for factor in parameters.factors if factor.source in votes.source_names]
+    present = [factor for factor in parameters.factors if factor.source in places]
     for factor in present:
-        _check_source(votes, factor)
-    return tuple(_flatten_one(votes, factor) for factor in present)
+        _check_source(votes, factor, votes.sources[places[factor.source]])
+    return tuple(_flatten_one(places, votes.n_classes, factor) for factor in present)
 
 
-def _check_source(votes: Votes, factor: Factor) -> None:
-    info = votes.sources[votes.index(factor.source)]
+def _check_source(votes: Votes, factor: Factor, info: SourceInfo) -> None:
     if info.resolution != factor.resolution:
         raise VoteError(
             f"source {factor.source!r} has parameters for {describe(factor.resolution)}; "
@@ -110,20 +111,26 @@ def _check_source(votes: Votes, factor: Factor) -> None:
             )
 
 
-def _flatten_one(votes: Votes, factor: Factor) -> FlatFactor:
-    own = _reading(votes, factor.source, factor.resolution, factor.n_columns)
+def _flatten_one(columns: Mapping[str, int], n_classes: int, factor: Factor) -> FlatFactor:
+    """One factor, reading the columns of votes with these places."""
+
+    def reading(name: str, size: int, lag: int = 0, container: Resolution | None = None) -> Reading:
+        on_elements = isinstance(factor.resolution if container is None else container, Element)
+        places = code_places(n_classes if on_elements else 2, size)
+        return Reading(column=columns.get(name, -1), places=places, size=size + 1, lag=lag, container=container)
+
+    own = reading(factor.source, factor.n_columns)
     channel = Channel(resolution=factor.resolution)
     if isinstance(factor, Temporal):
-        earlier = _reading(votes, factor.source, factor.resolution, factor.n_columns, lag=factor.lag)
-        readings: tuple[Reading, ...] = (earlier, own)
+        readings: tuple[Reading, ...] = (reading(factor.source, factor.n_columns, factor.lag), own)
         channel = Channel(resolution=factor.resolution, lag=factor.lag)
         table = _temporal_table(factor)
     # Without the votes of its parent the label of the containing task tells nothing, and needs no channel.
-    elif isinstance(factor, Crossed) and factor.parent not in votes.source_names:
+    elif isinstance(factor, Crossed) and factor.parent not in columns:
         readings, table = (own,), _alone_table(factor)
     elif isinstance(factor, Crossed):
         coarse = factor.parent_resolution
-        readings = (_reading(votes, factor.parent, coarse, factor.table.shape[2], container=coarse), own)
+        readings = (reading(factor.parent, factor.table.shape[2], container=coarse), own)
         channel = Channel(resolution=factor.resolution, parent=coarse)
         table = _crossed_table(factor)
     elif isinstance(factor, FullTable):
@@ -131,26 +138,10 @@ def _flatten_one(votes: Votes, factor: Factor) -> FlatFactor:
         table = _full_table(factor)
     else:
         sizes = factor.table.shape[1 + factor.by_position : -1]
-        parents = [
-            _reading(votes, name, factor.resolution, size) for name, size in zip(factor.parents, sizes, strict=True)
-        ]
-        readings = (*parents, own)
+        readings = (*(reading(name, size) for name, size in zip(factor.parents, sizes, strict=True)), own)
         table = _conditional_table(factor)
-    return FlatFactor(factor=factor, channel=channel, readings=readings, table=read_only(table**factor.weight))
-
-
-def _reading(
-    votes: Votes,
-    name: str,
-    resolution: Resolution,
-    n_columns: int,
-    *,
-    lag: int = 0,
-    container: Resolution | None = None,
-) -> Reading:
-    column = votes.index(name) if name in votes.source_names else -1
-    places = code_places(votes.n_classes if isinstance(resolution, Element) else 2, n_columns)
-    return Reading(column=column, places=places, size=n_columns + 1, lag=lag, container=container)
+    table = table if factor.weight == 1 else table**factor.weight
+    return FlatFactor(factor=factor, channel=channel, readings=readings, table=read_only(table))
 
 
 @lru_cache(maxsize=64)

@@ -7,7 +7,7 @@ element is there; a kernel does so for a tile of sequences at a time, in vectors
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
@@ -50,6 +50,7 @@ class ShortEngine:
     prepared: Prepared
     block_size: int = _BLOCK
     exact: bool = True
+    _known: dict[int, tuple[_Shape, FloatArray]] = field(init=False, default_factory=dict)
 
     @staticmethod
     def fits(votes: Votes, resolutions: tuple[Resolution, ...]) -> bool:
@@ -74,7 +75,8 @@ class ShortEngine:
         for length in np.flatnonzero(np.bincount(lengths)).tolist():
             own = np.flatnonzero(lengths == length)
             if length:
-                tables = begins[:, own], found, counting
+                alike = len(own) == len(lengths)
+                tables = begins if alike else begins[:, own], found, counting
                 pairs[own], logs[own] = self._weigh(block, begin, length, own, tables)
         return BlockAnswer(parts=codes.pieces(found, block.layouts), transitions=pairs, log_likelihood=logs)
 
@@ -82,9 +84,12 @@ class ShortEngine:
         self, block: VotesBlock, begin: int, length: int, own: IntArray, into: tuple[IntArray, FloatArray, bool]
     ) -> tuple[FloatArray, FloatArray]:
         """Write the posterior of all tasks of sequences of one length; expected pairs of labels and log-likelihoods."""
-        codes, n_classes, shape = self.prepared.codes, self.prepared.n_classes, self._shape(length)
+        codes, n_classes = self.prepared.codes, self.prepared.n_classes
         begins, found, counting = into
-        law = chain_law(self.prepared.chain, shape.elements)
+        if length not in self._known:  # blocks hold sequences of the same few lengths
+            shape = self._shape(length)
+            self._known[length] = shape, chain_law(self.prepared.chain, shape.elements)
+        shape, law = self._known[length]
         n_rows = 2 * len(law) + max(*codes.widths, n_classes) + n_classes**2 + 2
         room, firsts = np.empty(n_rows * kernels.LANES), np.empty((len(begins), kernels.LANES), dtype=np.int64)
         pairs, logs = np.empty((len(own), n_classes, n_classes)), np.empty(len(own))

@@ -112,7 +112,8 @@ class Moments:
     def placed(self, row: MomentRow) -> FloatArray:
         """As `table`, with an axis over positions before those of the slots in any case; of length one if pooled."""
         table = self.table(row)
-        return table if row.by_position else np.expand_dims(table, table.ndim - len(row.slots))
+        at = table.ndim - len(row.slots)
+        return table if row.by_position else table.reshape(*table.shape[:at], 1, *table.shape[at:])
 
     def without(self, group: int) -> LeftOut:
         """The moments with one group left out."""

@@ -24,7 +24,7 @@ from dugong.fit.moments.equations import (
     pinned_slopes,
 )
 from dugong.fit.moments.joints import CentredTables
-from dugong.fit.moments.solve import gauss_newton, normal_equations, refine_replicates, solve
+from dugong.fit.moments.solve import NormalEquations, gauss_newton, refine_replicates, solve
 from dugong.fit.moments.stages import Solution, solve_stages
 from dugong.fit.result import Estimate, Note
 from dugong.sums import Laws
@@ -104,7 +104,7 @@ def table_errors(given: Given, slopes: Solution) -> dict[str, FloatArray]:
     solved = np.zeros(slopes.unknowns.size, dtype=np.bool_)
     for stage in slopes.stages:
         solved |= stage.solved
-    normal, _ = normal_equations(slopes.equations, slopes.beta, solved)
+    normal, _ = NormalEquations(slopes.equations, solved).at(slopes.beta)
     spread, design = np.zeros(len(solved)), given.design
     # A pseudo-inverse, because slopes that nothing but a held one determines leave directions open.
     spread[solved] = np.diag(np.linalg.pinv(normal, hermitian=True))

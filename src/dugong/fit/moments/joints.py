@@ -55,6 +55,7 @@ class SourceTables:
     _pairs: dict[tuple[str, str], MomentRow] = field(init=False, default_factory=dict)
     _scored: dict[tuple[str, int], tuple[FloatArray, FloatArray]] = field(init=False, default_factory=dict)
     _weights: dict[tuple[tuple[str, ...], int], FloatArray] = field(init=False, default_factory=dict)
+    _stands: dict[tuple[Any, ...], FloatArray] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         # The first row of a pair counts, whichever way round.
@@ -314,40 +315,56 @@ def _pattern_joint(
 
     Parameters
     ----------
-    means : (..., n_rows, C, ..., C), see `_stacked`; the first axes after that of rows are votes, the last ones proxies
+    means : (..., C, ..., C, rows and votes of their proxies), see `_stacked`
     proxies : one source per task, by row
     placed : whether the tasks are positions of their own
     """
-    n_tasks = len(proxies[0])
-    scores, precisions = list[FloatArray](), list[FloatArray]()
+    n_tasks, key = len(proxies[0]), (tuple(proxies), placed)
+    # With proxies held fixed a joint table is linear in the counts; sources often have the same proxies.
+    if key not in tables._stands:  # noqa: SLF001
+        tables._stands[key] = _stand_ins(tables, proxies, placed=placed)  # noqa: SLF001
+    votes = means.shape[means.ndim - 1 - n_tasks : -1]
+    joint = np.matmul(means.reshape(*means.shape[: means.ndim - 1 - n_tasks], -1, means.shape[-1]), tables._stands[key])  # noqa: SLF001
+    joint = joint.swapaxes(-1, -2)
+    return np.asarray(joint.reshape(*joint.shape[:-2], *(2,) * n_tasks, *votes))
+
+
+def _stand_ins(tables: SourceTables, proxies: Sequence[tuple[str, ...]], *, placed: bool) -> FloatArray:
+    """What votes of proxies say about labels: (..., rows and votes of their proxies, label patterns)."""
+    n_tasks, factors, precisions = len(proxies[0]), list[FloatArray](), list[FloatArray]()
     for task, names in enumerate(zip(*proxies, strict=True)):
         own = [tables.score(name, task if placed else 0) for name in names]
-        scores.append(np.stack(np.broadcast_arrays(*(score for score, _ in own)), axis=-2))
+        score = np.stack(np.broadcast_arrays(*(score for score, _ in own)), axis=-2)
+        factors.append(score.reshape(*score.shape[:-1], *(1,) * task, -1, *(1,) * (n_tasks - 1 - task)))
         precisions.append(np.stack(np.broadcast_arrays(*(precision for _, precision in own)), axis=-1))
     # Rows are combined by the precision of what stands in for the labels of a subset of tasks.
-    weights = _by_subset(precisions)
-    total = weights.sum(axis=-1 - n_tasks, keepdims=True)
+    weights = _by_subset(precisions, n_tasks)
+    total = weights.sum(axis=-1, keepdims=True)
     weights = np.where(total > 0, weights / np.where(total > 0, total, 1.0), 1 / len(proxies))
-    weights = weights.reshape(*weights.shape[: weights.ndim - n_tasks], *(1,) * n_tasks, *(2,) * n_tasks)
-    # One axis of two places per task, in the order of binary numbers: its proxy left out, or taken.
-    joint = (weights * _products(means, 2 * n_tasks, scores)).sum(axis=-1 - 2 * n_tasks)
-    last = range(joint.ndim - n_tasks, joint.ndim)
-    joint = products_to_joints(np.moveaxis(joint, last, range(n_tasks)), n_tasks)
-    lead = joint.ndim - 2 * n_tasks
-    return np.moveaxis(joint, range(n_tasks), range(lead, lead + n_tasks))
+    # One axis of two places per task in front: its proxy left out, or taken.
+    products = weights.reshape(*weights.shape, *(1,) * n_tasks) * _by_subset(factors, n_tasks)
+    joint = products_to_joints(products, n_tasks)
+    flat = joint.reshape(2**n_tasks, *joint.shape[n_tasks : joint.ndim - 1 - n_tasks], -1)
+    return np.moveaxis(flat, 0, -1)
 
 
 def _stacked(counted: list[FloatArray], n_tasks: int) -> FloatArray:
-    """Rows of votes and proxies on as many tasks as one table of shares, (..., n_rows, C, ..., C)."""
-    return _means(np.stack(counted, axis=counted[0].ndim - 2 * n_tasks), 2 * n_tasks)
+    """Rows of votes and proxies on as many tasks as shares, (..., C, ..., C, rows and votes of their proxies)."""
+    means = _means(np.stack(counted, axis=counted[0].ndim - 2 * n_tasks), 2 * n_tasks)
+    lead = means.ndim - 2 * n_tasks - 1
+    means = np.moveaxis(means, lead, lead + n_tasks)
+    return means.reshape(*means.shape[: lead + n_tasks], -1)
 
 
-def _by_subset(factors: Sequence[FloatArray]) -> FloatArray:
-    """Products of all subsets of factors, one axis of two places each, at the end."""
-    found = np.ones(())
+def _by_subset(factors: Sequence[FloatArray], n_tasks: int) -> FloatArray:
+    """Products of all subsets of factors, one axis of two places each, in front."""
+    found = np.ones((1,) * n_tasks)
     for place, factor in enumerate(factors):
-        sides = np.stack([np.ones_like(factor), factor], axis=-1)
-        found = found[..., np.newaxis] * sides.reshape(*factor.shape, *(1,) * place, 2)
+        sides = np.stack(np.broadcast_arrays(1.0, factor))
+        found = found.reshape(
+            *found.shape[:n_tasks], *(1,) * (factor.ndim + n_tasks - found.ndim), *found.shape[n_tasks:]
+        )
+        found = found * sides.reshape(*(1,) * place, 2, *(1,) * (n_tasks - 1 - place), *factor.shape)
     return found
 
 
@@ -356,19 +373,6 @@ def _expectation(table: FloatArray, n_slots: int, score: FloatArray) -> FloatArr
     cells = _means(table, n_slots)
     flat = cells.reshape(*table.shape[: table.ndim - n_slots], -1, table.shape[-1])
     return np.asarray(np.matmul(flat, score[..., np.newaxis]).reshape(cells.shape[:-1]))
-
-
-def _products(means: FloatArray, n_slots: int, scores: Sequence[FloatArray]) -> FloatArray:
-    """Means of ``1[votes] * product of scores`` for all subsets of scores, one axis of two places each, at the end."""
-    lead, result = means.ndim - n_slots, means
-    for score in scores:
-        # The votes of the next proxy come after all other votes: its axis goes, one of two places comes to the end.
-        sides = np.stack([np.ones_like(score), score], axis=-1)
-        axis = lead + n_slots - len(scores)
-        moved = np.moveaxis(result, axis, -1)
-        flat = moved.reshape(*moved.shape[:lead], -1, moved.shape[-1])
-        result = np.matmul(flat, sides).reshape(*moved.shape[:-1], 2)
-    return result
 
 
 def _means(table: FloatArray, n_slots: int) -> FloatArray:

@@ -119,15 +119,16 @@ def gauss_newton(equations: Equations, beta: FloatArray, free: BoolArray) -> Flo
     if not len(columns) or not len(equations.left):
         return beta
     # The start from logarithms is near, so that hardly any damping is needed at first.
-    damping, cost = 1e-6, _cost(equations, beta)
+    system, damping = NormalEquations(equations, free), 1e-6
+    cost = system.cost(beta)
     for _ in range(_MAX_STEPS):
-        normal, gradient = normal_equations(equations, beta, free)
-        diagonal = np.diag(normal) + _RIDGE * max(float(normal.max()), 1e-300)
+        normal, gradient = system.at(beta)
+        diagonal = np.diag(np.diag(normal) + _RIDGE * max(float(normal.max()), 1e-300))
         trial, trial_cost = beta, np.inf
         while damping < 1e8 and trial_cost > cost:
             trial = beta.copy()
-            trial[columns] += np.linalg.solve(normal + damping * np.diag(diagonal), gradient)
-            trial_cost = _cost(equations, trial)
+            trial[columns] += np.linalg.solve(normal + damping * diagonal, gradient)
+            trial_cost = system.cost(trial)
             damping = max(damping / 10, 1e-15) if trial_cost <= cost else damping * 10
         if trial_cost > cost:  # no step lowers it: this is the minimum, as far as numbers can tell
             return beta
@@ -143,48 +144,58 @@ def refine_replicates(equations: Equations, beta: FloatArray, free: BoolArray) -
 
     Values, scales and variances are (n_replicates, n_equations), `beta` (n_replicates, n_unknowns).
     """
-    columns, beta = np.flatnonzero(free), beta.copy()
+    columns, beta, system = np.flatnonzero(free), beta.copy(), NormalEquations(equations, free)
     diagonal = np.arange(len(columns))
     for _ in range(_REPLICATE_STEPS):
-        normal, gradient = normal_equations(equations, beta, free)
+        normal, gradient = system.at(beta)
         ridge = _RIDGE * np.maximum(normal.max(axis=(1, 2), initial=0.0), 1e-300)
         normal[:, diagonal, diagonal] += ridge[:, np.newaxis]
         beta[:, columns] += np.linalg.solve(normal, gradient[..., np.newaxis])[..., 0]
     return beta
 
 
-def normal_equations(equations: Equations, beta: FloatArray, free: BoolArray) -> tuple[FloatArray, FloatArray]:
-    """J'WJ and J'Wr of the free unknowns: J the derivatives of the equations, W their precisions, r what is left.
+class NormalEquations:
+    """Equations laid out once for all steps: where the products of every one of them are added up."""
 
-    Returns
-    -------
-    (..., n_free, n_free) and (..., n_free), with the leading axes of `beta`
-    """
-    n_free = int(free.sum())
-    # Unknowns that are held share one more row and column, which is cut off in the end.
-    place = np.where(free, np.cumsum(free) - 1, n_free)
-    left, right, size = place[equations.left], place[equations.right], n_free + 1
-    weight = equations.precision
-    by_left = equations.scale * beta[..., equations.right]
-    by_right = equations.scale * beta[..., equations.left]
-    residual = equations.value - by_left * beta[..., equations.left]
-    gradient = _sums(left, weight * by_left * residual, size) + _sums(right, weight * by_right * residual, size)
-    cross = _sums(left * size + right, weight * by_left * by_right, size * size).reshape(*gradient.shape, size)
-    normal = cross + np.swapaxes(cross, -1, -2)
-    diagonal = np.arange(size)
-    normal[..., diagonal, diagonal] += _sums(left, weight * by_left**2, size)
-    normal[..., diagonal, diagonal] += _sums(right, weight * by_right**2, size)
-    return normal[..., :-1, :-1], gradient[..., :-1]
+    def __init__(self, equations: Equations, free: BoolArray) -> None:
+        n_free = int(free.sum())
+        # Unknowns that are held share one more row and column, which is cut off in the end.
+        place, self.size = np.where(free, np.cumsum(free) - 1, n_free), n_free + 1
+        left, right = place[equations.left], place[equations.right]
+        self.ends = np.concatenate([left, right])
+        self.cells = np.concatenate([left, right, left, right]) * self.size + np.concatenate([right, left, left, right])
+        self.equations, self.precision = equations, equations.precision
+
+    def at(self, beta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """J'WJ and J'Wr of the free unknowns: J the derivatives of the equations, W their precisions, r what is left.
+
+        Returns
+        -------
+        (..., n_free, n_free) and (..., n_free), with the leading axes of `beta`
+        """
+        left, right, scale = beta[..., self.equations.left], beta[..., self.equations.right], self.equations.scale
+        by_left, by_right = scale * right, scale * left
+        residual = self.equations.value - by_left * left
+        own, other = self.precision * by_left, self.precision * by_right
+        gradient = _sums(self.ends, (own * residual, other * residual), self.size)
+        cross = own * by_right
+        normal = _sums(self.cells, (cross, cross, own * by_left, other * by_right), self.size**2)
+        normal = normal.reshape(*gradient.shape, self.size)
+        return normal[..., :-1, :-1], gradient[..., :-1]
+
+    def cost(self, beta: FloatArray) -> float:
+        """Squares of what is left, by their precisions."""
+        equations = self.equations
+        residual = equations.value - equations.scale * beta[equations.left] * beta[equations.right]
+        return float((self.precision * residual) @ residual)
 
 
-def _sums(places: IntArray, values: FloatArray, size: int) -> FloatArray:
-    """Sums of the values by place along the last axis; shape (..., size)."""
-    flat = values.reshape(int(np.prod(values.shape[:-1])), values.shape[-1])  # -1 would fail without equations
+def _sums(places: IntArray, values: tuple[FloatArray, ...], size: int) -> FloatArray:
+    """Sums by place along the last axis of all values one after the other; shape (..., size)."""
+    joined = np.concatenate(values, axis=-1)
+    if joined.ndim == 1:
+        return np.bincount(places, joined, size)
+    flat = joined.reshape(int(np.prod(joined.shape[:-1])), joined.shape[-1])  # -1 would fail without equations
     rows = np.arange(len(flat))[:, np.newaxis] * size
     found = np.bincount((rows + places).reshape(-1), flat.reshape(-1), len(flat) * size)
-    return np.asarray(found, dtype=np.float64).reshape(*values.shape[:-1], size)
-
-
-def _cost(equations: Equations, beta: FloatArray) -> float:
-    residual = equations.value - equations.scale * beta[equations.left] * beta[equations.right]
-    return float((equations.precision * residual) @ residual)
+    return np.asarray(found, dtype=np.float64).reshape(*joined.shape[:-1], size)
