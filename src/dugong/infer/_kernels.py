@@ -60,12 +60,37 @@ def pack_binary(votes: Int8Array, places: AnyArray, rows: AnyArray) -> None:
 
 
 @entry
+def move_rows(votes: AnyArray, cells: int, lag: int, absent: int, offsets: IntArray, rows: IntArray) -> None:
+    """Move the row of every task by the vote `lag` tasks before it; by `absent` where its sequence has no such task."""
+    for s in range(len(offsets) - 1):
+        begin, end = offsets[s], offsets[s + 1]
+        first = min(begin + lag, end)
+        for i in range(begin, first):
+            rows[i] += absent
+        for i in range(first, end):
+            rows[i] += np.int64(votes[i - lag]) * cells
+
+
+@entry
 def add_rows(places: IntArray, values: FloatArray, sums: FloatArray) -> None:
     """Add every row of values to that of the sums at its place."""
     for i in range(len(places)):
         place = places[i]
         for c in range(values.shape[1]):
             sums[place, c] += values[i, c]
+
+
+@entry
+def add_owned(
+    owners: IntArray, offsets: IntArray, rows: IntArray, n_rows: int, values: FloatArray, sums: FloatArray
+) -> None:
+    """The same for the tasks of sequences, where every owner of sequences has `n_rows` places."""
+    for s in range(len(offsets) - 1):
+        first = owners[s] * n_rows
+        for i in range(offsets[s], offsets[s + 1]):
+            place = first + rows[i]
+            for c in range(values.shape[1]):
+                sums[place, c] += values[i, c]
 
 
 @entry

@@ -13,7 +13,7 @@ import numpy as np
 
 from dugong.infer import _kernels as kernels
 from dugong.infer.factors import Channel
-from dugong.infer.lookups import Lookup, Pin
+from dugong.infer.lookups import Lookup
 from dugong.tasks import Layout, Resolution
 from dugong.types import AnyArray, FloatArray, IntArray
 
@@ -148,27 +148,15 @@ def _rows(lookup: Lookup, layouts: dict[Resolution, Layout], packed: tuple[AnyAr
     if n_positions > 1:
         rows += np.minimum(layout.positions(), n_positions - 1) * (len(lookup.rows) // n_positions)
     for pin in lookup.pins:
-        rows += _moves(pin, layout, layouts, packed)
+        if pin.slot < 0:
+            rows += pin.absent
+        elif pin.container is not None:
+            moves = packed[pin.slot] * np.int64(pin.cells)
+            # The last entry, which index -1 reads, is that of a task that does not exist.
+            rows += np.append(moves, pin.absent)[_containers(layout, layouts[pin.container])]
+        else:
+            kernels.move_rows(packed[pin.slot], pin.cells, pin.lag, pin.absent, layout.offsets, rows)
     return rows
-
-
-def _moves(pin: Pin, layout: Layout, layouts: dict[Resolution, Layout], packed: tuple[AnyArray, ...]) -> IntArray | int:
-    """How far one number moves the row of every task."""
-    if pin.slot < 0:
-        return pin.absent
-    moves = packed[pin.slot] * np.int64(pin.cells)
-    if pin.container is not None:
-        # The last entry, which index -1 reads, is that of a task that does not exist.
-        return np.asarray(np.append(moves, pin.absent)[_containers(layout, layouts[pin.container])])
-    if pin.lag:
-        found = np.full(len(moves), pin.absent)
-        found[pin.lag :] = moves[: -pin.lag]
-        # The first votes of a sequence must not look back into the sequence before.
-        for place in range(pin.lag):
-            first = layout.offsets[:-1] + place
-            found[first[first < layout.offsets[1:]]] = pin.absent
-        return found
-    return moves
 
 
 def _containers(layout: Layout, outer: Layout) -> IntArray:

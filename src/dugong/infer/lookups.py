@@ -97,7 +97,9 @@ def _single(factors: tuple[FlatFactor, ...], place: int, slots: list[PackedVotes
     for axis, reading in enumerate(flat.readings):
         cells = int(np.prod(flat.table.shape[2 + axis : -1]))
         slot = -1
-        if reading.column >= 0:
+        if axis and reading.column == flat.readings[axis - 1].column:
+            slot = pins[-1].slot  # the same votes at another time: a source that repeats itself
+        elif reading.column >= 0:
             slot = len(slots)
             where = flat.channel.resolution if reading.container is None else reading.container
             slots.append(

@@ -12,6 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
+from dugong.infer._kernels import add_owned
 from dugong.infer.blocks import Progress, Sums, block_bounds, on_threads, sum_by, sum_groups
 from dugong.infer.lookups import split_cells
 from dugong.infer.prepare import Prepared, VotesBlock
@@ -110,11 +111,10 @@ def _count(engine: Smoother, bounds: tuple[int, int], owners: IntArray, n_groups
     cells = [np.zeros((n_groups, 0))]
     for lookup, rows in zip(prepared.lookups, block.emissions.rows, strict=True):
         channel = prepared.codes.channels.index(lookup.channel)
-        layout = block.layouts[prepared.codes.places[channel]]
-        # One number says both the group and the row of the table.
-        places = np.repeat(owners * len(lookup.rows), np.diff(layout.offsets)) + rows
-        found = sum_by(places, answer.parts[channel], n_groups * len(lookup.rows))
-        cells.append(found.reshape(n_groups, -1))
+        layout, found = block.layouts[prepared.codes.places[channel]], np.zeros((n_groups, lookup.table.size))
+        values, n_rows = np.ascontiguousarray(answer.parts[channel]), len(lookup.rows)
+        add_owned(owners, layout.offsets, rows, n_rows, values, found.reshape(n_groups * n_rows, -1))
+        cells.append(found)
     firsts, filled = block.layouts[0].offsets[:-1], block.layouts[0].lengths > 0
     return Sums(
         cells=np.concatenate(cells, axis=1),

@@ -199,8 +199,8 @@ def add_digit(cells: IntArray, codes: Int8Array, size: int) -> None:
     """Every cell as a number with one more digit, the code; negative where that is unknown."""
     times = np.int32(size)
     for i in range(len(cells)):
-        code = np.int32(codes[i])
-        cells[i] = np.int32(-1) if (code | cells[i]) < 0 else np.int32(cells[i] * times + code)
+        code, cell = np.int32(codes[i]), np.int32(cells[i])
+        cells[i] = np.int32(-1) if (code | cell) < 0 else np.int32(cell * times + code)
 
 
 @njit(cache=True, nogil=True)

@@ -26,8 +26,9 @@ from dugong.types import MISSING, BoolArray, Int8Array, IntArray
 from dugong.votes import Votes, class_indices
 
 # Tasks that are looked up at once, so that memory does not grow with the data.
-_BLOCK = 1 << 16
+_BLOCK = 1 << 15
 _MOST_CELLS = 2**31 - 1  # of the counts of one row
+_FEW_CELLS = 2**15  # in so many every place is a short number: half of the memory, which costs more than counting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -265,7 +266,7 @@ class _Anchors:
     def __init__(self, codes: Mapping[Any, Int8Array], groups: IntArray, positions: IntArray) -> None:
         self.codes, self.groups, self.positions = codes, groups, positions
         self._halves: dict[tuple[Any, ...], IntArray] = {}
-        self._places: dict[int | None, IntArray] = {}
+        self._places: dict[tuple[int | None, type], IntArray] = {}
 
     def add(self, row: MomentRow, keys: tuple[Any, ...], table: IntArray) -> None:
         """Count one row, whose votes are those of the keys."""
@@ -276,26 +277,29 @@ class _Anchors:
                 f"counts by position, group and vote take at most {_MOST_CELLS:,} cells; found {table.size:,} for "
                 f"{', '.join(row.sources)}.\n  Cut the sequences, or use fewer groups of sequences."
             )
-        left = self._cells(keys[:half], sizes[:half], prod(sizes[half:]), spread)
-        count_cells(left, self._cells(keys[half:], sizes[half:], 1, None), table.reshape(-1))
+        kind = np.int16 if table.size < _FEW_CELLS else np.int32
+        left = self._cells(keys[:half], sizes[:half], prod(sizes[half:]), spread, kind)
+        count_cells(left, self._cells(keys[half:], sizes[half:], 1, None, kind), table.reshape(-1))
 
-    def _cells(self, keys: tuple[Any, ...], sizes: tuple[int, ...], stride: int, n_positions: int | None) -> IntArray:
+    def _cells(
+        self, keys: tuple[Any, ...], sizes: tuple[int, ...], stride: int, n_positions: int | None, kind: type
+    ) -> IntArray:
         """Where some votes lead, -1 if one of them was not asked; with the place of the anchor, if not None."""
-        name = (keys, sizes, stride, n_positions)
+        name = (keys, sizes, stride, n_positions, kind)
         if name not in self._halves:
-            found = self._anchors(n_positions).copy()
+            found = self._anchors(n_positions, kind).copy()
             for key, size in zip(keys, sizes, strict=True):
                 add_digit(found, self.codes[key], size)
-            self._halves[name] = found if stride == 1 else np.multiply(found, np.int32(stride), out=found)
+            self._halves[name] = found if stride == 1 else np.multiply(found, kind(stride), out=found)
         return self._halves[name]
 
-    def _anchors(self, n_positions: int | None) -> IntArray:
+    def _anchors(self, n_positions: int | None, kind: type) -> IntArray:
         """Place of every anchor among groups, or among groups and positions; zeros for None."""
-        if n_positions not in self._places:
+        if (n_positions, kind) not in self._places:
             n_each, shift = (1, 0) if not n_positions else (n_positions, self.positions)
             found = np.zeros_like(self.groups) if n_positions is None else self.groups * n_each + shift
-            self._places[n_positions] = found.astype(np.int32)  # half the memory to touch
-        return self._places[n_positions]
+            self._places[n_positions, kind] = found.astype(kind)
+        return self._places[n_positions, kind]
 
 
 def _places(keys: IntArray, values: IntArray) -> IntArray:

@@ -150,7 +150,7 @@ class WindowEngine:
 
     def _smooth_late(self, block: VotesBlock, begin: int, *, counting: bool) -> BlockAnswer:
         """The same in one kernel, without tables of steps: a third of the time."""
-        chain, offsets = self.prepared.chain, block.layouts[0].element_offsets
+        chain, offsets = self.prepared.chain, block.layouts[0].offsets
         own, late = self.prepared.codes.pieces(block.emissions.values, block.layouts)
         n_sequences = len(offsets) - 1
         labels, pairs = np.empty(own.shape), np.empty(late.shape if counting else (0, 4))
