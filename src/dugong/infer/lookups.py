@@ -93,7 +93,7 @@ def _is_plain(flat: FlatFactor) -> bool:
 
 def _single(factors: tuple[FlatFactor, ...], place: int, slots: list[PackedVotes]) -> Lookup:
     flat = factors[place]
-    pins = []
+    pins: list[Pin] = []
     for axis, reading in enumerate(flat.readings):
         cells = int(np.prod(flat.table.shape[2 + axis : -1]))
         slot = -1

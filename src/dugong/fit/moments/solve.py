@@ -194,7 +194,7 @@ def _sums(places: IntArray, values: tuple[FloatArray, ...], size: int) -> FloatA
     """Sums by place along the last axis of all values one after the other; shape (..., size)."""
     joined = np.concatenate(values, axis=-1)
     if joined.ndim == 1:
-        return np.bincount(places, joined, size)
+        return np.bincount(places, joined, size).astype(np.float64, copy=False)
     flat = joined.reshape(int(np.prod(joined.shape[:-1])), joined.shape[-1])  # -1 would fail without equations
     rows = np.arange(len(flat))[:, np.newaxis] * size
     found = np.bincount((rows + places).reshape(-1), flat.reshape(-1), len(flat) * size)
