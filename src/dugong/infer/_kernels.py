@@ -1,7 +1,7 @@
 """Compiled loops of the chain engine: forward-backward, Viterbi and sampling over product states.
 
 In: a block of sequences as plain tables (`paths.Paths`), the steps of the product as sparse matrices
-(`machine.Machine`), and the likelihood of the votes on every task by code (`emissions.Emissions`). Out: arrays.
+(`product.Machine`), and the likelihood of the votes on every task by code (`prepare.Emissions`). Out: arrays.
 Probabilities are kept as a float and an integer power of 2 ** 512, so nothing underflows however long a sequence is and
 however certain its sources are (steps of the prior may go down to 1e-200); exact zeros stay exact. Where all states of
 an element share one power, as they mostly do, a step is a plain sparse product.

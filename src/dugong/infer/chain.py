@@ -15,11 +15,9 @@ import numpy as np
 from dugong.exceptions import TaskError
 from dugong.infer import _kernels as kernels
 from dugong.infer.blocks import BLOCK, report_impossible
-from dugong.infer.emissions import Codes
 from dugong.infer.factors import Channel
-from dugong.infer.machine import Machine, cumulated, different_paths, explore
-from dugong.infer.prepare import Prepared, VotesBlock, read_block
-from dugong.infer.product import Coarse, Product
+from dugong.infer.prepare import Codes, Prepared, VotesBlock, read_block
+from dugong.infer.product import Coarse, Machine, Product, cumulated, different_paths, explore
 from dugong.infer.runs import BlockAnswer
 from dugong.priors.chain import MOST_STATES, LabelChain
 from dugong.priors.pieces import positive_class

@@ -115,6 +115,13 @@ class SourceTables:
             self._weights[names, position] = _best_weights(self, names, position)
         return self._weights[names, position]
 
+    def stand_ins(self, proxies: Sequence[tuple[str, ...]], *, placed: bool) -> FloatArray:
+        """What votes of proxies say about labels, see `_stand_ins`; once, because sources often have the same."""
+        key = (tuple(proxies), placed)
+        if key not in self._stands:
+            self._stands[key] = _stand_ins(self, proxies, placed=placed)
+        return self._stands[key]
+
 
 def combined(tables: SourceTables, names: Sequence[str], position: int = 0) -> tuple[Scores, FloatArray]:
     """Scores by source whose sum is unbiased for the label, with the least variance; and that precision.
@@ -319,13 +326,10 @@ def _pattern_joint(
     proxies : one source per task, by row
     placed : whether the tasks are positions of their own
     """
-    n_tasks, key = len(proxies[0]), (tuple(proxies), placed)
-    # With proxies held fixed a joint table is linear in the counts; sources often have the same proxies.
-    if key not in tables._stands:  # noqa: SLF001
-        tables._stands[key] = _stand_ins(tables, proxies, placed=placed)  # noqa: SLF001
-    votes = means.shape[means.ndim - 1 - n_tasks : -1]
-    joint = np.matmul(means.reshape(*means.shape[: means.ndim - 1 - n_tasks], -1, means.shape[-1]), tables._stands[key])  # noqa: SLF001
-    joint = joint.swapaxes(-1, -2)
+    # With proxies held fixed a joint table is linear in the counts.
+    n_tasks, lead = len(proxies[0]), means.ndim - 1 - len(proxies[0])
+    votes, flat = means.shape[lead:-1], means.reshape(*means.shape[:lead], -1, means.shape[-1])
+    joint = np.matmul(flat, tables.stand_ins(proxies, placed=placed)).swapaxes(-1, -2)
     return np.asarray(joint.reshape(*joint.shape[:-2], *(2,) * n_tasks, *votes))
 
 

@@ -13,10 +13,9 @@ from functools import reduce
 import numpy as np
 from scipy.special import expit, logit
 
-from dugong.infer.emissions import UNIT
 from dugong.infer.factors import Channel
 from dugong.infer.potentials import sum_by_sequence
-from dugong.infer.prepare import Prepared, VotesBlock
+from dugong.infer.prepare import UNIT, Prepared, VotesBlock
 from dugong.priors.chain import LabelChain, remembered
 from dugong.priors.pieces import positive_class
 from dugong.tasks import Element, Layout, Resolution, Window

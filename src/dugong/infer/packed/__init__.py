@@ -14,7 +14,7 @@ import numpy as np
 
 from dugong.infer.blocks import Progress, Sums, block_bounds, on_threads, report_impossible, sum_by, sum_groups
 from dugong.infer.factors import FlatFactor
-from dugong.infer.groups import Group, fits_table, make_groups, pack_columns, split_counts
+from dugong.infer.lookups import Group, fits_table, make_groups, pack_columns, split_counts
 from dugong.infer.packed import _kernels as kernels
 from dugong.infer.potentials import soften, sum_by_sequence
 from dugong.priors.chain import LabelChain
