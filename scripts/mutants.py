@@ -267,7 +267,7 @@ class Trial:
 
         measure, reach = coverage.Coverage(data_file=None, config_file=False, source=[str(SOURCE)]), Reach()
         signal.signal(signal.SIGPROF, _too_slow)
-        signal.alarm(900)  # for a test that waits and does nothing: its file is left out
+        signal.alarm(3600)  # for a test that waits and does nothing: its file is left out
         measure.start()
         for item in items:
             measure.switch_context(item.nodeid)
@@ -295,7 +295,7 @@ class Trial:
     def _attempt(self, mutant: Mutant, items: list[Any], limit: int) -> int:
         resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 1))
         resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
-        signal.alarm(600)  # for one that waits and does nothing
+        signal.alarm(1800)  # for one that waits and does nothing
         put_in_place(mutant)
         for item in items:
             self.failed = False

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from command_line import Command
 from dugong.cli.loading import load_module, load_sequences, load_sources
 from dugong.exceptions import SourceError
 
@@ -96,3 +97,17 @@ def test_time_in_a_project_is_about_a_folder_of_data(tmp_path: Path) -> None:
         SourceError, match=r"every in a project.toml is about a folder.*'loader:sequences' is a function"
     ):
         load_sequences("loader:sequences", tmp_path, every="1s")
+
+
+@pytest.mark.parametrize("line", ["import sys; sys.exit(0)", "import os; os._exit(0)", "raise BaseException('odd')"])
+@pytest.mark.parametrize("file", ["own_sources.py", "own_loader.py"])
+def test_a_file_of_the_project_that_leaves_is_no_success(tmp_path: Path, cli: Command, file: str, line: str) -> None:
+    (tmp_path / "own_loader.py").write_text("def give():\n    return {'a': [1, 2]}\n")
+    (tmp_path / "own_sources.py").write_text("import dugong as dg\n\n@dg.source\ndef one(x):\n    return 1\n")
+    (tmp_path / "project.toml").write_text('data = "own_loader:give"\nsources = "own_sources.py"\n')
+    assert cli("apply", tmp_path / "project.toml").code == 0
+    with (tmp_path / file).open("a") as text:
+        text.write(f"\n{line}\n")
+    ended = cli("apply", tmp_path / "project.toml")
+    assert ended.code == 1
+    assert f"error: '{file.removesuffix('.py') if 'loader' in file else file}' raised " in ended.err

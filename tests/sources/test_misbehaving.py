@@ -1,6 +1,8 @@
 """Sources that misbehave are named and hurt nobody, with one process and with two."""
 
+import asyncio
 import contextlib
+import itertools
 import os
 import signal
 import subprocess
@@ -12,6 +14,7 @@ import pytest
 
 import dugong as dg
 from dugong.exceptions import SourceError
+from dugong.sources import guarding
 from dugong.sources.guarding import TooSlow, _limited
 
 DATA = {"a": [1, 2, 3], "b": [4, 5], "c": [6]}
@@ -67,7 +70,55 @@ def loops_and_catches(value):
     return 1
 
 
-ALL = [exits, generator_ends, loops, loops_and_catches]
+class Odd(BaseException):
+    """No `Exception`, as some libraries raise."""
+
+
+@dg.source
+def cancelled(value):
+    if value == 5:
+        raise asyncio.CancelledError
+    return 1
+
+
+@dg.source
+def raises_no_exception(value):
+    if value == 5:
+        raise BaseExceptionGroup("several", [Odd("one"), KeyboardInterrupt()])
+    return 1
+
+
+@dg.source
+def loops_in_native_code(value):
+    return 1 if value != 5 else sum(itertools.repeat(0)) and 1
+
+
+@dg.source
+def closes_all_files(value):
+    if value == 5:
+        os.closerange(3, 256)
+    return 1
+
+
+@dg.source
+def closes_its_output(value):
+    if value == 5:
+        sys.stdout.close()
+        os.close(0)
+        os.close(1)
+    return 1
+
+
+@dg.source
+def leaves_a_copy_behind_and_dies(value):
+    if value == 5:
+        if os.fork() == 0:
+            time.sleep(30)
+        os.kill(os.getpid(), signal.SIGKILL)
+    return 1
+
+
+ALL = [exits, generator_ends, loops, loops_and_catches, cancelled, raises_no_exception]
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
@@ -99,6 +150,55 @@ def test_the_time_limit_is_named():
     for wrong in (-1, 0, 1e-320, float("nan")):
         with pytest.raises(SourceError, match=r"must be a positive number of seconds, 0\.001 to"):
             dg.apply([good], DATA, timeout=wrong, progress=False)
+
+
+def test_a_loop_in_native_code_ends_with_its_worker():
+    """Nothing in this process can end it, and no signal in the worker."""
+    with pytest.raises(SourceError, match=r"exit code 1 while it worked on sequence 'b' \(source 'loops_in_native"):
+        dg.apply([good, loops_in_native_code], DATA, n_jobs=2, timeout=0.5, on_fault="abstain", progress=False)
+
+
+def test_a_worker_that_dies_is_missed_though_a_copy_of_it_lives():
+    began = time.monotonic()
+    with pytest.raises(SourceError, match=r"signal SIGKILL while it worked on sequence 'b'"):
+        dg.apply([good, leaves_a_copy_behind_and_dies], DATA, n_jobs=2, progress=False)
+    assert time.monotonic() - began < 25
+
+
+def test_a_worker_whose_pipes_were_closed_is_missed():
+    with pytest.raises(SourceError, match=r"ended with (closed pipes|exit code 1) while it worked on sequence 'b'"):
+        dg.apply([good, closes_all_files], DATA, n_jobs=2, progress=False)
+
+
+def test_a_source_that_closes_the_standard_output_of_a_worker_votes_on():
+    votes = dg.apply([good, closes_its_output], DATA, n_jobs=2, progress=False)
+    assert votes.column("closes_its_output").tolist() == [1] * 6
+
+
+def test_an_alarm_that_rings_while_a_limit_ends_is_put_off(monkeypatch):
+    """As after a deep recursion, whose frames take longer to leave than the alarm takes to ring again."""
+    text = """
+        def slowly(which, seconds, interval=0.0):
+            if seconds == 0.0:
+                signal.raise_signal(signal.SIGALRM)
+            return put_off(which, seconds, interval)
+    """
+    names = {"signal": signal, "put_off": signal.setitimer}
+    exec(compile(textwrap.dedent(text), guarding.__file__, "exec"), names)  # as a line of the guard itself
+    monkeypatch.setattr(signal, "setitimer", names["slowly"])
+    with _limited(60.0):
+        pass
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_a_sequence_or_spans_whose_loading_leaves_the_interpreter_are_named():
+    def leave(*_):
+        sys.exit(0)
+
+    with pytest.raises(SourceError, match="sequence 'b' cannot be loaded: SystemExit: 0"):
+        dg.apply([good], {"a": [1], "b": dg.sources.Deferred(leave)}, progress=False)
+    with pytest.raises(SourceError, match="the function that finds the spans 'scene' raised SystemExit: 0 on sequence"):
+        dg.apply([good], DATA, spans={"scene": leave}, progress=False)
 
 
 def test_a_limit_that_rings_before_the_source_begins_leaves_no_alarm_behind():

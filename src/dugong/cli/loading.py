@@ -109,20 +109,24 @@ def _load_file(file: Path) -> ModuleType:
 def _guarded(function: Callable[[], ResultT], name: str) -> ResultT:
     """Run the user's code; what it raises becomes an error of the project, with the user's part of the traceback."""
     from dugong.exceptions import DugongError
+    from dugong.sources.guarding import guarded
 
     try:
-        return function()
+        with guarded():
+            return function()
     except DugongError:
         raise
     except ModuleNotFoundError as error:
         if error.name is not None and name.partition(":")[0].startswith(error.name):
             raise
         raise _failed(name, error) from error
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a script may leave with sys.exit(0): that must not pass for success
         raise _failed(name, error) from error
 
 
-def _failed(name: str, error: Exception) -> SourceError:
+def _failed(name: str, error: BaseException) -> SourceError:
     frames = traceback.extract_tb(error.__traceback__)
     theirs = [frame for frame in frames if frame.filename != __file__ and not frame.filename.startswith("<frozen")]
     lines = "".join(traceback.format_list(theirs)) + "".join(traceback.format_exception_only(error))

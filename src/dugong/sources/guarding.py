@@ -17,18 +17,19 @@ from typing import NoReturn
 
 from dugong.engines import in_worker
 
+GRACE = 5.0  # seconds beyond its limit after which a source that did not notice it is ended with its worker
+
 
 class TooSlow(BaseException):
     """A source took longer on a sequence than it may; no `Exception`, so that the source's own handlers let it pass."""
 
 
-def raised_by_source() -> tuple[type[BaseException], ...]:
-    """What counts as a fault of the source: everything but a Ctrl-C of the user.
+def is_interrupt(error: BaseException) -> bool:
+    """Whether it is a Ctrl-C of the user; whatever else may be raised is a fault of the source.
 
     Workers ignore the signal of Ctrl-C, so there a KeyboardInterrupt is the source's own.
     """
-    own = (Exception, SystemExit, GeneratorExit, TooSlow)
-    return (*own, KeyboardInterrupt) if in_worker() else own
+    return isinstance(error, KeyboardInterrupt) and not in_worker()
 
 
 @contextlib.contextmanager
@@ -36,7 +37,8 @@ def guarded(timeout: float | None = None) -> Iterator[None]:
     """Run a source's code: a fork ends here, time is limited, and ``os._exit`` becomes SystemExit.
 
     The latter only where nobody else would notice the end of the process: that of a worker is reported by its parent.
-    The limit needs the signals of a main thread (not on Windows, not in threads of a cluster's worker).
+    The limit needs the signals of a main thread (not on Windows, not in threads of a cluster's worker). Native code
+    notices no signals: a worker is ended then, but a process that is the only one waits.
     """
     home, leave = os.getpid(), os._exit
 
@@ -48,7 +50,7 @@ def guarded(timeout: float | None = None) -> Iterator[None]:
     if not in_worker():
         os._exit = exit_here
     try:
-        with _limited(timeout):
+        with _ended(timeout), _limited(timeout):
             yield
     finally:
         os._exit = leave
@@ -62,8 +64,10 @@ def _limited(timeout: float | None) -> Iterator[None]:
         yield
         return
 
-    def ring(_signal: int, _frame: FrameType | None) -> NoReturn:
-        raise TooSlow(f"it took longer than {timeout:g} s")
+    def ring(_signal: int, frame: FrameType | None) -> None:
+        # Never inside of the guard itself, where the alarm is set and put off: it would go on ringing elsewhere.
+        if frame is None or frame.f_code.co_filename not in (__file__, contextlib.__file__):
+            raise TooSlow(f"it took longer than {timeout:g} s")
 
     before = signal.signal(signal.SIGALRM, ring)
     try:
@@ -73,6 +77,19 @@ def _limited(timeout: float | None) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+@contextlib.contextmanager
+def _ended(timeout: float | None) -> Iterator[None]:
+    """End a worker whose source is out of reach of signals, in a loop of native code; its parent says where it was."""
+    if timeout is None or not in_worker() or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    faulthandler.dump_traceback_later(timeout + GRACE, exit=True)
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 @contextlib.contextmanager

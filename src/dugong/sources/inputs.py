@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from dugong.exceptions import DugongError, SourceError, TaskError
+from dugong.sources.guarding import is_interrupt
 from dugong.tasks import SpanTable
 
 SpanPairs = Iterable[tuple[int, int]]
@@ -74,9 +75,9 @@ def loaded(sequence: Any, sequence_id: Any) -> Any:
         return sequence
     try:
         return sequence.load()
-    except DugongError:
-        raise
-    except Exception as error:
+    except BaseException as error:
+        if isinstance(error, DugongError) or is_interrupt(error):
+            raise
         raise SourceError(
             f"sequence {sequence_id!r} cannot be loaded: {type(error).__name__}: {error}\n"
             "  Correct it, or leave it out: there are no votes on a sequence of unknown length."
@@ -142,7 +143,9 @@ def sequence_spans(
     for name, maker in makers.items():
         try:
             pieces[name] = maker(sequence)
-        except Exception as error:
+        except BaseException as error:
+            if is_interrupt(error):
+                raise
             raise SourceError(
                 f"the function that finds the spans {name!r} raised {type(error).__name__}: {error} "
                 f"on sequence {sequence_id!r}."

@@ -22,7 +22,7 @@ from dugong.engines import mark
 from dugong.exceptions import DugongError, SourceError
 from dugong.sources.coding import ScoreCoding, VoteCoding, WrongVote, hint_for, read_soft, short
 from dugong.sources.decorator import Source
-from dugong.sources.guarding import guarded, raised_by_source
+from dugong.sources.guarding import guarded, is_interrupt
 from dugong.sources.inputs import SpanPairs, clock_of, length_of, loaded, sequence_spans
 from dugong.sources.items import Item, SequenceId
 from dugong.sources.loaders.rows import Rows
@@ -103,17 +103,16 @@ def vote_on_sequence(job: Job, item: Item) -> SequenceVotes:
     mark("finding spans")
     spans = sequence_spans(job.span_makers, item.spans, sequence, length, item.id)
     desk = _Desk(item.id, length, spans, Preprocessed(sequence), job.on_fault)
-    faulty = raised_by_source()
     votes, seconds, scores = [], [], {}
     for source, coding in zip(job.sources, job.codings, strict=True):
         begin, before = perf_counter(), sum(desk.prepared.seconds.values())
         try:
             with guarded(job.timeout):
                 found = desk.vote(source, coding)
-        except faulty as error:
-            if isinstance(error, DugongError):
+        except BaseException as error:
+            if isinstance(error, DugongError) or is_interrupt(error):
                 raise
-            # What broke out of the loop over tasks (the time was up, or an interrupt of the source's own).
+            # What broke out of the loop over tasks (the time was up, or no `Exception`, such as CancelledError).
             found = desk.abstain(source, error)
         if isinstance(coding, ScoreCoding):
             scores[source.name], found = read_soft(found, coding)
