@@ -71,8 +71,10 @@ def test_of_two_runs_at_once_the_second_is_refused_and_the_first_undisturbed(tmp
     run = verbs(write_project(tmp_path), tmp_path, jobs=1, shard_size=12)[3]
     with run.start() as first:
         wait_for(first, run.files)
+        first.send_signal(signal.SIGSTOP)  # lest it has done its work before the other begins
+        assert first.poll() is None
         second = subprocess.run(run.words, capture_output=True, text=True, check=False)
-        assert first.poll() is None, "the first run must still be at work"
+        first.send_signal(signal.SIGCONT)
         said = first.communicate()[1].decode()
     assert first.returncode == 0, said
     assert (second.returncode, second.stdout) == (1, "")

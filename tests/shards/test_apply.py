@@ -113,7 +113,7 @@ def test_damaged_and_foreign_files_are_made_again(tmp_path: Path) -> None:
     run([high, mean], tmp_path)
     before = files_of(tmp_path)
     (tmp_path / "part-00001.parquet").write_bytes(before["part-00001.parquet"][:500])
-    (tmp_path / "part-00003.json").write_text('{"half')
+    (tmp_path / "part-00003.json").write_bytes(before["part-00003.json"][:60])
     (tmp_path / ".part-00004.parquet.0a0a1b1b.part").write_bytes(b"half")
     assert run([high, mean], tmp_path).ran == {"high": 10, "mean": 10}
     assert files_of(tmp_path) == before

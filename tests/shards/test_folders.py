@@ -212,6 +212,30 @@ def test_a_file_of_a_user_is_not_written_over(made, tmp_path: Path) -> None:
     assert (tmp_path / "part-00003.parquet").read_text() == "mine"
 
 
+@pytest.mark.parametrize("text", ['{"notes": "mine"}', "[1, 2]", "mine", '{"a": 1}\n{"a": 2}\n'])
+def test_a_file_of_a_user_that_is_called_like_a_stamp_is_not_written_over(made, tmp_path: Path, text: str) -> None:
+    """With a file beside it, as pairs of data and notes are, and without."""
+    model, many, _ = made
+    notes = {tmp_path / "part-00003.json": text, tmp_path / "part-00002.counts.json": text}
+    for file in notes:
+        file.write_text(text)
+    calls = (
+        lambda: label_shards(model, many, tmp_path),
+        lambda: apply_to(tmp_path, 12),
+        lambda: VoteShards.write(iter(many), tmp_path),
+        lambda: fit_shards(given_model(), many, keep=tmp_path),
+    )
+    for call in calls:
+        with pytest.raises(dg.VoteError, match=r"holds part-0000[23](\.counts)?\.json, which Dugong did not write there"):
+            call()
+        check_untouched(notes)
+    (tmp_path / "part-00003.parquet").write_text("mine too")
+    for call in calls[:3]:
+        with pytest.raises(dg.VoteError, match=r"holds part-00003\.json, which Dugong did not write there"):
+            call()
+    check_untouched(notes | {tmp_path / "part-00003.parquet": "mine too"})
+
+
 def test_other_votes_are_not_mixed_in(made, tmp_path: Path) -> None:
     next(iter(made[1])).write(tmp_path / "other.parquet")
     with pytest.raises(dg.VoteError, match=r"holds other\.parquet, which Dugong did not write there"):

@@ -22,6 +22,7 @@ from dugong.paths import Place, locked, move, write_atomically, written_aside
 
 UNFINISHED = "UNFINISHED"
 _ASIDE = re.compile(r"\..+\.[0-9a-f]{8}\.part")  # how `written_aside` calls files that are not complete
+_STAMP = re.compile(rb'\s*\{\s*"[0-9a-f]{32}":|$')  # how stamps begin; one that lost all its bytes is damaged, not foreign
 State = dict[str, Any]
 
 
@@ -49,7 +50,8 @@ def read_state(path: Place) -> State | None:
 
 
 def write_stamped(path: Place, write: Callable[[BinaryIO], object], state: Mapping[str, Any]) -> None:
-    """Replace a file and its state."""
+    """Replace a file and its state; one of the user that has its name is an error."""
+    refuse_others([path])
     with written_aside(path, write) as new:
         digest, states = digest_file(new), _read_states(path)
         _write_states(path, {**states, digest: dict(state)})
@@ -112,14 +114,23 @@ def check_finished(folder: Place) -> None:
 
 
 def refuse_others(files: Iterable[Place]) -> None:
-    """Stop before files are replaced, or taken for shards, that no run has put there: they have no stamp."""
-    foreign = [file for file in files if file.exists() and not stamp_of(file).exists()]
+    """Stop before files are replaced, or taken for shards, that no run has put there: they, or their stamps."""
+    foreign = [other for file in files if (other := _foreign(file))]
     if foreign:
         more = f" and {len(foreign) - 1:,} more" if len(foreign) > 1 else ""
         raise VoteError(
             f"{foreign[0].parent} holds {foreign[0].name}{more}, which Dugong did not write there.\n"
             "  Move it, or choose another folder."
         )
+
+
+def _foreign(file: Place) -> Place | None:
+    """The file, if it has no stamp, or what is in the place of its stamp and does not begin like one."""
+    stamp = stamp_of(file)
+    if not stamp.exists():
+        return file if file.exists() else None
+    with stamp.open("rb") as handle:
+        return None if _STAMP.match(handle.read(100)) else stamp
 
 
 def drop_others(folder: Place, kept: set[str], pattern: str = "part-*") -> None:
