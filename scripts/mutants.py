@@ -41,7 +41,7 @@ SOURCE = ROOT / "src" / "dugong"
 MODULES = ("infer", "sums", "votes", "archives.py")
 TESTS = (
     *("infer", "sums", "votes", "law", "tasks", "priors", "test_codec.py", "test_old_files.py", "test_misuse.py"),
-    *("test_model.py", "test_labels.py"),
+    *("test_model.py", "test_labels.py", "segments"),
 )
 EQUIVALENT = ROOT / "tests" / "equivalent_mutants.txt"
 KEPT = ROOT / ".cache" / "mutants"
@@ -250,7 +250,10 @@ class Trial:
         chosen, aside = [one for one in sample(self.options.mutants) if self.options.only in one.name], equivalent()
         tried = [one for one in chosen if one.name not in aside]
         log = KEPT / "ends.txt"
-        log.write_text("")
+        before = log.read_text().splitlines() if self.options.survivors else []
+        gone = [line for line in before if line.rsplit("\t", 1)[1] in NOTICED]
+        tried = [one for one in tried if one.name not in {line.rsplit("\t", 1)[0] for line in gone}]
+        log.write_text("".join(f"{line}\n" for line in gone))
         in_lanes([lambda one=one: self.attempt(one, items, log) for one in tried])
         ends = dict(line.rsplit("\t", 1) for line in log.read_text().splitlines())
         self.ends = [(one, ends.get(one.name, "equivalent"), len(self.reach.tests_of(one))) for one in chosen]
@@ -412,6 +415,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mutants", type=int, default=300)
     parser.add_argument("--only", default="", help="mutants whose name contains this")
+    parser.add_argument("--survivors", action="store_true", help="only those that no test noticed the last time")
     parser.add_argument("--anew", action="store_true", help="find out anew which tests reach what")
     trial = Trial(parser.parse_args())
     prepare()

@@ -91,6 +91,15 @@ def test_hostile_xml_is_not_parsed(text: str, name: str, tmp_path: Path) -> None
         formats.read(place)
 
 
+@pytest.mark.parametrize("encoding", ["ttf-8", "utf-7", "rot13"])
+def test_an_encoding_that_xml_does_not_know_is_said(encoding: str, tmp_path: Path) -> None:
+    place = write(tmp_path, "a.eaf", f'<?xml version="1.0" encoding="{encoding}"?>\n<ANNOTATION_DOCUMENT/>')
+    with pytest.raises(
+        FormatError, match=r"a\.eaf, line 1: this (XML names an encoding that cannot be read|is no XML)"
+    ):
+        formats.read(place, "elan")
+
+
 def test_deep_json_and_huge_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = write(tmp_path, "deep.json", "[" * 200_000)
     with pytest.raises(FormatError, match=r"deep\.json"):

@@ -170,6 +170,23 @@ def test_whole_sequences_are_votes_on_sequences() -> None:
     assert found.column("annotator").tolist() == [1, -1]
 
 
+def test_a_source_marks_elements_or_whole_sequences() -> None:
+    rows = {"sequence": ("a", "a"), "start": (0, 0), "end": (2, 3), "label": ("1", "-1")}
+    both = Segments(**rows, source=("anna", "anna"), resolution=("element", "sequence"))
+    with pytest.raises(VoteError, match="elements or on whole sequences; 'anna' marks both"):
+        dg.Votes.from_segments(both, lengths={"a": 3})
+    apart = Segments(**rows, source=("anna", "ben"), resolution=("element", "sequence"))
+    found = dg.Votes.from_segments(apart, lengths={"a": 3})
+    assert [one.resolution for one in found.sources] == [dg.Element(), dg.Sequence()]
+
+
+def test_silence_is_a_vote_for_the_background_only_where_somebody_looked() -> None:
+    made = Segments(sequence=("a",), start=(2,), end=(4,), label=("walk",), asked={("annotator", "a"): [(0, 6)]})
+    found = dg.Votes.from_segments(made, lengths={"a": 8, "b": 2}, background="none")
+    walk, none = (found.classes[found.class_names.index(name)] for name in ("walk", "none"))
+    assert found.column("annotator").tolist() == [none, none, walk, walk, none, none, *[MISSING] * 4]
+
+
 # --- gold --------------------------------------------------------------------------------------------------------
 def test_gold_from_annotations() -> None:
     base = dg.Votes.from_tasks({"s": np.zeros(20, np.int8)}, [10, 10], ids=["a", "b"], classes=("other", "walk"))

@@ -226,7 +226,9 @@ def test_a_file_of_a_user_that_is_called_like_a_stamp_is_not_written_over(made, 
         lambda: fit_shards(given_model(), many, keep=tmp_path),
     )
     for call in calls:
-        with pytest.raises(dg.VoteError, match=r"holds part-0000[23](\.counts)?\.json, which Dugong did not write there"):
+        with pytest.raises(
+            dg.VoteError, match=r"holds part-0000[23](\.counts)?\.json, which Dugong did not write there"
+        ):
             call()
         check_untouched(notes)
     (tmp_path / "part-00003.parquet").write_text("mine too")

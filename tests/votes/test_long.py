@@ -169,3 +169,11 @@ def test_sources_of_different_rates_meet_on_one_axis(rate, other, n_frames, data
     clear = np.abs(centres - np.round(centres)) > 1e-5
     assert np.array_equal(votes.columns[0][clear], codes[np.floor(centres[clear]).astype(int)])
     assert (votes.columns[0] != 0).all()
+
+
+def test_one_row_that_is_no_task_among_others_that_are_is_an_error():
+    rows = {"sequence": ["a"] * 3, "source": ["w"] * 3, "start": [0, 2, 5], "end": [2, 4, 6], "vote": [1, -1, 1]}
+    with pytest.raises(
+        VoteError, match=r"exactly one task of .*; found 1 that are none(.|\n)*nearest task is \[4, 6\)"
+    ):
+        Votes.from_long(rows, {"a": 6}, resolutions={"w": Window(size=2)})
