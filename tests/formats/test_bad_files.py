@@ -94,9 +94,7 @@ def test_hostile_xml_is_not_parsed(text: str, name: str, tmp_path: Path) -> None
 @pytest.mark.parametrize("encoding", ["ttf-8", "utf-7", "rot13"])
 def test_an_encoding_that_xml_does_not_know_is_said(encoding: str, tmp_path: Path) -> None:
     place = write(tmp_path, "a.eaf", f'<?xml version="1.0" encoding="{encoding}"?>\n<ANNOTATION_DOCUMENT/>')
-    with pytest.raises(
-        FormatError, match=r"a\.eaf, line 1: this (XML names an encoding that cannot be read|is no XML)"
-    ):
+    with pytest.raises(FormatError, match=r"a\.eaf, line 1: this is no XML: .*encoding"):
         formats.read(place, "elan")
 
 

@@ -61,7 +61,7 @@ def test_the_walk_goes_where_the_posterior_is() -> None:
     np.testing.assert_allclose(windows, above, rtol=0, atol=0.05)
 
 
-def window_engine(lengths: list[int], chain: LabelChain | None = None) -> WindowEngine:
+def window_engine(lengths: list[int]) -> WindowEngine:
     rng = np.random.default_rng(0)
     sources = {"a": Element(), "w": Window(size=3, stride=1, link="majority")}
     votes = random_votes(rng, sources, lengths, 2, {}, missing=0.0)
@@ -93,11 +93,6 @@ def test_noise_of_two_walks_is_no_error() -> None:
     assert auditing._mean_error([np.stack([signs, -signs])]) == 0.0
     assert auditing._mean_error([np.stack([signs, noise])]) < 0.4
     assert auditing._mean_error([]) == 0.0
-
-
-def test_blocks_of_an_engine_with_many_states_hold_a_thousand_elements() -> None:
-    assert window_engine([5]).block_size == 1 << 13
-    assert window_engine([5], wide_chain(128)).block_size == 1 << 10
 
 
 def wide_chain(n_states: int) -> LabelChain:

@@ -37,8 +37,6 @@ _START = "import sys; sys.path[:] = {path!r}; from dugong.engines.worker import 
 # Libraries that would otherwise start one thread per core in every worker.
 _THREAD_LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
-_PATIENCE = 5.0  # seconds in which a worker that was left may end by itself
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serial:
@@ -175,23 +173,16 @@ class _Worker:
             write_frame(self._process.stdin, payload)  # type: ignore[arg-type]
             answer = read_frame(self._process.stdout)  # type: ignore[arg-type]
         if answer is None:
-            raise WorkerLostError(item=name, step=read_slot(self._slot), ending=self._ending())
+            raise WorkerLostError(item=name, step=read_slot(self._slot), ending=_ending(self._wait()))
         return answer
 
-    def _ending(self) -> str:
-        """How the process ended; one that lives on, deaf and dumb, because its pipes were closed, is ended here."""
+    def _wait(self) -> int:
+        """How the process ended; one that lives on, because user code closed its pipes or left a thread, is ended."""
         try:
-            code = self._process.wait(timeout=_PATIENCE)
+            return self._process.wait(timeout=5)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            self._process.wait()
-            return "closed pipes"
-        if code >= 0:
-            return f"exit code {code}"
-        try:
-            return f"signal {signal.Signals(-code).name}"
-        except ValueError:
-            return f"signal {-code}"
+            return self._process.wait()
 
     def kill(self) -> None:
         """End the process now."""
@@ -202,14 +193,19 @@ class _Worker:
         assert self._process.stdin is not None and self._process.stdout is not None
         with contextlib.suppress(OSError):
             self._process.stdin.close()
-        try:
-            self._process.wait(timeout=_PATIENCE)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        self._wait()
         self._process.stdout.close()
 
 
 def _environment(n_jobs: int) -> dict[str, str]:
     share = str(max(1, (os.cpu_count() or 1) // n_jobs))
     return dict.fromkeys(_THREAD_LIMITS, share) | os.environ
+
+
+def _ending(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"signal {signal.Signals(-code).name}"
+    except ValueError:
+        return f"signal {-code}"

@@ -33,33 +33,22 @@ def serve(slot: str) -> None:
     faulthandler.enable()
     inbound, outbound = take_pipes()
     open_slot(Path(slot))
-    try:
+    with inbound, outbound:
         function, problem = _receive_function(read_frame(inbound))
         write_frame(outbound, pickle.dumps((problem is None, problem)))
         if function is not None:
             _answer_all(function, inbound, outbound)
-    except OSError:  # the pipes were closed, by the parent's end or by user code
-        os._exit(1)  # because to close them here would wait for whoever listens
 
 
 def take_pipes() -> tuple[BinaryIO, BinaryIO]:
     """The pipes to the parent, out of reach of what user code reads, prints and forks."""
     inbound, outbound = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    nothing = os.open(os.devnull, os.O_RDONLY)
+    nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
     os.dup2(2, 1)
-    os.close(nothing)
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=lambda: _let_go(inbound.fileno(), outbound.fileno()))
+    if hasattr(os, "register_at_fork"):  # a copy must not hold the pipes: their end tells the parent of the worker's
+        os.register_at_fork(after_in_child=lambda: [os.dup2(nothing, one.fileno()) for one in (inbound, outbound)])
     return inbound, outbound
-
-
-def _let_go(*pipes: int) -> None:
-    """In a copy of a worker: it must not hold the pipes open, because their end tells the parent of the worker's."""
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for pipe in pipes:
-        os.dup2(nothing, pipe, inheritable=False)
-    os.close(nothing)
 
 
 def _receive_function(payload: bytes | None) -> tuple[Callable[[Any], Any] | None, Exception | None]:

@@ -18,7 +18,7 @@ from xml.parsers import expat
 
 import numpy as np
 
-from dugong.exceptions import DugongError, FormatError
+from dugong.exceptions import FormatError
 from dugong.paths import Place
 from dugong.segments import Recording, Segments
 from dugong.segments.container import Asked, Unit, find_bad
@@ -141,13 +141,11 @@ class File:
         try:
             self._refuse_document_type()
             return ET.fromstring(self.data)
-        except (expat.ExpatError, ET.ParseError) as error:
-            line = error.lineno if isinstance(error, expat.ExpatError) else error.position[0]
+        except FormatError:
+            raise
+        except (expat.ExpatError, ET.ParseError, LookupError, ValueError) as error:  # the latter two: its encoding
+            line = error.position[0] if isinstance(error, ET.ParseError) else getattr(error, "lineno", 1)
             raise self.error(f"this is no XML: {error}. The file is damaged, or cut off.", line) from None
-        except (LookupError, ValueError) as error:
-            if isinstance(error, DugongError):
-                raise
-            raise self.error(f"this XML names an encoding that cannot be read: {error}. Save it as UTF-8.", 1) from None
 
     def _refuse_document_type(self) -> None:
         """Look at what comes before the root element; entities can be declared nowhere else."""

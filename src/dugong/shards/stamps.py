@@ -22,7 +22,7 @@ from dugong.paths import Place, locked, move, write_atomically, written_aside
 
 UNFINISHED = "UNFINISHED"
 _ASIDE = re.compile(r"\..+\.[0-9a-f]{8}\.part")  # how `written_aside` calls files that are not complete
-_STAMP = re.compile(rb'\s*\{\s*"[0-9a-f]{32}":|$')  # how stamps begin; one that lost all its bytes is damaged, not foreign
+_STAMP = re.compile(rb'\s*\{\s*"[0-9a-f]{32}":|$')  # how stamps begin; an empty one is damaged, not foreign
 State = dict[str, Any]
 
 
@@ -127,10 +127,9 @@ def refuse_others(files: Iterable[Place]) -> None:
 def _foreign(file: Place) -> Place | None:
     """The file, if it has no stamp, or what is in the place of its stamp and does not begin like one."""
     stamp = stamp_of(file)
-    if not stamp.exists():
-        return file if file.exists() else None
-    with stamp.open("rb") as handle:
-        return None if _STAMP.match(handle.read(100)) else stamp
+    if stamp.exists():
+        return None if _STAMP.match(stamp.read_bytes()) else stamp
+    return file if file.exists() else None
 
 
 def drop_others(folder: Place, kept: set[str], pattern: str = "part-*") -> None:

@@ -50,7 +50,7 @@ def guarded(timeout: float | None = None) -> Iterator[None]:
     if not in_worker():
         os._exit = exit_here
     try:
-        with _ended(timeout), _limited(timeout):
+        with _limited(timeout):
             yield
     finally:
         os._exit = leave
@@ -73,23 +73,14 @@ def _limited(timeout: float | None) -> Iterator[None]:
     try:
         # Rings again every second: a handler of the source itself may have caught the first one.
         signal.setitimer(signal.ITIMER_REAL, timeout, 1.0)
+        if in_worker():  # a loop of native code is out of reach of signals; the parent says where it was
+            faulthandler.dump_traceback_later(timeout + GRACE, exit=True)
         yield
     finally:
+        if in_worker():
+            faulthandler.cancel_dump_traceback_later()
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-
-
-@contextlib.contextmanager
-def _ended(timeout: float | None) -> Iterator[None]:
-    """End a worker whose source is out of reach of signals, in a loop of native code; its parent says where it was."""
-    if timeout is None or not in_worker() or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    faulthandler.dump_traceback_later(timeout + GRACE, exit=True)
-    try:
-        yield
-    finally:
-        faulthandler.cancel_dump_traceback_later()
 
 
 @contextlib.contextmanager
