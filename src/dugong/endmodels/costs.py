@@ -165,7 +165,8 @@ def read_labels(labels: Any, *, n_classes: int, classes: Sequence[int] | None = 
         The class values in column order; other values than these (and 0, if it is none of them) are refused.
         Default: the library's coding.
     """
-    array = _as_array(labels)
+    # Tensors come from any device.
+    array = np.asarray(labels.detach().cpu().numpy() if hasattr(labels, "detach") else labels)
     if array.ndim == 0 or not len(array):
         raise LabelError(f"there must be at least one label; found an array of shape {array.shape}.")
     if array.dtype.kind in "iu":
@@ -177,13 +178,6 @@ def read_labels(labels: Any, *, n_classes: int, classes: Sequence[int] | None = 
         f"found {array.dtype} of shape {array.shape}.\n"
         "  A column p of positive probabilities becomes np.column_stack([1 - p, p])."
     )
-
-
-def _as_array(labels: Any) -> AnyArray:
-    """Tensors come from any device."""
-    if hasattr(labels, "detach"):
-        labels = labels.detach().cpu().numpy()
-    return np.asarray(labels)
 
 
 def _from_probabilities(table: FloatArray, n_classes: int) -> KnownLabels:

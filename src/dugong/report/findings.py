@@ -63,7 +63,7 @@ def make_findings(
     """Everything that a reader should know before trusting the labels."""
     found = [
         *_about_gold(material, versus, scores),
-        *(one for row in sources for one in _about_source(row)),
+        *(_no_better(row) for row in sources if _no_better_than_chance(row)),
         *_about_intervals(sources),
         *_about_pairs(agreement, dependencies),
         *_about_problems(problems),
@@ -114,14 +114,11 @@ def _about_gold(material: Material, versus: Versus, scores: Scores) -> list[Find
     return found
 
 
-def _about_source(row: SourceRow) -> list[Finding]:
-    found = []
-    if _no_better_than_chance(row):
-        share = "an unknown share" if row.accuracy is None else f"{row.accuracy:.0%}"
-        text = f"{row.name} seems to be no better than chance: it votes right {share} of the time."
-        todo = "Look at some of its votes. Repair it, turn it round, or leave it out."
-        found.append(Finding(level="warning", where=row.name, text=text, todo=todo))
-    return found
+def _no_better(row: SourceRow) -> Finding:
+    share = "an unknown share" if row.accuracy is None else f"{row.accuracy:.0%}"
+    text = f"{row.name} seems to be no better than chance: it votes right {share} of the time."
+    todo = "Look at some of its votes. Repair it, turn it round, or leave it out."
+    return Finding(level="warning", where=row.name, text=text, todo=todo)
 
 
 def _about_intervals(rows: tuple[SourceRow, ...]) -> list[Finding]:

@@ -128,8 +128,8 @@ def make_provenance(material: Material, n_edges: int, *, made: datetime | None =
         made=(made or datetime.now(UTC)).strftime("%Y-%m-%d %H:%M UTC"),
         votes_hash=votes_hash,
         model_hash=model.law_.fingerprint,
-        gold_hash=None if material.gold is None else _hash_arrays(material.gold),
-        source_hashes={s.name: _hash_arrays(c) for s, c in zip(votes.sources, votes.columns, strict=True)},
+        gold_hash=None if material.gold is None else _hash(material.gold),
+        source_hashes={s.name: _hash(c) for s, c in zip(votes.sources, votes.columns, strict=True)},
         versions=versions,
         settings=settings,
         methods=_methods(material, n_edges, settings, versions, votes_hash),
@@ -146,11 +146,8 @@ def hash_votes(votes: Votes) -> str:
     return digest.hexdigest()
 
 
-def _hash_arrays(*arrays: AnyArray) -> str:
-    digest = hashlib.sha256()
-    for array in arrays:
-        digest.update(_bytes(array))
-    return digest.hexdigest()
+def _hash(array: AnyArray) -> str:
+    return hashlib.sha256(_bytes(array)).hexdigest()
 
 
 def _bytes(array: AnyArray) -> bytes:

@@ -297,6 +297,11 @@ class Versus:
     confusion: FloatArray
     scores: tuple[ScoreRow, ...]
 
+    @property
+    def tone(self) -> str:
+        """Whether that is good to hear: a level of `Finding`."""
+        return "fine" if self.better else "warning" if self.better is False else "note"
+
 
 # --- words ---------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dugong.infer.explain import Contribution
+from dugong.infer.potentials import sum_by_sequence
 from dugong.report.material import label_names
 from dugong.report.overview import make_prior
 from dugong.report.values import PriorRow
@@ -135,8 +136,7 @@ def _filter(snapshot: Snapshot, wanted: Wanted, corrected: Mapping[str, int]) ->
     if wanted.source in snapshot.votes.source_names:
         place = snapshot.votes.index(wanted.source)
         offsets = snapshot.votes.layout(snapshot.votes.sources[place].resolution).offsets
-        speaks = np.concatenate([[0], np.cumsum(spoken(snapshot.votes.columns[place]))])
-        kept &= np.diff(speaks[offsets]) > 0
+        kept &= sum_by_sequence(spoken(snapshot.votes.columns[place]).astype(np.float64), offsets) > 0
     return kept
 
 
@@ -371,8 +371,12 @@ def model_page(snapshot: Snapshot) -> dict[str, Any]:
     """What is believed, what was learned, and what changed."""
     model, outcome = snapshot.model, snapshot.outcome
     summary = model.summary()
-    now = np.bincount(snapshot.material.chosen, minlength=len(snapshot.classes))
-    old = np.concatenate([*snapshot.before.values()]) if snapshot.before else None
+    now, old = snapshot.material.chosen, np.concatenate([*snapshot.before.values()]) if snapshot.before else None
+
+    def _shares(labels: IntArray) -> list[float | None]:
+        counts = np.bincount(labels, minlength=len(snapshot.classes))
+        return [number(one) for one in (counts / max(len(labels), 1)).tolist()]
+
     return {
         "fit": snapshot.number,
         "prior": _prior(make_prior(snapshot.material)),
@@ -394,12 +398,7 @@ def model_page(snapshot: Snapshot) -> dict[str, Any]:
             for one in summary.sources
         ],
         "comparison": _comparison(outcome.get("comparison")),
-        "shares": {
-            "now": [number(one) for one in (now / max(now.sum(), 1)).tolist()],
-            "before": None
-            if old is None
-            else [number(one) for one in (np.bincount(old, minlength=len(now)) / max(len(old), 1)).tolist()],
-        },
+        "shares": {"now": _shares(now), "before": None if old is None else _shares(old)},
         "flipped": int(snapshot.changed.sum()),
         "report": "/api/report",
     }

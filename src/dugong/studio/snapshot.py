@@ -95,9 +95,7 @@ class Snapshot:
     @cached_property
     def conflict(self) -> FloatArray:
         """Share of elements of every sequence on which sources contradict each other."""
-        against = conflicts(self.votes)
-        offsets = self.votes.layout("element").offsets
-        return np.asarray(sum_by_sequence(against.astype(np.float64), offsets) / np.maximum(self.votes.lengths, 1))
+        return self._share(conflicts(self.votes))
 
     @cached_property
     def worth(self) -> FloatArray:
@@ -117,19 +115,17 @@ class Snapshot:
     @cached_property
     def change(self) -> FloatArray:
         """Share of changed labels by sequence; NaN without a fit before."""
-        if not self.before:
-            return np.full(self.votes.n_sequences, np.nan)
-        offsets = self.votes.layout("element").offsets
-        return np.asarray(sum_by_sequence(self.changed.astype(np.float64), offsets) / np.maximum(self.votes.lengths, 1))
+        return self._share(self.changed) if self.before else np.full(self.votes.n_sequences, np.nan)
 
     @cached_property
     def shares(self) -> FloatArray:
         """Share of every class in the labels of every sequence, (n_sequences, K)."""
-        offsets, n_classes = self.votes.layout("element").offsets, len(self.classes)
-        counts = [
-            sum_by_sequence((self.material.chosen == place).astype(np.float64), offsets) for place in range(n_classes)
-        ]
-        return np.asarray(np.stack(counts, axis=1) / np.maximum(self.votes.lengths, 1)[:, None])
+        return np.stack([self._share(self.material.chosen == place) for place in range(len(self.classes))], axis=1)
+
+    def _share(self, hits: BoolArray) -> FloatArray:
+        """Share of the elements of every sequence."""
+        counts = sum_by_sequence(hits.astype(np.float64), self.votes.layout("element").offsets)
+        return np.asarray(counts / np.maximum(self.votes.lengths, 1))
 
     @cached_property
     def n_known(self) -> IntArray:

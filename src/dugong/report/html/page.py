@@ -90,12 +90,11 @@ def _header(report: Report) -> Html:
         f"{seen.n_sequences:,} sequences, {seen.n_elements:,} elements, {seen.n_sources} sources, "
         f"{len(seen.classes)} classes. Made {report.provenance.made}. "
     )
-    tone = "fine" if report.versus.better else "warning" if report.versus.better is False else "note"
     return tag(
         "header",
         tag("h1", name(report.title)),
         tag("p", facts, tag("a", f"Diagnostics: {count}", href="#diagnostics"), "."),
-        tag("p", report.versus.sentence, class_=f"verdict {tone}"),
+        tag("p", report.versus.sentence, class_=f"verdict {report.versus.tone}"),
     )
 
 

@@ -328,7 +328,6 @@ def events(report: Report) -> Html:
 def versus(report: Report) -> Html:
     """The label model beside majority vote."""
     found = report.versus
-    tone = "fine" if found.better else "warning" if found.better is False else "note"
     rows = [
         (_SCORE_WORDS.get(one.name, one.name), number(one.majority), number(one.model),
          "–" if one.difference is None else f"{one.difference:+.3f}", span(one.interval, signed=True), one.finding)
@@ -348,7 +347,7 @@ def versus(report: Report) -> Html:
     return section(
         "majority",
         "Comparison with majority vote",
-        tag("p", found.sentence, class_=f"verdict {tone}"),
+        tag("p", found.sentence, class_=f"verdict {found.tone}"),
         scored,
         tag("p", f"The two label {share(found.differ)} of the elements differently."),
         crossed,
