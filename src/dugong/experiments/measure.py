@@ -23,7 +23,7 @@ from dugong.exceptions import DugongError, LoaderError, MissingExtraError
 from dugong.experiments.methods import Estimator, Method, certain, fit_labels
 from dugong.experiments.recipe import PARTS, Recipe, TaskCase, real, simulated, size_of
 from dugong.experiments.store import LEARNING, Store, digest, library_digest, recipe_digest
-from dugong.experiments.tasks import find_recipe
+from dugong.experiments.tasks import recipe_of
 from dugong.experiments.training import end_model_probabilities, examples, has_end_model
 from dugong.metrics import evaluate
 from dugong.types import AnyArray, FloatArray, Int8Array
@@ -34,18 +34,7 @@ Scores = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
-    """What all of a run has in common.
-
-    Attributes
-    ----------
-    quick : bool
-    data : Path or None
-        Folder with real data.
-    store : Store
-    device : str or None
-    labels_only : bool
-        Whether no end model is trained.
-    """
+    """What all of a run has in common: among it the folder with real data, and whether no end model is trained."""
 
     quick: bool
     data: Path | None
@@ -56,18 +45,9 @@ class RunSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasureJob(RunSettings):
-    """One task with one seed.
+    """One task with one seed (of the simulated data, of sampling, and of the weights).
 
-    Attributes
-    ----------
-    task : str or Recipe
-    methods : tuple of Method
-    seed : int
-        Of the simulated data, of sampling, and of the weights.
-    real : bool
-        Whether on real data.
-    shares : tuple of float
-        Shares of the train part to use, one after the other.
+    `shares` are the parts of the train sequences to use, one after the other.
     """
 
     task: str | Recipe
@@ -79,7 +59,7 @@ class MeasureJob(RunSettings):
     @property
     def recipe(self) -> Recipe:
         """The recipe itself."""
-        return find_recipe(self.task) if isinstance(self.task, str) else self.task
+        return recipe_of(self.task)
 
     def name(self, what: str) -> str:
         """How one of its files is called."""
@@ -97,24 +77,13 @@ class Cell:
 
     Attributes
     ----------
-    task, method : str
-    origin : str
-        "simulated", or the name of the real data.
-    seed : int
-    share : float
-        Of the train part.
-    n_train : int
-        Train sequences.
-    end : mapping or None
-        Precision, recall and F1 of the end model on the test part; None where there is none.
-    labels : mapping or None
-        The same of the label model's own labels on the test votes; None where there is no label model.
-    train_labels : mapping or None
-        The same on the train part: what the end model learns from.
-    problem : str
-        Why there are no numbers; empty if there are.
-    seconds : float
-        Processor time.
+    origin : "simulated", or the name of the real data
+    share, n_train : part of the train sequences, and how many these are
+    end : precision, recall and F1 of the end model on the test part; None where there is none
+    labels : the same of the label model's own labels on the test votes; None where there is no label model
+    train_labels : the same on the train part: what the end model learns from
+    problem : why there are no numbers; empty if there are
+    seconds : processor time
     """
 
     task: str
@@ -260,18 +229,7 @@ def scores_of(probabilities: FloatArray, gold: Int8Array) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExperimentPlan(RunSettings):
-    """Settings of a run.
-
-    Attributes
-    ----------
-    tasks : tuple of str or Recipe
-        Empty for all that a table has.
-    estimator : str
-    seeds : int
-    jobs : int
-    tell : function of a line
-        Is told what was finished.
-    """
+    """Settings of a run; no tasks stand for all that a table has, and `tell` is told what was finished."""
 
     tasks: tuple[str | Recipe, ...]
     estimator: Estimator
@@ -285,15 +243,12 @@ def make_jobs(
 ) -> list[MeasureJob]:
     """One job per task, kind of data and seed."""
     common: dict[str, Any] = {one.name: getattr(plan, one.name) for one in fields(RunSettings)}
-    found = []
-    for task in tasks:
-        recipe = find_recipe(task) if isinstance(task, str) else task
-        for is_real in (False, True) if recipe.load is not None else (False,):
-            found += [
-                MeasureJob(task=task, methods=methods, seed=seed, real=is_real, shares=shares, **common)
-                for seed in range(plan.seeds)
-            ]
-    return found
+    return [
+        MeasureJob(task=task, methods=methods, seed=seed, real=is_real, shares=shares, **common)
+        for task in tasks
+        for is_real in ((False, True) if recipe_of(task).load is not None else (False,))
+        for seed in range(plan.seeds)
+    ]
 
 
 def run_jobs(plan: ExperimentPlan, jobs: Sequence[MeasureJob]) -> list[Cell]:

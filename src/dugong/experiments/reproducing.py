@@ -25,7 +25,7 @@ from dugong.experiments.resolutions import show_resolutions
 from dugong.experiments.simulations import scale, simulate
 from dugong.experiments.store import Store, library_digest, recipe_digest
 from dugong.experiments.tables import Drawing, Reproduction, Table, formatted, new_figure
-from dugong.experiments.tasks import TASKS, find_recipe
+from dugong.experiments.tasks import TASKS, recipe_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -100,12 +100,17 @@ def reproduce(
     """
     if what not in WHAT:
         raise DugongError(f"{what!r} cannot be reproduced; there are {', '.join(WHAT)}.")
+    if seeds is not None and seeds < 1:
+        raise DugongError(f"there must be at least one seed; found {seeds}.")
+    chosen = tuple(tasks or ())
+    for one in chosen:
+        recipe_of(one)  # raises now if there is no such task
     place = os.environ.get("DUGONG_DATA") if data is None else data
     plan = ExperimentPlan(
-        tasks=_read_tasks(tasks),
+        tasks=chosen,
         quick=quick,
         estimator=estimator,
-        seeds=_read_seeds(seeds),
+        seeds=seeds or SEEDS,
         data=None if not place else Path(place),
         store=Store(folder=Path(output) / "cells", fresh=restart),
         jobs=jobs,
@@ -113,30 +118,11 @@ def reproduce(
         labels_only=labels_only,
         tell=progress or (lambda _: None),
     )
-    made = _make(what, plan)
+    others = {"patients": show_patients, "resolutions": show_resolutions, "simulations": simulate, "scaling": scale}
+    made = {**others, "timeline": draw_timeline}.get(what, partial(compare, what))(plan)
     for path in made.write(output):
         plan.tell(f"wrote {path}")
     return made
-
-
-def _read_tasks(tasks: Iterable[str | Recipe] | None) -> tuple[str | Recipe, ...]:
-    found = tuple(tasks or ())
-    for one in found:
-        if isinstance(one, str):
-            find_recipe(one)
-    return found
-
-
-def _read_seeds(seeds: int | None) -> int:
-    found = SEEDS if seeds is None else seeds
-    if found < 1:
-        raise DugongError(f"there must be at least one seed; found {found}.")
-    return found
-
-
-def _make(what: What, plan: ExperimentPlan) -> Reproduction:
-    others = {"patients": show_patients, "resolutions": show_resolutions, "simulations": simulate, "scaling": scale}
-    return {**others, "timeline": draw_timeline}.get(what, partial(compare, what))(plan)
 
 
 _NOTES = {
@@ -160,8 +146,7 @@ def compare(what: str, plan: ExperimentPlan) -> Reproduction:
 
 def draw_timeline(plan: ExperimentPlan) -> Reproduction:
     """False positives of data programming and of Dugong."""
-    task = plan.tasks[0] if plan.tasks else "car"
-    recipe = find_recipe(task) if isinstance(task, str) else task
+    recipe = recipe_of(plan.tasks[0] if plan.tasks else "car")
     cells = [_cell(plan, recipe, seed) for seed in range(plan.seeds)]
     table = _table(recipe, cells)
     drawing = Drawing(name="timeline", draw=lambda: _draw(recipe, cells[0]["stretch"]))

@@ -17,3 +17,8 @@ def find_recipe(name: str) -> Recipe:
     recipe = import_module(f"dugong.experiments.tasks.{name}").RECIPE
     assert isinstance(recipe, Recipe)
     return recipe
+
+
+def recipe_of(task: str | Recipe) -> Recipe:
+    """A recipe that is named or given."""
+    return find_recipe(task) if isinstance(task, str) else task
