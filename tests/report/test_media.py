@@ -82,6 +82,14 @@ def test_tables_show_their_numbers_but_neither_clocks_nor_words():
     assert later.high.tolist() == [0, 31, 0, 62]
 
 
+def test_data_frames_go_by_position_whatever_their_index():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"force": [3.0, 1.0, 4.0, 1.0, 5.0], "word": list("abcde")}, index=range(7, 12))
+    found = show(frame, "a", 5, slice(1, 4), 1000)
+    assert isinstance(found, Signals)
+    assert [(one.name, one.bottom, one.top) for one in found.channels] == [("force", 1.0, 4.0)]
+
+
 def test_arrays_of_few_numbers_are_channels_and_long_ones_samples():
     rng = np.random.default_rng(0)
     assert [one.name for one in shown(rng.normal(size=(20, 3))).channels] == ["0", "1", "2"]

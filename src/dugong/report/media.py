@@ -111,8 +111,8 @@ def show(sequence: Any, name: str, length: int, part: slice, size: float) -> Med
             f"media= must hold the sequences that were voted on; {name!r} has {len(whole)} elements, and {length} in "
             "the votes.\n  Load it as for `apply`, with the same every=."
         )
-    shown = whole[part]
-    first = shown[0]
+    shown = getattr(whole, "iloc", whole)[part]  # a data frame goes by position
+    first = getattr(shown, "iloc", shown)[0]
     if isinstance(first, str):
         return _words(shown, size)
     if _is_picture(first):
@@ -184,6 +184,8 @@ def _channels(part: Any, first: Any) -> Iterator[tuple[str, tuple[AnyArray, AnyA
         yield from ((name, (column[rows], places)) for name, column in part.rows.columns.items())
     elif isinstance(part, Rows):
         yield from ((name, (column, np.arange(n))) for name, column in part.columns.items())
+    elif hasattr(part, "iloc") and hasattr(part, "columns"):
+        yield from ((str(name), (part[name].to_numpy(), np.arange(n))) for name in part.columns)
     elif isinstance(first, Mapping):
         yield from ((str(name), (np.array([one[name] for one in part]), np.arange(n))) for name in first)
     else:
