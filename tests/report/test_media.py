@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dugong.exceptions import SourceError
@@ -99,6 +99,7 @@ def test_arrays_of_few_numbers_are_channels_and_long_ones_samples():
     assert shown([object(), object()]) is None
 
 
+@example([0.0, np.inf, np.inf])
 @given(st.lists(st.floats(allow_nan=True, allow_infinity=True, width=32), min_size=1, max_size=60))
 def test_any_numbers_can_be_drawn(values):
     found = shown(values)

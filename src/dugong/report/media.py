@@ -227,7 +227,8 @@ def _can_be_drawn(values: AnyArray) -> bool:
     """Numbers that are no clock: a column that only rises says nothing that the axis does not say."""
     if values.ndim != 1 or values.dtype.kind not in "buif" or not np.isfinite(values).any():
         return False
-    return len(values) < 3 or not bool((np.diff(values.astype(np.float64)) > 0).all())
+    with np.errstate(invalid="ignore"):  # between two infinities
+        return len(values) < 3 or not bool((np.diff(values.astype(np.float64)) > 0).all())
 
 
 def _channel(name: str, values: AnyArray, places: AnyArray, n_elements: int, n_bins: int) -> SignalTrack:
