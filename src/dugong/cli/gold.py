@@ -131,7 +131,20 @@ def labelled(labels: Int8Array, votes: Votes) -> BoolArray:
 
 def write_gold(gold: AnyArray, votes: Votes, path: str | PathLike[str]) -> None:
     """Write labels of elements as runs: one row per stretch of equal known labels."""
-    write_table(gold_table(gold, votes), path)
+    labels = np.asarray(gold)
+    offsets = votes.layout("element").offsets
+    starts, stops = stretches(labels, offsets)
+    known = labels[starts] != 0
+    starts, stops = starts[known], stops[known]
+    owners = np.searchsorted(offsets, starts, side="right") - 1
+    names = dict(zip(votes.classes, votes.class_names or votes.classes, strict=True))
+    columns = {
+        "sequence": pa.array(votes.sequence_ids[owners]),
+        "start": pa.array(starts - offsets[owners]),
+        "end": pa.array(stops - offsets[owners]),
+        "label": pa.array([names[label] for label in labels[starts].tolist()]),
+    }
+    write_table(pa.table(columns), path)
 
 
 def write_segments(segments: Segments, path: str | PathLike[str]) -> None:
@@ -155,29 +168,6 @@ def write_table(table: pa.Table, path: str | PathLike[str]) -> None:
         write_atomically(path, lambda handle: pyarrow.csv.write_csv(table, handle))
     else:
         write_atomically(path, lambda handle: pyarrow.parquet.write_table(table, handle))
-
-
-def gold_table(gold: AnyArray, votes: Votes) -> pa.Table:
-    """Labels of elements as a table of runs."""
-    labels = np.asarray(gold)
-    offsets = votes.layout("element").offsets
-    starts, stops = stretches(labels, offsets)
-    owners = np.searchsorted(offsets, starts, side="right") - 1
-    known = labels[starts] != 0
-    columns = {
-        "sequence": pa.array(votes.sequence_ids[owners]),
-        "start": pa.array(starts - offsets[owners]),
-        "end": pa.array(stops - offsets[owners]),
-        "label": _names(labels[starts], votes),
-    }
-    return pa.table(columns).filter(pa.array(known))
-
-
-def _names(labels: AnyArray, votes: Votes) -> pa.Array:
-    if votes.class_names is None:
-        return pa.array(labels.astype(np.int64))
-    names = dict(zip(votes.classes, votes.class_names, strict=True))
-    return pa.array([names.get(label) for label in labels.tolist()])
 
 
 def _checked_table(table: pa.Table) -> pa.Table:

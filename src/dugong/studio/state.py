@@ -15,10 +15,11 @@ import hashlib
 import os
 import threading
 from collections import Counter, OrderedDict
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from dugong.cli.corrections import FILE, Correction, Journal, new_id
 from dugong.cli.project import DEFAULT, Project, read_project
@@ -30,6 +31,8 @@ from dugong.studio.process import LostError, UserProcess
 from dugong.studio.snapshot import Snapshot, load_snapshot
 from dugong.studio.tracks import MarkedLabels, RawTracks, SequenceTracks
 
+KeyT = TypeVar("KeyT")
+ValueT = TypeVar("ValueT")
 GIGABYTE = 1 << 30
 LIMIT = 5.0  # seconds that a source may take while it is typed, unless the user says otherwise
 _SLOW = 120.0  # seconds that a loader may take
@@ -225,28 +228,28 @@ class Studio:
 
     def raw(self, name: str) -> RawTracks:
         """What the loader shows of a sequence, kept for a while."""
-        with self._guard:
-            if name in self._raw:
-                self._raw.move_to_end(name)
-                return self._raw[name]
-        self.contents()
-        found = RawTracks(self.ask("raw", limit=_SLOW, sequence=name))
-        with self._guard:
-            self._raw[name] = found
-            while len(self._raw) > _KEPT:
-                self._raw.popitem(last=False)
-        return found
+
+        def look() -> RawTracks:
+            self.contents()
+            return RawTracks(self.ask("raw", limit=_SLOW, sequence=name))
+
+        return self._kept(self._raw, name, look)
 
     def tracks(self, snapshot: Snapshot, place: int) -> SequenceTracks:
         """The bins of a sequence, kept for a while."""
-        key = (snapshot.number, place)
+        return self._kept(self._tracks, (snapshot.number, place), lambda: SequenceTracks(snapshot, place))
+
+    def _kept(self, cache: OrderedDict[KeyT, ValueT], key: KeyT, make: Callable[[], ValueT]) -> ValueT:
+        """What was made before, or is made now; of the rest only the last few are kept."""
         with self._guard:
-            if key not in self._tracks:
-                self._tracks[key] = SequenceTracks(snapshot, place)
-            self._tracks.move_to_end(key)
-            while len(self._tracks) > _KEPT:
-                self._tracks.popitem(last=False)
-            return self._tracks[key]
+            found = cache.get(key)
+        found = make() if found is None else found  # without the guard: a loader may take long
+        with self._guard:
+            cache[key] = found
+            cache.move_to_end(key)
+            while len(cache) > _KEPT:
+                cache.popitem(last=False)
+        return found
 
     def media(self, name: str) -> Path | None:
         """The file behind a sequence, if there is one."""
