@@ -18,7 +18,7 @@ from dugong.report.material import Interest, element_entropy, gather, measure, t
 from dugong.report.summarize import hash_votes
 from dugong.tasks import Element
 from dugong.votes import Votes
-from dugong.worlds import Block, World, accurate, copying_pair, sticky
+from dugong.worlds import Block, World, accurate, copying_pair, lopsided, sticky
 from reports import binary_case, many_case
 
 
@@ -331,6 +331,16 @@ def test_text_has_all_sections_and_all_sources(report):
         assert source.name in text
     assert report.versus.sentence in text
     assert not re.search(r"\bnan\b", text)
+
+
+def test_text_lists_all_of_many_sources_and_only_some_of_their_pairs():
+    world = lopsided(24)
+    votes, _ = world.sample(30, rng=0)
+    model = LabelModel(prior=world.prior, dependencies=()).fit(votes)
+    text = render_text(summarize(model, votes))
+    sources = text[text.index("\nSources\n") : text.index("\nDependencies between sources\n")]
+    assert all(sources.count(f"\n{name} ") == 3 for name in votes.source_names)  # once, and once for each class
+    assert "... and 180 more" in text
 
 
 def test_a_report_does_not_change_the_model():

@@ -16,7 +16,7 @@ from dugong.report.track import Sequences
 from dugong.report.values import Report
 from dugong.texts import on_one_line, text_table
 
-_MOST = 20  # rows of a table
+_MOST = 20  # sequences, and rows of a table that the page shows on demand
 _LINES = ("p", "h3", "caption", "summary", "blockquote", "pre", "li", "div")
 _HIDDEN = ("svg", "figure")
 
@@ -33,7 +33,7 @@ def _sequences(found: Sequences) -> Html:
     head = ("Sequence", "Elements", "Uncertainty", "Disagreement", "Difference")
     rows = [
         (name(one.name), f"{one.length:,}", share(one.uncertainty), share(one.disagreement), share(one.difference))
-        for one in found.tracks
+        for one in found.tracks[:_MOST]
     ]
     grid = table(head, rows, caption="What each is sorted by")
     return section("sequences", "Sequences worth a look", grid, intro=found.how)
@@ -46,7 +46,7 @@ def _as_text(part: Html) -> str:
 
 
 class _SectionReader(HTMLParser):
-    """Reads a section of the page: pictures are left out, tables are aligned and cut after some rows."""
+    """Reads a section of the page: pictures are left out, tables are aligned, those on demand cut after some rows."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,21 +54,22 @@ class _SectionReader(HTMLParser):
         self._words = ""
         self._hidden = 0
         self._rows: list[list[str]] = []
-        self._repeated: tuple[str, int] = ("", 0)  # a cell that stands for several rows, and how many are left
+        self._heading, self._left = "", 0  # the first cell, and for how many more rows it stands
         self._numbers: set[int] = set()
+        self._on_demand = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
         self._hidden += tag in _HIDDEN
+        self._on_demand = self._on_demand or tag == "details"
         if tag == "tr":
-            self._rows.append([self._repeated[0]] if self._repeated[1] else [])
-            self._repeated = (self._repeated[0], max(0, self._repeated[1] - 1))
+            self._rows.append([self._heading] if self._left else [])
+            self._left = max(0, self._left - 1)
         elif tag in ("td", "th"):
             self._words = ""
             if given.get("class") == "n":
                 self._numbers.add(len(self._rows[-1]))
-            if "rowspan" in given:
-                self._repeated = ("", int(given["rowspan"] or 1) - 1)
+            self._left += int(given.get("rowspan") or 1) - 1
         elif tag == "span" and given.get("class") == "line" and self._words:
             self._words += ", "
         elif tag == "span" and given.get("class") == "todo":
@@ -78,10 +79,10 @@ class _SectionReader(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         self._hidden -= tag in _HIDDEN
+        self._on_demand = self._on_demand and tag != "details"
         if tag in ("td", "th"):
             self._rows[-1].append(self._words.strip())
-            if self._repeated == ("", self._repeated[1]) and self._repeated[1]:
-                self._repeated = (self._words.strip(), self._repeated[1])
+            self._heading = self._rows[-1][0]
             self._words = ""
         elif tag == "table":
             self._end_table()
@@ -101,8 +102,9 @@ class _SectionReader(HTMLParser):
     def _end_table(self) -> None:
         head, *rows = self._rows
         left = [place for place in range(len(head)) if place not in self._numbers]
-        more = [f"... and {len(rows) - _MOST:,} more"] if len(rows) > _MOST else []
-        self.lines += ["", text_table(head, rows[:_MOST], left=left), *more, ""]
+        most = _MOST if self._on_demand else len(rows)
+        more = [f"... and {len(rows) - most:,} more"] if len(rows) > most else []
+        self.lines += ["", text_table(head, rows[:most], left=left), *more, ""]
         self._rows, self._numbers = [], set()
 
 
