@@ -37,7 +37,7 @@ SHARED = 6  # so many equal lines in two bodies are one idea in two places
 LONG = 60
 COMMENTED = ("sums", "infer", "fit")
 BOUNDS = {
-    "lines": 69_389,
+    "lines": 69_422,
     "files": 359,
     "functions of fit, defaults": 363,
     "functions of fit, given prior": 330,
