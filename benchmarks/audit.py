@@ -17,7 +17,7 @@ import numpy as np
 
 import dugong as dg
 from dugong.infer.answers import posterior
-from dugong.law.law import Law
+from dugong.law import Law
 from dugong.tasks import Element
 from dugong.types import FloatArray, Int8Array
 from dugong.votes.concat import concat

@@ -10,7 +10,7 @@ import dugong as dg
 from benchmarks.floors import best
 from dugong.priors import Markov
 from dugong.worlds import Block, World
-from dugong.worlds.builders import confusion
+from dugong.worlds.blocks import confusion
 from dugong.worlds.standard import lopsided
 
 # Sequences, length, sources, classes. More than two classes go through expected counts instead of the closed form.

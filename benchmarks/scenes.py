@@ -13,7 +13,7 @@ import numpy as np
 from dugong.infer.engine import posterior
 from dugong.votes import Votes
 from dugong.worlds import Block, World
-from dugong.worlds.builders import copying_pair
+from dugong.worlds.blocks import copying_pair
 from dugong.worlds.standard import lopsided, lopsided_table, multiresolution, rare, self_dependent, sticky
 
 N_SOURCES = 10

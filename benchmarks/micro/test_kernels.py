@@ -12,7 +12,7 @@ from dugong.infer.engine import decode, expected_counts, posterior
 from dugong.infer.factors import flatten
 from dugong.sums import MomentRow, Shapes, Slot, _kernels, assign_groups, count, pair
 from dugong.sums.pairs import TILE
-from dugong.sums.rows import Plan
+from dugong.sums.sums import Plan
 from dugong.votes import Votes
 from dugong.worlds import World
 

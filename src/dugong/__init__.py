@@ -50,21 +50,6 @@ _HOMES = {
     "dugong.baselines": ("DataProgramming", "HiddenMarkov", "MajorityVote", "Supervised"),
     "dugong.fit.beliefs": ("Belief",),
     "dugong.fit.learned": ("LearnedGraph", "learn_graph"),
-    "dugong.exceptions": (
-        "DugongError",
-        "FileError",
-        "FormatError",
-        "GraphError",
-        "LabelError",
-        "LoaderError",
-        "MissingExtraError",
-        "NotFittedError",
-        "NotIdentifiableError",
-        "PriorError",
-        "SourceError",
-        "TaskError",
-        "VoteError",
-    ),
     "dugong.graph": ("temporal",),
     "dugong.labels": ("Labels",),
     "dugong.metrics": ("compare", "evaluate"),
@@ -135,9 +120,9 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return import_module(f"dugong.{name}")
-    if name not in _HOME:
+    if name not in __all__:
         raise AttributeError(f"module 'dugong' has no attribute {name!r}")
-    value = getattr(import_module(_HOME[name]), name)
+    value = getattr(import_module(_HOME.get(name, "dugong.exceptions")), name)
     globals()[name] = value  # sources ask for dg.POSITIVE at every vote
     return value
 

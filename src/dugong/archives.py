@@ -74,7 +74,10 @@ class Archive:
             raise FileError(f"it lacks {name!r}")
         with self._file.open(f"{name}.npy") as member:
             found = _describe(member)
-            if shape is not None and not _fits(found.shape, shape):
+            if shape is not None and not (
+                len(found.shape) == len(shape)
+                and all(want in (None, size) for size, want in zip(found.shape, shape, strict=True))
+            ):
                 raise FileError(f"{name} must have the shape {shape}; found {found.shape}")
             return _read(member, found, self._size(name) - member.tell(), name, kinds)
 
@@ -153,11 +156,6 @@ def _describe(member: Any) -> _Array:
     return _Array(shape, fortran, dtype)
 
 
-def _fits(found: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:
-    pairs = zip(found, wanted, strict=False)
-    return len(found) == len(wanted) and all(want in (None, size) for size, want in pairs)
-
-
 @contextmanager
 def open_archive(path: Place, stranger: str = "it was not written by Dugong") -> Iterator[Archive]:
     """Open an archive, here or at a URL; whatever is wrong with it is a `FileError`.
@@ -215,13 +213,11 @@ def from_arrow(column: pa.Array | pa.ChunkedArray) -> AnyArray:
     if column.null_count or not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         return np.asarray(column)
     pieces = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    arrays = [_values(piece, np.dtype(kind.to_pandas_dtype())) for piece in pieces if len(piece)]
-    return arrays[0] if len(arrays) == 1 else np.concatenate([np.empty(0, kind.to_pandas_dtype()), *arrays])
-
-
-def _values(piece: pa.Array, dtype: np.dtype[Any]) -> AnyArray:
-    """The numbers of a piece without empty cells, where they are."""
-    return np.frombuffer(piece.buffers()[1], dtype, len(piece), piece.offset * dtype.itemsize)
+    dtype: np.dtype[Any] = np.dtype(kind.to_pandas_dtype())
+    arrays = [
+        np.frombuffer(one.buffers()[1], dtype, len(one), one.offset * dtype.itemsize) for one in pieces if len(one)
+    ]
+    return arrays[0] if len(arrays) == 1 else np.concatenate([np.empty(0, dtype), *arrays])
 
 
 def to_arrow(values: AnyArray) -> pa.Array:

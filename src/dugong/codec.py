@@ -62,17 +62,13 @@ _FINITE = Numbers()
 
 
 # --- from values to plain data -------------------------------------------------------------------------------------
-def encode(value: Any) -> Any:
-    """Plain data that `decode` turns back into the same value."""
-    return _plain(value, for_files=True)
-
-
 def to_plain(value: Any) -> Any:
     """Plain data for people and other programs: what is no finite number is None, and all keys are text."""
-    return _plain(value, for_files=False)
+    return encode(value, for_files=False)
 
 
-def _plain(value: Any, *, for_files: bool) -> Any:
+def encode(value: Any, *, for_files: bool = True) -> Any:
+    """Plain data that `decode` turns back into the same value."""
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float):
@@ -80,22 +76,22 @@ def _plain(value: Any, *, for_files: bool) -> Any:
     if hasattr(value, "tolist"):  # arrays and their numbers, without importing NumPy
         if for_files and value.size == 0 and value.ndim > 1:  # lists would not say how many axes there are
             return {"shape": list(value.shape)}
-        return _plain(value.tolist(), for_files=for_files)
+        return encode(value.tolist(), for_files=for_files)
     if isinstance(value, PathLike) and not for_files:
         return str(value)
     if is_dataclass(value) and not isinstance(value, type):
         kind = _kind(type(value))
-        found = {name: _plain(getattr(value, name), for_files=for_files) for name in _fields(type(value))}
+        found = {name: encode(getattr(value, name), for_files=for_files) for name in _fields(type(value))}
         return found if kind is None else {"kind": kind, **found}
     if isinstance(value, Mapping):
         return _plain_mapping(value, for_files=for_files)
     if isinstance(value, Iterable) and not isinstance(value, bytes):
-        return [_plain(one, for_files=for_files) for one in value]
+        return [encode(one, for_files=for_files) for one in value]
     raise FileError(f"{value!r} cannot be saved: files hold plain data only.")
 
 
 def _plain_mapping(value: Mapping[Any, Any], *, for_files: bool) -> Any:
-    plain = {key: _plain(one, for_files=for_files) for key, one in value.items()}
+    plain = {key: encode(one, for_files=for_files) for key, one in value.items()}
     if all(isinstance(key, str) for key in plain):
         return plain
     if for_files:
@@ -144,13 +140,8 @@ def _levels(plain: Any) -> Iterator[list[Any]]:
     level = [plain]
     while level:
         yield level
-        level = [one for part in level for one in _parts(part)]
-
-
-def _parts(plain: Any) -> Iterable[Any]:
-    if isinstance(plain, dict):
-        return plain.values()
-    return plain if isinstance(plain, list) else ()
+        inside = (one.values() if isinstance(one, dict) else one if isinstance(one, list) else () for one in level)
+        level = [one for part in inside for one in part]
 
 
 def check_version(plain: Any, newest: int, what: str, name: str | None = None) -> int:

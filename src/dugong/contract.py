@@ -30,6 +30,7 @@ DoorT = TypeVar("DoorT", bound=Callable[..., Any])
 _WORDS = {int: "a whole number", float: "a number", str: "text", bool: "True or False", NoneType: "None"}
 _BITS = 2**63
 _LIKE = (bool, int, float, complex, str, bytes)  # what NumPy's ArrayLike takes beside arrays and lists
+_ARRAYS = ("_SupportsArray", "_NestedSequence", "Buffer", "_Buffer")  # how it calls these
 
 
 class SettingError(DugongError, ValueError):
@@ -184,12 +185,7 @@ def _is_like(args: tuple[Any, ...]) -> bool:
 
 
 def _supports_array(hint: Any) -> bool:
-    return getattr(get_origin(hint) or hint, "__name__", "") in (
-        "_SupportsArray",
-        "_NestedSequence",
-        "Buffer",
-        "_Buffer",
-    )
+    return getattr(get_origin(hint) or hint, "__name__", "") in _ARRAYS
 
 
 def _is_array(value: Any, kinds: str = "biufUO") -> bool:

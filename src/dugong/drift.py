@@ -18,7 +18,7 @@ from scipy.special import stdtr
 from dugong.codec import to_plain
 from dugong.exceptions import VoteError
 from dugong.infer import answers
-from dugong.law.law import Law
+from dugong.law import Law
 from dugong.sums import assign_groups
 from dugong.tasks import Element
 from dugong.types import ABSTAIN, MISSING, AnyArray, FloatArray, IntArray
@@ -116,7 +116,6 @@ class Drift:
 
     Attributes
     ----------
-    changes : tuple of Change
     n_sequences, n_elements : of the new votes
     level : probability of at least one false alarm that was allowed
     """
@@ -243,13 +242,9 @@ def _of_source(
 def _feature(
     what: str, where: str, values: FloatArray, counted: AnyArray, owners: IntArray, n_units: int
 ) -> DriftFeature:
-    sums = RatioSums.of(_per_unit(values, owners, n_units), _per_unit(counted, owners, n_units))
+    weights = (np.asarray(one, dtype=np.float64) for one in (values, counted))
+    sums = RatioSums.of(*(np.bincount(owners, one, n_units).astype(np.float64) for one in weights))
     return DriftFeature(what=what, where=where, sums=sums)
-
-
-def _per_unit(values: AnyArray, owners: IntArray, n_units: int) -> FloatArray:
-    weights = np.asarray(values, dtype=np.float64)
-    return np.asarray(np.bincount(owners, weights=weights, minlength=n_units), dtype=np.float64)
 
 
 def _units(votes: Votes) -> tuple[Any, int]:

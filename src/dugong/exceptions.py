@@ -23,24 +23,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-__all__ = [
-    "DugongError",
-    "EndModelError",
-    "FileError",
-    "FormatError",
-    "GraphError",
-    "LabelError",
-    "LoaderError",
-    "MissingExtraError",
-    "NotFittedError",
-    "NotIdentifiableError",
-    "PriorError",
-    "SourceError",
-    "TaskError",
-    "VoteError",
-    "import_extra",
-]
-
 
 class DugongError(Exception):
     """Root of every error that Dugong raises on purpose."""

@@ -24,11 +24,11 @@ import pyarrow.parquet
 
 from dugong.archives import from_arrow, read_table, to_arrow
 from dugong.contract import typed
-from dugong.exceptions import LabelError
+from dugong.exceptions import LabelError, import_extra
 from dugong.paths import Place, place_of, write_atomically
 from dugong.segments import Recording, Segments
 from dugong.tasks import Element, Resolution
-from dugong.training import LabelledWindows, hf_dataset, match, torch_windows, weighted_rows
+from dugong.training import LabelledWindows, match, torch_windows, weighted_rows
 from dugong.types import AnyArray, FloatArray, Int8Array, IntArray
 from dugong.votes import Votes, class_indices, implied_background
 
@@ -235,7 +235,7 @@ class Labels:
         }
         if inputs is not None:
             columns["inputs"] = [np.asarray(values).tolist() for _, values in match(pieces, inputs)]
-        return hf_dataset(columns)
+        return import_extra("datasets", "hf", "data sets of Hugging Face").Dataset.from_dict(columns)
 
     def _by_sequence(self) -> dict[str, FloatArray]:
         """Probabilities of the elements of every sequence."""
@@ -263,7 +263,7 @@ class Labels:
         files: list[Place] = sorted(place.glob("*.parquet"), key=str) if place.is_dir() else [place]
         if not files:
             raise LabelError(f"there are no .parquet files in {place}.")
-        return cls(table=pa.concat_tables([_read(file) for file in files], promote_options="default"))
+        return cls(table=pa.concat_tables(map(_read, files), promote_options="default"))
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name == "table" or not hasattr(pa.Table, name):

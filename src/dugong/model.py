@@ -39,12 +39,12 @@ from dugong.store import StoredModel, load_model, save_model
 from dugong.suggest import Suggestions, suggest
 from dugong.summary import ModelSummary, fitted_on, summarize_model
 from dugong.sums import Moments, Plan, Shapes
-from dugong.tasks import Element, Resolution, find_resolution
+from dugong.tasks import Element, Resolution
 from dugong.texts import counted
 from dugong.types import AnyArray, Count, FloatArray, Inference, Int8Array, Share
 from dugong.votes import Votes
 from dugong.votes.concat import align
-from dugong.votes.gold import Coding, as_given, from_given, gold_at
+from dugong.votes.gold import Coding, accuracy_on, as_given, from_given, gold_at, likeliest
 
 if TYPE_CHECKING:
     from dugong.graph.identify import Identifiability
@@ -282,7 +282,7 @@ class LabelModel(Configured):
         `known` are labels of elements that somebody has looked at, 0 = unknown: they are certain, and tell about the
         others of their sequence.
         """
-        wanted = self._resolution(votes, resolution)
+        wanted = votes.resolution(resolution)
         return self._probabilities(self._aligned(votes, groups), (wanted,), known)[wanted]
 
     def _probabilities(
@@ -315,11 +315,7 @@ class LabelModel(Configured):
         `coding` says how classes are written: our own way, as `classes_`, or as the votes were given
         (``coding="given"``: 0..K-1 for votes from `Votes.from_classes`).
         """
-        probabilities = self.predict_proba(votes, resolution, groups)
-        if probabilities.shape[1] == 2:
-            found = np.where(probabilities[:, 1] > threshold, 1, -1).astype(np.int8)
-        else:
-            found = np.asarray(self.classes_[probabilities.argmax(axis=1)], dtype=np.int8)
+        found = likeliest(self.predict_proba(votes, resolution, groups), self.classes_, threshold)
         return as_given(votes, found, coding)
 
     @typed(LabelError)
@@ -356,7 +352,7 @@ class LabelModel(Configured):
         """
         votes = self._aligned(votes, groups)
         asked = votes.resolutions if resolutions is None else resolutions
-        wanted = tuple(self._resolution(votes, one) for one in asked)
+        wanted = tuple(map(votes.resolution, asked))
         if not wanted:
             raise LabelError("labels need at least one resolution; found none.")
         found = self._probabilities(votes, wanted, known)
@@ -425,10 +421,7 @@ class LabelModel(Configured):
         `gold` is in our own coding (0 = unknown) or, with ``coding="given"``, in that of the votes (-1 = unknown).
         """
         labels = gold_at(votes, from_given(votes, gold, coding), Element())
-        known = labels != 0
-        if not known.any():
-            raise LabelError("score needs at least one known gold label; found none (0 means unknown).")
-        return float((self.predict(votes, groups=groups)[known] == labels[known]).mean())
+        return accuracy_on(self.predict(votes, groups=groups), labels)
 
     @typed(LabelError)
     def explain(
@@ -448,9 +441,14 @@ class LabelModel(Configured):
         sequence : its place, or its id where that is a word
         """
         votes = self._aligned(votes, groups)
-        place = _place(votes, sequence) if isinstance(sequence, str) else sequence
-        law = self.law_ if votes.groups is None else self.law_.of_group(str(votes.groups[place]))
-        return explain(law, votes, place, task, self._resolution(votes, resolution), target=target)
+        if isinstance(sequence, str):
+            ids = list(map(str, votes.sequence_ids.tolist()))
+            if sequence not in ids:
+                some = f"{counted(len(ids), 'sequence')}: {', '.join(map(repr, ids[:3]))}"
+                raise LabelError(f"there is no sequence {sequence!r}; there are {some}, ...")
+            sequence = ids.index(sequence)
+        law = self.law_ if votes.groups is None else self.law_.of_group(str(votes.groups[sequence]))
+        return explain(law, votes, sequence, task, votes.resolution(resolution), target=target)
 
     # --- reading ---------------------------------------------------------------------------------------------------
     @typed(LabelError)
@@ -474,6 +472,7 @@ class LabelModel(Configured):
             Prints as a table; `to_dict` gives the numbers.
         """
         self._check_fitted()
+        repeating = [(one.source, one.source) for one in self.parameters_.factors if isinstance(one, Temporal)]
         return summarize_model(
             sources=self.sources_,
             accuracies=self.accuracies_,
@@ -481,7 +480,7 @@ class LabelModel(Configured):
             diagnostics=self.diagnostics_,
             seen=self.seen_,
             prior=self.prior_,
-            edges=[*self.correlations_, *((name, name) for name in _repeating(self.parameters_))],
+            edges=[*self.correlations_, *repeating],
             class_names=self.class_names_,
             known=tuple(self.accuracies or ()),
             votes=votes,
@@ -637,24 +636,7 @@ class LabelModel(Configured):
         self._check_fitted()
         return align(votes if groups is None else votes.in_groups(groups), self.sources_)
 
-    def _resolution(self, votes: Votes, resolution: str | Resolution) -> Resolution:
-        return find_resolution(resolution, votes.resolutions) if isinstance(resolution, str) else resolution
-
 
 @typed(GraphError)
 def _check_run(seed: Annotated[int, Numbers(low=0)], n_threads: Annotated[int, Numbers(low=1)] | None) -> None:
     """Settings that decide nothing about the law."""
-
-
-def _repeating(parameters: Parameters) -> list[str]:
-    """Sources that depend on their own earlier votes."""
-    return [factor.source for factor in parameters.factors if isinstance(factor, Temporal)]
-
-
-def _place(votes: Votes, sequence: str) -> int:
-    """Where the sequence of this id is."""
-    ids = list(map(str, votes.sequence_ids.tolist()))
-    if sequence not in ids:
-        some = ", ".join(map(repr, ids[:3]))
-        raise LabelError(f"there is no sequence {sequence!r}; there are {counted(len(ids), 'sequence')}: {some}, ...")
-    return ids.index(sequence)

@@ -56,11 +56,22 @@ def progress_callback(
     """
     if callable(progress):
         yield progress
-    elif progress:
-        with _bar(title, unit, show, after) as callback:
-            yield callback
-    else:
+        return
+    # A terminal, a notebook, or the wish for a bar: asked before anything is imported for it.
+    if not progress or not (sys.stderr.isatty() or "IPython" in sys.modules or "FORCE_COLOR" in os.environ):
         yield lambda _: None
+        return
+    bar = Bar(title, unit, transient=after is not None)
+    timer = threading.Timer(after or 0.0, bar.start)
+    timer.daemon = True
+    timer.start() if after else bar.start()
+    try:
+        yield lambda value: bar.update(show(value))
+    finally:
+        timer.cancel()
+        if after:
+            timer.join()
+        bar.stop()
 
 
 @contextmanager
@@ -72,18 +83,13 @@ def fit_progress(progress: bool | FitProgress | None) -> Iterator[FitProgress]: 
         with _compilations(progress):
             yield progress
     else:
-        with progress_callback(True, "fit", "", _fit_step, after=_PATIENCE) as callback:
+        with progress_callback(True, "fit", "", lambda shown: shown, after=_PATIENCE) as callback:
 
-            def tell(*step: Any) -> None:
-                callback(step)
+            def tell(what: str, done: int, total: int) -> None:
+                callback(Shown(done=done, total=total or None, words=_STEPS.get(what, what)))
 
             with _compilations(tell):
                 yield tell
-
-
-def _fit_step(step: tuple[str, int, int]) -> Shown:
-    what, done, total = step
-    return Shown(done=done, total=total or None, words=_STEPS.get(what, what))
 
 
 @contextmanager
@@ -103,27 +109,6 @@ def _compilations(tell: FitProgress) -> Iterator[None]:
 
     with event.install_listener("numba:compile", Compilations()):
         yield
-
-
-@contextmanager
-def _bar(
-    title: str, unit: str, show: Callable[[Value], Shown], after: float | None = None
-) -> Iterator[Callable[[Value], None]]:
-    bar = Bar(title, unit, transient=after is not None)
-    timer = threading.Timer(after or 0.0, bar.start)
-    timer.daemon = True
-    # A terminal, a notebook, or the wish for a bar: asked before anything is imported for it.
-    if not (sys.stderr.isatty() or "IPython" in sys.modules or "FORCE_COLOR" in os.environ):
-        yield lambda _: None
-        return
-    timer.start() if after else bar.start()
-    try:
-        yield lambda value: bar.update(show(value))
-    finally:
-        timer.cancel()
-        if after:
-            timer.join()
-        bar.stop()
 
 
 class Bar:

@@ -27,8 +27,6 @@ from dugong.tasks.layout import Layout, SpanTable, ranges
 from dugong.types import ABSTAIN, MISSING, FloatArray, Int8Array, IntArray, read_only
 from dugong.votes import Votes, replace_unchecked
 
-__all__ = ["Review", "choose", "choose_elements"]
-
 _TWIN = 0.1  # what a sequence counts that looks exactly like one that was chosen before
 DRAWS = 500  # of the labels of a sequence: covariances to about .02
 _CANDIDATES = 10  # elements that are looked at for each that is chosen, the most uncertain first
@@ -202,7 +200,9 @@ def _scenes(votes: Votes, candidates: IntArray) -> list[_Scene]:
     step = step if step <= _AT_ONCE else 1
     scenes: list[_Scene] = []
     for place in np.unique(owners).tolist():
-        parts, length = _blocks(candidates[owners == place] - offsets[place]), int(votes.lengths[place])
+        own, length = candidates[owners == place] - offsets[place], int(votes.lengths[place])
+        # Those of a long sequence in parts.
+        parts = np.split(own, np.flatnonzero(np.diff(own // _BLOCK)) + 1)
         if length <= _AT_ONCE:
             scenes.append(_Scene(place, 0, length, parts))
             continue
@@ -226,11 +226,6 @@ def _drawn(
         drawn = draw(part, None if known is None else known[ranges(starts[chosen], lengths)])
         pieces = np.split(drawn, np.cumsum(lengths)[:-1], axis=1)
         yield from zip([scenes[at] for at in chosen], pieces, strict=True)
-
-
-def _blocks(candidates: IntArray) -> list[IntArray]:
-    """Candidates of a sequence, those of a long one in parts."""
-    return np.split(candidates, np.flatnonzero(np.diff(candidates // _BLOCK)) + 1)
 
 
 class _Pool:
@@ -280,8 +275,6 @@ class _Pool:
 # --- Stretches of sequences as sequences of their own: to look closely at a few places of very long recordings.
 # In: votes, and where each stretch begins and ends. Out: votes on these elements alone. A task that is not a task of
 # the stretch as well, because a border cuts it or because windows begin elsewhere, was not asked there.
-
-__all__ = ["take_stretches"]
 
 
 def take_stretches(votes: Votes, places: IntArray, begins: IntArray, ends: IntArray) -> Votes:

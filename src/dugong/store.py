@@ -23,7 +23,7 @@ from dugong.fit.beliefs import Belief
 from dugong.fit.errors import StandardErrors
 from dugong.fit.result import Diagnostics
 from dugong.graph import SourceGraph, TemporalDependency
-from dugong.law.law import Law
+from dugong.law import Law
 from dugong.paths import place_of, write_atomically
 from dugong.priors import Prior
 from dugong.summary import Seen
@@ -47,7 +47,6 @@ class StoredModel:
     graph : which sources depend on each other, given or learned
     accuracies, correlations : tables by source and by pair of sources
     errors : standard errors
-    diagnostics : Diagnostics
     seen : what the model was fitted on
     reference : what drift is measured against; None in files of earlier versions
     """

@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 
 from dugong.exceptions import LabelError
-from dugong.sources.inputs import length_of, loaded, pairs_of
-from dugong.sources.views import by_position
+from dugong.sources.inputs import by_position, length_of, loaded, pairs_of
 from dugong.tasks import Element
 from dugong.types import AnyArray, BoolArray, FloatArray
 from dugong.votes import Votes

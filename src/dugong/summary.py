@@ -39,7 +39,6 @@ class Seen:
 
     Attributes
     ----------
-    n_sequences, n_elements : int
     coverage : share of the tasks on which each source voted
     balance : probability of each class at the resolution of each source, by the prior
     asked : tasks that each source was asked about; empty in old files
@@ -86,7 +85,6 @@ class ClassAccuracy:
 
     Attributes
     ----------
-    label : str
     right : estimated P(vote for this class | label is this class)
     abstains : estimated P(abstain | label is this class)
     interval : 95 % confidence interval of `right`, if there is one: how it varies between sequences, and not less than
@@ -107,11 +105,9 @@ class SourceAccuracy:
 
     Attributes
     ----------
-    name, resolution : str
     coverage : share of its tasks on which it votes
     accuracy : estimated P(vote is right | it votes); None if its table is over whole patterns
     empirical : the same share measured on known labels, if there are any
-    classes : tuple of ClassAccuracy
     projection : how far its table moved to become a valid one
     notes : what the estimator remarked about it
     """
@@ -211,7 +207,7 @@ def summarize_model(
                 resolution=info.resolution.name,
                 coverage=seen.coverage[info.name],
                 accuracy=_accuracy(table, seen.balance[info.name]),
-                empirical=None if measured is None else _share(measured),
+                empirical=None if measured is None else _ratio(np.trace(measured), measured[:, :-1].sum()),
                 classes=_classes(
                     table, limits, expected, measured, _labels(info.resolution, seen, info.name, class_names)
                 ),
@@ -275,8 +271,11 @@ def _accuracy(table: FloatArray | None, balance: FloatArray) -> float | None:
     if table is None:
         return None
     n_classes = len(balance)
-    votes = float(balance @ (1 - table[:, n_classes]))
-    return float(balance @ np.diagonal(table)) / votes if votes > 0 else None
+    return _ratio(balance @ np.diagonal(table), balance @ (1 - table[:, n_classes]))
+
+
+def _ratio(part: Any, whole: Any) -> float | None:
+    return float(part) / float(whole) if whole > 0 else None
 
 
 def _classes(
@@ -344,11 +343,6 @@ def _measure(votes: Votes, info: SourceInfo, gold: Any) -> FloatArray | None:
     return counts
 
 
-def _share(measured: FloatArray) -> float | None:
-    voted = measured[:, :-1].sum()
-    return float(np.trace(measured)) / float(voted) if voted else None
-
-
 # --- text ----------------------------------------------------------------------------------------------------------
 def _table(summary: ModelSummary) -> str:
     labels = list(dict.fromkeys(one.label for row in summary.sources for one in row.classes))
@@ -384,7 +378,8 @@ def _row(one: SourceAccuracy, labels: list[str] | None, *, gold: bool) -> list[s
     found = {part.label: part for part in one.classes}
     for label in labels:
         part = found.get(label)
-        cells += ["-" if part is None else _with_interval(part)]
+        ends = "" if part is None or part.interval is None else " ({:.2f} to {:.2f})".format(*part.interval)
+        cells += ["-" if part is None else f"{part.right:.3f}{ends}"]
         cells += [_figure(None if part is None else part.empirical)] if gold else []
     return cells
 
@@ -392,11 +387,6 @@ def _row(one: SourceAccuracy, labels: list[str] | None, *, gold: bool) -> list[s
 def _in_short(part: ClassAccuracy, *, gold: bool) -> str:
     measured = "-" if part.empirical is None else f"{part.empirical:.2f}"
     return f"{part.label} {part.right:.2f}" + (f"/{measured}" if gold else "")
-
-
-def _with_interval(part: ClassAccuracy) -> str:
-    ends = "" if part.interval is None else f" ({part.interval[0]:.2f} to {part.interval[1]:.2f})"
-    return f"{part.right:.3f}{ends}"
 
 
 def _figure(value: float | None) -> str:

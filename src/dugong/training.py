@@ -73,12 +73,6 @@ def weighted_rows(labels: Pieces, inputs: Mapping[Any, Any], names: list[Any]) -
     return rows[place], np.asarray(names)[kind], law[place, kind]
 
 
-def hf_dataset(columns: Mapping[str, Any]) -> Any:
-    """A `datasets.Dataset` with the given columns."""
-    datasets = import_extra("datasets", "hf", "data sets of Hugging Face")
-    return datasets.Dataset.from_dict(dict(columns))
-
-
 def match(labels: Pieces, inputs: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
     """Inputs in the order of the labels; ids may be numbers on one side and words on the other."""
     known = {str(name): name for name in inputs}

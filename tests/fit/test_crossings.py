@@ -8,7 +8,7 @@ import pytest
 import dugong as dg
 from dugong.fit.learned.tempering import Peers
 from dugong.infer.answers import posterior
-from dugong.law.law import Law
+from dugong.law import Law
 from dugong.law.parameters import Crossed
 from dugong.tasks import Element
 from dugong.worlds import Block, CrossedBlock, World, accurate

@@ -11,7 +11,7 @@ from dugong.exceptions import GraphError, VoteError
 from dugong.fit import fit
 from dugong.fit.groups import concentrations
 from dugong.infer.answers import posterior
-from dugong.law.law import Law
+from dugong.law import Law
 from dugong.shards import VoteShards, fit_shards, label_shards
 from dugong.tasks import Element
 from dugong.votes.concat import concat

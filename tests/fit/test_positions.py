@@ -11,7 +11,7 @@ import dugong as dg
 from dugong.estimators import EM
 from dugong.exceptions import GraphError
 from dugong.infer.answers import posterior
-from dugong.law.law import Law
+from dugong.law import Law
 from dugong.shards import VoteShards, fit_shards
 from dugong.tasks import Element
 from dugong.votes.concat import concat

@@ -12,7 +12,7 @@ from dugong.infer import answers, engine
 from dugong.infer.potentials import with_scores
 from dugong.law.parameters import Conditional, Parameters
 from dugong.tasks import Element
-from dugong.votes.scores import certainty
+from dugong.votes.flat import certainty
 
 HARD = np.array([[0.62, 0.18, 0.2], [0.15, 0.6, 0.25]])
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dugong.exceptions import TaskError
 from dugong.infer import engine
 from dugong.infer.explain import explain
-from dugong.law.law import Law
+from dugong.law import Law
 from dugong.law.parameters import Conditional, Parameters
 from dugong.priors.chain import LabelChain
 from dugong.tasks import Element, Window

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dugong.exceptions import LabelError
 from dugong.infer import engine
 from dugong.infer.explain import explain
-from dugong.law.law import Law
+from dugong.law import Law
 from dugong.law.parameters import Parameters
 from dugong.priors import Joint
 from dugong.tasks import Element, Sequence, Window

@@ -16,7 +16,7 @@ from dugong.infer.factors import flatten
 from dugong.infer.grouped import WindowEngine, local
 from dugong.infer.grouped import audit as auditing
 from dugong.infer.prepare import prepare
-from dugong.law.law import Law
+from dugong.law import Law
 from dugong.law.parameters import Conditional, Parameters, Temporal
 from dugong.priors import Markov
 from dugong.tasks import Element, Layout, Sequence, Spans, Window

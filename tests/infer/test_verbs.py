@@ -16,11 +16,11 @@ import dugong as dg
 from dugong.engines import local_engine
 from dugong.infer import answers, engine
 from dugong.infer.grouped import WindowEngine
-from dugong.law.law import Law
+from dugong.law import Law
 from dugong.shards import VoteShards, fit_shards
 from dugong.votes.concat import concat
 from dugong.worlds import Block, TemporalBlock, World, accurate, confusion, sticky
-from dugong.worlds.builders import temporal
+from dugong.worlds.blocks import temporal
 
 THREE = dg.priors.Markov(initial=[0.5, 0.3, 0.2], transition=0.05 * np.ones((3, 3)) + 0.85 * np.eye(3))
 WAYS = ["group pass", "propagation"]

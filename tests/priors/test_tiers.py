@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dugong.priors import Markov, _tiers, pair_sums
+from dugong.priors import Markov, _kernels, pair_sums
 from dugong.tasks import Element, Sequence, Window
 
 LENGTHS, COUNTS = np.array([0, 3, 7, 12]), np.array([1, 4, 2, 3])
@@ -27,18 +27,18 @@ def everything() -> list[np.ndarray]:
 
 
 def test_interpreted_and_compiled_kernels_agree_to_the_last_bit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_tiers, "ENOUGH", 1 << 60)
+    monkeypatch.setattr(_kernels, "ENOUGH", 1 << 60)
     interpreted = everything()
-    monkeypatch.setattr(_tiers, "ENOUGH", -1)
+    monkeypatch.setattr(_kernels, "ENOUGH", -1)
     for first, second in zip(interpreted, everything(), strict=True):
         np.testing.assert_array_equal(first, second)
 
 
 def test_a_kernel_is_compiled_once_it_has_had_enough_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     ways: list[str] = []
-    monkeypatch.setattr(_tiers, "njit", lambda **_: lambda _function: lambda *_arguments: ways.append("compiled"))
-    monkeypatch.setattr(_tiers, "ENOUGH", 10)
-    kernel = _tiers.interpreted_first(lambda work: work)(lambda _work: ways.append("interpreted"))
+    monkeypatch.setattr(_kernels, "njit", lambda **_: lambda _function: lambda *_arguments: ways.append("compiled"))
+    monkeypatch.setattr(_kernels, "ENOUGH", 10)
+    kernel = _kernels.interpreted_first(lambda work: work)(lambda _work: ways.append("interpreted"))
     for work in (4, 6, 1, 1):
         kernel(work)
     assert ways == ["interpreted", "interpreted", "compiled", "compiled"]

@@ -15,7 +15,7 @@ import pytest
 import dugong as dg
 from dugong.paths import FolderBusyError, PlaceError, Url, locked
 from dugong.shards import VoteShards, apply_shards, fit_shards, label_shards
-from dugong.shards.stamps import digest_file, stamp_of
+from dugong.shards.folder import digest_file, stamp_of
 
 
 @dg.source
@@ -111,7 +111,8 @@ def test_fit_removes_sums_of_lost_shards_and_nothing_else(made, tmp_path: Path) 
 DIES = """
 import os, signal, sys
 import dugong as dg
-from dugong.shards import VoteShards, fit_shards, stamps
+from dugong.shards import VoteShards, fit_shards
+from dugong.shards import folder as stamps
 stamps.move = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 model = dg.LabelModel(prior=dg.priors.Markov(positive=0.5, stay=0.6), dependencies=())
 fit_shards(model, VoteShards.open(sys.argv[1]), keep=sys.argv[2])

@@ -11,8 +11,8 @@ import pytest
 
 import dugong as dg
 from dugong.shards import VoteShards, apply_shards, fit_shards, label_shards, summarize_shards
+from dugong.shards.fitting import Kept
 from dugong.shards.folder import Shard
-from dugong.shards.kept import Kept
 
 PRIOR = dg.priors.Markov(positive=0.4, stay=0.85)
 

@@ -13,7 +13,7 @@ import pytest
 import dugong as dg
 from dugong.engines import Processes
 from dugong.shards import Shard, VoteShards, fit_shards, label_shards, read_sample, summarize_shards
-from dugong.shards.stamps import UNFINISHED
+from dugong.shards.folder import UNFINISHED
 
 PRIOR = dg.priors.Markov(positive=0.4, stay=0.85)
 

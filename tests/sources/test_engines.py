@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dugong.engines import Processes, Serial, WorkerLostError, importable, local_engine, mark
-from dugong.engines.marks import SIZE, create_slot, last_word, leaving_word, open_slot, read_slot
+from dugong.engines.protocol import SIZE, create_slot, last_word, leaving_word, open_slot, read_slot
 
 
 def run(function, items, **options):
@@ -124,7 +124,7 @@ def test_a_function_that_cannot_be_loaded_is_an_error():
 
 
 def test_marks_are_cut_to_their_slot(tmp_path, monkeypatch):
-    monkeypatch.setattr("dugong.engines.marks._slots.open", [])
+    monkeypatch.setattr("dugong.engines.protocol._slots.open", [])
     mark("outside a worker this does nothing")
     create_slot(tmp_path / "slot")
     open_slot(tmp_path / "slot")

@@ -20,7 +20,7 @@ from dugong.exceptions import LabelError, PriorError, VoteError
 from dugong.priors import Markov
 from dugong.tasks import Element, Resolution
 from dugong.types import AnyArray, FloatArray, Int8Array
-from dugong.votes import Votes
+from dugong.votes import Votes, class_indices
 from dugong.votes.gold import gold_at
 
 # Weights are log-odds: beyond this a source is as good as certain.
@@ -157,4 +157,4 @@ def _known(votes: Votes, gold: AnyArray | None) -> Int8Array:
     if gold is None:
         return np.full(votes.n_elements, -1, dtype=np.int8)
     labels = gold_at(votes, gold, Element())
-    return np.select([labels == value for value in votes.classes], list(range(votes.n_classes)), -1).astype(np.int8)
+    return np.where(labels == 0, np.int8(-1), class_indices(votes, labels, votes.n_classes))

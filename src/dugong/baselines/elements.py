@@ -1,27 +1,29 @@
-"""What element-wise baselines share: votes forced onto elements, and labels from the law of such votes.
+"""Baselines element by element: what they share, and the majority vote.
 
 The paper's baselines know no resolutions: a vote on a window, span or sequence counts as a vote on each of its
 elements (section 4.2). Where several tasks of one source cover an element, most of their votes win, and a tie is an
 abstain. With more than two classes a coarse +1 is a vote for the class that the resolution names, and a coarse -1,
-which names none, an abstain. Underspecified votes are left out.
+which names none, an abstain. Underspecified votes are left out; the majority vote splits them over their classes.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal, Self
 
 import numpy as np
 
-from dugong.contract import Configured
-from dugong.exceptions import LabelError
+from dugong.contract import Configured, typed
+from dugong.exceptions import LabelError, VoteError
 from dugong.infer.engine import posterior
 from dugong.law.parameters import Conditional, Parameters
 from dugong.priors import Prior
-from dugong.tasks import Element, Resolution, find_resolution
+from dugong.tasks import Element, Resolution
 from dugong.tasks.layout import ranges
 from dugong.types import ABSTAIN, MISSING, AnyArray, FloatArray, Int8Array, IntArray
-from dugong.votes import SourceInfo, Votes, class_indices
+from dugong.votes import SourceInfo, Votes, class_indices, implied_background
 from dugong.votes.codes import positive_class
+from dugong.votes.gold import accuracy_on, likeliest
 
 
 class ElementBaseline(Configured):
@@ -39,7 +41,7 @@ class ElementBaseline(Configured):
     def predict_proba(self, votes: Votes, resolution: str | Resolution = "element") -> FloatArray:
         """P(label | votes forced onto elements), shape (n_tasks, n_classes), exact under what was learned."""
         self._check_fitted()
-        found = find_resolution(resolution, votes.resolutions) if isinstance(resolution, str) else resolution
+        found = votes.resolution(resolution)
         forced = replace(on_elements(votes), spans=votes.spans)
         threads = getattr(self, "n_threads", None)
         answer = posterior(forced, self.parameters_, self.prior_, resolutions=(found,), n_threads=threads)
@@ -47,10 +49,7 @@ class ElementBaseline(Configured):
 
     def predict(self, votes: Votes, resolution: str | Resolution = "element", threshold: float = 0.5) -> Int8Array:
         """The likelier class; with two classes +1 where P(+1) exceeds `threshold`."""
-        probabilities = self.predict_proba(votes, resolution)
-        if probabilities.shape[1] == 2:
-            return np.where(probabilities[:, 1] > threshold, 1, -1).astype(np.int8)
-        return np.asarray(self.classes_[probabilities.argmax(axis=1)], dtype=np.int8)
+        return likeliest(self.predict_proba(votes, resolution), self.classes_, threshold)
 
     def score(self, votes: Votes, gold: AnyArray) -> float:
         """Accuracy on the elements whose gold label is known (not 0)."""
@@ -59,17 +58,15 @@ class ElementBaseline(Configured):
 
 def on_elements(votes: Votes) -> Votes:
     """The same votes, all of them on elements."""
-    columns = [
-        _whole_classes(votes, column) if isinstance(info.resolution, Element) else _forced(votes, info, column)
-        for info, column in zip(votes.sources, votes.columns, strict=True)
-    ]
+    columns = []
+    for info, column in zip(votes.sources, votes.columns, strict=True):
+        if not isinstance(info.resolution, Element):
+            columns.append(_forced(votes, info, column))
+        else:
+            vague = np.isin(column, list(votes.partial))
+            columns.append(np.where(vague, MISSING, column).astype(np.int8) if votes.partial else column)
     sources = tuple(SourceInfo(name=info.name) for info in votes.sources)
     return replace(votes, sources=sources, columns=tuple(columns), partial={}, scores={}, spans={}, faults=())
-
-
-def _whole_classes(votes: Votes, column: Int8Array) -> Int8Array:
-    vague = np.isin(column, list(votes.partial)) if votes.partial else None
-    return column if vague is None else np.where(vague, MISSING, column).astype(np.int8)
 
 
 def _forced(votes: Votes, info: SourceInfo, column: Int8Array) -> Int8Array:
@@ -104,9 +101,115 @@ def parameters_of(tables: dict[str, FloatArray], n_classes: int) -> Parameters:
     return Parameters(n_classes=n_classes, factors=factors)
 
 
-def accuracy_on(predicted: AnyArray, gold: AnyArray) -> float:
-    """Share of right labels among those that are known (not 0)."""
-    known = np.asarray(gold) != 0
-    if not known.any():
-        raise LabelError("score needs at least one known gold label; found none (0 means unknown).")
-    return float((np.asarray(predicted)[known] == np.asarray(gold)[known]).mean())
+# --- majority vote: the baseline that every label model has to beat --------------------------------------------------
+Ties = Literal["first", "last", "random"]
+
+
+class MajorityVote(Configured):
+    """Vote shares as probabilities.
+
+    Parameters
+    ----------
+    ties : {"first", "last", "random"}
+        Which of the classes with most votes `predict` returns: the first or the last in the order of `classes_`, or
+        one drawn with `seed`. Probabilities always split ties evenly.
+    seed : int
+        For ``ties="random"``.
+    """
+
+    def __init__(self, *, ties: Ties = "first", seed: int = 0) -> None:
+        self.ties = ties
+        self.seed = seed
+
+    @typed(VoteError)
+    def fit(self, votes: Votes, gold: object = None, groups: object = None) -> Self:  # noqa: ARG002  same contract
+        """Take note of the classes; there is nothing to estimate."""
+        self.classes_ = np.array(votes.classes)
+        self.class_names_ = votes.class_names
+        self.background_ = implied_background(votes)
+        return self
+
+    @typed(LabelError)
+    def predict_proba(self, votes: Votes, resolution: str | Resolution = "element") -> FloatArray:
+        """Share of the votes for each class, shape (n_tasks, n_classes)."""
+        self._check_fitted()
+        found = votes.resolution(resolution)
+        elements = self._element_shares(votes)
+        if isinstance(found, Element):
+            return elements
+        return _coarse_shares(votes, found, elements)
+
+    @typed(LabelError)
+    def predict(self, votes: Votes, resolution: str | Resolution = "element", threshold: float = 0.5) -> Int8Array:
+        """The class with most votes; binary: +1 where its share exceeds `threshold`, ties by the named rule."""
+        shares = self.predict_proba(votes, resolution)
+        if shares.shape[1] == 2 and threshold != 0.5:
+            return likeliest(shares, self.classes_, threshold)
+        classes = np.array((-1, 1) if shares.shape[1] == 2 else votes.classes, dtype=np.int8)
+        return np.asarray(classes[self._winner(shares)])
+
+    @typed(LabelError)
+    def score(self, votes: Votes, gold: AnyArray) -> float:
+        """Accuracy on the elements whose gold label is known (not 0)."""
+        return accuracy_on(self.predict(votes), gold)
+
+    def _winner(self, shares: FloatArray) -> AnyArray:
+        best = shares >= shares.max(axis=1, keepdims=True) - 1e-12
+        if self.ties == "first":
+            return np.asarray(np.argmax(best, axis=1))
+        if self.ties == "last":
+            return np.asarray(best.shape[1] - 1 - np.argmax(best[:, ::-1], axis=1))
+        draws = np.random.default_rng(self.seed).random(best.shape)
+        return np.asarray(np.argmax(np.where(best, draws, -1.0), axis=1))
+
+    def _element_shares(self, votes: Votes) -> FloatArray:
+        counts = np.zeros((votes.n_elements, votes.n_classes))
+        for source, column in zip(votes.sources, votes.columns, strict=True):
+            if isinstance(source.resolution, Element):
+                _add_element_votes(votes, column, counts)
+            else:
+                _add_coarse_votes(votes, source.resolution, column, counts)
+        total = counts.sum(axis=1, keepdims=True)
+        empty = np.full(votes.n_classes, 1 / votes.n_classes)
+        if self.background_ is not None:
+            empty = (np.array(votes.classes) == self.background_).astype(np.float64)
+        return np.where(total > 0, counts / np.where(total > 0, total, 1), empty)
+
+
+def _add_element_votes(votes: Votes, column: Int8Array, counts: FloatArray) -> None:
+    codes = class_indices(votes, column, votes.n_classes)
+    for place in range(votes.n_classes):
+        counts[:, place] += codes == place
+    for place, classes in enumerate(votes.partial.values()):
+        spoken = codes == votes.n_classes + 1 + place
+        for one in classes:
+            counts[spoken, votes.classes.index(one)] += 1 / len(classes)
+
+
+def _add_coarse_votes(votes: Votes, resolution: Resolution, column: Int8Array, counts: FloatArray) -> None:
+    inner, sizes = inner_elements(votes, resolution)
+    spread = np.repeat(column, sizes)
+    positive = _positive(votes, resolution)
+    np.add.at(counts, (inner[spread == 1], positive), 1.0)
+    if votes.n_classes == 2:
+        np.add.at(counts, (inner[spread == -1], 0), 1.0)
+
+
+def _positive(votes: Votes, resolution: Resolution) -> int:
+    """The column of the class that makes an element count as positive."""
+    return 1 if votes.n_classes == 2 or resolution.of is None else positive_class(votes, resolution) - 1
+
+
+def _coarse_shares(votes: Votes, resolution: Resolution, elements: FloatArray) -> FloatArray:
+    """Any: the largest share inside; all: the smallest; otherwise the mean."""
+    places, sizes = inner_elements(votes, resolution)
+    inner = elements[places, _positive(votes, resolution)]
+    edges = np.concatenate([[0], np.cumsum(sizes)])[:-1]
+    if not len(edges):
+        return np.zeros((0, 2))
+    if resolution.link in ("any", "all"):
+        reduce = np.maximum if resolution.link == "any" else np.minimum
+        positive = reduce.reduceat(inner, edges)
+    else:
+        positive = np.add.reduceat(inner, edges) / sizes
+    return np.stack([1 - positive, positive], axis=1)

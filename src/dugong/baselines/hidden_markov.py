@@ -11,14 +11,13 @@ from typing import Literal, Self
 
 import numpy as np
 
-from dugong.baselines.elements import ElementBaseline, element_codes, on_elements, parameters_of
-from dugong.baselines.majority import MajorityVote
+from dugong.baselines.elements import ElementBaseline, MajorityVote, element_codes, on_elements, parameters_of
 from dugong.contract import typed
 from dugong.exceptions import LabelError, VoteError
 from dugong.fit.em import EM, EMResult, expectation_maximisation
 from dugong.fit.passes import InMemory
 from dugong.infer import engine
-from dugong.law.law import Law
+from dugong.law import Law
 from dugong.law.parameters import Conditional, Parameters
 from dugong.priors import Markov
 from dugong.tasks import Element, Resolution
@@ -86,7 +85,8 @@ class HiddenMarkov(ElementBaseline):
         forced = on_elements(votes)
         evidence = None if gold is None else gold_at(votes, gold, Element())
         rng = np.random.default_rng(self.seed)
-        ends = [self._climb(forced, *self._begin(votes, forced, rng), evidence) for _ in range(self._n_runs())]
+        n_runs = self.n_starts if self.start == "random" else 1
+        ends = [self._climb(forced, *self._begin(votes, forced, rng), evidence) for _ in range(n_runs)]
         best = max(ends, key=lambda end: end.objective[-1])
         tables = {one.source: one.table for one in best.law.parameters.factors if isinstance(one, Conditional)}
         prior = best.law.prior
@@ -97,9 +97,6 @@ class HiddenMarkov(ElementBaseline):
         self.log_likelihoods_ = np.array(best.objective)
         self.converged_ = best.converged
         return self
-
-    def _n_runs(self) -> int:
-        return self.n_starts if self.start == "random" else 1
 
     def _begin(self, votes: Votes, forced: Votes, rng: np.random.Generator) -> tuple[Parameters, Markov]:
         if self.start == "random":

@@ -12,10 +12,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from dugong.baselines.elements import accuracy_on
 from dugong.contract import Configured
 from dugong.exceptions import LabelError
 from dugong.types import AnyArray, FloatArray, IntArray
+from dugong.votes.gold import accuracy_on
 
 
 class Supervised(Configured):

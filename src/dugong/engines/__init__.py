@@ -8,8 +8,16 @@ Engines by name, as ``engine=`` and ``--engine`` take them: ``"local"`` runs pro
 from collections.abc import Callable
 
 from dugong.engines.local import Processes, Serial, local_engine, usable_cores
-from dugong.engines.marks import in_worker, mark
-from dugong.engines.protocol import Engine, ShippingError, WorkerLostError, importable, reduce_sums, ship
+from dugong.engines.protocol import (
+    Engine,
+    ShippingError,
+    WorkerLostError,
+    importable,
+    in_worker,
+    mark,
+    reduce_sums,
+    ship,
+)
 from dugong.exceptions import DugongError
 
 __all__ = [

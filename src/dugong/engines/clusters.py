@@ -1,8 +1,8 @@
 """Clusters as engines: Dask, Ray and Spark, and what they share.
 
-A function and its items travel as bytes of our own (see `shipping`), and come back as (good, result): an exception of
+A function and its items travel as bytes of our own, and come back as (good, result): an exception of
 the user's code is a result for the cluster, so nothing is retried that would fail again, and it is raised here at its
-place. Every call has a name of its own, under which its worker leaves word of what it does (see `marks`).
+place. Every call has a name of its own, under which its worker leaves word of what it does.
 """
 
 from __future__ import annotations
@@ -21,9 +21,18 @@ from functools import lru_cache
 from itertools import count, islice
 from typing import Any
 
-from dugong.engines.marks import last_word, leaving_word
-from dugong.engines.protocol import ItemT, ResultT, ShippedEngine, WorkerLostError, open_outcome, ship, ship_item
-from dugong.engines.worker import portable
+from dugong.engines.local import portable
+from dugong.engines.protocol import (
+    ItemT,
+    ResultT,
+    ShippedEngine,
+    WorkerLostError,
+    last_word,
+    leaving_word,
+    open_outcome,
+    ship,
+    ship_item,
+)
 from dugong.exceptions import import_extra
 
 
@@ -92,14 +101,10 @@ class _Cluster(ShippedEngine):
 
     Parameters
     ----------
-    address : str, optional
-        Of the cluster, as its own client takes it; by default one is started here.
-    n_jobs : int
-        Workers that are started here; -1 for one per core.
-    ahead : int
-        Calls under way per worker.
-    retries : int
-        How often a call is tried again elsewhere when its worker dies.
+    address : of the cluster, as its own client takes it; by default one is started here
+    n_jobs : workers that are started here; -1 for one per core
+    ahead : calls under way per worker
+    retries : how often a call is tried again elsewhere when its worker dies
     """
 
     address: str | None = None
@@ -169,7 +174,8 @@ class Ray(_Cluster):
         if ours:
             ray.init(address=self.address, log_to_driver=False, logging_level=logging.ERROR, **self._local())
         try:
-            yield from windowed(*self._calls(ray, function), items, describe, self._window(ray))
+            size = self.ahead * max(1, int(ray.cluster_resources().get("CPU", 1)))
+            yield from windowed(*self._calls(ray, function), items, describe, size)
         finally:
             if ours:
                 ray.shutdown()
@@ -179,9 +185,6 @@ class Ray(_Cluster):
             return {}
         cores = {} if self.n_jobs == -1 else {"num_cpus": self.n_jobs}
         return {**cores, "include_dashboard": False}
-
-    def _window(self, ray: Any) -> int:
-        return self.ahead * max(1, int(ray.cluster_resources().get("CPU", 1)))
 
     def _calls(self, ray: Any, function: Callable[[ItemT], ResultT]) -> tuple[Any, Callable[[Ticket], bytes], Any]:
         """How a call is submitted, waited for and cancelled."""

@@ -8,10 +8,14 @@ own place. `reduce_sums` adds results up on the workers, in one fixed order, so 
 from __future__ import annotations
 
 import contextlib
+import mmap
 import pickle
 import sys
+import tempfile
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from itertools import islice
@@ -20,7 +24,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Generic, Protocol, TypeVar
 
-from dugong.engines.marks import mark
 from dugong.exceptions import DugongError
 
 ItemT = TypeVar("ItemT")
@@ -51,12 +54,9 @@ class WorkerLostError(DugongError, RuntimeError):
 
     Attributes
     ----------
-    item : str
-        What it was working on, in the words of `describe`.
-    step : str
-        The last `mark` that it left; empty if there was none.
-    ending : str
-        How the process ended, such as ``"exit code 1"`` or ``"signal SIGKILL"``.
+    item : what it was working on, in the words of `describe`
+    step : the last `mark` that it left; empty if there was none
+    ending : how the process ended, such as ``"exit code 1"`` or ``"signal SIGKILL"``
     """
 
     def __init__(self, *, item: str, step: str, ending: str) -> None:
@@ -75,7 +75,7 @@ class _SumOfRun(Generic[ItemT, ResultT]):
     describe: Callable[[ItemT], str]
 
     def __call__(self, run: tuple[ItemT, ...]) -> ResultT:
-        return _add_up(map(self._one, run))
+        return reduce(add, map(self._one, run))
 
     def _one(self, item: ItemT) -> ResultT:
         mark(self.describe(item))  # if the worker dies, this says which one of the run it was
@@ -94,12 +94,9 @@ def reduce_sums(
 
     `describe` names an item in errors; `progress` is told how many runs of `FAN_IN` items are done.
     """
+    sums = engine.map(_SumOfRun(function, describe), _runs(items), describe=lambda run: " or ".join(map(describe, run)))
 
-    def describe_run(run: tuple[ItemT, ...]) -> str:
-        return " or ".join(map(describe, run))
-
-    sums = engine.map(_SumOfRun(function, describe), _runs(items), describe=describe_run)
-    return _add_up(sums if progress is None else _told(sums, progress))
+    return reduce(add, sums if progress is None else _told(sums, progress))
 
 
 def _told(sums: Iterable[ResultT], progress: Callable[[int], None]) -> Iterator[ResultT]:
@@ -112,10 +109,6 @@ def _runs(items: Iterable[ItemT]) -> Iterator[tuple[ItemT, ...]]:
     stream = iter(items)
     while run := tuple(islice(stream, FAN_IN)):
         yield run
-
-
-def _add_up(values: Iterable[ResultT]) -> ResultT:
-    return reduce(add, values)
 
 
 def importable(name: str | None) -> bool:
@@ -228,3 +221,75 @@ class ShippedEngine(ABC):
         self, function: Callable[[ItemT], ResultT], items: Iterable[ItemT], describe: Callable[[ItemT], str]
     ) -> Iterator[ResultT]:
         """The same, while code that workers cannot import travels by value."""
+
+
+# --- what a worker is doing right now, readable even after it has died -----------------------------------------------
+# A worker writes a line into a small memory-mapped file; no system call, so it may be done often. If the interpreter
+# ends without a word (``os._exit``, a crash in native code, the out-of-memory killer), the file still holds the line.
+SIZE = 512
+
+
+class _Slots(threading.local):
+    """Of this thread: none outside a worker, one inside."""
+
+    def __init__(self) -> None:
+        self.open: list[mmap.mmap] = []
+
+
+_slots = _Slots()
+
+
+def create_slot(path: Path) -> None:
+    """Make an empty slot, before the worker that writes into it starts."""
+    path.write_bytes(bytes(SIZE))
+
+
+def open_slot(path: Path) -> None:
+    """Let `mark` write into this slot from now on."""
+    with path.open("r+b") as file:
+        _slots.open[:] = [mmap.mmap(file.fileno(), SIZE)]
+
+
+def mark(step: str) -> None:
+    """Leave word of the current step; outside a worker this does nothing."""
+    for slot in _slots.open:
+        slot[:] = step.encode("utf-8", errors="replace")[:SIZE].ljust(SIZE, b"\0")
+
+
+def in_worker() -> bool:
+    """Whether this is a worker: its end is seen by another process, and Ctrl-C does not reach it."""
+    return bool(_slots.open)
+
+
+def read_slot(path: Path) -> str:
+    """The last step that was marked."""
+    return path.read_bytes().rstrip(b"\0").decode("utf-8", errors="ignore")
+
+
+# --- workers that others start -------------------------------------------------------------------------------------
+@contextmanager
+def leaving_word(name: str) -> Iterator[None]:
+    """Let `mark` write into a slot of that name, which outlives the block only if the process dies in it."""
+    path = _path(name)
+    create_slot(path)
+    open_slot(path)
+    try:
+        yield
+    finally:
+        while _slots.open:
+            _slots.open.pop().close()
+        path.unlink(missing_ok=True)
+
+
+def last_word(name: str) -> str:
+    """The last step of a worker of this machine that died, which is forgotten then; empty if there is none."""
+    try:
+        step = read_slot(_path(name))
+    except FileNotFoundError:
+        return ""
+    _path(name).unlink(missing_ok=True)
+    return step
+
+
+def _path(name: str) -> Path:
+    return Path(tempfile.gettempdir()) / f"dugong-word-{name}"

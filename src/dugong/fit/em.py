@@ -18,9 +18,8 @@ from dugong.contract import typed
 from dugong.exceptions import GraphError
 from dugong.fit.beliefs import AnyBelief, hold
 from dugong.fit.passes import Passes
-from dugong.law.law import Law
+from dugong.law import ExpectedCounts, Law
 from dugong.law.parameters import Conditional, Crossed, Factor, FullTable, Parameters, Temporal
-from dugong.law.results import ExpectedCounts
 from dugong.priors import Markov
 from dugong.types import FloatArray
 

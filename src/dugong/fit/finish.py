@@ -22,9 +22,8 @@ from dugong.fit.moments.copying import shrink_counts
 from dugong.fit.passes import Passes
 from dugong.fit.result import Estimate, Note
 from dugong.graph import SourceGraph
-from dugong.law.law import Law
+from dugong.law import ExpectedCounts, Law
 from dugong.law.parameters import Conditional, Factor
-from dugong.law.results import ExpectedCounts
 from dugong.priors import Prior
 from dugong.types import FloatArray
 

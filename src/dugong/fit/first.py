@@ -13,7 +13,7 @@ from dugong.exceptions import GraphError, NotIdentifiableError
 from dugong.fit.learned.factors import graph_factors
 from dugong.fit.passes import Contents, Passes
 from dugong.fit.settings import FitOptions
-from dugong.law.law import Law
+from dugong.law import Law
 from dugong.law.parameters import Parameters
 from dugong.priors import Markov
 from dugong.tasks import Element

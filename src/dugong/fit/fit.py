@@ -38,8 +38,7 @@ from dugong.graph import SourceGraph, temporal
 from dugong.graph.design import crossed_edges
 from dugong.graph.identify import check_identifiable
 from dugong.infer.answers import audit_answers, expected_counts, posterior
-from dugong.law.grading import read_above
-from dugong.law.law import Law, allow_unseen
+from dugong.law import Law, allow_unseen, read_above
 from dugong.law.parameters import Conditional, FullTable, Parameters
 from dugong.sums import Moments
 from dugong.tasks import Element

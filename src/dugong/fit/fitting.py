@@ -26,9 +26,8 @@ from dugong.fit.settings import Centred, Estimator, Paper
 from dugong.fit.sgd import estimate_agreements, estimate_sgd
 from dugong.fit.sgd.settings import SGD
 from dugong.graph.design import Design
-from dugong.law.law import Law
+from dugong.law import ExpectedCounts, Law
 from dugong.law.parameters import Parameters
-from dugong.law.results import ExpectedCounts
 from dugong.priors import sample_balance_variance
 from dugong.progress import FitProgress
 from dugong.sums import Laws, Moments, Plan

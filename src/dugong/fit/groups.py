@@ -20,9 +20,8 @@ from dugong.fit.beliefs import AnyBelief, Belief, Leaning, votes_by_label
 from dugong.fit.em import EM, Ties, maximise, normalised
 from dugong.fit.passes import Passes
 from dugong.fit.result import Note
-from dugong.law.law import Law
+from dugong.law import ExpectedCounts, Law
 from dugong.law.parameters import Parameters
-from dugong.law.results import ExpectedCounts
 from dugong.priors import Markov
 from dugong.types import FloatArray
 

@@ -17,8 +17,7 @@ import numpy as np
 from dugong.exceptions import VoteError
 from dugong.fit.result import Note
 from dugong.infer.answers import expected_counts, posterior
-from dugong.law.law import Law
-from dugong.law.results import ExpectedCounts
+from dugong.law import ExpectedCounts, Law
 from dugong.progress import FitProgress
 from dugong.sums import Grouping, Moments, Plan, Shapes, assign_groups, count
 from dugong.tasks import Resolution

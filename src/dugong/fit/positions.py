@@ -21,9 +21,8 @@ from dugong.fit.em import EM, EMResult, Ties, expectation_maximisation, normalis
 from dugong.fit.groups import concentrations
 from dugong.fit.passes import Passes
 from dugong.infer.answers import posterior
-from dugong.law.law import Law
+from dugong.law import ExpectedCounts, Law
 from dugong.law.parameters import Conditional, Factor, Temporal
-from dugong.law.results import ExpectedCounts
 from dugong.tasks import Element
 from dugong.types import FloatArray, IntArray
 from dugong.votes import Votes, class_indices

@@ -20,12 +20,11 @@ from scipy.special import log_softmax
 
 from dugong.fit.em import EM, FREE, Ties, maximise
 from dugong.infer.answers import expected_counts, posterior
-from dugong.law.grading import Grading, cells_of, choose_cuts
-from dugong.law.law import Law
+from dugong.law import Grading, Law, cells_of, choose_cuts
 from dugong.tasks import Element
 from dugong.types import MISSING, FloatArray, Int8Array, IntArray
 from dugong.votes import SourceInfo, Votes
-from dugong.votes.scores import certainty
+from dugong.votes.flat import certainty
 
 _ROUNDS = 10
 _SETTLED = 1e-3  # rounds end when no probability moves by more

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import combinations, combinations_with_replacement
 from typing import Literal
 
 import numpy as np
 
 from dugong.exceptions import GraphError, TaskError
-from dugong.graph.source_graph import Elimination, Independence, SourceGraph, determined, eliminate
+from dugong.graph import Elimination, Independence, SourceGraph, determined, eliminate
 from dugong.sums import MomentRow, Plan, Slot, inside, pair
 from dugong.tasks import Element, Resolution, Sequence, Window, count_tasks, describe
 from dugong.votes import SourceInfo, Votes
@@ -107,7 +108,11 @@ def make_design(
     # Edges between resolutions are factors of their own: no clique on one task holds both ends.
     inner = replace(graph, edges=tuple(edge for edge in graph.edges if where[edge[0]] == where[edge[1]]))
     # All pairs on one task are counted, equations or not: the best weights of proxies need all their covariances.
-    same = tuple(_same_rows(sources, levels))
+    same = tuple(
+        pair(first.name, second.name, by_position="task" in (levels[first.name], levels[second.name]))
+        for first, second in combinations(sources, 2)
+        if first.resolution == second.resolution
+    )
     # Rows across resolutions and time lean on the prior, so that they are added only for what is loose without them.
     loose = _loose(sources, independence, levels, fixed, same)
     across = tuple(_across_rows(sources, independence, levels, loose)) if loose else ()
@@ -136,14 +141,14 @@ def tasks_per_sequence(votes: Votes) -> dict[str, int]:
     return {info.name: alike[info.resolution] for info in votes.sources if info.resolution in alike}
 
 
-def valid_pair(design_or_independence: Independence, row: MomentRow, levels: Mapping[str, Sharing]) -> bool:
+def valid_pair(independence: Independence, row: MomentRow, levels: Mapping[str, Sharing]) -> bool:
     """Whether a pair row is an equation: both votes are independent given the labels and read their own task."""
     first, second = row.sources
     if "full" in (levels[first], levels[second]):
         return False
     if row.relation == "same" and row.span == 0:
-        return design_or_independence.same_task(first, second)
-    return design_or_independence.elsewhere(first, second)
+        return independence.same_task(first, second)
+    return independence.elsewhere(first, second)
 
 
 def crossed_edges(sources: tuple[SourceInfo, ...], graph: SourceGraph) -> list[tuple[str, str]]:
@@ -178,42 +183,29 @@ def _rank(resolution: Resolution) -> tuple[int, int]:
     return (3, 0) if isinstance(resolution, Sequence) else (2, 0)
 
 
-def _same_rows(sources: tuple[SourceInfo, ...], levels: Mapping[str, Sharing]) -> Iterable[MomentRow]:
-    for place, first in enumerate(sources):
-        for second in sources[place + 1 :]:
-            if first.resolution == second.resolution:
-                by_position = "task" in (levels[first.name], levels[second.name])
-                yield pair(first.name, second.name, by_position=by_position)
-
-
 def _across_rows(
     sources: tuple[SourceInfo, ...], independence: Independence, levels: Mapping[str, Sharing], loose: set[str]
 ) -> Iterable[MomentRow]:
-    for place, one in enumerate(sources):
-        for other in sources[place + 1 :]:
-            if one.resolution == other.resolution or not {one.name, other.name} & loose:
-                continue
-            fine, coarse = (one, other) if _rank(one.resolution) < _rank(other.resolution) else (other, one)
-            by_position = levels[fine.name] == "task"
-            row = inside(fine.name, coarse.name, by_position=by_position)
-            placed = levels[coarse.name] != "task" or isinstance(coarse.resolution, Sequence)
-            if placed and valid_pair(independence, row, levels):
-                yield row
+    for one, other in combinations(sources, 2):
+        if one.resolution == other.resolution or not {one.name, other.name} & loose:
+            continue
+        fine, coarse = (one, other) if _rank(one.resolution) < _rank(other.resolution) else (other, one)
+        row = inside(fine.name, coarse.name, by_position=levels[fine.name] == "task")
+        placed = levels[coarse.name] != "task" or isinstance(coarse.resolution, Sequence)
+        if placed and valid_pair(independence, row, levels):
+            yield row
 
 
 def _lagged_rows(
     sources: tuple[SourceInfo, ...], independence: Independence, levels: Mapping[str, Sharing], loose: set[str]
 ) -> Iterable[MomentRow]:
-    for place, first in enumerate(sources):
-        for second in sources[place:]:
-            if first.resolution != second.resolution or not {first.name, second.name} & loose:
-                continue
-            if "task" in (levels[first.name], levels[second.name]) or isinstance(first.resolution, Sequence):
-                continue
-            for lag in SELF_LAGS if first == second else (1,):
-                row = pair(first.name, second.name, lag=lag)
-                if valid_pair(independence, row, levels):
-                    yield row
+    for first, second in combinations_with_replacement(sources, 2):
+        if first.resolution != second.resolution or not {first.name, second.name} & loose:
+            continue
+        if "task" in (levels[first.name], levels[second.name]) or isinstance(first.resolution, Sequence):
+            continue
+        rows = (pair(first.name, second.name, lag=lag) for lag in (SELF_LAGS if first == second else (1,)))
+        yield from (row for row in rows if valid_pair(independence, row, levels))
 
 
 def _loose(

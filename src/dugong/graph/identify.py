@@ -14,9 +14,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from dugong.exceptions import NotIdentifiableError
+from dugong.graph import SourceGraph, TemporalDependency
 from dugong.graph.design import Design, full_pair_rows, make_design, valid_pair
 from dugong.graph.rows import RowGraph, Stage, unwitnessed
-from dugong.graph.source_graph import SourceGraph, TemporalDependency
 from dugong.graph.theory import (
     ChainMinimum,
     GeneralMinimum,

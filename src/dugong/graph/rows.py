@@ -14,8 +14,8 @@ from typing import Literal
 import numpy as np
 
 from dugong.exceptions import TaskError
+from dugong.graph import connected, determined
 from dugong.graph.design import Design, StageName, clique_rows, crossed_edges, crossed_rows, temporal_rows, valid_pair
-from dugong.graph.source_graph import connected, determined
 from dugong.sums import Laws, MomentRow, Moments, Shapes
 from dugong.tasks import count_tasks
 from dugong.types import BoolArray, FloatArray, IntArray

@@ -1,8 +1,7 @@
 """What the theorems of the paper promise: how many sources are needed, and how fast the error falls.
 
-Plain formulas in the number of sequences n, of sources m and of elements T. Every function names its
-theorem. The bounds are worst cases, far above the errors that users meet: `worlds.planner` simulates a
-given configuration instead.
+Plain formulas in the number of sequences n, of sources m and of elements T. Every function names its theorem. The
+bounds are worst cases, far above the errors that users meet: `worlds.planner` simulates a given configuration instead.
 
 Differs from the paper: the bound of Theorem 1 uses ||B_2^-1||, not ||B_2T^-1|| as printed, because a tied
 table has one vote and one label (docs/differences.md).
@@ -26,11 +25,8 @@ class GeneralMinimum:
 
     Attributes
     ----------
-    free : int
-        As printed: the labels of elements, windows and the sequence are free of each other.
-    linked : int
-        The labels of windows and the sequence follow from those of the elements, so that only r^T patterns
-        exist.
+    free : as printed: the labels of elements, windows and the sequence are free of each other
+    linked : the labels of windows and the sequence follow from those of the elements, so that only r^T patterns exist
     """
 
     free: int
@@ -43,8 +39,7 @@ class ChainMinimum:
 
     Attributes
     ----------
-    as_printed : int or None
-        The paper's reading: k is the number of windows.
+    as_printed : the paper's reading: k is the number of windows
     as_cited : int or None
         The reading of the theorem that the paper cites (Allman, Matias and Rhodes 2009, Theorem 6), which
         is about 2k + 1 consecutive windows. None: no number of sources suffices (fewer than three windows).
@@ -66,8 +61,7 @@ def minimum_sources(n_elements: int, window: int, *, n_classes: int = 2, longest
     n_classes : int
         r, the labels of one task.
     longest_vote : int
-        w: a source votes on every window of up to w elements, which gives ``v = r^T + ... + r^(T-w+1)``
-        votes.
+        w: a source votes on every window of up to w elements, which gives ``v = r^T + ... + r^(T-w+1)`` votes.
 
     Examples
     --------
@@ -180,14 +174,10 @@ class Margins(TypedDict, total=False):
 
     Attributes
     ----------
-    smallest_prior : float
-        p_min, the smallest entry of the prior.
-    smallest_agreement : float
-        b_min, the smallest size of an expected agreement E[a_j(U, V)].
-    of : {"accuracies", "correlations"}
-        mu (the default): grows with sqrt(m T) and ||B_2^-1||; phi: with m T and ||B_4^-1||.
-    independent : int
-        c, mutually independent sources behind every system; three by default, where ||M^+|| = 1.
+    smallest_prior : p_min, the smallest entry of the prior
+    smallest_agreement : b_min, the smallest size of an expected agreement E[a_j(U, V)]
+    of : mu (the default): grows with sqrt(m T) and ||B_2^-1||; phi: with m T and ||B_4^-1||
+    independent : c, mutually independent sources behind every system; three by default, where ||M^+|| = 1
     """
 
     smallest_prior: Required[float]

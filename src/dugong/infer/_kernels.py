@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dugong.priors._tiers import interpreted_first
+from dugong.priors._kernels import interpreted_first
 from dugong.types import AnyArray, FloatArray, Int8Array, IntArray
 
 _LOW, _HIGH = 2.0**-256, 2.0**256

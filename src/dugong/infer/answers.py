@@ -16,9 +16,8 @@ from dugong.infer.choice import MixedEngine
 from dugong.infer.grouped import WindowEngine
 from dugong.infer.grouped.audit import Audit, audit
 from dugong.infer.potentials import silenced, with_scores
-from dugong.law.law import Law
+from dugong.law import ExpectedCounts, Law
 from dugong.law.parameters import Parameters
-from dugong.law.results import ExpectedCounts
 from dugong.priors import Prior
 from dugong.tasks import Element, Resolution
 from dugong.tasks.layout import ranges

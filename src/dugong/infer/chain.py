@@ -19,8 +19,7 @@ from dugong.infer.factors import Channel
 from dugong.infer.prepare import Codes, Prepared, VotesBlock, read_block
 from dugong.infer.product import Coarse, Machine, Product, cumulated, different_paths, explore
 from dugong.infer.runs import BlockAnswer
-from dugong.priors.chain import MOST_STATES, LabelChain
-from dugong.priors.pieces import positive_class
+from dugong.priors.chain import MOST_STATES, LabelChain, positive_class
 from dugong.tasks import Element, Layout, Resolution, describe
 from dugong.types import AnyArray, Int8Array, IntArray
 

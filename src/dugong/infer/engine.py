@@ -21,8 +21,8 @@ from dugong.infer.choice import choose_engine, choose_smoother, is_short
 from dugong.infer.factors import FlatFactor, flatten, fold_counts
 from dugong.infer.potentials import check_potentials
 from dugong.infer.prepare import prepare
+from dugong.law import ExpectedCounts, Posterior
 from dugong.law.parameters import Conditional, FullTable, Parameters
-from dugong.law.results import ExpectedCounts, Posterior
 from dugong.priors.chain import LabelChain
 from dugong.priors.joint import Joint
 from dugong.tasks import Element, Resolution, find_resolution

@@ -18,8 +18,8 @@ from dugong.exceptions import TaskError
 from dugong.infer.blocks import Sums, report_impossible
 from dugong.infer.factors import FlatFactor
 from dugong.infer.patterns import LabelPatterns, channel_codes, find_container, list_patterns
+from dugong.law import Posterior
 from dugong.law.parameters import FullTable
-from dugong.law.results import Posterior
 from dugong.priors.chain import LabelChain
 from dugong.priors.joint import Joint
 from dugong.tasks import Element, Layout, Resolution

@@ -22,7 +22,7 @@ from dugong.exceptions import TaskError
 from dugong.infer import engine
 from dugong.infer.answers import posterior
 from dugong.infer.potentials import with_scores
-from dugong.law.law import Law
+from dugong.law import Law
 from dugong.law.parameters import Parameters
 from dugong.tasks import Resolution, describe, find_resolution
 from dugong.types import MISSING, FloatArray

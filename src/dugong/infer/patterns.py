@@ -12,9 +12,8 @@ import numpy as np
 
 from dugong.exceptions import TaskError
 from dugong.infer.factors import Channel
-from dugong.priors.chain import LabelChain
+from dugong.priors.chain import LabelChain, positive_class
 from dugong.priors.joint import Joint
-from dugong.priors.pieces import positive_class
 from dugong.tasks import Element, Layout, Resolution, describe
 from dugong.types import FloatArray, IntArray
 from dugong.votes import Votes

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from dugong.exceptions import LabelError
-from dugong.law.grading import Grading
+from dugong.law import Grading
 from dugong.law.parameters import Conditional, Factor, Parameters
 from dugong.types import MISSING, FloatArray, IntArray
 from dugong.votes import SourceInfo, Votes, replace_unchecked

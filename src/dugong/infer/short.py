@@ -18,7 +18,7 @@ from dugong.infer.factors import Channel
 from dugong.infer.patterns import LabelPatterns, chain_law, channel_codes, link_labels
 from dugong.infer.prepare import Prepared, VotesBlock, read_block
 from dugong.infer.runs import BlockAnswer
-from dugong.priors.pieces import positive_class
+from dugong.priors.chain import positive_class
 from dugong.tasks import Element, Layout, Resolution
 from dugong.types import FloatArray, IntArray, read_only
 from dugong.votes import Votes

@@ -1,10 +1,9 @@
 """The law of the votes given the labels, as a product of factors: what estimation hands to inference.
 
-Every source has exactly one factor, P(its vote | labels, votes of its parents); the product over factors and
-tasks is P(votes | Y): conditionals along an elimination order of the source graph. The last axis of a table
-runs over vote columns: the classes, abstain, then underspecified codes.
-A vote that was not asked leaves its factor out. If only a parent's vote is missing, `marginal` takes the
-table's place; without a `marginal` the factor is left out as well.
+Every source has exactly one factor, P(its vote | labels, votes of its parents); the product over factors and tasks is
+P(votes | Y): conditionals along an elimination order of the source graph. The last axis of a table runs over vote
+columns: the classes, abstain, then underspecified codes. A vote that was not asked leaves its factor out. If only a
+parent's vote is missing, `marginal` takes the table's place; without a `marginal` the factor is left out as well.
 """
 
 from __future__ import annotations
@@ -53,17 +52,12 @@ class Conditional(Sized):
 
     Attributes
     ----------
-    source : str
-    resolution : Resolution
     table : (K, C_parent1, ..., C_parentP, C), or (positions, K, ..., C) with `by_position`
         P(vote | label, votes of the parents). Positions beyond the last use the last.
-    parents : tuple of str
-        Sources that vote on the same task.
+    parents : sources that vote on the same task
     marginal : (K, C), or (positions, K, C) with `by_position`; optional
         P(vote | label), used where a parent's vote is missing.
-    by_position : bool
-    weight : float
-        A discount on the log-likelihood; 1 takes the vote at its word, 0 ignores it.
+    weight : a discount on the log-likelihood; 1 takes the vote at its word, 0 ignores it
     """
 
     source: str
@@ -91,7 +85,6 @@ class Temporal(Sized):
     first : (K, C) P(vote | label), or (positions, K, C) with `by_position`
         For the first `lag` tasks of a sequence, and where the earlier vote is missing.
     step : (K_prev, K, C_prev, C) P(vote | earlier label, label, earlier vote), or (positions, ...) of the later task
-    by_position : bool
     """
 
     source: str
@@ -160,8 +153,7 @@ class FullTable(Sized):
 
     Attributes
     ----------
-    n_tasks : int
-        Tasks of this resolution that every sequence has.
+    n_tasks : tasks of this resolution that every sequence has
     table : (K ** n_tasks, C ** n_tasks) P(vote pattern | label pattern); task 0 is the most significant digit
     """
 

@@ -30,18 +30,12 @@ class LabelCoding:
 
     Attributes
     ----------
-    names : tuple of str
-        One name per column.
-    values : IntArray, shape (K,)
-        The class values: [-1, 1], or 1..K.
-    positive, background : int or None
-        Column numbers.
-    foreground : BoolArray, shape (K,)
-        The classes that precision, recall, F1 and events are about.
-    bio : BioScheme or None
-        How names such as B-Disease and I-Disease make spans.
-    notes : tuple of str
-        What was inferred rather than given.
+    names : one name per column
+    values : (K,) the class values: [-1, 1], or 1..K
+    positive, background : column numbers
+    foreground : (K,) the classes that precision, recall, F1 and events are about
+    bio : how names such as B-Disease and I-Disease make spans
+    notes : what was inferred rather than given
     """
 
     names: tuple[str, ...]

@@ -13,18 +13,17 @@ from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
+from dugong.codec import to_plain
 from dugong.exceptions import LabelError
 from dugong.metrics.coding import Classes, from_indices, make_coding
 from dugong.metrics.elements import Sums
-from dugong.metrics.evaluate import check_options, evaluate_case
+from dugong.metrics.evaluate import Evaluation, check_options, evaluate_case
 from dugong.metrics.inputs import Scored, make_case, make_layout, read_gold, read_labels
-from dugong.metrics.result import Evaluation
 from dugong.metrics.scores import (
     LOSSES,
     Interval,
     figure,
     jackknife,
-    number,
     range_of,
     scores_of,
     signed,
@@ -50,17 +49,14 @@ class Difference:
 
     Attributes
     ----------
-    name : str
-        Of the score.
-    first, last, value : float
-        Both scores, and last - first.
+    name : of the score
+    first, last, value : both scores, and last - first
     interval : (float, float) or None
         Of the difference; None when it cannot be had.
     finding : str
         "better" or "worse" (the interval excludes 0), "level" (it does not), "equal" (no group differs), or
         "unknown" (there is no interval).
-    reason : str or None
-        Why there is no interval.
+    reason : why there is no interval
     """
 
     name: str
@@ -73,16 +69,9 @@ class Difference:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, None for what is undefined."""
-        low, high = self.interval or (None, None)
-        numbers = {name: number(getattr(self, name)) for name in ("first", "last", "value")}
-        return {
-            "name": self.name,
-            **numbers,
-            "low": low,
-            "high": high,
-            "finding": self.finding,
-            "reason": self.reason,
-        }
+        plain = to_plain(self)
+        low, high = plain.pop("interval") or (None, None)
+        return {**plain, "low": low, "high": high}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -91,16 +80,11 @@ class Comparison:
 
     Attributes
     ----------
-    names : tuple of str
-        The methods, in the order given.
-    evaluations : tuple of Evaluation
-        One per method.
-    differences : tuple of Difference
-        The last method against the first, one entry per score that both have.
-    verdict : str
-        One plain sentence about accuracy, F1, Brier score and log loss.
-    better : bool or None
-        True if the last method is better in one of these and worse in none, None if that cannot be told.
+    names : the methods, in the order given
+    evaluations : one per method
+    differences : the last method against the first, one entry per score that both have
+    verdict : one plain sentence about accuracy, F1, Brier score and log loss
+    better : True if the last method is better in one of these and worse in none, None if that cannot be told
     """
 
     names: tuple[str, ...]

@@ -1,12 +1,10 @@
 """Scores of single elements: accuracy, precision, recall, F1, Brier score, log loss, calibration.
 
-In: a `Scored`. Out, in two steps: sums by group, which add, and scores, which are functions of sums. The same
-function scores the total and every total without one group, so intervals (see `scores`) need no second
-pass over the data.
+In: a `Scored`. Out, in two steps: sums by group, which add, and scores, which are functions of sums. The same function
+scores the total and every total without one group, so intervals (see `scores`) need no second pass over the data.
 
-Brier score: sum over classes of (p - 1[gold])^2, averaged over elements; between 0 and 2. Log loss: the
-mean of -log p(gold), p no smaller than `LOG_LOSS_CLIP`, so that one certain mistake costs 13.8 and not
-infinity.
+Brier score: sum over classes of (p - 1[gold])^2, averaged over elements; between 0 and 2. Log loss: the mean of -log
+p(gold), p no smaller than `LOG_LOSS_CLIP`, so that one certain mistake costs 13.8 and not infinity.
 
 The reliability curve has bins of equal width, [a, b), the last one [a, 1]. With a positive class (always, when there
 are two classes) it is about P(positive) and how often the class is positive; otherwise about the probability of the
@@ -21,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from dugong.codec import to_plain
 from dugong.metrics.inputs import Scored
 from dugong.types import AnyArray, BoolArray, FloatArray, IntArray, read_only
 
@@ -103,16 +102,11 @@ class Calibration:
 
     Attributes
     ----------
-    of : str
-        What the probability is of: "P(name of the positive class)" or "P(chosen class)".
-    edges : FloatArray, shape (n_bins + 1,)
-        Limits of the bins.
-    counts : IntArray, shape (n_bins,)
-        Elements per bin.
-    mean_probability, frequency : FloatArray, shape (n_bins,)
-        What was promised and what happened, per bin; NaN in an empty bin.
-    ece, largest_gap : float
-        Weighted mean and maximum over bins of |mean_probability - frequency|.
+    of : what the probability is of: "P(name of the positive class)" or "P(chosen class)"
+    edges : (n_bins + 1,) limits of the bins
+    counts : (n_bins,) elements per bin
+    mean_probability, frequency : (n_bins,) what was promised and what happened, per bin; NaN in an empty bin
+    ece, largest_gap : weighted mean and maximum over bins of |mean_probability - frequency|
     """
 
     of: str
@@ -125,14 +119,7 @@ class Calibration:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists and numbers, None for an empty bin."""
-        curve = {
-            name: [None if np.isnan(value) else float(value) for value in getattr(self, name)]
-            for name in ("mean_probability", "frequency")
-        }
-        return {
-            "of": self.of, "edges": self.edges.tolist(), "counts": self.counts.tolist(), **curve,
-            "ece": self.ece, "largest_gap": self.largest_gap,
-        }  # fmt: skip
+        return dict(to_plain(self))
 
 
 def calibration_curve(case: Scored, n_bins: int) -> Calibration:

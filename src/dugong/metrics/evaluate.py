@@ -1,22 +1,205 @@
 """Compare labels with gold: the public door of the metrics.
 
 In: labels or probabilities of elements, sequence after sequence, and gold in the same order. Out: an
-`Evaluation`. The steps: check (`inputs`, `coding`), sum by group (`elements`, `calibration`, `events`),
-score the total, and spread over groups (`intervals`).
+`Evaluation`. The steps: check (`inputs`, `coding`), sum by group (`elements`, `events`), score the
+total, and spread over groups (`scores`).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dugong.codec import to_plain
 from dugong.contract import typed
 from dugong.exceptions import LabelError
 from dugong.metrics.coding import Classes, LabelCoding, from_indices, make_coding
-from dugong.metrics.elements import Sums, calibration_curve, f_scores
+from dugong.metrics.elements import Calibration, Sums, calibration_curve, f_scores
 from dugong.metrics.inputs import Scored, make_case, make_layout, read_gold, read_labels
-from dugong.metrics.result import ClassScores, Evaluation
-from dugong.metrics.scores import Score, jackknife, scale_of, scores_of, sums_of, total, why_no_interval, without_each
+from dugong.metrics.scores import (
+    Interval,
+    Score,
+    figure,
+    jackknife,
+    range_of,
+    scale_of,
+    scores_of,
+    sums_of,
+    total,
+    why_no_interval,
+    without_each,
+)
+from dugong.texts import text_table
+
+
+# --- the value that `evaluate` returns -------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassScores:
+    """Precision, recall and F1 of one class against all others; NaN for 0/0."""
+
+    name: str
+    n_gold: int
+    n_labelled: int
+    precision: float
+    recall: float
+    f1: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, None for what is undefined."""
+        return dict(to_plain(self))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Evaluation:
+    """How good labels are, measured on gold.
+
+    A score is None when it was not measured (the notes say what it needs) and NaN when it is 0/0.
+
+    Attributes
+    ----------
+    scores : all scores, in the order of the table; `evaluation["f1"]` finds one by name
+    classes : one entry per class, in column order
+    calibration : the reliability curve; None for hard labels
+    average : what precision, recall, F1 and events are about, in words
+    n_known, n_unknown, n_abstained : int
+        Elements that were scored, elements left out because gold is 0, and scored elements whose label is 0.
+    n_sequences : None when no lengths were given
+    n_groups : sequences (or groups) with known gold, over which the intervals are made; None when there are none
+    confidence, iou : as given
+    notes : what was left out, inferred or undefined, and why
+    """
+
+    scores: tuple[Score, ...]
+    classes: tuple[ClassScores, ...]
+    calibration: Calibration | None
+    average: str
+    n_known: int
+    n_unknown: int
+    n_abstained: int
+    n_sequences: int | None
+    n_groups: int | None
+    confidence: float
+    iou: float
+    notes: tuple[str, ...]
+
+    def __getitem__(self, name: str) -> Score:
+        for score in self.scores:
+            if score.name == name:
+                return score
+        raise KeyError(f"{name!r} was not measured; measured: {', '.join(score.name for score in self.scores)}")
+
+    def __contains__(self, name: object) -> bool:
+        return any(score.name == name for score in self.scores)
+
+    def value(self, name: str) -> float | None:
+        """Return the value of a score, None if it was not measured."""
+        return self[name].value if name in self else None
+
+    def interval(self, name: str) -> Interval | None:
+        """Return the confidence interval of a score, None if there is none."""
+        return self[name].interval if name in self else None
+
+    @property
+    def accuracy(self) -> float:
+        """Share of known elements with the right label; an abstaining label is wrong."""
+        return self["accuracy"].value
+
+    @property
+    def precision(self) -> float:
+        """Share of foreground labels that are right."""
+        return self["precision"].value
+
+    @property
+    def recall(self) -> float:
+        """Share of foreground gold that is labelled so."""
+        return self["recall"].value
+
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of precision and recall."""
+        return self["f1"].value
+
+    @property
+    def macro_f1(self) -> float | None:
+        """Mean F1 over the foreground classes; None with a positive class."""
+        return self.value("macro_f1")
+
+    @property
+    def brier(self) -> float | None:
+        """Mean over elements of the squared error summed over classes (0 to 2)."""
+        return self.value("brier")
+
+    @property
+    def log_loss(self) -> float | None:
+        """Mean of -log P(gold class), P no smaller than 1e-6."""
+        return self.value("log_loss")
+
+    @property
+    def ece(self) -> float | None:
+        """Expected calibration error, see `calibration`."""
+        return self.value("ece")
+
+    @property
+    def event_precision(self) -> float | None:
+        """Share of labelled events that match a gold event at the IoU."""
+        return self.value("event_precision")
+
+    @property
+    def event_recall(self) -> float | None:
+        """Share of gold events that match a labelled event at the IoU."""
+        return self.value("event_recall")
+
+    @property
+    def event_f1(self) -> float | None:
+        """F1 of events matched at the IoU."""
+        return self.value("event_f1")
+
+    @property
+    def span_f1(self) -> float | None:
+        """F1 of events whose start, end and class are all exactly right."""
+        return self.value("span_f1")
+
+    @property
+    def onset_error(self) -> float | None:
+        """Mean distance of the starts of matched events, in elements."""
+        return self.value("onset_error")
+
+    @property
+    def offset_error(self) -> float | None:
+        """Mean distance of the ends of matched events, in elements."""
+        return self.value("offset_error")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data that JSON can hold."""
+        return {**to_plain(self), "scores": {score.name: score.to_dict() for score in self.scores}}
+
+    def __str__(self) -> str:
+        where = "" if self.n_sequences is None else f" in {self.n_sequences:,} sequences"
+        head = f"{self.n_known:,} elements with known gold{where}; {self.n_unknown:,} unknown, left out"
+        rows = [(score.name, figure(score.value), range_of(score.interval)) for score in self.scores]
+        by_class = [
+            (
+                one.name,
+                f"{one.n_gold:,}",
+                f"{one.n_labelled:,}",
+                *map(figure, (one.precision, one.recall, one.f1)),
+            )
+            for one in self.classes
+        ]
+        return "\n".join([
+            head,
+            f"precision, recall, F1 and events: {self.average}",
+            "",
+            text_table(("score", "value", f"{self.confidence:.0%} interval"), rows),
+            "",
+            text_table(("class", "gold", "labelled", "precision", "recall", "f1"), by_class),
+            *(f"note: {note}" for note in self.notes),
+        ])  # fmt: skip
+
+    __repr__ = __str__
 
 
 def evaluate(
@@ -40,14 +223,11 @@ def evaluate(
         Class values (0 = abstain, which is never right), or probabilities with one column per class. Of
         equally probable classes the first is chosen.
     gold : array of int, shape (n,)
-        Class values: -1 and +1 when there are two classes, 1..K when there are more. 0 is unknown and left
-        out.
+        Class values: -1 and +1 when there are two classes, 1..K when there are more. 0 is unknown and left out.
     lengths : array of int, optional
-        Elements per sequence. Without them there are no event scores, and no intervals unless `groups` are
-        given.
+        Elements per sequence. Without them there are no event scores, and no intervals unless `groups` are given.
     groups : array, optional
-        One name per sequence or per element (patient, video): what varies independently. Default: the
-        sequences.
+        One name per sequence or per element (patient, video): what varies independently. Default: the sequences.
     classes : sequence of str, of int, or mapping of int to str, optional
         Names in column order, the class values, or both as ``{-1: "no rally", 1: "rally"}``. Default: the
         values. ``[0, 1]`` or ``range(K)`` say that labels and gold are indices, with -1 for unknown (Snorkel).

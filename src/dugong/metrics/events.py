@@ -1,10 +1,9 @@
 """Scores of whole events: were they found, and where do they start and end.
 
-In: a `Scored` with lengths. Out: sums by group (matched, gold and labelled events, onset and offset errors),
-and scores. An event is a longest run of one foreground class inside a sequence, or a span when the classes
-are BIO tags. Elements of unknown gold end an event, in gold and in labels alike; a label that abstains is
-in no event. An event counts for the group of its first element, a matched pair for the group of the gold
-event.
+In: a `Scored` with lengths. Out: sums by group (matched, gold and labelled events, onset and offset errors), and
+scores. An event is a longest run of one foreground class inside a sequence, or a span when the classes are BIO tags.
+Elements of unknown gold end an event, in gold and in labels alike; a label that abstains is in no event. An event
+counts for the group of its first element, a matched pair for the group of the gold event.
 """
 
 from __future__ import annotations
@@ -31,10 +30,8 @@ class Events:
 
     Attributes
     ----------
-    start, end : IntArray, shape (n_events,)
-        Half-open, in elements of the flat array over all sequences.
-    kind : IntArray, shape (n_events,)
-        Column of the class, or number of the span type for BIO tags.
+    start, end : (n_events,) half-open, in elements of the flat array over all sequences
+    kind : (n_events,) column of the class, or number of the span type for BIO tags
     """
 
     start: IntArray

@@ -1,8 +1,7 @@
 """Check what was given once, and bring it into one form.
 
-In: labels or probabilities, gold, lengths and groups as the caller has them. Out: a `Scored`, columns instead
-of class values, with the group of every element. Everything after this file takes correct arrays for
-granted.
+In: labels or probabilities, gold, lengths and groups as the caller has them. Out: a `Scored`, columns instead of class
+values, with the group of every element. Everything after this file takes correct arrays for granted.
 """
 
 from __future__ import annotations
@@ -26,14 +25,10 @@ class Extent:
 
     Attributes
     ----------
-    n_elements : int
-        Length of the flat arrays.
-    offsets : IntArray, shape (n_sequences + 1,), or None
-        Where each sequence starts, and the end of the last; None when no lengths were given.
-    group : IntArray, shape (n_elements,), or None
-        Group number of every element; None when there is nothing to group by.
-    n_groups : int
-        How many groups there are (1 without groups).
+    n_elements : length of the flat arrays
+    offsets : (n_sequences + 1,) where each sequence starts, and the end of the last; None when no lengths were given
+    group : (n_elements,) group number of every element; None when there is nothing to group by
+    n_groups : how many groups there are (1 without groups)
     """
 
     n_elements: int
@@ -52,18 +47,12 @@ class Scored:
 
     Attributes
     ----------
-    coding : LabelCoding
-        What the columns mean.
-    layout : Extent
-        How the elements lie in sequences and groups.
-    gold, chosen : IntArray, shape (n_elements,)
-        Column numbers; -1 for unknown gold and for a label that abstains.
-    known : BoolArray, shape (n_elements,)
-        Where gold is known.
-    probabilities : FloatArray, shape (n_elements, K), or None
-        None when hard labels were given.
-    n_tied : int
-        Known elements at which two classes share the largest probability.
+    coding : what the columns mean
+    layout : how the elements lie in sequences and groups
+    gold, chosen : (n_elements,) column numbers; -1 for unknown gold and for a label that abstains
+    known : (n_elements,) where gold is known
+    probabilities : (n_elements, K) None when hard labels were given
+    n_tied : known elements at which two classes share the largest probability
     """
 
     coding: LabelCoding
@@ -140,7 +129,7 @@ def make_case(labels: AnyArray, gold: IntArray, coding: LabelCoding, layout: Ext
         chosen=chosen,
         known=known,
         probabilities=None if hard else labels,
-        n_tied=0 if hard else _ties(labels[known]),
+        n_tied=0 if hard else int(((labels == labels.max(axis=1, keepdims=True)).sum(axis=1) > 1)[known].sum()),
     )
 
 
@@ -182,9 +171,8 @@ def _probabilities(array: AnyArray, name: str) -> FloatArray:
         first = int(np.argmax(bad))
         nan = int(np.isnan(totals).sum())
         raise LabelError(
-            f"each row of {name} must be probabilities that sum to one; found {int(bad.sum())} rows that are "
-            f"not ({nan} with NaN), the first at element {first} "
-            f"({np.round(probabilities[first], 6).tolist()}).\n"
+            f"each row of {name} must be probabilities that sum to one; found {int(bad.sum())} rows that are not "
+            f"({nan} with NaN), the first at element {first} ({np.round(probabilities[first], 6).tolist()}).\n"
             "  Give one column per class, each row divided by its sum."
         )
     return probabilities
@@ -225,8 +213,3 @@ def _in_classes(values: IntArray, coding: LabelCoding, name: str) -> None:
             f"{int(wrong.sum())} other values, the first at element {first} (value {values[first]}).\n"
             + ("  Two classes are coded -1 and +1." if two else "  If classes are coded 0..K-1 and -1, add 1.")
         )
-
-
-def _ties(probabilities: FloatArray) -> int:
-    top = probabilities.max(axis=1, keepdims=True)
-    return int(np.count_nonzero((probabilities == top).sum(axis=1) > 1))

@@ -9,10 +9,9 @@ degrees of freedom) needs no random numbers and does not depend on the order of 
 treated on the logit scale and losses on the log scale, which keeps the limits inside the range; where some value lies
 on the border, on the plain scale, cut at the border.
 
-Simulated coverage at a nominal 95 % (sequences that differ in accuracy and prevalence; accuracy, F1 and log
-loss; 800 repetitions, 300 with 100 groups): .94/.93/.92 with 5 groups, .95/.93/.94 with 10, .94/.95/.94 with
-25, .94/.92/.93 with 100. A percentile bootstrap over groups: .79/.81/.78, .88/.88/.88, .91/.93/.93 and
-.94/.91/.93.
+Simulated coverage at a nominal 95 % (sequences that differ in accuracy and prevalence; accuracy, F1 and log loss; 800
+repetitions, 300 with 100 groups): .94/.93/.92 with 5 groups, .95/.93/.94 with 10, .94/.95/.94 with 25, .94/.92/.93 with
+100. A percentile bootstrap over groups: .79/.81/.78, .88/.88/.88, .91/.93/.93 and .94/.91/.93.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.special import expit, logit, stdtrit
 
+from dugong.codec import to_plain
 from dugong.metrics.coding import LabelCoding
 from dugong.metrics.elements import Sums, calibration_scores, calibration_sums, element_scores, element_sums
 from dugong.metrics.events import event_scores, event_sums
@@ -45,12 +45,7 @@ class Score:
     def to_dict(self) -> dict[str, Any]:
         """Return value, low and high; None for what is undefined."""
         low, high = self.interval or (None, None)
-        return {"value": number(self.value), "low": low, "high": high}
-
-
-def number(value: float) -> float | None:
-    """Return a plain float, None for NaN: what JSON can hold."""
-    return None if np.isnan(value) else float(value)
+        return {"value": to_plain(self.value), "low": low, "high": high}
 
 
 def scale_of(name: str) -> Scale:

@@ -7,16 +7,42 @@ rows of a sparse matrix), because pattern priors have many states and few ways o
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numpy as np
 from numba import njit
 from numba.extending import register_jitable
 
-from dugong.priors._tiers import interpreted_first
 from dugong.types import FloatArray, IntArray
 
+# --- kernels that are interpreted until they have had enough to do ---------------------------------------------------
+# Compiling a loop over a label chain takes seconds, and the chains of most data sets are walked a few times over short
+# sequences, which the interpreter does in milliseconds. So a kernel is interpreted until its work adds up to what
+# compiling it is worth. Both ways take the same steps in the same order, and give the same numbers.
+# Steps of the innermost loops, about a third of a second of the interpreter's time.
+ENOUGH = 200_000
 
+
+def interpreted_first(work: Callable[..., int]) -> Callable[[Callable[..., Any]], Any]:
+    """Decorate a kernel; `work` says from its arguments how many steps a call takes."""
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        compiled, spent = njit(cache=True)(function), 0
+
+        @wraps(function)
+        def run(*arguments: Any) -> Any:
+            nonlocal spent
+            spent += work(*arguments)
+            return function(*arguments) if spent <= ENOUGH else compiled(*arguments)
+
+        return run
+
+    return decorate
+
+
+# --- the kernels -----------------------------------------------------------------------------------------------------
 @register_jitable
 def draw(law: FloatArray, uniform: float) -> int:
     """Place of one draw from a cumulative law; `uniform` in [0, 1)."""
@@ -192,9 +218,8 @@ def pair_laws(
 ) -> FloatArray:
     """Joint law of two pieces for many questions, shape (n_questions, n_a, n_b).
 
-    Question n starts from the state law (or weighted sum of laws) ``starts[n]`` at element 0, and asks
-    for the pieces ``[bounds[n, 0], bounds[n, 1])`` and ``[bounds[n, 2], bounds[n, 3])``. An empty second
-    piece has output 0.
+    Question n starts from the state law (or weighted sum of laws) ``starts[n]`` at element 0, and asks for the pieces
+    ``[bounds[n, 0], bounds[n, 1])`` and ``[bounds[n, 2], bounds[n, 3])``. An empty second piece has output 0.
     """
     n_questions, n_states = starts.shape
     Q_a, Q_b = max(len(outputs_a), n_a), max(len(outputs_b), n_b)
@@ -281,10 +306,9 @@ def part_sums(
 ) -> FloatArray:
     """Sum over the parts of a whole of the joint law (part, whole), for wholes of several sorted lengths.
 
-    The whole is elements ``[0, length)``. Part k is ``[begins[k], min(ends[k], length))``; it exists in
-    wholes longer than ``births[k]``. One forward pass serves all lengths: it carries the law of (state,
-    whole), the sums over finished parts, and one law of (state, part, whole) for every part that is open.
-    Shape (n_lengths, n_a, 2).
+    The whole is elements ``[0, length)``. Part k is ``[begins[k], min(ends[k], length))``; it exists in wholes longer
+    than ``births[k]``. One forward pass serves all lengths: it carries the law of (state, whole), the sums over
+    finished parts, and one law of (state, part, whole) for every part that is open. Shape (n_lengths, n_a, 2).
     """
     n_states, Q_a, Q_b = len(initial), len(outputs_a), len(outputs_b)
     n_open = _most_open(begins, ends)

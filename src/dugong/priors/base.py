@@ -18,8 +18,7 @@ from dugong.codec import decode, encode
 from dugong.contract import typed
 from dugong.exceptions import PriorError
 from dugong.priors._kernels import class_count_moments, sample_states
-from dugong.priors.chain import Edges, LabelChain, chain_law
-from dugong.priors.pieces import GivenSpans, Task, class_index, piece_of
+from dugong.priors.chain import Edges, GivenSpans, LabelChain, Task, chain_law, class_index, piece_of
 from dugong.texts import counted
 from dugong.types import FloatArray, Int8Array, IntArray, class_values
 

@@ -1,10 +1,9 @@
 """Which pairs of tasks a row looks at, and where they lie, without a list of every sequence.
 
-In: a resolution (or two), distinct lengths and how many sequences have each. Out: blocks of pairs, each
-with the bounds of both tasks, a weight (how many sequences have that pair) and the position of the
-anchor. Regular resolutions repeat with their stride and only the last window of a sequence is short, so
-the number of entries grows with the longest sequence, not with the number of sequences. Given spans are
-listed one by one.
+In: a resolution (or two), distinct lengths and how many sequences have each. Out: blocks of pairs, each with the bounds
+of both tasks, a weight (how many sequences have that pair) and the position of the anchor. Regular resolutions repeat
+with their stride and only the last window of a sequence is short, so the number of entries grows with the longest
+sequence, not with the number of sequences. Given spans are listed one by one.
 """
 
 from __future__ import annotations

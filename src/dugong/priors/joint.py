@@ -17,8 +17,16 @@ import numpy as np
 from dugong.contract import typed
 from dugong.exceptions import PriorError
 from dugong.priors.base import Prior
-from dugong.priors.chain import LabelChain, check_distribution, normalised
-from dugong.priors.pieces import GivenSpans, Piece, Task, automaton, class_index, piece_of
+from dugong.priors.chain import (
+    GivenSpans,
+    LabelChain,
+    Task,
+    automaton,
+    check_distribution,
+    class_index,
+    normalised,
+    piece_of,
+)
 from dugong.tasks import Resolution
 from dugong.types import FloatArray, Int8Array, IntArray
 
@@ -163,14 +171,11 @@ class Joint(Prior):
         if axis is not None:
             return grid[axis], self.shape[axis]
         piece = piece_of(task, self.n_elements, self.n_classes, spans, class_names)
-        return self._linked(piece, grid), piece.rule.n_outputs(self.n_classes)
-
-    def _linked(self, piece: Piece, grid: IntArray) -> IntArray:
         machine = automaton(piece.rule, self.n_classes, piece.stop - piece.start)
         state = np.zeros(grid.shape[1], dtype=np.int64)
         for element in range(piece.start, piece.stop):
             state = machine.following[state, grid[self.tasks.index(("element", element))]]
-        return machine.outputs[state]
+        return machine.outputs[state], piece.rule.n_outputs(self.n_classes)
 
 
 def _plain(resolution: Resolution | str) -> Resolution | str:

@@ -21,10 +21,9 @@ import numpy as np
 from dugong.exceptions import TaskError
 from dugong.priors._kernels import part_sums
 from dugong.priors.base import Prior
-from dugong.priors.chain import Edges, LabelChain, laws_of_pairs, marginal_laws
+from dugong.priors.chain import Automaton, Edges, LabelChain, Rule, Task, automaton, laws_of_pairs, marginal_laws
 from dugong.priors.geometry import Pairs, inside_pairs, pair_indices, parts_of_whole, same_pairs
 from dugong.priors.joint import Joint
-from dugong.priors.pieces import Automaton, Rule, Task, automaton
 from dugong.tasks import Element, Resolution, Sequence, Spans, SpanTable, count_tasks, describe
 from dugong.types import FloatArray, IntArray
 
@@ -94,6 +93,10 @@ def pair_sums(
     class_names : tuple of str, optional
         Needed where a resolution names its class.
     """
+    if kind == "same" and first != second:
+        raise TaskError(
+            f'pairs of the kind "same" are at one resolution; found {describe(first)} and {describe(second)}.'
+        )
     question = _ask(prior, kind, (first, second), lengths, counts, options)
     if isinstance(prior, Joint):
         placed = looked_up(question, prior)
@@ -139,13 +142,6 @@ class Question:
     lag: int = 0
     spans: SpanTables = field(default_factory=dict)
     class_names: tuple[str, ...] | None = None
-
-    def __post_init__(self) -> None:
-        if self.kind == "same" and self.first != self.second:
-            raise TaskError(
-                'pairs of the kind "same" are at one resolution; '
-                f"found {describe(self.first)} and {describe(self.second)}."
-            )
 
     @property
     def rules(self) -> tuple[Rule, Rule]:
@@ -293,20 +289,14 @@ def _pool(chain: LabelChain, edges: Edges, groups: IntArray, origins: IntArray, 
 
 def _laws(question: Question, edges: Edges, starts: FloatArray, bounds: IntArray) -> FloatArray:
     """Joint laws of both tasks, (n_pairs, K_a, K_b)."""
+    n_classes, sizes = question.prior.n_classes, (bounds[:, 1::2] - bounds[:, ::2]).max(axis=0, initial=0).tolist()
+    first, second = (_machine(rule, n_classes, size) for rule, size in zip(question.rules, sizes, strict=True))
     if question.kind == "inside" or question.lag:
-        return laws_of_pairs(edges, starts, bounds, *_machines(question, bounds))
+        return laws_of_pairs(edges, starts, bounds, first, second)
     # A task and itself: one label, read once, because two automata side by side would square the work.
     alone = np.concatenate([bounds[:, :2], np.zeros_like(bounds[:, :2])], axis=1)
-    first, _ = _machines(question, bounds)
-    laws = laws_of_pairs(edges, starts, alone, first, automaton(question.rules[1], question.prior.n_classes, 1))
+    laws = laws_of_pairs(edges, starts, alone, first, automaton(question.rules[1], n_classes, 1))
     return np.asarray(laws[:, :, :1] * np.eye(laws.shape[1]))
-
-
-def _machines(question: Question, bounds: IntArray) -> tuple[Automaton, Automaton]:
-    n_classes = question.prior.n_classes
-    first = _machine(question.rules[0], n_classes, int((bounds[:, 1] - bounds[:, 0]).max(initial=0)))
-    second = _machine(question.rules[1], n_classes, int((bounds[:, 3] - bounds[:, 2]).max(initial=0)))
-    return first, second
 
 
 def _machine(rule: Rule, n_classes: int, size: int) -> Automaton:

@@ -19,16 +19,23 @@ from dugong.engines import Engine
 from dugong.exceptions import SourceError
 from dugong.paths import Place, place_of
 from dugong.shards.code import digest_code, digest_source
-from dugong.shards.folder import VoteShards, file_name, refuse_votes
-from dugong.shards.stamps import State, digest_of, drop_others, settle, unfinished, write_stamped
+from dugong.shards.folder import (
+    State,
+    VoteShards,
+    digest_of,
+    drop_others,
+    file_name,
+    refuse_votes,
+    settle,
+    unfinished,
+    write_stamped,
+)
 from dugong.shards.stored import StoredShard, merge
-from dugong.sources.applying import vote
+from dugong.sources.applying import Progress, ProgressCallback, Run, RunOptions, prepare_run, progress_callback, vote
 from dugong.sources.checking import check_run
 from dugong.sources.collecting import ApplyReport, Collector, SourceReport
 from dugong.sources.decorator import Source
-from dugong.sources.items import Item
-from dugong.sources.progress import Progress, ProgressCallback, progress_callback
-from dugong.sources.running import Run, RunOptions, prepare_run
+from dugong.sources.inputs import Item
 from dugong.sources.voting import SequenceVotes
 from dugong.votes.files import pack
 from dugong.votes.parquet import write_parquet
@@ -43,8 +50,7 @@ class AppliedShards:
     Attributes
     ----------
     shards : VoteShards
-    report : ApplyReport
-        Tasks, votes and faults of all shards; seconds of this run alone.
+    report : tasks, votes and faults of all shards; seconds of this run alone
     ran : mapping of source name to the number of sequences that it ran on now
     n_elements : elements of the sequences that some source ran on now
     n_written, n_kept : shards that were written now, and that were there already
@@ -92,7 +98,7 @@ class _Work:
         if stored is None or stored.digest(source.name, item.id) != self.digests[source.name]:
             return True
         faulty = any(fault.source == source.name for fault in stored.faults.get(item.id, ()))
-        return faulty and self.run.on_fault == "raise"
+        return faulty and self.run.whole.on_fault == "raise"
 
     # --- doing it ---------------------------------------------------------------------------------------------------
     def votes(self) -> Generator[tuple[_Todo, SequenceVotes]]:
@@ -225,7 +231,7 @@ def apply_shards(
         As in `apply`.
     """
     run = prepare_run(sources, sequences, engine=engine, **options)
-    check_run(run.every, run.meaning, run.spans, run.on_fault)
+    check_run(run.every, run.meaning, run.spans, run.whole.on_fault)
     if shard_size < 1:
         raise SourceError(f"shard_size= must be at least 1 sequence; found {shard_size!r}.")
     about = [run.meaning.n_classes, run.meaning.class_names, run.meaning.background, shard_size, run.spans]

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike
-from typing import BinaryIO
 
-import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
@@ -19,10 +18,10 @@ from dugong.engines import Engine, Serial
 from dugong.exceptions import LabelError
 from dugong.model import LabelModel
 from dugong.paths import Place, place_of
-from dugong.shards.folder import Shard, VoteShards
-from dugong.shards.sampling import check_memory
-from dugong.shards.stamps import (
+from dugong.shards.folder import (
+    Shard,
     State,
+    VoteShards,
     digest_file,
     drop_others,
     read_state,
@@ -31,6 +30,7 @@ from dugong.shards.stamps import (
     unfinished,
     write_stamped,
 )
+from dugong.shards.sampling import check_memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,8 @@ class _Label:
             settle(path, state)
             return LabelledShard(path=path, n_rows=state["rows"], kept=True)
         table = self.model.labels(shard.read(), self.resolutions, groups).table
-        write_stamped(path, _writer(table, self.suffix), {**wanted, "rows": table.num_rows})
+        write = pyarrow.csv.write_csv if self.suffix == ".csv" else pyarrow.parquet.write_table
+        write_stamped(path, partial(write, table), {**wanted, "rows": table.num_rows})
         return LabelledShard(path=path, n_rows=table.num_rows, kept=False)
 
 
@@ -141,9 +142,3 @@ def label_shards(
             if progress is not None:
                 progress(number, len(shards))
     return LabelledShards(folder=place_of(folder), n_rows=n_rows, n_done=len(shards) - n_kept, n_kept=n_kept)
-
-
-def _writer(table: pa.Table, suffix: str) -> Callable[[BinaryIO], object]:
-    if suffix == ".csv":
-        return lambda handle: pyarrow.csv.write_csv(table, handle)
-    return lambda handle: pyarrow.parquet.write_table(table, handle)

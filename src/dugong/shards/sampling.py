@@ -37,12 +37,9 @@ def read_sample(shards: VoteShards, n_elements: int = SAMPLE) -> Votes:
     if not parts:  # a few sequences that are each longer than the sample
         parts = [_lowest(shards)]
     found = parts[0] if len(parts) == 1 else concat(parts)
-    return found if found.n_sequences == shards.n_sequences else found[_order(found)]
-
-
-def _order(votes: Votes) -> IntArray:
-    """By hash, and by id where hashes are equal."""
-    return np.lexsort((votes.sequence_ids.astype(str), hashes_of(votes)))
+    if found.n_sequences == shards.n_sequences:
+        return found
+    return found[np.lexsort((found.sequence_ids.astype(str), hashes_of(found)))]
 
 
 def hashes_of(votes: Votes) -> IntArray:

@@ -7,20 +7,20 @@ same. A file without a stamp, with one of other bytes, or with other settings is
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dugong.contract import fits
 from dugong.exceptions import SourceError
 from dugong.paths import Place
-from dugong.shards.stamps import State, read_state
-from dugong.sources.items import SequenceId
+from dugong.shards.folder import State, read_state
+from dugong.sources.inputs import SequenceId
 from dugong.sources.voting import SequenceVotes
 from dugong.tasks import Layout
 from dugong.types import MISSING, Int8Array, IntArray
 from dugong.votes import Fault, SourceInfo, Votes
-from dugong.votes.scores import ScoreArray
+from dugong.votes.flat import ScoreArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -124,16 +124,12 @@ def merge(
             columns.append(np.full(layout.n_tasks, MISSING, dtype=np.int8))
     old = stored.faults.get(sequence, ()) if stored is not None else ()
     names = {info.name for info in every}
-    return SequenceVotes(
-        id=sequence,
-        length=base.length,
+    return replace(
+        base,
         votes=tuple(columns),
-        spans=base.spans,
-        clock=base.clock,
         faults=(*base.faults, *(fault for fault in old if fault.source not in ran and fault.source in names)),
         seconds=tuple(seconds),
         usage=tuple(usage),
-        pre_seconds=base.pre_seconds,
         scores=scores,
     )
 

@@ -6,23 +6,187 @@ everything that can be checked before the first sequence, stream the sequences t
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, closing
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Unpack
+from itertools import islice
+from time import perf_counter
+from typing import Any, TypedDict, Unpack
 
 from dugong.contract import typed
-from dugong.engines import Engine, ShippingError, WorkerLostError, ship
+from dugong.engines import Engine, ShippingError, WorkerLostError, local_engine, ship
 from dugong.exceptions import SourceError
+from dugong.progress import Shown
+from dugong.progress import progress_callback as callback_for
+from dugong.sources.checking import (
+    Meaning,
+    check_rate,
+    check_run,
+    check_size,
+    check_timeout,
+    in_elements_of,
+    read_meaning,
+    read_sources,
+)
 from dugong.sources.collecting import Applied, Collector
+from dugong.sources.decorator import Source
 from dugong.sources.guarding import last_words
-from dugong.sources.inputs import check_clock
-from dugong.sources.items import Item
-from dugong.sources.progress import ProgressCallback, progress_callback
-from dugong.sources.running import RunOptions, prepare_run
+from dugong.sources.inputs import Item, SequenceId, check_clock, items_of, pairs_of, rate_of
 from dugong.sources.voting import Job, OnFault, SequenceVotes, vote_on_sequence
 from dugong.types import ClassCount
 from dugong.votes import Votes
+
+
+# --- what every way of applying sources starts with: all that can be read and checked before the first sequence ------
+class RunOptions(TypedDict, total=False):
+    """Options of every way of applying sources; `apply` explains them."""
+
+    n_jobs: int
+    on_fault: OnFault
+    n_classes: int | None
+    classes: Iterable[str] | None
+    background: str | int | None
+    spans: Mapping[str, Any] | None
+    limit: int | None
+    only: str | Iterable[str] | None
+    rate: float | None
+    timeout: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Run:
+    """Sources, sequences and what is the same for all of them.
+
+    Attributes
+    ----------
+    every : all sources, in order
+    chosen : those that run
+    meaning : what their votes stand for
+    whole : the job of those that run
+    spans : all that were given
+    items : the sequences, read lazily
+    total : how many there are, if that is known
+    engine : where it runs
+    begin : on the clock
+    """
+
+    every: tuple[Source, ...]
+    chosen: tuple[Source, ...]
+    meaning: Meaning
+    whole: Job
+    spans: Mapping[str, Any]
+    items: Iterator[Item]
+    total: int | None
+    engine: Engine
+    begin: float
+
+    def job(self, sources: tuple[Source, ...]) -> Job:
+        """What workers need to know to let some sources vote."""
+        return replace(self.whole, sources=sources, codings=self.meaning.codings(sources))
+
+    @property
+    def seconds(self) -> float:
+        """Since the start."""
+        return perf_counter() - self.begin
+
+    def progress(self, *, done: int, sequence: SequenceId, elements: int, faults: int, kept: int = 0) -> Progress:
+        """How far it is."""
+        return Progress(
+            done=done,
+            total=self.total,
+            sequence=sequence,
+            elements=elements,
+            faults=faults,
+            seconds=self.seconds,
+            kept=kept,
+        )
+
+
+def prepare_run(  # noqa: PLR0913 (the options of `apply`)
+    sources: Any,
+    sequences: Any,
+    *,
+    n_jobs: int = 1,
+    on_fault: OnFault = "raise",
+    n_classes: int | None = None,
+    classes: Iterable[str] | None = None,
+    background: str | int | None = None,
+    spans: Mapping[str, Any] | None = None,
+    limit: int | None = None,
+    only: str | Iterable[str] | None = None,
+    rate: float | None = None,
+    timeout: float | None = None,
+    engine: Engine | None = None,
+) -> Run:
+    """Read what was given, and refuse what cannot work; see `apply` for what everything is."""
+    begin = perf_counter()
+    every, chosen = read_sources(sources, None), read_sources(sources, only)
+    if rate is None:
+        rate = rate_of(sequences, look_inside=any(getattr(one.resolution, "seconds", None) for one in every))
+    rate = check_rate(rate)
+    every, chosen = (tuple(in_elements_of(one, rate) for one in some) for some in (every, chosen))
+    meaning = read_meaning(n_classes, classes, background)
+    makers = {name: one for name, one in (spans or {}).items() if callable(one)}
+    given = {name: one for name, one in (spans or {}).items() if name not in makers}
+    check_run(chosen, meaning, spans or {}, on_fault)
+    check_size(n_jobs, limit)
+    check_timeout(timeout)
+    pairs, total = pairs_of(sequences)
+    codings = meaning.codings(chosen)
+    job = Job(sources=chosen, codings=codings, on_fault=on_fault, span_makers=makers, rate=rate, timeout=timeout)
+    return Run(
+        every=every,
+        chosen=chosen,
+        meaning=meaning,
+        whole=job,
+        spans=spans or {},
+        items=items_of(islice(pairs, limit), given),
+        total=total if total is None or limit is None else min(total, limit),
+        engine=engine or local_engine(n_jobs),
+        begin=begin,
+    )
+
+
+# --- how far a run is: the values that callbacks get after every sequence --------------------------------------------
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """What is done so far.
+
+    Attributes
+    ----------
+    done, total : sequences; the total is None if it is not known
+    sequence : the one that was finished last
+    elements : elements of all sequences that were voted on now
+    faults : faults so far
+    seconds : since the start
+    kept : finished sequences that were not voted on now, because an earlier run did it
+    """
+
+    done: int
+    total: int | None
+    sequence: str | int
+    elements: int
+    faults: int
+    seconds: float
+    kept: int = 0
+
+    @property
+    def rate(self) -> float:
+        """Elements per second."""
+        return self.elements / max(self.seconds, 1e-9)
+
+
+ProgressCallback = Callable[[Progress], None]
+
+
+def progress_callback(progress: bool | ProgressCallback) -> AbstractContextManager[ProgressCallback]:  # noqa: FBT001
+    """The function to call after every sequence: the given one, a bar, or one that does nothing."""
+
+    def show(now: Progress) -> Shown:
+        return Shown(done=now.done, total=now.total, words=f"{now.faults} faults  " if now.faults else "")
+
+    return callback_for(progress, "Applying sources", "sequences", show)
 
 
 @typed(SourceError)
@@ -100,22 +264,7 @@ def apply(  # noqa: PLR0913 (a run has many sides, each named by the caller)
     >>> apply([loud], {"a": [0.1, 0.9], "b": [0.7]}).column("loud").tolist()
     [0, 1, 1]
     """
-    return apply_with_report(
-        sources,
-        sequences,
-        n_jobs=n_jobs,
-        progress=progress,
-        on_fault=on_fault,
-        n_classes=n_classes,
-        classes=classes,
-        background=background,
-        spans=spans,
-        limit=limit,
-        only=only,
-        rate=rate,
-        timeout=timeout,
-        engine=engine,
-    ).votes
+    return apply_with_report(**locals()).votes  # all arguments as they are
 
 
 @typed(SourceError)
@@ -130,7 +279,7 @@ def apply_with_report(
     """Do what `apply` does, and report the time and the faults of every source beside the votes."""
     run = prepare_run(sources, sequences, engine=engine, **options)
     collector = Collector(sources=tuple(source.info for source in run.chosen))
-    stream = vote(run.job(run.chosen), run.items, run.engine)
+    stream = vote(run.whole, run.items, run.engine)
     # Closed explicitly: an exception between two results must not leave workers to the garbage collector.
     with last_words(), progress_callback(progress) as report, closing(stream):
         for result in stream:

@@ -1,9 +1,8 @@
 """From what a source returned to int8 codes, with nothing guessed.
 
 In: Python values, or an array from a vectorised source. Out: codes as `dugong.types` describes them; of soft sources
-rows of scores.
-Integers (and floats that are whole, as numpy's sign function gives them), None for abstain, and class names
-are allowed; True, False and NaN are not, because they do not say which vote is meant.
+rows of scores. Integers (and floats that are whole, as numpy's sign function gives them), None for abstain, and class
+names are allowed; True, False and NaN are not, because they do not say which vote is meant.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import numpy as np
 
 from dugong.tasks import Element, Resolution
 from dugong.types import MISSING, AnyArray, Int8Array
-from dugong.votes.scores import ScoreArray, bad_rows, rows_of, votes_of
+from dugong.votes.flat import ScoreArray, bad_rows, rows_of, votes_of
 
 _BAD = 127
 
@@ -40,8 +39,7 @@ class VoteCoding:
     Attributes
     ----------
     codes : mapping of value to int8 code
-    allowed : str
-        The same in words, for messages.
+    allowed : the same in words, for messages
     """
 
     codes: Mapping[Hashable, int]

@@ -16,14 +16,14 @@ import numpy as np
 
 from dugong.exceptions import SourceError
 from dugong.sources.checking import Meaning
-from dugong.sources.items import SequenceId
+from dugong.sources.inputs import SequenceId
 from dugong.sources.voting import SequenceVotes
 from dugong.tasks import SpanTable, describe
 from dugong.tasks.time import TimeAxis
 from dugong.types import ABSTAIN, MISSING, AnyArray
 from dugong.votes import Fault, SourceInfo, Votes
+from dugong.votes.flat import ScoreArray
 from dugong.votes.pieces import check_words
-from dugong.votes.scores import ScoreArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +52,7 @@ class ApplyReport:
     pre_seconds : mapping of preprocessing function to seconds
         Summed over all processes, as are the seconds of the sources.
     n_sequences, n_elements, n_faults : int
-    seconds : float
-        From start to end on the clock.
+    seconds : from start to end on the clock
     """
 
     sources: tuple[SourceReport, ...]
@@ -141,7 +140,7 @@ class Collector:
             columns=tuple(np.frombuffer(column, dtype=np.int8) for column in self._columns),
             lengths=np.array(self._lengths, dtype=np.int64),
             ids=_id_array(self._ids),
-            spans={name: _join(tables) for name, tables in self._spans.items()},
+            spans={name: SpanTable.concat(tables) for name, tables in self._spans.items()},
             time=_time_axis(self._clocks),
             scores={
                 name: np.frombuffer(rows, dtype=np.float32).reshape(-1, self._widths[name])
@@ -185,15 +184,6 @@ def _no_scores(n_tasks: int, width: int) -> ScoreArray:
 def _slim(fault: Fault) -> Fault:
     """A source that fails on every element leaves one traceback in memory, not a million equal ones."""
     return replace(fault, error=sys.intern(fault.error), traceback=sys.intern(fault.traceback))
-
-
-def _join(tables: list[SpanTable]) -> SpanTable:
-    counts = [len(table.starts) for table in tables]
-    return SpanTable(
-        offsets=np.concatenate([[0], np.cumsum(counts)]),
-        starts=np.concatenate([table.starts for table in tables]),
-        stops=np.concatenate([table.stops for table in tables]),
-    )
 
 
 def _time_axis(clocks: list[tuple[float, float] | None]) -> TimeAxis | None:

@@ -31,24 +31,17 @@ class Source:
 
     Attributes
     ----------
-    function : callable
-        What was decorated.
+    function : what was decorated
     name : str
     resolution : Element, Window, Sequence or Spans
-    shares : str or None
-        Sources with the same word share their parameters.
-    pre : tuple of callables
-        Preprocessing of a whole sequence, applied from left to right.
-    vectorized : bool
-        Whether the function reads a whole sequence and returns one vote per task.
-    wants_tasks : bool
-        Whether a vectorised function has a parameter `tasks`, where it gets the bounds of its tasks.
-    short : {"give", "pad", "skip"}
-        What happens at the last window of a sequence where it is short.
+    shares : sources with the same word share their parameters
+    pre : preprocessing of a whole sequence, applied from left to right
+    vectorized : whether the function reads a whole sequence and returns one vote per task
+    wants_tasks : whether a vectorised function has a parameter `tasks`, where it gets the bounds of its tasks
+    short : what happens at the last window of a sequence where it is short
     depends_on : tuple of (name, lag)
         Declared dependencies: another source with lag 0, or this source itself with lag 1 or more.
-    soft : bool
-        Whether it returns probabilities in place of votes.
+    soft : whether it returns probabilities in place of votes
     """
 
     function: VoteFunction

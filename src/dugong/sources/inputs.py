@@ -1,4 +1,4 @@
-"""What comes in: sequences by id, in any form, and the spans that belong to them.
+"""What comes in: sequences by id, in any form, the spans that belong to them, and what a source sees of them.
 
 In: a mapping, an iterable of (id, sequence), or a loader. Out: a lazy stream of pairs. A `Deferred` sequence
 is loaded where it is needed, in the worker, so that large files never pass through the main process.
@@ -7,7 +7,7 @@ is loaded where it is needed, in the worker, so that large files never pass thro
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from dugong.exceptions import DugongError, SourceError, TaskError
 from dugong.sources.guarding import is_interrupt
 from dugong.tasks import SpanTable
+from dugong.types import BoolArray, IntArray
 
 SpanPairs = Iterable[tuple[int, int]]
 
@@ -160,3 +161,155 @@ def sequence_spans(
                 f"the spans {name!r} of sequence {sequence_id!r} must be (start, stop) pairs of elements.\n  {error}"
             ) from error
     return tables
+
+
+# --- one sequence as an item of work: a checked id, the sequence or how to load it, and its spans --------------------
+SequenceId = str | int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Item:
+    """One sequence (or how to load it), its id, and the spans that are given for it."""
+
+    id: SequenceId
+    sequence: Any
+    spans: Mapping[str, SpanPairs] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"sequence {self.id!r}"
+
+
+def items_of(pairs: Iterable[tuple[Any, Any]], spans: Mapping[str, Any]) -> Iterator[Item]:
+    """Check ids and add the spans that are given, one item at a time."""
+    seen: set[SequenceId] = set()
+    kind: type | None = None
+    for place, (given, sequence) in enumerate(pairs):
+        one = _plain_id(given, place)
+        if one in seen:
+            raise SourceError(f"sequence ids must be unique; found {one!r} a second time at place {place}.")
+        kind = kind or type(one)
+        if type(one) is not kind:
+            raise SourceError(
+                f"sequence ids must be all words or all whole numbers; found {one!r} at place {place} after "
+                f"others that are {kind.__name__}."
+            )
+        seen.add(one)
+        yield Item(id=one, sequence=sequence, spans={name: _of(spans[name], name, one, place) for name in spans})
+
+
+def _plain_id(given: Any, place: int) -> SequenceId:
+    if isinstance(given, str):
+        return str(given)
+    if isinstance(given, int | np.integer) and not isinstance(given, bool):
+        return int(given)
+    raise SourceError(
+        f"a sequence id must be a word or a whole number; found {given!r} at place {place}.\n  Use str(...) of it."
+    )
+
+
+def _of(spans: Any, name: str, sequence_id: SequenceId, place: int) -> SpanPairs:
+    """The spans of one sequence: by id from a mapping, by place from a table or list."""
+    try:
+        if isinstance(spans, Mapping):
+            return list(spans[sequence_id])
+        if isinstance(spans, SpanTable):
+            rows = slice(int(spans.offsets[place]), int(spans.offsets[place + 1]))
+            return list(zip(spans.starts[rows].tolist(), spans.stops[rows].tolist(), strict=True))
+        return list(spans[place])
+    except (LookupError, TypeError):
+        raise TaskError(
+            f"spans {name!r} must be given for every sequence; found none for {sequence_id!r}, at place {place}.\n"
+            "  Give a mapping of id to (start, stop) pairs, one list per sequence, or a function."
+        ) from None
+
+
+# --- what a source sees of a sequence: a window with its place, or the bounds of all tasks ---------------------------
+class WindowView:
+    """The piece of a sequence that one window or span covers.
+
+    Attributes
+    ----------
+    elements : ``sequence[start:stop]``
+        Made when first asked for.
+    start, stop : its first element and the one after its last, counted in the sequence
+    index : its place among the windows or spans of the sequence
+    length : elements of the whole sequence
+    full : whether it has all its elements; the last window of a sequence may be short
+    """
+
+    __slots__ = ("_elements", "_sequence", "full", "index", "length", "start", "stop")
+    _elements: Any
+
+    def __init__(self, sequence: Any, start: int, stop: int, index: int, length: int, *, full: bool = True) -> None:
+        self._sequence = sequence
+        self.start = start
+        self.stop = stop
+        self.index = index
+        self.length = length
+        self.full = full
+
+    @property
+    def elements(self) -> Any:
+        """The elements themselves, in the type that slicing the sequence gives."""
+        try:
+            return self._elements
+        except AttributeError:
+            self._elements = self._sequence[self.start : self.stop]
+            return self._elements
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    def __iter__(self) -> Iterator[Any]:
+        elements = self.elements
+        elements = getattr(elements, "iloc", elements)
+        return map(elements.__getitem__, range(len(self)))
+
+    def __getitem__(self, key: Any) -> Any:
+        """An element, a slice of them, or a named column where the sequence has such."""
+        return self.elements[key]
+
+    def __repr__(self) -> str:
+        return f"WindowView({self.index}: elements {self.start} to {self.stop} of {self.length})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TaskBounds:
+    """First and one-past-last element of every task of one sequence, and whether it has all its elements."""
+
+    starts: IntArray
+    stops: IntArray
+    full: BoolArray
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+
+def padded(window: WindowView, size: int) -> WindowView:
+    """A short window with its last element repeated until it has `size` elements."""
+    found, short = window.elements, len(window)
+    places = [*range(short), *([short - 1] * (size - short))]
+    if hasattr(found, "take_rows"):
+        elements = found.take_rows(places)
+    elif hasattr(found, "iloc"):
+        elements = found.iloc[places]
+    elif isinstance(found, np.ndarray):
+        elements = found[places]
+    else:
+        elements = [found[place] for place in places]
+    return WindowView(_Only(elements), window.start, window.start + size, window.index, window.length, full=False)
+
+
+class _Only:
+    """Elements that are the answer to any slice: those of a padded window."""
+
+    def __init__(self, elements: Any) -> None:
+        self._all = elements
+
+    def __getitem__(self, _: slice) -> Any:
+        return self._all
+
+
+def by_position(sequence: Any) -> Any:
+    """The object that is indexed by position: pandas keeps it at `iloc`, everything else is it."""
+    return getattr(sequence, "iloc", sequence)

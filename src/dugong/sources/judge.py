@@ -25,7 +25,7 @@ import numpy as np
 from dugong.exceptions import SourceError
 from dugong.sources.asking import Service
 from dugong.sources.decorator import Source, source
-from dugong.sources.views import TaskBounds, by_position
+from dugong.sources.inputs import TaskBounds, by_position
 from dugong.tasks import Element, Resolution
 from dugong.types import AnyArray
 
@@ -40,7 +40,6 @@ class Judge:
 
     Attributes
     ----------
-    question : str
     choices : mapping of answer to vote
     service : where to ask
     model : name of the model
@@ -98,18 +97,16 @@ class Judge:
 
     def _weighed(self, text: str, logprobs: Any) -> str:
         """Answers with the probabilities of their tokens; none where the service gives none."""
-        chances = token_chances(text, logprobs)
-        found = []
+        chances, found = token_chances(text, logprobs), []
         for place, answer in enumerate(_answers(text)):
-            chance = None if chances is None else self._of_classes(answer, chances[place])
+            chance = None if chances is None else chances[place]
+            if chance:
+                # Among those that are votes; the rest of its probability is shared by all others.
+                others = [vote for one, vote in self.choices.items() if one != answer]
+                share = sum(1 for vote in others if vote) / max(len(others), 1)
+                chance = chance / (chance + (1 - chance) * share)
             found.append({"answer": answer, "probability": chance})
         return json.dumps({"answers": found}, ensure_ascii=False)
-
-    def _of_classes(self, answer: Any, chance: float) -> float:
-        """How likely an answer is among those that are votes; the rest of its probability is shared by all others."""
-        others = [vote for one, vote in self.choices.items() if one != answer]
-        share = sum(1 for vote in others if vote) / max(len(others), 1)
-        return chance / (chance + (1 - chance) * share) if chance > 0 else 0.0
 
     def _vote(self, answer: str, probability: float | None) -> Any:
         """The vote that an answer means; of a soft judge one probability per class, None where it is unsure."""

@@ -1,8 +1,7 @@
 """The votes of all sources on one sequence: the unit of work that engines pass around.
 
-In: a `Job` (what is the same for all sequences) and an `Item` (one sequence). Out: `SequenceVotes`. Python
-per task is one call of the source and nothing else: the loops below run inside `map`, and a vectorised
-source is called once.
+In: a `Job` (what is the same for all sequences) and an `Item` (one sequence). Out: `SequenceVotes`. Python per task is
+one call of the source and nothing else: the loops below run inside `map`, and a vectorised source is called once.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
-from types import TracebackType
 from typing import Any, Literal
 
 import numpy as np
@@ -23,14 +21,24 @@ from dugong.exceptions import DugongError, SourceError
 from dugong.sources.coding import ScoreCoding, VoteCoding, WrongVote, hint_for, read_soft, short
 from dugong.sources.decorator import Source
 from dugong.sources.guarding import guarded, is_interrupt
-from dugong.sources.inputs import SpanPairs, clock_of, length_of, loaded, sequence_spans
-from dugong.sources.items import Item, SequenceId
+from dugong.sources.inputs import (
+    Item,
+    SequenceId,
+    SpanPairs,
+    TaskBounds,
+    WindowView,
+    by_position,
+    clock_of,
+    length_of,
+    loaded,
+    padded,
+    sequence_spans,
+)
 from dugong.sources.loaders.rows import Rows
-from dugong.sources.views import TaskBounds, WindowView, by_position, padded
 from dugong.tasks import Element, Layout, Resolution, Sequence, SpanTable, Window
 from dugong.types import MISSING, AnyArray, Int8Array
 from dugong.votes import Fault
-from dugong.votes.scores import ScoreArray
+from dugong.votes.flat import ScoreArray
 
 OnFault = Literal["raise", "abstain"]
 _HOME = Path(__file__).parent
@@ -43,15 +51,10 @@ class Job:
 
     Attributes
     ----------
-    sources : tuple of Source
     codings : tuple of VoteCoding or ScoreCoding, one per source
-    on_fault : "raise" or "abstain"
-    span_makers : mapping of name to function
-        Functions that find the spans of a sequence.
-    rate : float or None
-        Elements per second of all sequences, where that is known.
-    timeout : float or None
-        Seconds that a source may take on one sequence.
+    span_makers : functions that find the spans of a sequence
+    rate : elements per second of all sequences, where that is known
+    timeout : seconds that a source may take on one sequence
     """
 
     sources: tuple[Source, ...]
@@ -69,17 +72,13 @@ class SequenceVotes:
     Attributes
     ----------
     id : str or int
-    length : int
     votes : tuple of int8 arrays, one per source
     spans : mapping of name to SpanTable of this one sequence
     clock : (start in seconds, elements per second) or None
         Of sequences that a loader has put on a time grid.
-    faults : tuple of Fault
-    seconds : tuple of float
-        Time in each source, without its preprocessing.
+    seconds : time in each source, without its preprocessing
     pre_seconds : mapping of step name to seconds
-    usage : tuple of mappings, one per source
-        What a source says that it used: calls, cached answers and tokens of a judge.
+    usage : what a source says that it used: calls, cached answers and tokens of a judge
     scores : mapping of source name to (n_tasks, K) float32, of soft sources
     """
 
@@ -173,12 +172,14 @@ class _Desk:
         try:
             sequence = self.prepared.get(source.pre)
         except (Exception, SystemExit) as error:  # becomes a fault or a SourceError
-            return self._abstain(source, bounds, error)
+            return self.abstain(source, error)
         mark(f"source {source.name!r}")
         try:
             if source.vectorized:
                 return _unasked(source, self._vote_at_once(source, coding, sequence, bounds), bounds)
-            get, asked = self._task_getter(source, sequence, bounds), self._asked(source, bounds)
+            # A short window, which is always the last task, may be left out.
+            asked = int(bounds.full.sum()) if source.short == "skip" else len(bounds)
+            get = self._task_getter(source, sequence, bounds)
             return _unasked(source, coding.encode(self._vote_by_task(source, get, asked, bounds)), bounds)
         except WrongVote as wrong:
             raise wrong_vote(source, self.id, bounds, coding, wrong) from None
@@ -220,10 +221,6 @@ class _Desk:
                 f"and {step_name(source.pre[-1])!r} (pre= of source {source.name!r}) returned {found}."
             )
 
-    def _asked(self, source: Source, bounds: TaskBounds) -> int:
-        """How many tasks the source is asked about: all, or all but a short one, which is always the last."""
-        return int(bounds.full.sum()) if source.short == "skip" else len(bounds)
-
     def _vote_by_task(self, source: Source, get: Callable[[int], Any], n_tasks: int, bounds: TaskBounds) -> list[Any]:
         """Call the source on its tasks, one after the other.
 
@@ -247,7 +244,7 @@ class _Desk:
         try:
             returned = source.function(sequence, tasks=bounds) if source.wants_tasks else source.function(sequence)
         except (Exception, SystemExit) as error:  # becomes a fault or a SourceError
-            return self._abstain(source, bounds, error)
+            return self.abstain(source, error)
         if isinstance(returned, np.ma.MaskedArray):
             returned = returned.filled(0)
         # Lists stay lists: an array of mixed values would turn numbers into words and None into an object.
@@ -260,14 +257,17 @@ class _Desk:
 
     def abstain(self, source: Source, error: BaseException) -> Int8Array:
         """Abstain on the whole sequence, or stop the run."""
-        return self._abstain(source, self.bounds(source.resolution), error)
-
-    def _abstain(self, source: Source, bounds: TaskBounds, error: BaseException) -> Int8Array:
+        bounds = self.bounds(source.resolution)
         self._fault(source, None, bounds, error)
         return np.zeros(len(bounds), dtype=np.int8)
 
     def _fault(self, source: Source, task: int | None, bounds: TaskBounds, error: BaseException) -> None:
-        fault = fault_of(source, self.id, task, error)
+        frames = error.__traceback__
+        while frames is not None and frames.tb_frame.f_code.co_filename in _OWN_FILES:
+            frames = frames.tb_next  # from the first frame on that is not ours
+        text = "".join(traceback.format_exception(type(error), error, frames)).rstrip()
+        last = "".join(traceback.format_exception_only(error)).strip()
+        fault = Fault(source=source.name, sequence=self.id, task=task, error=last, traceback=text)
         if self.on_fault == "raise":
             raise raised(source, fault, place(source, self.id, task, bounds)) from error
         self.faults.append(fault)
@@ -281,20 +281,6 @@ def place(source: Source, sequence: SequenceId, task: int | None, bounds: TaskBo
         return f"element {task} of sequence {sequence!r}"
     start, stop = int(bounds.starts[task]), int(bounds.stops[task])
     return f"{source.resolution.name} {task} (elements {start} to {stop - 1}) of sequence {sequence!r}"
-
-
-def fault_of(source: Source, sequence: SequenceId, task: int | None, error: BaseException) -> Fault:
-    """The plain value that a result keeps of an exception."""
-    text = "".join(traceback.format_exception(type(error), error, _user_frames(error.__traceback__)))
-    last = "".join(traceback.format_exception_only(error)).strip()
-    return Fault(source=source.name, sequence=sequence, task=task, error=last, traceback=text.rstrip())
-
-
-def _user_frames(frames: TracebackType | None) -> TracebackType | None:
-    """The traceback from the first frame on that is not ours."""
-    while frames is not None and frames.tb_frame.f_code.co_filename in _OWN_FILES:
-        frames = frames.tb_next
-    return frames
 
 
 def raised(source: Source, fault: Fault, where: str) -> SourceError:

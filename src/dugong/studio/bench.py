@@ -30,12 +30,12 @@ from dugong.cli.sharded import ApplyOptions
 from dugong.cli.steps import project_material
 from dugong.cli.watching import Watch, forget_modules, saved
 from dugong.codec import to_plain
-from dugong.engines.worker import portable, read_frame, take_pipes, write_frame
+from dugong.engines.local import portable, read_frame, take_pipes, write_frame
 from dugong.exceptions import SourceError
 from dugong.sources import Source
+from dugong.sources.applying import prepare_run
 from dugong.sources.inputs import loaded, pairs_of, rate_of
 from dugong.sources.loaders.media import Audio, Video
-from dugong.sources.running import prepare_run
 from dugong.sources.voting import SequenceVotes, vote_on_sequence
 from dugong.studio.raw import Raw, look_at, picture
 from dugong.votes import SourceInfo

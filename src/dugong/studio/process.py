@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from dugong.engines.worker import read_frame, write_frame
+from dugong.engines.local import read_frame, write_frame
 from dugong.exceptions import DugongError
 
 _START = "import sys; sys.path[:] = {path!r}; from dugong.studio.bench import serve; serve()"

@@ -3,8 +3,7 @@
 from dugong.sums.count import count
 from dugong.sums.groups import Grouping, assign_groups
 from dugong.sums.laws import Laws
-from dugong.sums.rows import MomentRow, Plan, Slot, inside, pair
-from dugong.sums.sums import Moments, Shapes
+from dugong.sums.sums import MomentRow, Moments, Plan, Shapes, Slot, inside, pair
 
 __all__ = [
     "Grouping",

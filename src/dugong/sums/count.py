@@ -18,8 +18,7 @@ from dugong.exceptions import VoteError
 from dugong.sums._kernels import add_digit, count_cells, find_groups, find_owners, find_places
 from dugong.sums.groups import Grouping, assign_groups
 from dugong.sums.pairs import PairCounter, Runs
-from dugong.sums.rows import MomentRow, Plan, Slot
-from dugong.sums.sums import Moments, Shapes
+from dugong.sums.sums import MomentRow, Moments, Plan, Shapes, Slot
 from dugong.tasks import Element, Layout, Resolution, describe
 from dugong.tasks.layout import ranges
 from dugong.types import MISSING, BoolArray, Int8Array, IntArray
@@ -52,16 +51,13 @@ class _CodeReader:
         # Without a rest the total need not be counted: it is the sum of the groups.
         self.has_rest = bool((grouping.base == 0).any())
         self.element_offsets = votes.layout("element").offsets
-        self.resolved = {resolution: self._resolve(resolution) for resolution in votes.resolutions}
+        self.resolved: dict[Resolution, _Resolved] = {}
+        for resolution in votes.resolutions:
+            layout, element = votes.layout(resolution), isinstance(resolution, Element)
+            keys = None if element else layout.bounds()[0] + self.element_offsets[layout.owners()]
+            n_columns = votes.n_classes + 1 + len(votes.partial) if element else 3
+            self.resolved[resolution] = _Resolved(layout=layout, keys=keys, n_columns=n_columns)
         self._inside: dict[tuple[Resolution, Resolution], tuple[IntArray, IntArray, bool]] = {}
-
-    def _resolve(self, resolution: Resolution) -> _Resolved:
-        layout = self.votes.layout(resolution)
-        element = isinstance(resolution, Element)
-        keys = None if element else layout.bounds()[0] + self.element_offsets[layout.owners()]
-        n_classes = self.votes.n_classes if element else 2
-        partial = len(self.votes.partial) if element else 0
-        return _Resolved(layout=layout, keys=keys, n_columns=n_classes + 1 + partial)
 
     def resolution(self, source: str) -> Resolution:
         if source not in self.places:
@@ -194,7 +190,7 @@ def _count_same(
     resolved = reader.resolved[resolution]
     # Two classes and abstain fit bit planes, of which one instruction counts 64 votes; more go through a table.
     packed = resolved.n_columns == 3
-    plain = [r for r in rows if (reader.is_pair(r) if packed else _is_plain(r))]
+    plain = [row for row in rows if (reader.is_pair(row) if packed else _is_plain(row))]
     chosen = set(plain)
     general = [r for r in rows if r not in chosen]
     pairs = PairCounter(plain, resolved.n_columns, reader.grouping.n_groups)

@@ -14,8 +14,7 @@ import numpy as np
 
 from dugong.priors import Prior, pair_sums
 from dugong.priors.base import kept_by_prior
-from dugong.sums.rows import MomentRow, Relation
-from dugong.sums.sums import Shapes
+from dugong.sums.sums import MomentRow, Relation, Shapes
 from dugong.tasks import Element, Resolution
 from dugong.types import FloatArray, read_only
 
@@ -91,12 +90,8 @@ class Laws:
         """Moments of the two tasks of a pair row, binary labels -1 and +1."""
         lag = row.slots[1].offset - row.slots[0].offset
         key = (row.relation, first, second, lag, row.by_position)
-        found = self._pairs.get(key)
-        if found is None:
-            found = self._pairs[key] = self._pair(row, first, second, lag)
-        return found
-
-    def _pair(self, row: MomentRow, first: Resolution, second: Resolution, lag: int) -> PairMoments:
+        if key in self._pairs:
+            return self._pairs[key]
         law = self.joint(row.relation, first, second, lag=lag, by_position=row.by_position)
         law = law if row.by_position else law[np.newaxis]
         mean_first, mean_second = law.sum(axis=2) @ _SIGNS, law.sum(axis=1) @ _SIGNS
@@ -108,7 +103,8 @@ class Laws:
         after = (1 - moved_first**2) * (1 - moved_second**2)
         # A covariance is a correlation times both standard deviations, and these move with the means.
         scale = np.sqrt(np.divide(after, before, out=np.ones_like(after), where=before > 0))
-        return PairMoments(first=moved_first, second=moved_second, covariance=covariance * scale)
+        self._pairs[key] = PairMoments(first=moved_first, second=moved_second, covariance=covariance * scale)
+        return self._pairs[key]
 
     def mean(self, resolution: Resolution, *, by_position: bool = False) -> FloatArray:
         """E[y] of the tasks of a resolution, (..., positions or 1)."""

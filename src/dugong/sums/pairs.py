@@ -14,7 +14,7 @@ import numpy as np
 
 from dugong.sums._kernels import count_packed_pairs, count_pairs, gather_runs, pack_votes
 from dugong.sums.groups import divide, on_threads
-from dugong.sums.rows import MomentRow
+from dugong.sums.sums import MomentRow
 from dugong.types import MISSING, Int8Array, IntArray
 
 # The planes of ten sources on one tile take 240 kB, which stay in the second-level cache.
@@ -74,12 +74,9 @@ class PairCounter:
         """Count binary votes by group; the `rest`, tasks in no run, becomes group 0."""
         counts = self._grouped(columns, runs, n_threads)
         if rest:
-            counts[0] = self._total(columns, n_threads) - counts.sum(axis=0)
+            tiles = divide(range(0, len(columns[0]), TILE), n_threads)
+            counts[0] = sum(on_threads(lambda own: self._tiles(columns, own), tiles)) - counts.sum(axis=0)
         return counts
-
-    def _total(self, columns: list[Int8Array], n_threads: int | None) -> IntArray:
-        tiles = range(0, len(columns[0]), TILE)
-        return np.asarray(sum(on_threads(lambda own: self._tiles(columns, own), divide(tiles, n_threads))))
 
     def _tiles(self, columns: list[Int8Array], starts: Iterable[int]) -> IntArray:
         total = np.zeros((len(self.rows), 3, 3), dtype=np.int64)

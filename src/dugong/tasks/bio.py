@@ -21,14 +21,10 @@ class BioScheme:
 
     Attributes
     ----------
-    types : tuple of str
-        The span types in order of first appearance.
-    outside : int
-        The column of O.
-    type_of : IntArray, shape (K,)
-        Number of the type of each column, -1 for O.
-    begins : BoolArray, shape (K,)
-        Whether the column is a B- tag.
+    types : the span types in order of first appearance
+    outside : the column of O
+    type_of : (K,) number of the type of each column, -1 for O
+    begins : (K,) whether the column is a B- tag
     """
 
     types: tuple[str, ...]

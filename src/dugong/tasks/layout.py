@@ -1,8 +1,7 @@
 """Where every task lies: from lengths and a resolution to offsets and element bounds.
 
-Tasks run sequence after sequence, and inside a sequence in time. A `Layout` holds, for one resolution, the
-offset of every sequence in that flat order; the bounds of the tasks follow from it. Windows never cross a
-sequence border.
+Tasks run sequence after sequence, and inside a sequence in time. A `Layout` holds, for one resolution, the offset of
+every sequence in that flat order; the bounds of the tasks follow from it. Windows never cross a sequence border.
 """
 
 from __future__ import annotations

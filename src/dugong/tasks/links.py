@@ -75,7 +75,12 @@ def forced(link: Link, n_positive: IntArray, n_negative: IntArray, size: IntArra
 
 def start(link: Link) -> int:
     """State before the first element."""
-    return {"any": 0, "all": 1, "majority": 0}[_countable(link)]
+    if link == "joint":
+        raise TaskError(
+            'the link "joint" ties a task to its elements only through a priors.Joint table.\n'
+            "  Give such a table as the prior."
+        )
+    return 1 if link == "all" else 0
 
 
 def step(link: Link, state: int, positive: bool) -> int:  # noqa: FBT001  (read as a letter of an alphabet)
@@ -90,12 +95,3 @@ def step(link: Link, state: int, positive: bool) -> int:  # noqa: FBT001  (read 
 def accept(link: Link, state: int) -> bool:  # noqa: ARG001  (every link accepts alike, a fact of these three)
     """Whether the piece read so far is positive. Majority: strictly more positive than other elements."""
     return state > 0
-
-
-def _countable(link: Link) -> Link:
-    if link == "joint":
-        raise TaskError(
-            'the link "joint" ties a task to its elements only through a priors.Joint table.\n'
-            "  Give such a table as the prior."
-        )
-    return link

@@ -1,9 +1,8 @@
 """What is asked: one hidden label per element, per window, per span, or per sequence.
 
-A *resolution* says which pieces of a sequence carry a hidden label (a *task*) and how the label of a piece
-follows from the labels of its elements (the *link*). Resolutions are plain values: two windows with the same
-size, stride, link and class are the same resolution, whatever they are called. (Paper, section 2.1: the sets
-R_r.)
+A *resolution* says which pieces of a sequence carry a hidden label (a *task*) and how the label of a piece follows from
+the labels of its elements (the *link*). Resolutions are plain values: two windows with the same size, stride, link and
+class are the same resolution, whatever they are called. (Paper, section 2.1: the sets R_r.)
 """
 
 from __future__ import annotations
@@ -30,13 +29,9 @@ class Element:
     """Every single element: a video frame, a stride, a token."""
 
     kind: ClassVar[str] = "element"
+    name: ClassVar[str] = "element"
     link: ClassVar[None] = None
     of: ClassVar[None] = None
-
-    @property
-    def name(self) -> str:
-        """How the resolution is called in tables."""
-        return "element"
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)

@@ -32,14 +32,10 @@ class Rounding:
 
     Attributes
     ----------
-    n_bounds : int
-        Starts and ends that were converted.
-    n_moved : int
-        Those that did not lie on the border of an element.
-    largest : float
-        The largest distance that one of them moved, in seconds.
-    n_empty : int
-        Spans that hold no element at all (shorter than an element, between two centres).
+    n_bounds : starts and ends that were converted
+    n_moved : those that did not lie on the border of an element
+    largest : the largest distance that one of them moved, in seconds
+    n_empty : spans that hold no element at all (shorter than an element, between two centres)
     """
 
     n_bounds: int = 0
@@ -72,8 +68,7 @@ class TimeAxis:
     rate : (n_sequences,) elements per second, or None with timestamps
     stamps : (n_elements,) seconds after `start` at which each element happens, flat, or None with rates
     offsets : (n_sequences + 1,) place of each sequence in `stamps`, or None with rates
-    rounding : Rounding or None
-        What was moved when votes in seconds were read onto this axis.
+    rounding : what was moved when votes in seconds were read onto this axis
     """
 
     start: FloatArray
@@ -149,14 +144,20 @@ class TimeAxis:
         return len(self.start)
 
     @property
+    def _stamped(self) -> tuple[FloatArray, IntArray]:
+        """Timestamps and their offsets, of an axis that has no rates."""
+        assert self.stamps is not None
+        assert self.offsets is not None
+        return self.stamps, self.offsets
+
+    @property
     def common_rate(self) -> float | None:
         """Elements per second, where that is one number for all sequences; timestamps must then be regular."""
         if self.rate is not None:
             steps = 1.0 / self.rate
         else:
-            assert self.stamps is not None
-            assert self.offsets is not None
-            steps = np.delete(np.diff(self.stamps), self.offsets[1:-1][self.offsets[1:-1] > 0] - 1)
+            stamps, offsets = self._stamped
+            steps = np.delete(np.diff(stamps), offsets[1:-1][offsets[1:-1] > 0] - 1)
         if len(steps) == 0:
             return None
         step = float(np.median(steps))
@@ -196,12 +197,10 @@ class TimeAxis:
         owner, places = np.asarray(sequences, dtype=np.int64), np.asarray(elements, dtype=np.int64)
         if self.rate is not None:
             return np.asarray(self.start[owner] + places / self.rate[owner])
-        assert self.stamps is not None
-        assert self.offsets is not None
-        count = np.diff(self.offsets)[owner]
-        if ((places < 0) | (places >= count)).any():
+        stamps, offsets = self._stamped
+        if ((places < 0) | (places >= np.diff(offsets)[owner])).any():
             raise TaskError("elements must exist to have a timestamp; found some outside of their sequence.")
-        return np.asarray(self.start[owner] + self.stamps[self.offsets[owner] + places])
+        return np.asarray(self.start[owner] + stamps[offsets[owner] + places])
 
     def borders(self, sequences: ArrayLike, places: ArrayLike) -> FloatArray:
         """The seconds of borders between elements; with timestamps the last element lasts as long as the one before."""
@@ -220,14 +219,13 @@ class TimeAxis:
         return elements.astype(np.int64), np.abs(exact - elements) / self.rate[owner]
 
     def _by_stamp(self, owner: IntArray, seconds: FloatArray) -> tuple[IntArray, FloatArray]:
-        assert self.stamps is not None
-        assert self.offsets is not None
+        every, offsets = self._stamped
         elements = np.zeros(len(owner), dtype=np.int64)
         gaps = np.zeros(len(owner))
         by_owner = np.argsort(owner, kind="stable")
         present, first = np.unique(owner[by_owner], return_index=True)
         for sequence, rows in zip(present.tolist(), np.split(by_owner, first[1:]), strict=True):
-            stamps = self.stamps[self.offsets[sequence] : self.offsets[sequence + 1]]
+            stamps = every[offsets[sequence] : offsets[sequence + 1]]
             elements[rows] = np.searchsorted(stamps, seconds[rows] - self.start[sequence] - _SAME, side="left")
             inside = rows[elements[rows] < len(stamps)]
             gaps[inside] = stamps[elements[inside]] - (seconds[inside] - self.start[sequence])
@@ -235,10 +233,9 @@ class TimeAxis:
 
     def _check_near(self, owner: IntArray, starts: FloatArray, stops: FloatArray) -> None:
         """Raise if a span lies wholly before the first or after the last timestamp of its sequence."""
-        assert self.stamps is not None
-        assert self.offsets is not None
-        low, high = self.offsets[:-1][owner], self.offsets[1:][owner] - 1
-        padded = np.append(self.stamps, 0.0)
+        stamps, offsets = self._stamped
+        low, high = offsets[:-1][owner], offsets[1:][owner] - 1
+        padded = np.append(stamps, 0.0)
         bad = (
             (high < low)
             | (stops - self.start[owner] <= padded[low])
@@ -257,10 +254,9 @@ class TimeAxis:
         chosen = np.asarray(sequences, dtype=np.int64)
         if self.rate is not None:
             return replace(self, start=self.start[chosen], rate=self.rate[chosen])
-        assert self.stamps is not None
-        assert self.offsets is not None
-        counts = np.diff(self.offsets)[chosen]
-        stamps = self.stamps[ranges(self.offsets[:-1][chosen], counts)]
+        stamps, offsets = self._stamped
+        counts = np.diff(offsets)[chosen]
+        stamps = stamps[ranges(offsets[:-1][chosen], counts)]
         return replace(self, start=self.start[chosen], stamps=stamps, offsets=np.concatenate([[0], np.cumsum(counts)]))
 
     @classmethod
@@ -343,17 +339,16 @@ def _check_axis(axis: TimeAxis) -> None:
                 f"for sequence {int(np.argmax(bad))}."
             )
         return
-    assert axis.stamps is not None
-    assert axis.offsets is not None
-    backwards = np.diff(axis.stamps, prepend=-np.inf) <= 0
-    backwards[axis.offsets[:-1][axis.offsets[:-1] < len(axis.stamps)]] = False
-    bad = backwards | ~np.isfinite(axis.stamps)
+    stamps, offsets = axis._stamped  # noqa: SLF001  (our own)
+    backwards = np.diff(stamps, prepend=-np.inf) <= 0
+    backwards[offsets[:-1][offsets[:-1] < len(stamps)]] = False
+    bad = backwards | ~np.isfinite(stamps)
     if bad.any():
         first = int(np.argmax(bad))
-        owner = int(np.searchsorted(axis.offsets, first, side="right")) - 1
+        owner = int(np.searchsorted(offsets, first, side="right")) - 1
         raise TaskError(
             f"timestamps must be finite and increase inside a sequence; found {int(bad.sum())} that do not, "
-            f"the first in sequence {owner}, element {first - axis.offsets[owner]}: {axis.stamps[first]}."
+            f"the first in sequence {owner}, element {first - offsets[owner]}: {stamps[first]}."
         )
 
 

@@ -1,16 +1,18 @@
 """What was observed: the container of votes, its constructors, files and summaries."""
 
 from dugong.votes.codes import (
+    Fault,
+    SourceInfo,
     allowed_classes,
     class_indices,
     code_name,
     count_codes,
+    count_faults,
     implied_background,
     positive_class,
 )
 from dugong.votes.container import Votes, replace_unchecked
 from dugong.votes.gold import gold_at, labels_from_classes
-from dugong.votes.records import Fault, SourceInfo, count_faults
 from dugong.votes.summary import Problem, SourceSummary, Summary, find_problems
 
 __all__ = [

@@ -8,7 +8,9 @@ votes for (O in tagging, "normal" in anomaly detection).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -20,6 +22,52 @@ from dugong.types import ABSTAIN, MISSING, Int8Array, IntArray, read_only
 
 if TYPE_CHECKING:
     from dugong.votes.container import Votes
+
+
+# --- the records that votes carry beside the codes: who votes, and what went wrong while they were asked -------------
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceInfo:
+    """Who votes, on what, and with whom it shares its parameters."""
+
+    name: str
+    resolution: Resolution = field(default_factory=Element)
+    shares: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One source that raised on one task.
+
+    Attributes
+    ----------
+    source : name of the source
+    sequence : id of the sequence
+    task : int or None
+        Place of the task among the tasks of its sequence; None if the source failed on the whole sequence
+        (a vectorised source, or its preprocessing).
+    error : type and message of the exception, such as ``"ValueError: no face"``
+    traceback : the original traceback as text
+    """
+
+    source: str
+    sequence: str | int
+    task: int | None
+    error: str
+    traceback: str = ""
+
+    def __str__(self) -> str:
+        where = "the whole sequence" if self.task is None else f"task {self.task}"
+        return f"{self.source} on {where} of sequence {self.sequence!r}: {self.error}"
+
+    def to_dict(self) -> dict[str, str | int | None]:
+        """Plain data that `Fault` turns back into the same value: ``Fault(**plain)``."""
+        return asdict(self)
+
+
+def count_faults(faults: Iterable[Fault]) -> dict[str, int]:
+    """Number of faults per source, in order of first appearance."""
+    return dict(Counter(fault.source for fault in faults))
+
 
 MAX_CODE = 120
 _BLOCK = 1 << 18

@@ -20,8 +20,8 @@ from dugong.exceptions import VoteError
 from dugong.tasks import Element, Resolution
 from dugong.tasks.layout import ranges
 from dugong.types import MISSING, AnyArray, FloatArray, Int8Array, IntArray
-from dugong.votes.records import SourceInfo
-from dugong.votes.scores import rows_of, votes_of
+from dugong.votes.codes import SourceInfo
+from dugong.votes.flat import rows_of, votes_of
 
 if TYPE_CHECKING:
     from dugong.votes.container import Votes
@@ -169,7 +169,10 @@ def _codes(cells: list[Any], votes: Votes, name: str, values: Mapping[Any, int] 
     codes |= {str(key): value for key, value in (values or {}).items()}
     if "" not in codes:
         codes[""] = MISSING
-    read = [codes.get(cell if isinstance(cell, int | float) and cell in codes else _word(cell), 127) for cell in cells]
+    known_as = [
+        cell if cell is None or (isinstance(cell, int | float) and cell in codes) else str(cell) for cell in cells
+    ]
+    read = [codes.get(cell, 127) for cell in known_as]
     found = np.array(read, dtype=np.int8)
     if (found == 127).any():
         first = int(np.argmax(found == 127))
@@ -179,7 +182,3 @@ def _codes(cells: list[Any], votes: Votes, name: str, values: Mapping[Any, int] 
             "  Say what words mean with values=, such as {'speech': 1, 'none': -1}."
         )
     return found
-
-
-def _word(cell: Any) -> Any:
-    return cell if cell is None else str(cell)

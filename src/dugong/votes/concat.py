@@ -15,14 +15,12 @@ from dugong.contract import typed
 from dugong.exceptions import VoteError
 from dugong.tasks import Layout, SpanTable, TimeAxis, describe
 from dugong.types import MISSING, AnyArray, Int8Array
+from dugong.votes.codes import Fault, SourceInfo
+from dugong.votes.flat import ScoreArray
 from dugong.votes.pieces import not_votes
-from dugong.votes.records import Fault, SourceInfo
-from dugong.votes.scores import ScoreArray
 
 if TYPE_CHECKING:
     from dugong.votes.container import Votes
-
-__all__ = ["align", "concat"]
 
 _SAME = ("n_classes", "class_names", "background", "partial")
 
@@ -80,8 +78,7 @@ def _join_sources(pieces: list[Votes]) -> tuple[SourceInfo, ...]:
             other = known.setdefault(source.name, source)
             if (other.resolution, other.shares) != (source.resolution, source.shares):
                 raise VoteError(
-                    f"source {source.name!r} must be the same everywhere; found {describe(other.resolution)} "
-                    "and "
+                    f"source {source.name!r} must be the same everywhere; found {describe(other.resolution)} and "
                     f"{describe(source.resolution)}.\n  Rename one of them."
                 )
     return tuple(known.values())
@@ -117,8 +114,7 @@ def _join_ids(pieces: list[Votes], keys: list[str] | None) -> AnyArray | None:
     ids = [one for piece in pieces for one in piece.sequence_ids.tolist()]
     if len(set(ids)) < len(ids) or len({type(one) for one in ids}) > 1:
         raise VoteError(
-            "sequence ids must be unique, and all strings or all integers, over all votes that are put "
-            "together.\n"
+            "sequence ids must be unique, and all strings or all integers, over all votes that are put together.\n"
             "  Pass keys=['train', 'test', ...] to put a word before them."
         )
     return np.array(ids)

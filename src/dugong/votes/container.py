@@ -20,13 +20,12 @@ from dugong.exceptions import VoteError
 from dugong.tasks import Element, Layout, Resolution, SpanTable, Window, find_resolution, in_elements
 from dugong.tasks.layout import ranges
 from dugong.types import AnyArray, BoolArray, Int8Array, IntArray, class_values, read_only
+from dugong.votes.codes import Fault, SourceInfo
 from dugong.votes.concat import concat
 from dugong.votes.dense import from_classes, from_dense, from_flyingsquid, from_metal
-from dugong.votes.flat import from_tasks
+from dugong.votes.flat import ScoreArray, from_scores, from_tasks
 from dugong.votes.long import from_long
 from dugong.votes.pieces import normal_ids, not_votes
-from dugong.votes.records import Fault, SourceInfo
-from dugong.votes.scores import ScoreArray, from_scores
 from dugong.votes.segments import from_segments, to_segments, with_segments
 
 if TYPE_CHECKING:
@@ -44,8 +43,7 @@ _PLAIN = ("sources", "n_classes", "class_names", "background", "faults", "partia
 class Votes:
     """Votes of several sources on sequences of any lengths.
 
-    Use a named constructor (`from_dense`, `from_classes`, `from_tasks`, `from_long`, ...): the coding is never
-    guessed.
+    Use a named constructor (`from_dense`, `from_classes`, `from_tasks`, `from_long`, ...): the coding is never guessed.
 
     Attributes
     ----------
@@ -57,20 +55,17 @@ class Votes:
         None stands for 0, 1, 2, ...
     n_classes : int
     class_names : tuple of str or None
-    background : int or None
-        The class (in our own coding) of elements about which no source speaks.
+    background : the class (in our own coding) of elements about which no source speaks
     partial : mapping of code to tuple of classes
         Votes that mean "one of these classes".
     spans : mapping of name to SpanTable
     time : TimeAxis or None
-    given : tuple of int or str, or None
-        How the classes were written where the votes came from, in the order of `classes`; None for our own coding.
+    given : how the classes were written where the votes came from, in the order of `classes`; None for our own coding
     scores : mapping of source name to (n_tasks, K) float32
         What soft sources said in probabilities; a row of NaN where they abstained. Their votes are in `columns` too.
     groups : (n_sequences,) array of str or None
         Which sequences belong together (patients, videos); not kept in files.
-    faults : tuple of Fault
-        Sources that raised while they were applied with ``on_fault="abstain"``.
+    faults : sources that raised while they were applied with ``on_fault="abstain"``
     """
 
     sources: tuple[SourceInfo, ...]
@@ -174,6 +169,10 @@ class Votes:
             raise VoteError(f"there is no source {name!r} in these votes; known are {', '.join(map(repr, names))}.")
         return names.index(name)
 
+    def resolution(self, resolution: str | Resolution) -> Resolution:
+        """The resolution of that name; an object is itself."""
+        return find_resolution(resolution, self.resolutions) if isinstance(resolution, str) else resolution
+
     def column(self, name: str) -> Int8Array:
         """The flat votes of one source."""
         return self.columns[self.index(name)]
@@ -181,8 +180,7 @@ class Votes:
     @typed(VoteError)
     def layout(self, resolution: str | Resolution = "element") -> Layout:
         """Where the tasks of a resolution lie; any Window or Sequence object may be asked for."""
-        found = find_resolution(resolution, self.resolutions) if isinstance(resolution, str) else resolution
-        found = self.resolved(found)
+        found = self.resolved(self.resolution(resolution))
         if found in self._layouts:
             return self._layouts[found]
         layout = Layout.of(found, self.lengths, self.spans)
@@ -206,9 +204,9 @@ class Votes:
         Summary
             Prints as a table; `to_dict` and `to_arrow` give the numbers.
         """
-        from dugong.votes.summary import summarize
+        from dugong.votes.summary import Tally, summary_of
 
-        return summarize(self, gold)
+        return summary_of(Tally.of(self), self, gold)
 
     @typed(VoteError)
     def covered(self, resolution: str | Resolution = "element") -> BoolArray:
@@ -240,21 +238,22 @@ class Votes:
     @typed(VoteError)
     def select(self, sequences: Any = None, sources: Iterable[str] | None = None) -> Votes:
         """Some sequences (slice, indices or mask) and some sources (by name), in the given order."""
-        votes = self if sources is None else self._select_sources(tuple(sources))
+        votes = self
+        if sources is not None:
+            names = tuple(sources)
+            places = [self.index(name) for name in names]
+            votes = replace(
+                self,
+                sources=tuple(self.sources[place] for place in places),
+                columns=tuple(self.columns[place] for place in places),
+                scores={name: rows for name, rows in self.scores.items() if name in names},
+                faults=tuple(fault for fault in self.faults if fault.source in names),
+            )
         return votes if sequences is None else votes._select_sequences(sequences)  # noqa: SLF001  (our own)
 
     def __getitem__(self, sequences: Any) -> Votes:
         """Some sequences: an index, a slice, an array of indices or a mask."""
         return self.select(sequences)
-
-    def _select_sources(self, names: tuple[str, ...]) -> Votes:
-        places = [self.index(name) for name in names]
-        chosen = {
-            "sources": tuple(self.sources[p] for p in places),
-            "columns": tuple(self.columns[p] for p in places),
-            "scores": {name: rows for name, rows in self.scores.items() if name in names},
-        }
-        return replace(self, **chosen, faults=tuple(fault for fault in self.faults if fault.source in names))  # type: ignore[arg-type]
 
     def _select_sequences(self, sequences: Any) -> Votes:
         try:

@@ -1,9 +1,8 @@
 """Votes that arrive as arrays of elements by sources, in one of four named codings.
 
-In: an array and its coding: the paper's (-1/0/+1), class indices (Snorkel, WRENCH), FlyingSquid's flattened
-rows, or MeTaL's. Out: `Votes`. The coding is in the name of the constructor, because 0 means abstain in
-some tools and a class in others; an array that two codings could mean is an error until the caller says
-which.
+In: an array and its coding: the paper's (-1/0/+1), class indices (Snorkel, WRENCH), FlyingSquid's flattened rows, or
+MeTaL's. Out: `Votes`. The coding is in the name of the constructor, because 0 means abstain in some tools and a class
+in others; an array that two codings could mean is an error until the caller says which.
 """
 
 from __future__ import annotations
@@ -18,15 +17,12 @@ from dugong.contract import typed
 from dugong.exceptions import VoteError
 from dugong.tasks import TimeAxis
 from dugong.types import MISSING, AnyArray, ClassCount, Int8Array
-from dugong.votes.codes import MAX_CODE, count_codes
+from dugong.votes.codes import MAX_CODE, SourceInfo, count_codes
 from dugong.votes.encode import Codebook, add_missing, encode_pieces
 from dugong.votes.pieces import as_pieces, by_row, column_names, normal_ids, take_ids
-from dugong.votes.records import SourceInfo
 
 if TYPE_CHECKING:
     from dugong.votes.container import Votes
-
-__all__ = ["class_book", "from_classes", "from_dense", "from_flyingsquid", "from_metal"]
 
 _PAPER = "-1, 0 or +1"
 _PAPER_HINT = "If 0 means a class here, use Votes.from_classes(..., abstain=-1)."
@@ -50,8 +46,7 @@ def from_dense(
     Parameters
     ----------
     votes : (n, T, m), a list of (T_i, m), or (N, m) with lengths
-        Sequences by elements by sources. With lengths, elements of an (n, T, m) array beyond them are
-        padding.
+        Sequences by elements by sources. With lengths, elements of an (n, T, m) array beyond them are padding.
     lengths : (n_sequences,) int, optional
         Elements of each sequence; needed for an (N, m) array, because borders are never guessed.
     sources : iterable of str, optional
@@ -246,8 +241,7 @@ def class_book(
     if abstain is not None:
         if abstain in codes:
             raise VoteError(
-                f"the abstain code must not be a class; found abstain={abstain} and classes 0 to "
-                f"{n_classes - 1}.\n"
+                f"the abstain code must not be a class; found abstain={abstain} and classes 0 to {n_classes - 1}.\n"
                 "  If 0 means abstain and classes begin at 1, use Votes.from_metal or Votes.from_tasks."
             )
         codes[abstain] = 0
@@ -299,8 +293,7 @@ def _check_ambiguous(pieces: list[AnyArray], columns: Int8Array) -> None:
     seen = {-1} if negative else {code for column in columns for code in count_codes(column)} - {MISSING}
     if any(piece.dtype == np.bool_ for piece in pieces) or seen == {0, 1}:
         raise VoteError(
-            "the coding of these votes is ambiguous: they hold only 0 and 1, and 0 may mean abstain or a "
-            "class.\n"
+            "the coding of these votes is ambiguous: they hold only 0 and 1, and 0 may mean abstain or a class.\n"
             "  If 0 and 1 are two classes, use Votes.from_classes(..., n_classes=2).\n"
             "  If 0 means abstain and no source ever votes -1, use Votes.from_dense(..., coding='paper')."
         )

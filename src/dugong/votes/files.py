@@ -22,8 +22,8 @@ from dugong.exceptions import FileError, VoteError
 from dugong.paths import Place, place_of, write_atomically
 from dugong.tasks import Element, Resolution, Rounding, Spans, SpanTable, TimeAxis, count_tasks
 from dugong.types import AnyArray
+from dugong.votes.codes import Fault, SourceInfo
 from dugong.votes.container import Votes
-from dugong.votes.records import Fault, SourceInfo
 
 FORMAT = "dugong-votes"
 VERSION = 1
@@ -104,7 +104,10 @@ def pack(votes: Votes) -> Stored:
         faults=votes.faults,
         soft=tuple(votes.scores),
         given=votes.given,
-        arrays={name: StoredArray(length=len(array), dtype=_kind(array)) for name, array in arrays.items()},
+        arrays={
+            name: StoredArray(length=len(array), dtype="str" if array.dtype.kind == "U" else str(array.dtype))
+            for name, array in arrays.items()
+        },
     )
     return Stored(header=header, arrays=arrays)
 
@@ -112,7 +115,10 @@ def pack(votes: Votes) -> Stored:
 def unpack(stored: Stored) -> Votes:
     """Votes of plain data."""
     header, arrays = stored.header, stored.arrays
-    spans = {name: _spans(name, arrays) for name in header.spans}
+    spans = {
+        name: SpanTable(**{part: _array(arrays, f"span:{name}:{part}") for part in _SPAN_PARTS})
+        for name in header.spans
+    }
     return Votes(
         sources=header.sources,
         columns=tuple(_array(arrays, f"vote:{source.name}") for source in header.sources),
@@ -145,17 +151,9 @@ def _scores(header: Header, arrays: Mapping[str, AnyArray]) -> dict[str, AnyArra
     return found
 
 
-def _spans(name: str, arrays: Mapping[str, AnyArray]) -> SpanTable:
-    return SpanTable(**{part: _array(arrays, f"span:{name}:{part}") for part in _SPAN_PARTS})
-
-
 def _time(stored: StoredTime, arrays: Mapping[str, AnyArray]) -> TimeAxis:
     found = {part: arrays[f"time:{part}"] for part in _TIME_PARTS if f"time:{part}" in arrays}
     return TimeAxis(**{"start": _array(arrays, "time:start"), **found}, rounding=stored.rounding)
-
-
-def _kind(array: AnyArray) -> str:
-    return "str" if array.dtype.kind == "U" else str(array.dtype)
 
 
 def decode_header(plain: Any) -> Header:

@@ -16,7 +16,7 @@ from dugong.codec import show
 from dugong.contract import typed
 from dugong.exceptions import LabelError
 from dugong.tasks import Element, Resolution, describe, find_resolution, link_labels
-from dugong.types import ABSTAIN, MISSING, AnyArray, ClassCount, Int8Array, IntArray
+from dugong.types import ABSTAIN, MISSING, AnyArray, ClassCount, FloatArray, Int8Array, IntArray
 from dugong.votes.codes import positive_class
 from dugong.votes.container import Votes
 
@@ -53,6 +53,21 @@ def as_given(votes: Votes, labels: Int8Array, coding: Coding) -> AnyArray:
         return labels  # windows of many classes: whether they hold one of them, which is +1 or -1 everywhere
     places = (labels > 0).astype(np.int64) if votes.n_classes == 2 else labels.astype(np.int64) - 1
     return np.asarray(votes.given)[places]
+
+
+def likeliest(probabilities: FloatArray, classes: AnyArray, threshold: float) -> Int8Array:
+    """The likelier class of every task; with two classes +1 where P(+1) exceeds the threshold."""
+    if probabilities.shape[1] == 2:
+        return np.where(probabilities[:, 1] > threshold, 1, -1).astype(np.int8)
+    return np.asarray(classes[probabilities.argmax(axis=1)], dtype=np.int8)
+
+
+def accuracy_on(predicted: AnyArray, gold: AnyArray) -> float:
+    """Share of right labels among those that are known (not 0)."""
+    known = np.asarray(gold) != 0
+    if not known.any():
+        raise LabelError("score needs at least one known gold label; found none (0 means unknown).")
+    return float((np.asarray(predicted)[known] == np.asarray(gold)[known]).mean())
 
 
 def from_given(votes: Votes, gold: Any, coding: Coding) -> Any:
@@ -97,8 +112,7 @@ def _read(votes: Votes, labels: Any, resolution: Resolution) -> Int8Array:
     bad = ~np.isin(flat, (0, *classes))
     if bad.any():
         raise LabelError(
-            f"labels must be one of {classes}, or 0 where unknown; found {int(bad.sum())} other values, the "
-            "first "
+            f"labels must be one of {classes}, or 0 where unknown; found {int(bad.sum())} other values, the first "
             f"{flat[bad][0]} at {int(np.argmax(bad))}.\n"
             "  For class indices 0..K-1, use dugong.votes.labels_from_classes(labels, n_classes)."
         )
@@ -106,8 +120,7 @@ def _read(votes: Votes, labels: Any, resolution: Resolution) -> Int8Array:
     ours = flat.dtype == np.int8
     if not ours and classes == (-1, 1) and flat.any() and not (flat == -1).any() and (flat == 0).any():
         raise LabelError(
-            "the coding of these labels is ambiguous: they hold only 0 and 1, and 0 may mean unknown or a "
-            "class.\n"
+            "the coding of these labels is ambiguous: they hold only 0 and 1, and 0 may mean unknown or a class.\n"
             '  If 0 and 1 are two classes, pass coding="given" where there is that option, or use\n'
             "  dugong.votes.labels_from_classes(labels, n_classes=2)."
         )

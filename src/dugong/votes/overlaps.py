@@ -197,8 +197,7 @@ class ElementVotes:
 
     Attributes
     ----------
-    begin : int
-        The first element.
+    begin : the first element
     said : (n_sources, n) numbers of sets
     spoke : (n_sources, n) whether a source voted on a task with this element
     """

@@ -1,10 +1,9 @@
 """Votes in a Parquet file that any tool can open.
 
-In: a header and flat arrays, or a path. Out: the file, or the same. One column per array, so votes on
-elements are simply the matrix of elements by sources; row i of a column is its i-th task. Columns of
-coarser resolutions are shorter and end in nulls, which cost nothing. int8 columns are dictionary and run-
-length encoded, a million rows per row group, each page with a checksum; the header is in the metadata of
-the schema under ``dugong``.
+In: a header and flat arrays, or a path. Out: the file, or the same. One column per array, so votes on elements are
+simply the matrix of elements by sources; row i of a column is its i-th task. Columns of coarser resolutions are shorter
+and end in nulls, which cost nothing. int8 columns are dictionary and run- length encoded, a million rows per row group,
+each page with a checksum; the header is in the metadata of the schema under ``dugong``.
 """
 
 from __future__ import annotations
@@ -33,7 +32,10 @@ _ARROW_NAMES = {"str": "string", "float64": "double", "float32": "float"}
 
 def write_parquet(stored: Stored, handle: BinaryIO) -> None:
     """Write header and arrays."""
-    fields = [pa.field(name, _arrow_type(array)) for name, array in stored.arrays.items()]
+    fields = [
+        pa.field(name, pa.string() if array.dtype.kind == "U" else pa.from_numpy_dtype(array.dtype))
+        for name, array in stored.arrays.items()
+    ]
     schema = pa.schema(fields, metadata={_KEY: json.dumps(encode(stored.header)).encode()})
     n_rows = max(len(array) for array in stored.arrays.values())
     with pq.ParquetWriter(
@@ -116,10 +118,6 @@ def _empty(file: pq.ParquetFile, name: str, stored: StoredArray) -> AnyArray:
     if stored.length > file.metadata.num_rows:
         raise FileError("it has fewer rows than its header says")
     return np.empty(stored.length, dtype=object if stored.dtype == "str" else stored.dtype)
-
-
-def _arrow_type(array: AnyArray) -> pa.DataType:
-    return pa.string() if array.dtype.kind == "U" else pa.from_numpy_dtype(array.dtype)
 
 
 def _padded(piece: AnyArray, count: int) -> pa.Array:

@@ -21,15 +21,13 @@ from dugong.segments.gold import asked_spans, on_axis, recordings_of
 from dugong.tasks import Element, Resolution, Sequence
 from dugong.tasks.layout import stretches
 from dugong.types import ABSTAIN, MISSING, Int8Array
-from dugong.votes.codes import code_name
+from dugong.votes.codes import SourceInfo, code_name
+from dugong.votes.flat import from_tasks
 from dugong.votes.long import from_long
 from dugong.votes.pieces import as_lengths
-from dugong.votes.records import SourceInfo
 
 if TYPE_CHECKING:
     from dugong.votes.container import Votes
-
-__all__ = ["from_segments", "to_segments", "with_segments"]
 
 _BINARY = {"-1", "1", "+1"}
 
@@ -197,25 +195,15 @@ def _votes(
             **clock,
         )
     else:
-        found = _silent(lengths, names, classes)
+        silence = np.zeros(sum(lengths.values()), dtype=np.int8)
+        found = from_tasks(
+            dict.fromkeys(names, silence), list(lengths.values()), classes=classes, ids=np.array(list(lengths))
+        )
     asked = {name: asked_spans(segments, name) for name in names}
     word = None if background is None or background not in classes else classes.index(background)
     code = ABSTAIN if word is None else found.classes[word]
     columns = [_asked(found, info, asked[info.name], code) for info in found.sources]
     return replace(found, columns=tuple(columns), class_names=None if plain else found.class_names)
-
-
-def _silent(lengths: Mapping[str, int], names: tuple[str, ...], classes: tuple[str, ...]) -> Votes:
-    from dugong.votes.container import Votes
-
-    return Votes(
-        sources=tuple(SourceInfo(name=name) for name in names),
-        columns=tuple(np.zeros(sum(lengths.values()), dtype=np.int8) for _ in names),
-        lengths=np.array(list(lengths.values())),
-        ids=np.array(list(lengths)),
-        n_classes=len(classes),
-        class_names=classes,
-    )
 
 
 def _asked(votes: Votes, info: SourceInfo, spans: Mapping[str, list[tuple[float, float]]], silence: int) -> Int8Array:

@@ -20,11 +20,18 @@ import numpy as np
 from dugong.tasks import Element, describe
 from dugong.texts import counted, text_table
 from dugong.types import ABSTAIN, MISSING, IntArray
-from dugong.votes.codes import allowed_classes, code_name, count_codes, implied_background, n_spoken
+from dugong.votes.codes import (
+    SourceInfo,
+    allowed_classes,
+    code_name,
+    count_codes,
+    count_faults,
+    implied_background,
+    n_spoken,
+)
 from dugong.votes.container import Votes
 from dugong.votes.gold import gold_at
 from dugong.votes.overlaps import count_overlaps
-from dugong.votes.records import SourceInfo, count_faults
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -107,7 +114,10 @@ class Summary:
     def __str__(self) -> str:
         columns = self.to_dict()
         columns["Polarity"] = [", ".join(row.words) for row in self.sources]
-        return "\n".join([_table(columns), *(f"- {problem}" for problem in self.problems)])
+        head = ["" if name == "source" else name for name in columns]
+        left = [place for place, name in enumerate(columns) if name in ("source", "Resolution", "Polarity")]
+        rows = [[_cell(value) for value in row] for row in zip(*columns.values(), strict=True)]
+        return "\n".join([text_table(head, rows, left=left), *(f"- {problem}" for problem in self.problems)])
 
     __repr__ = __str__
 
@@ -121,8 +131,7 @@ class Tally:
     codes : by source, how often each code was voted
     overlaps, conflicts : (n_sources,) tasks
     faults : by source
-    n_elements, n_empty, n_silent : int
-        Elements, sequences without any, and elements about which no source speaks.
+    n_elements, n_empty, n_silent : elements, sequences without any, and elements about which no source speaks
     """
 
     codes: Mapping[str, Counter[int]]
@@ -164,11 +173,6 @@ class Tally:
         return {code: codes[code] for code in sorted(codes) if code not in (ABSTAIN, MISSING)}
 
 
-def summarize(votes: Votes, gold: Any = None) -> Summary:
-    """See `Votes.summary`."""
-    return summary_of(Tally.of(votes), votes, gold)
-
-
 def summary_of(tally: Tally, votes: Votes, gold: Any = None) -> Summary:
     """The summary of all that was counted; `votes` are the same, or some of them that whole columns are compared in."""
     rows = tuple(_summarize_source(tally, votes, place, source, gold) for place, source in enumerate(votes.sources))
@@ -205,13 +209,6 @@ def _grade(votes: Votes, place: int, source: SourceInfo, gold: Any) -> tuple[int
             right |= (column == code) & np.isin(labels, list(allowed_classes(votes, code)))
     correct = int(np.count_nonzero(graded & right))
     return correct, int(np.count_nonzero(graded)) - correct
-
-
-def _table(columns: dict[str, list[Any]]) -> str:
-    head = ["" if name == "source" else name for name in columns]
-    left = [place for place, name in enumerate(columns) if name in ("source", "Resolution", "Polarity")]
-    rows = [[_cell(value) for value in row] for row in zip(*columns.values(), strict=True)]
-    return text_table(head, rows, left=left)
 
 
 def _cell(value: Any) -> str:

@@ -36,7 +36,8 @@ def read_table(table: Any, ignore: Iterable[str] = ()) -> dict[str, pa.ChunkedAr
     """The five columns of a long table, without nulls."""
     arrow = _to_arrow(table)
     skipped = {*ignore}
-    names = [name for name in arrow.column_names if name not in skipped and not _is_index(name)]
+    # Pandas calls a row index without a name so.
+    names = [name for name in arrow.column_names if not (name in skipped or name.startswith("__index_level_"))]
     absent = [name for name in LONG_COLUMNS if name not in names]
     unknown = [name for name in names if name not in LONG_COLUMNS]
     if absent or unknown:
@@ -48,8 +49,7 @@ def read_table(table: Any, ignore: Iterable[str] = ()) -> dict[str, pa.ChunkedAr
         if column.null_count:
             row = pc.index(column.is_null(), True).as_py()
             raise VoteError(
-                f"the column {name!r} must not have nulls; found {column.null_count}, the first at row "
-                f"{row}.\n"
+                f"the column {name!r} must not have nulls; found {column.null_count}, the first at row {row}.\n"
                 "  Where a source abstains, leave the row out."
             )
     return columns
@@ -81,10 +81,6 @@ def _plain(column: Any) -> pa.Array | pa.ChunkedArray:
         raise VoteError(f"a column of a long table must hold one type of value: {error}") from None
 
 
-def _is_index(name: str) -> bool:
-    return name.startswith("__index_level_")  # what pandas calls a row index without a name
-
-
 def _column_message(names: list[str], absent: list[str], unknown: list[str]) -> str:
     found = ", ".join(map(repr, names)) or "none"
     text = f"a long table must have the columns {', '.join(LONG_COLUMNS)}; found {found}."
@@ -99,7 +95,10 @@ def _column_message(names: list[str], absent: list[str], unknown: list[str]) -> 
 def factorise(column: pa.ChunkedArray, name: str) -> Factor:
     """Number the distinct values of a column in order of first appearance."""
     if pa.types.is_dictionary(column.type):
-        column = _decode(column)
+        # By hand, because arrow cannot cast all kinds of categories.
+        kind = column.type.value_type if pa.types.is_integer(column.type.value_type) else pa.large_string()
+        parts = [part.dictionary.cast(kind).take(part.indices) for part in column.chunks]
+        column = pa.chunked_array(parts, type=kind)
     if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type) or pa.types.is_boolean(column.type)):
         try:
             column = column.cast(pa.large_string())
@@ -112,13 +111,6 @@ def factorise(column: pa.ChunkedArray, name: str) -> Factor:
         codes=encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64),
         values=tuple(encoded.dictionary.to_pylist()),
     )
-
-
-def _decode(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The values of a categorical column; by hand, because arrow cannot cast all kinds of categories."""
-    kind = column.type.value_type
-    kind = kind if pa.types.is_integer(kind) else pa.large_string()
-    return pa.chunked_array([part.dictionary.cast(kind).take(part.indices) for part in column.chunks], type=kind)
 
 
 def numbers_of(column: pa.ChunkedArray, name: str) -> AnyArray:

@@ -1,7 +1,6 @@
 """One look at everything that votes must satisfy, before any stage relies on it.
 
-In: a `Votes` value under construction. Out: nothing, or a `VoteError` that names the first place and the
-remedy.
+In: a `Votes` value under construction. Out: nothing, or a `VoteError` that names the first place and the remedy.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from dugong.votes.codes import MAX_CODE
 
 if TYPE_CHECKING:
     from dugong.votes.container import Votes
+from dugong.votes.codes import SourceInfo
+from dugong.votes.flat import check_scores
 from dugong.votes.pieces import check_words
-from dugong.votes.records import SourceInfo
-from dugong.votes.scores import check_scores
 
 _BLOCK = 1 << 18
 _MAX_CLASSES = 100
@@ -86,8 +85,7 @@ def _check_classes(votes: Votes) -> None:
         some = 0 < len(set(members)) < votes.n_classes and set(members) <= set(votes.classes)
         if not votes.n_classes < code <= MAX_CODE or not some:
             raise VoteError(
-                f"an underspecified vote must have a code from {votes.n_classes + 1} to {MAX_CODE} and stand "
-                "for "
+                f"an underspecified vote must have a code from {votes.n_classes + 1} to {MAX_CODE} and stand for "
                 f"some, not all, of the classes {votes.classes}; found {code}: {members}."
             )
 
@@ -105,9 +103,8 @@ def _check_of(votes: Votes, source: SourceInfo) -> None:
             )
     elif resolution.of not in (*names, *votes.classes):
         raise VoteError(
-            f"with {votes.n_classes} classes, {describe(resolution)} of source {source.name!r} must say "
-            "which "
-            f"class counts: of= one of {', '.join(map(repr, names))}; found {resolution.of!r}."
+            f"with {votes.n_classes} classes, {describe(resolution)} of source {source.name!r} must say which class "
+            f"counts: of= one of {', '.join(map(repr, names))}; found {resolution.of!r}."
         )
 
 
@@ -138,8 +135,7 @@ def _check_columns(votes: Votes, resolution: Resolution) -> None:
             )
         if len(column) != n_tasks:
             raise VoteError(
-                f"source {source.name!r} votes on {describe(resolution)}, which has {n_tasks} tasks for the "
-                "given "
+                f"source {source.name!r} votes on {describe(resolution)}, which has {n_tasks} tasks for the given "
                 f"lengths; found {len(column)} votes."
             )
         _check_codes(votes, source, column, allowed)

@@ -1,7 +1,10 @@
 """Worlds with known truth: sources with known tables, samples, and exact population sums."""
 
-from dugong.worlds.blocks import Block, CrossedBlock, FullBlock, TemporalBlock
-from dugong.worlds.builders import (
+from dugong.worlds.blocks import (
+    Block,
+    CrossedBlock,
+    FullBlock,
+    TemporalBlock,
     accurate,
     common_cause,
     confusion,

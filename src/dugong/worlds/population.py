@@ -1,9 +1,8 @@
 """Exact population sums of a world, by enumeration over label patterns.
 
-The votes of a row belong to *units* that are independent given the labels: a block on one task (with the
-sources that depend on it from below), a temporal source along its own past, a full source. For every
-pattern of the labels that some unit needs, the laws of the units multiply; patterns are weighted by the
-prior.
+The votes of a row belong to *units* that are independent given the labels: a block on one task (with the sources that
+depend on it from below), a temporal source along its own past, a full source. For every pattern of the labels that some
+unit needs, the laws of the units multiply; patterns are weighted by the prior.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from dugong.priors.geometry import pair_indices
 from dugong.sums import MomentRow, Moments, Plan, Shapes
 from dugong.tasks import Layout, Resolution, SpanTable, describe
 from dugong.types import FloatArray, IntArray
-from dugong.worlds.blocks import Block, CrossedBlock, FullBlock, TemporalBlock
+from dugong.worlds.blocks import AnyBlock, Block, CrossedBlock, FullBlock, TemporalBlock
 from dugong.worlds.sampling import containing
 
 if TYPE_CHECKING:
@@ -212,7 +211,7 @@ def label_unit(one: OneSequence, task: LabelTask, place: int) -> Unit:
 
 def make_units(one: OneSequence, slots: list[VoteSlot]) -> list[Unit]:
     """Group slots into units that are independent of each other given the labels."""
-    groups: dict[tuple[str, str, int], list[int]] = {}
+    groups: dict[tuple[AnyBlock, int], list[int]] = {}
     for place, (source, index) in enumerate(slots):
         resolution = one.world.block(source).resolution
         if not 0 <= index < one.layout(resolution).n_tasks:
@@ -220,26 +219,27 @@ def make_units(one: OneSequence, slots: list[VoteSlot]) -> list[Unit]:
                 f"there is no task {index} at {describe(resolution)} in a sequence of {one.length} elements."
             )
         groups.setdefault(_unit_of(one, source, index), []).append(place)
-    makers = {"block": _block_unit, "temporal": _temporal_unit, "full": _full_unit, "alone": _alone_unit}
-    return [makers[kind](one, name, index, places, slots) for (kind, name, index), places in groups.items()]
+    makers: dict[type, Callable[..., Unit]] = {
+        Block: _block_unit,
+        TemporalBlock: _temporal_unit,
+        FullBlock: _full_unit,
+        CrossedBlock: _alone_unit,
+    }
+    return [makers[type(block)](one, block, index, places, slots) for (block, index), places in groups.items()]
 
 
-def _unit_of(one: OneSequence, source: str, index: int) -> tuple[str, str, int]:
+def _unit_of(one: OneSequence, source: str, index: int) -> tuple[AnyBlock, int]:
+    """The block whose law holds the vote of a source on a task, and the task of the block."""
     block = one.world.block(source)
-    if isinstance(block, Block):
-        return "block", block.names[0], index
-    if isinstance(block, TemporalBlock):
-        return "temporal", source, 0
-    if isinstance(block, FullBlock):
-        return "full", source, 0
+    if not isinstance(block, CrossedBlock):
+        return block, index if isinstance(block, Block) else 0
     parent = one.world.block(block.parent)
     if not isinstance(parent, Block):
         raise GraphError(
             f"the population of {source!r} is known if its parent {block.parent!r} depends on its own task only."
         )
-    outer = one.layout(one.world.block(block.parent).resolution)
-    above = int(containing(one.layout(block.resolution), outer)[index])
-    return ("alone", source, index) if above < 0 else ("block", parent.names[0], above)
+    above = int(containing(one.layout(block.resolution), one.layout(parent.resolution))[index])
+    return (block, index) if above < 0 else (parent, above)
 
 
 def _at(table: FloatArray, index: int) -> FloatArray:
@@ -247,9 +247,7 @@ def _at(table: FloatArray, index: int) -> FloatArray:
     return np.asarray(table[min(index, len(table) - 1)])
 
 
-def _block_unit(one: OneSequence, name: str, index: int, places: list[int], slots: list[VoteSlot]) -> Unit:
-    block = one.world.block(name)
-    assert isinstance(block, Block)
+def _block_unit(one: OneSequence, block: Block, index: int, places: list[int], slots: list[VoteSlot]) -> Unit:
     own = [place for place in places if slots[place][0] in block.names]
     below = [place for place in places if place not in own]
     if not below:
@@ -284,19 +282,17 @@ def _family_unit(
     return Unit(places=(*own, *below), tasks=tasks, law=law)
 
 
-def _alone_unit(one: OneSequence, name: str, index: int, places: list[int], slots: list[VoteSlot]) -> Unit:
+def _alone_unit(_: OneSequence, block: CrossedBlock, index: int, places: list[int], slots: list[VoteSlot]) -> Unit:
     """A source that depends on a coarser one, where no coarser task contains its own."""
-    block = one.world.block(name)
-    assert isinstance(block, CrossedBlock)
     if block.marginal is None or len(places) > 1:
         raise GraphError(f"{slots[places[0]][0]!r} needs a marginal table where no coarser task contains its own.")
     table = block.marginal
     return Unit(places=tuple(places), tasks=((block.resolution, index),), law=lambda labels: table[labels[0]])
 
 
-def _temporal_unit(one: OneSequence, name: str, _: int, places: list[int], slots: list[VoteSlot]) -> Unit:
-    block = one.world.block(name)
-    assert isinstance(block, TemporalBlock)
+def _temporal_unit(
+    _one: OneSequence, block: TemporalBlock, _index: int, places: list[int], slots: list[VoteSlot]
+) -> Unit:
     wanted = sorted(places, key=lambda place: slots[place][1])
     indices = [slots[place][1] for place in wanted]
     past = sorted({i for index in indices for i in range(index, -1, -block.lag)})
@@ -325,12 +321,10 @@ def _temporal_law(block: TemporalBlock, label: dict[int, int], indices: list[int
     return np.transpose(total, np.argsort(order))
 
 
-def _full_unit(one: OneSequence, name: str, _: int, places: list[int], slots: list[VoteSlot]) -> Unit:
-    block = one.world.block(name)
-    assert isinstance(block, FullBlock)
+def _full_unit(one: OneSequence, block: FullBlock, _: int, places: list[int], slots: list[VoteSlot]) -> Unit:
     n_tasks, shape = block.n_tasks, (block.n_columns,) * block.n_tasks
     if one.layout(block.resolution).n_tasks != n_tasks:
-        raise GraphError(f"{name!r} has a full table over {n_tasks} tasks; this sequence has another number.")
+        raise GraphError(f"{block.name!r} has a full table over {n_tasks} tasks; this sequence has another number.")
     wanted = sorted(places, key=lambda place: slots[place][1])
     dropped = tuple(i for i in range(n_tasks) if i not in {slots[place][1] for place in wanted})
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from dugong.exceptions import GraphError, TaskError
 from dugong.priors import Joint, Prior
-from dugong.priors.pieces import positive_class
+from dugong.priors.chain import positive_class
 from dugong.tasks import Element, Layout, Resolution, SpanTable, find_resolution, link_labels
 from dugong.types import FloatArray, Int8Array, IntArray, read_only
 from dugong.worlds._kernels import draw_cells, draw_temporal
@@ -149,7 +149,8 @@ def draw_votes(blocks: tuple[AnyBlock, ...], labels: Truth, rng: np.random.Gener
         if isinstance(block, Block):
             drawn = _joint(block, layout, places, uniforms)
         elif isinstance(block, TemporalBlock):
-            drawn = {block.name: _temporal(block, layout, places, uniforms)}
+            first, step = np.cumsum(block.first, axis=-1), np.cumsum(block.step, axis=-1)
+            drawn = {block.name: draw_temporal(first, step, places, layout.offsets.copy(), block.lag, uniforms)}
         elif isinstance(block, FullBlock):
             drawn = {block.name: _full(block, layout, places, uniforms)}
         else:
@@ -157,7 +158,8 @@ def draw_votes(blocks: tuple[AnyBlock, ...], labels: Truth, rng: np.random.Gener
             drawn = {block.name: _crossed(block, layout, places, parent, labels, uniforms)}
         codes |= drawn
         where |= dict.fromkeys(block.names, block.resolution)
-    return {name: vote_values(column, _n_classes(blocks, name)) for name, column in codes.items()}
+    n_classes = {name: block.n_classes for block in blocks for name in block.names}
+    return {name: vote_values(column, n_classes[name]) for name, column in codes.items()}
 
 
 def class_places(values: Int8Array, n_classes: int) -> IntArray:
@@ -172,29 +174,16 @@ def vote_values(columns: IntArray, n_classes: int) -> Int8Array:
     return np.array(values, dtype=np.int8)[columns]
 
 
-def _n_classes(blocks: tuple[AnyBlock, ...], name: str) -> int:
-    return next(block.n_classes for block in blocks if name in block.names)
-
-
-def _cumulative(table: FloatArray) -> FloatArray:
-    return np.cumsum(table, axis=-1)
-
-
 def _joint(block: Block, layout: Layout, places: IntArray, uniforms: FloatArray) -> dict[str, IntArray]:
     tables = block.tables()
     rows = places
     if block.by_position:
         rows = np.minimum(layout.positions(), len(tables) - 1) * block.n_classes + places
     flat = tables.reshape(len(tables) * block.n_classes, -1)
-    cells = draw_cells(_cumulative(flat), rows, uniforms)
+    cells = draw_cells(np.cumsum(flat, axis=-1), rows, uniforms)
     if len(block.names) == 1:
         return {block.names[0]: cells}
     return dict(zip(block.names, np.unravel_index(cells, tables.shape[2:]), strict=True))
-
-
-def _temporal(block: TemporalBlock, layout: Layout, places: IntArray, uniforms: FloatArray) -> IntArray:
-    first, step = _cumulative(block.first), _cumulative(block.step)
-    return np.asarray(draw_temporal(first, step, places, layout.offsets.copy(), block.lag, uniforms))
 
 
 def _full(block: FullBlock, layout: Layout, places: IntArray, uniforms: FloatArray) -> IntArray:
@@ -205,7 +194,7 @@ def _full(block: FullBlock, layout: Layout, places: IntArray, uniforms: FloatArr
     n_tasks, shape = block.n_tasks, (-1, block.n_tasks)
     digits = block.n_classes ** np.arange(n_tasks - 1, -1, -1)
     patterns = places.reshape(shape) @ digits
-    cells = draw_cells(_cumulative(block.table), patterns, uniforms[: len(patterns)])
+    cells = draw_cells(np.cumsum(block.table, axis=-1), patterns, uniforms[: len(patterns)])
     columns = np.unravel_index(cells, (block.n_columns,) * n_tasks)
     return np.stack(columns, axis=1).astype(np.int64).reshape(-1)
 
@@ -230,7 +219,7 @@ def _crossed(
             )
         rows = np.where(outer < 0, len(given) + places, rows)
         given = np.concatenate([given, block.marginal])
-    return np.asarray(draw_cells(_cumulative(given), rows, uniforms))
+    return np.asarray(draw_cells(np.cumsum(given, axis=-1), rows, uniforms))
 
 
 def containing(inner: Layout, outer: Layout) -> IntArray:

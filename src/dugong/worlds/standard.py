@@ -7,8 +7,7 @@ import numpy as np
 from dugong.priors import Markov, Prior
 from dugong.tasks import Resolution, Sequence, Window
 from dugong.types import FloatArray
-from dugong.worlds.blocks import AnyBlock, Block, TemporalBlock
-from dugong.worlds.builders import accurate, copying_pair, temporal, unipolar
+from dugong.worlds.blocks import AnyBlock, Block, TemporalBlock, accurate, copying_pair, temporal, unipolar
 from dugong.worlds.sampling import Between
 from dugong.worlds.world import World
 
@@ -84,9 +83,8 @@ def ragged(n_sources: int = 6, seed: int = 0) -> World:
 def tv_news() -> World:
     """The demo: interviews in TV news, 3 % of all frames, in bouts of about ten frames (after the paper's task).
 
-    Five sources look at frames (faces, light), two at captions over five frames, one at the programme.
-    The same names are real functions in `tvnews_sources`; `tvnews.broadcasts` renders frames on which
-    they vote like this world.
+    Five sources look at frames (faces, light), two at captions over five frames, one at the programme. The same names
+    are real functions in `tvnews_sources`; `tvnews.broadcasts` renders frames on which they vote like this world.
     """
     frames = {
         "host_on_screen": accurate(0.85, 0.80, 0.15, 0.20),

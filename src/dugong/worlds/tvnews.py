@@ -1,9 +1,8 @@
 """Raw material for the demo: broadcasts made of frames that real sources read.
 
-The votes of the world `tv_news` are drawn first; every frame is then rendered so that the functions of
-`tvnews_sources` see what they would have voted on: recognised faces with confidences, a count of people,
-face heights, light, captions, a programme title. So the whole path from raw data to labels runs, and the
-true accuracies of the sources are known.
+The votes of the world `tv_news` are drawn first; every frame is then rendered so that the functions of `tvnews_sources`
+see what they would have voted on: recognised faces with confidences, a count of people, face heights, light, captions,
+a programme title. So the whole path from raw data to labels runs, and the true accuracies of the sources are known.
 """
 
 from __future__ import annotations
@@ -35,20 +34,14 @@ class Frame(NamedTuple):
 
     Attributes
     ----------
-    second : float
-        When it was shown.
+    second : when it was shown
     faces : dict of name to confidence
         Who a face recogniser believes to see.
-    people : int
-        How many people a second detector counts.
-    face_height : float
-        Height of the largest face, as a share of the frame.
-    brightness : float
-        Mean light, 0 to 1.
-    caption : str
-        Words spoken during the frame.
-    programme : str
-        Title of the broadcast.
+    people : how many people a second detector counts
+    face_height : height of the largest face, as a share of the frame
+    brightness : mean light, 0 to 1
+    caption : words spoken during the frame
+    programme : title of the broadcast
     """
 
     second: float

@@ -1,8 +1,7 @@
 """A world with known truth: tasks, a prior, and sources with known tables.
 
-A world samples votes together with the labels that they are about, hands its exact parameters to
-inference, and gives exact population sums for any row of a plan. Estimators are tested against it: exact
-sums in, exact parameters out.
+A world samples votes together with the labels that they are about, hands its exact parameters to inference, and gives
+exact population sums for any row of a plan. Estimators are tested against it: exact sums in, exact parameters out.
 
 Joint tables of several sources are taken apart along an elimination order of their edges: every source given
 its label and the votes of its parents. The product of the parts is the table again, which is checked.
@@ -11,7 +10,7 @@ its label and the votes of its parents. The product of the parts is the table ag
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, cast
 
@@ -43,14 +42,12 @@ class World:
 
     Attributes
     ----------
-    prior : Prior
-        Law of the labels.
+    prior : law of the labels
     blocks : tuple of Block, TemporalBlock, CrossedBlock, FullBlock
         The sources and their tables, independent of each other given the labels.
     lengths : int or a law ``(n_sequences, rng) -> lengths``
         Elements of a sequence where `sample` is given none.
-    resolutions : tuple of Resolution
-        Resolutions without a source, of which the truth is wanted all the same.
+    resolutions : resolutions without a source, of which the truth is wanted all the same
     class_names : tuple of str, optional
     spans : law ``(lengths, rng) -> {name: SpanTable}``, optional
         Where the given pieces of sequences lie; such as `Shots(mean=8)`.
@@ -148,13 +145,21 @@ class World:
 
     def parameters(self) -> Parameters:
         """The exact law of the votes given the labels, one factor per source."""
-        return world_parameters(self.blocks, self.n_classes)
+        factors: list[Factor] = []
+        for block in self.blocks:
+            if isinstance(block, Block):
+                factors += conditionals(block)
+                continue
+            options = {one.name: getattr(block, one.name) for one in fields(block) if one.name != "name"}
+            if isinstance(block, CrossedBlock):
+                options["parent_resolution"] = self.block(block.parent).resolution
+            factors.append(_FACTORS[type(block)](source=block.name, **options))
+        return Parameters(n_classes=self.n_classes, factors=tuple(factors))
 
     def accuracies(self, length: int = 5) -> dict[str, FloatArray]:
         """True P(vote | label) by source, (K, C), averaged over the tasks of a sequence of `length` elements.
 
-        Only sources that look beyond their own task (temporal, crossed, full, by position) depend on
-        `length`.
+        Only sources that look beyond their own task (temporal, crossed, full, by position) depend on `length`.
         """
         return true_accuracies(self, length)
 
@@ -200,21 +205,6 @@ def _check_parents(world: World) -> None:
 
 
 # --- tables as factors for inference, and back -----------------------------------------------------------------------
-
-
-def world_parameters(blocks: Sequence[AnyBlock], n_classes: int) -> Parameters:
-    """One factor per source, blocks in order."""
-    where = {name: block.resolution for block in blocks for name in block.names}
-    factors: list[Factor] = []
-    for block in blocks:
-        if isinstance(block, Block):
-            factors += conditionals(block)
-            continue
-        options = {one.name: getattr(block, one.name) for one in fields(block) if one.name != "name"}
-        if isinstance(block, CrossedBlock):
-            options["parent_resolution"] = where[block.parent]
-        factors.append(_FACTORS[type(block)](source=block.name, **options))
-    return Parameters(n_classes=n_classes, factors=tuple(factors))
 
 
 def blocks_of(parameters: Parameters) -> tuple[AnyBlock, ...]:
@@ -277,7 +267,10 @@ def _joined(blocks: list[AnyBlock], factor: Conditional) -> list[AnyBlock]:
     terms = ["ab" + "".join(letters[name] for name in block.names) for block in touched]
     terms.append("ab" + "".join(letters[name] for name in (*factor.parents, factor.source)))
     out = "ab" + "".join(letters[name] for name in (*names, factor.source))
-    arrays = _stretched([*(cast("Block", block).tables() for block in touched), table])
+    arrays = [*(cast("Block", block).tables() for block in touched), table]
+    # The same number of positions in all tables; the last one goes on.
+    longest = max(map(len, arrays))
+    arrays = [np.concatenate([one, np.repeat(one[-1:], longest - len(one), axis=0)]) for one in arrays]
     joint = np.einsum(f"{','.join(terms)}->{out}", *arrays)
     by_position = len(joint) > 1
     edges = (*(e for b in touched for e in cast("Block", b).edges or ()), *((p, factor.source) for p in factor.parents))
@@ -289,9 +282,3 @@ def _joined(blocks: list[AnyBlock], factor: Conditional) -> list[AnyBlock]:
         edges=edges,
     )
     return [*(block for block in blocks if block not in touched), made]
-
-
-def _stretched(tables: list[FloatArray]) -> list[FloatArray]:
-    """The same number of positions in all tables; the last one goes on."""
-    longest = max(len(table) for table in tables)
-    return [np.concatenate([table, np.repeat(table[-1:], longest - len(table), axis=0)]) for table in tables]

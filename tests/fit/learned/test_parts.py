@@ -19,7 +19,7 @@ from dugong.fit.learned.repeats import Repeats, fresh_votes
 from dugong.fit.learned.tables import logs_of, make_tables, mute_unseen
 from dugong.fit.learned.trust import keeps_names
 from dugong.infer.answers import posterior
-from dugong.law.law import Law
+from dugong.law import Law
 from dugong.model import LabelModel
 from dugong.priors import Markov
 from dugong.tasks import Element

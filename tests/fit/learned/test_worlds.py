@@ -8,7 +8,7 @@ import pytest
 from dugong.fit.learned import learn
 from dugong.infer import answers
 from dugong.infer.engine import posterior
-from dugong.law.law import Law
+from dugong.law import Law
 from dugong.model import LabelModel
 from dugong.priors import Markov
 from dugong.tasks import Element

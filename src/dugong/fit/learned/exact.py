@@ -17,8 +17,8 @@ from dugong.fit.em import FREE, Ties
 from dugong.fit.learned.settings import PSEUDO_PAIRS, PSEUDO_VOTES
 from dugong.fit.learned.tables import mute_unseen, smoothed
 from dugong.infer.engine import expected_counts
+from dugong.law import ExpectedCounts
 from dugong.law.parameters import Conditional, Crossed, Factor, Parameters, Temporal
-from dugong.law.results import ExpectedCounts
 from dugong.priors import Markov, Prior
 from dugong.types import MISSING, FloatArray, Int8Array
 from dugong.votes import Votes

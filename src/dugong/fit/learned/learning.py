@@ -44,7 +44,7 @@ from dugong.fit.learned.tempering import Peers
 from dugong.fit.learned.trust import Trust, find_trust, related_by
 from dugong.fit.learned.views import VOTES, Constraints, LabelLaw, vote_shares
 from dugong.graph import SourceGraph, temporal
-from dugong.law.law import Law
+from dugong.law import Law
 from dugong.law.parameters import Conditional, Factor, Parameters
 from dugong.priors import Markov, Prior
 from dugong.progress import FitProgress

@@ -15,7 +15,7 @@ from dugong.fit.learned.trust import Trust
 from dugong.fit.learned.views import NEIGHBOURS, SHARE, VOTES, vote_shares
 from dugong.fit.result import Diagnostics, Note
 from dugong.infer import answers
-from dugong.law.law import Law
+from dugong.law import Law
 from dugong.tasks import Element
 from dugong.texts import counted
 from dugong.types import FloatArray

@@ -9,7 +9,7 @@ from dugong.fit.learned.tempering import Peers
 from dugong.fit.result import Diagnostics
 from dugong.graph import SourceGraph
 from dugong.infer import answers
-from dugong.law.law import Law
+from dugong.law import Law
 from dugong.law.parameters import Parameters
 from dugong.priors import Prior
 from dugong.tasks import Element, Resolution

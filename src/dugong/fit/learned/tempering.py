@@ -27,7 +27,7 @@ from dugong.fit.learned.panel import Reader
 from dugong.fit.learned.settings import BLOCK, LEAST, ROUNDS_SCALING
 from dugong.infer import engine
 from dugong.infer.blocks import block_bounds, on_threads
-from dugong.law.law import Law, Tempering
+from dugong.law import Law, Tempering
 from dugong.priors import Markov
 from dugong.tasks import Element, Resolution
 from dugong.types import FloatArray, Int8Array

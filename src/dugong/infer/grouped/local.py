@@ -16,8 +16,7 @@ from scipy.special import expit, logit
 from dugong.infer.factors import Channel
 from dugong.infer.potentials import sum_by_sequence
 from dugong.infer.prepare import UNIT, Prepared, VotesBlock
-from dugong.priors.chain import LabelChain, remembered
-from dugong.priors.pieces import positive_class
+from dugong.priors.chain import LabelChain, positive_class, remembered
 from dugong.tasks import Element, Layout, Resolution, Window
 from dugong.types import BoolArray, FloatArray, IntArray
 

@@ -1,12 +1,11 @@
 """Sequences from files: folders of tables, arrays, video or sound, and text by line; all of them lazy."""
 
-from dugong.sources.loaders.annotated import Epochs, Token, conll, edf_folder, text_folder
+from dugong.exceptions import LoaderError
+from dugong.sources.loaders.annotated import Epochs, TextLines, Token, conll, edf_folder, text_folder, text_lines
 from dugong.sources.loaders.blocks import Blocks
-from dugong.sources.loaders.errors import LoaderError
 from dugong.sources.loaders.folders import Folder, csv_folder, folder, npy_folder, parquet_folder
 from dugong.sources.loaders.media import Audio, Video, audio_folder, video_folder
 from dugong.sources.loaders.rows import Row, Rows
-from dugong.sources.loaders.text import TextLines, text_lines
 
 __all__ = [
     "Audio",

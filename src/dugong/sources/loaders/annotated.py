@@ -1,4 +1,4 @@
-"""Texts and recordings in formats that also carry annotations: CoNLL, plain text with offsets, EDF.
+"""Texts, and recordings in formats that also carry annotations: CoNLL, plain text with offsets or by line, EDF.
 
 In: files. Out: sequences of `Token` (a word that knows where it stands) or of epochs (the samples of all channels).
 The files are parsed where their annotations are, in `dugong.formats`, so that ids and places agree with these.
@@ -7,7 +7,7 @@ The files are parsed where their annotations are, in `dugong.formats`, so that i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -16,11 +16,13 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from dugong.contract import typed
+from dugong.exceptions import LoaderError
 from dugong.paths import place_of
+from dugong.sources.inputs import Deferred
 from dugong.sources.loaders.blocks import read_duration
-from dugong.sources.loaders.errors import LoaderError, in_file
 from dugong.sources.loaders.folders import Folder, find_files
-from dugong.types import FloatArray
+from dugong.sources.loaders.rows import in_file
+from dugong.types import FloatArray, IntArray
 
 CONLL_ENDINGS = (".conll", ".conllu")
 _WORDS = re.compile(r"\w+|[^\w\s]")
@@ -184,3 +186,70 @@ def _read_edf(path: Path, *, seconds: float, wanted: tuple[str, ...] | None) -> 
         (0.0, 1 / seconds),
         int(recording.duration / seconds + 1e-9),
     )
+
+
+# --- text by line: every line is a sequence of tokens, its id is its number, counted from 0 --------------------------
+Tokenizer = Callable[[str], Any]
+
+
+class TextLines(Mapping[int, Any]):
+    """Lines of a text file as sequences of tokens, read on access; make it with `text_lines`.
+
+    Empty lines are empty sequences, so that numbers of sequences are numbers of lines.
+    """
+
+    def __init__(self, path: Path, tokenize: Tokenizer, encoding: str) -> None:
+        self.path = path
+        self._tokenize = tokenize
+        self._encoding = encoding
+        with path.open("rb") as file:
+            lengths = np.fromiter(map(len, file), dtype=np.int64)
+        self._offsets: IntArray = np.concatenate([[0], np.cumsum(lengths)])
+
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(len(self)))
+
+    def __getitem__(self, key: int) -> Any:
+        if not 0 <= key < len(self):
+            raise KeyError(key)
+        with self.path.open("rb") as file:
+            file.seek(int(self._offsets[key]))
+            return self._tokenize(self._decode(file.readline(), key))
+
+    def __repr__(self) -> str:
+        return f"TextLines({self.path.name}, {len(self)} lines)"
+
+    def deferred(self) -> Iterator[tuple[int, Deferred]]:
+        """Line numbers with lines that are taken into tokens later, where they are needed."""
+        with self.path.open("rb") as file:
+            for number, line in enumerate(file):
+                yield number, Deferred(self._tokenize, self._decode(line, number))
+
+    def _decode(self, line: bytes, number: int) -> str:
+        try:
+            text = line.decode(self._encoding)
+        except UnicodeDecodeError as error:
+            raise in_file(
+                self.path, f"line {number} must be {self._encoding} text: {error}.\n  Pass encoding='...'."
+            ) from error
+        return text.removeprefix("\ufeff").rstrip("\r\n")
+
+
+@typed(LoaderError)
+def text_lines(path: str | Path, *, tokenize: Tokenizer = str.split, encoding: str = "utf-8") -> TextLines:
+    """Load a text file, one sequence of tokens per line.
+
+    Parameters
+    ----------
+    path : file
+    tokenize : function
+        From a line to its tokens; words between white space by default.
+    encoding : str
+    """
+    place = Path(path)
+    if not place.is_file():
+        raise LoaderError(f"{place}: is not a file.")
+    return TextLines(place, tokenize, encoding)

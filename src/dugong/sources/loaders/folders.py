@@ -19,14 +19,12 @@ import numpy as np
 
 from dugong.archives import check_array
 from dugong.contract import typed
+from dugong.exceptions import LoaderError
 from dugong.paths import place_of
 from dugong.sources.inputs import Deferred
-from dugong.sources.loaders.arrow import Columns, Csv, Parquet, is_number
-from dugong.sources.loaders.blocks import Blocks, Cutting, Reduce, cut, read_duration
-from dugong.sources.loaders.dialect import Dialect, check_encoding, is_table
-from dugong.sources.loaders.errors import LoaderError, in_file
-from dugong.sources.loaders.regular import Clock, regularise
-from dugong.sources.loaders.rows import Rows
+from dugong.sources.loaders.arrow import Columns, Csv, Dialect, Parquet, check_encoding, is_number, is_table
+from dugong.sources.loaders.blocks import Blocks, Clock, Cutting, Reduce, cut, read_duration, regularise
+from dugong.sources.loaders.rows import Rows, in_file
 from dugong.types import AnyArray
 
 _KINDS = {"b": "numbers", "i": "numbers", "u": "numbers", "f": "numbers", "M": "times", "m": "times"}
@@ -198,15 +196,12 @@ def find_files(path: str | Path, pattern: str, endings: tuple[str, ...] = ()) ->
     # p1/walk.csv and p2/walk.csv are the sequences p1-walk and p2-walk.
     apart = len({file.stem for file in found}) < len(found)
     files: dict[str, Path] = {}
-    for name, file in sorted((_name(file, place) if apart else file.stem, file) for file in found):
+    names = ["-".join(file.relative_to(place).with_suffix("").parts) if apart else file.stem for file in found]
+    for name, file in sorted(zip(names, found, strict=True)):
         if name in files:
             raise LoaderError(f"{place}: sequence ids are file names; found {name!r} twice, the second is {file}.")
         files[name] = file
     return files
-
-
-def _name(file: Path, place: Path) -> str:
-    return "-".join(file.relative_to(place).with_suffix("").parts)
 
 
 def _inside(place: Path, pattern: str, fits: Callable[[Path], bool] = lambda _: True) -> list[Path]:

@@ -8,12 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
 
-from dugong.sources.loaders.errors import LoaderError
+from dugong.exceptions import LoaderError
 from dugong.types import AnyArray, BoolArray, read_only
+
+
+def in_file(path: Path, text: str) -> LoaderError:
+    """An error that begins with the name of the file."""
+    return LoaderError(f"{path}: {text}")
 
 
 class Row:
@@ -93,8 +99,7 @@ class Rows:
     missing : (n_rows,) bool array
         Rows that were not in the file: gaps of a sensor, filled with NaN.
     clock : (start in seconds, rows per second) or None
-    cells : mapping of name to list
-        The columns as Python values.
+    cells : the columns as Python values
     row : function from a place to its `Row`
         The quick way to ``rows[place]``, for places that exist.
     """
@@ -163,11 +168,7 @@ class Rows:
         return f"Rows({len(self)} rows{gaps}; {', '.join(self.columns)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self.columns, self.missing, self.clock)
-
-
-def _rebuild(columns: Mapping[str, AnyArray], missing: BoolArray, clock: tuple[float, float] | None) -> Rows:
-    return Rows(columns, missing=missing, clock=clock)
+        return partial(Rows, missing=self.missing, clock=self.clock), (self.columns,)
 
 
 def _rebuild_row(columns: Mapping[str, AnyArray]) -> Row:
