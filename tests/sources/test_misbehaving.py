@@ -254,3 +254,9 @@ def test_a_crash_in_native_code_says_where(tmp_path, n_jobs):
     ended = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False)
     assert ended.returncode != 0
     assert "crashes" in ended.stderr
+
+
+@pytest.mark.parametrize("wrong", [2**63, -(2**63) - 1, 2**70])
+def test_a_number_that_no_file_holds_is_no_id(wrong):
+    with pytest.raises(SourceError, match=r"a word or a whole number; found .* at place 0\.\n  Use str"):
+        dg.apply([good], {wrong: [1]}, progress=False)

@@ -200,7 +200,7 @@ def items_of(pairs: Iterable[tuple[Any, Any]], spans: Mapping[str, Any]) -> Iter
 def _plain_id(given: Any, place: int) -> SequenceId:
     if isinstance(given, str):
         return str(given)
-    if isinstance(given, int | np.integer) and not isinstance(given, bool):
+    if isinstance(given, int | np.integer) and not isinstance(given, bool) and -(2**63) <= given < 2**63:
         return int(given)
     raise SourceError(
         f"a sequence id must be a word or a whole number; found {given!r} at place {place}.\n  Use str(...) of it."
