@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import dugong as dg
+from dugong.baselines import DataProgramming, MajorityVote
 from dugong.exceptions import LoaderError
-from dugong.experiments.recipe import Size, TaskMaterial
+from dugong.experiments.measure import scores_of
+from dugong.experiments.recipe import PARTS, Size, TaskCase, TaskMaterial, real
 from dugong.experiments.tasks import find_recipe
 from dugong.experiments.tasks.ehr import AGAINST, VOCABULARIES, Text
 from dugong.metrics import evaluate
@@ -92,3 +95,41 @@ def test_real_abstracts_keep_their_parts(shared_data: Path) -> None:
     # Lists of what is no disease exclude each other; who does not say so loses nearly everything.
     assert evaluate(declared.fit(votes).predict_proba(votes), gold).f1 > 0.75
     assert evaluate(none.fit(votes).predict_proba(votes), gold).f1 < 0.5
+
+
+@pytest.fixture(scope="module")
+def abstracts(shared_data: Path) -> TaskCase:
+    return real(RECIPE, shared_data, quick=True)
+
+
+@pytest.mark.data
+def test_the_vote_on_real_abstracts_is_at_the_ceiling(abstracts: TaskCase) -> None:
+    """A table of all combinations of votes that is fitted with gold labels is hardly better."""
+    said = {part: [tuple(row) for row in np.stack(abstracts.votes(part).columns, axis=1).tolist()] for part in PARTS}
+    counts = Counter(said["train"])
+    positive = Counter(row for row, label in zip(said["train"], abstracts.gold("train"), strict=True) if label == 1)
+    share = np.array([positive[row] / max(counts[row], 1) for row in said["test"]])
+    ceiling, vote = (
+        scores_of(labels, abstracts.gold("test"))["f1"]
+        for labels in (
+            np.column_stack([1 - share, share]),
+            MajorityVote().fit(abstracts.votes("train")).predict_proba(abstracts.votes("test")),
+        )
+    )
+    assert vote > 0.82
+    assert ceiling < vote + 0.003
+
+
+@pytest.mark.data
+def test_data_programming_turns_a_source_that_meets_nobody(abstracts: TaskCase) -> None:
+    """Stopwords hardly meet another source: the sign of their weight depends on the part, and F1 with it."""
+    found = {}
+    for part in ("train", "dev"):
+        votes = abstracts.votes(part)
+        spoken = np.stack(votes.columns, axis=1) != 0
+        assert spoken[:, -1].mean() > 0.4
+        assert (spoken[:, -1] & spoken[:, :-1].any(axis=1)).mean() < 0.002
+        model = DataProgramming(seed=0).fit(votes)
+        found[part] = scores_of(model.predict_proba(abstracts.votes("test")), abstracts.gold("test"))["f1"]
+    assert found["train"] > 0.8
+    assert found["dev"] < 0.3
