@@ -9,7 +9,7 @@ import pytest
 from scipy.special import expit
 
 import dugong as dg
-from dugong.fit.learned import learn
+from dugong.fit.learned import learn, views
 from dugong.fit.learned.tempering import Peers, potentials_for
 from dugong.fit.learned.trust import _surprise
 from dugong.infer import engine
@@ -208,3 +208,28 @@ def test_a_model_that_holds_gains_what_it_expects(sureness: float) -> None:
     votes = (rng.random(12_000) < expit(odds / sureness)).astype(int)
     gaps = better[np.arange(12_000), votes] - (ours * better).sum(axis=1)
     assert (_surprise(gaps, sources, blocks) > 0) == (sureness != 1.0)
+
+
+def tied_alarms(seed: int) -> tuple[dg.Votes, np.ndarray]:
+    """Four detectors of an event in a quarter of the elements; two of them sound the same false alarms."""
+    rng = np.random.default_rng(seed)
+    labels, alarm = rng.random(4_000) < 0.25, rng.random(4_000) < 0.15
+    right = rng.random((4_000, 4)) < 0.9
+    said = np.where(right, labels[:, np.newaxis], ~labels[:, np.newaxis])
+    said[:, :2] |= alarm[:, np.newaxis]
+    return dg.Votes.from_dense(np.where(said, 1, -1).astype(np.int8), lengths=[10] * 400), labels
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_first_of_two_classes_has_the_casting_vote(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    votes, labels = tied_alarms(seed)
+    tied = np.stack(votes.columns).sum(axis=0) == 0
+
+    def on_ties() -> float:
+        return float((dg.LabelModel().fit(votes).predict_proba(votes)[tied, 1] > 0.5).mean())
+
+    with_it = on_ties()
+    monkeypatch.setattr(views, "CASTING", 0.0)
+    assert with_it <= on_ties()
+    assert labels[tied].mean() < 0.5, "the case is about alarms that are false"
+    assert with_it < 0.5

@@ -24,6 +24,7 @@ from dugong.fit.learned import _kernels as kernels
 from dugong.fit.learned.folded import Folded
 from dugong.fit.learned.panel import Panel
 from dugong.fit.learned.settings import (
+    CASTING,
     FARTHEST,
     PSEUDO_VOTES,
     ROUNDS_STICKY,
@@ -79,6 +80,7 @@ class Sayings:
     silences : (m, K) P(abstain | label), NaN where that tells nothing
     background : class index of elements about which nobody speaks, or None
     effect : design effect by which the log-likelihood of the votes is divided
+    casting : votes that the first of two classes gets where both have about as many
     """
 
     weights: FloatArray
@@ -86,6 +88,7 @@ class Sayings:
     silences: Annotated[FloatArray, Numbers(finite=False)]
     background: int | None
     effect: float
+    casting: Annotated[float, Numbers(low=0)] = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -168,8 +171,16 @@ def learn_sayings(
     silences = np.full(tables.shape[:2], np.nan)
     if background is None:
         silences = _silences(rows, folded.weighted(labels), shares.use)
+    # Sources are written to find something and find too much: where as many say yes as say no, no is right twice as
+    # often. With a given prior it is the prior that says how often.
+    two = background is None and len(balance) == 2 and fixed.law is None
     sayings = Sayings(
-        weights=weights, tables=tables, silences=silences, background=background, effect=_effect(folded, shares)
+        weights=weights,
+        tables=tables,
+        silences=silences,
+        background=background,
+        effect=_effect(folded, shares),
+        casting=CASTING if two else 0.0,
     )
     return sayings, fixed.first_law(balance)
 
@@ -192,6 +203,9 @@ def view(folded: Folded, sayings: Sayings, law: LabelLaw) -> View:
     counts = shares.counts + SHARE_PRIOR * base
     if background is not None:  # silence of all who were asked is a vote for the class that nobody names
         counts[quiet, background] += 1.0
+    if sayings.casting:
+        tied = shares.counts.any(axis=1) & (np.abs(shares.counts[:, 0] - shares.counts[:, 1]) < 0.5)
+        counts[tied, 0] += sayings.casting
     share = np.log(np.maximum(counts / reduce(np.add, counts.T)[:, np.newaxis], 1e-300))
     features = np.stack([np.log(np.maximum(base, 1e-300)), share, votes, silence], axis=1)
     return View(folded=folded, rows=features, law=law, base=base)
