@@ -80,7 +80,7 @@ class Sayings:
     silences : (m, K) P(abstain | label), NaN where that tells nothing
     background : class index of elements about which nobody speaks, or None
     effect : design effect by which the log-likelihood of the votes is divided
-    casting : votes that the first of two classes gets where both have about as many
+    casting : votes that the first of two classes gets where both have as many
     """
 
     weights: FloatArray
@@ -204,8 +204,8 @@ def view(folded: Folded, sayings: Sayings, law: LabelLaw) -> View:
     if background is not None:  # silence of all who were asked is a vote for the class that nobody names
         counts[quiet, background] += 1.0
     if sayings.casting:
-        tied = shares.counts.any(axis=1) & (np.abs(shares.counts[:, 0] - shares.counts[:, 1]) < 0.5)
-        counts[tied, 0] += sayings.casting
+        heads = vote_shares(rows, np.sign(sayings.weights), background).counts  # ties of the vote: nobody counted down
+        counts[(heads[:, 0] == heads[:, 1]) & (heads[:, 0] > 0), 0] += sayings.casting
     share = np.log(np.maximum(counts / reduce(np.add, counts.T)[:, np.newaxis], 1e-300))
     features = np.stack([np.log(np.maximum(base, 1e-300)), share, votes, silence], axis=1)
     return View(folded=folded, rows=features, law=law, base=base)
