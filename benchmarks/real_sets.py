@@ -47,7 +47,9 @@ MOVED = {
     "weight of the belief .5 to .2": (learning, "RIDGE_SHARE", 0.2),
     "weight of the belief .5 to 1.25": (learning, "RIDGE_SHARE", 1.25),
     "shared errors .5 to .3": (views, "SHARED_ERRORS", 0.3),
-    "room for shared errors halved": (answer, "TEMPER", 0.075),
+    "room for shared errors .25 to .15": (answer, "TEMPER", 0.15),
+    "room for shared errors .25 to .35": (answer, "TEMPER", 0.35),
+    "no casting vote": (views, "CASTING", 0.0),
     "doubt .03 to .015": (answer, "DOUBT", 0.015),
     "variants .7 to .5": (families, "NEAR", 0.5),
 }
