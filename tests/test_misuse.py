@@ -19,6 +19,7 @@ from command_line import Command
 from dugong.codec import parse_toml
 from dugong.exceptions import DugongError, FileError, GraphError, LabelError, PriorError, TaskError, VoteError
 from dugong.paths import PlaceError
+from dugong.worlds import lopsided
 from fuzz import calls
 from fuzz.material import PRIOR, votes
 
@@ -84,6 +85,7 @@ def test_settings(settings: dict[str, Any], kind: type[DugongError], message: st
         (lambda m: dg.metrics.evaluate([1, -1], [1, -1], classes=3), LabelError, "classes must name at least two"),
         (lambda m: dg.loaders.npy_folder("1" * 600), PlaceError, "no name in it longer than 255 bytes"),
         (lambda m: dg.Window(size=float("nan")), TaskError, "found nan"),
+        (lambda m: lopsided().sample(-1), TaskError, "n_sequences= must be a number from 0 to inf; found -1"),
         (lambda m: dg.Window(size=3, name=3), TaskError, "name of a window is text"),
         (lambda m: dg.temporal("s0", lag="1"), GraphError, "lag= must be a whole number; found '1'"),
         (lambda m: dg.priors.Markov(positive="x", stay=0.5), PriorError, "positive= must be a number or None"),

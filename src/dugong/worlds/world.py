@@ -23,7 +23,7 @@ from dugong.law.parameters import Conditional, Crossed, Factor, FullTable, Param
 from dugong.priors import Prior
 from dugong.sums import MomentRow, Moments, Plan
 from dugong.tasks import Element, Resolution, SpanTable, describe
-from dugong.types import FloatArray, IntArray
+from dugong.types import Count, FloatArray, IntArray
 from dugong.votes import SourceInfo, Votes
 from dugong.worlds.blocks import AnyBlock, Block, CrossedBlock, FullBlock, TemporalBlock
 from dugong.worlds.population import population_moments, true_accuracies
@@ -111,7 +111,7 @@ class World:
     @typed(TaskError)
     def sample(
         self,
-        n_sequences: int,
+        n_sequences: Count,
         lengths: Lengths | None = None,
         rng: np.random.Generator | int = 0,
         spans: Mapping[str, SpanTable] | None = None,
