@@ -131,7 +131,8 @@ function Viewer({ info }) {
       timeline.current.goTo(at !== null ? Number(at) : part ? part.left + part.span / 2 : timeline.current.mostDoubtful(), 0, at !== null);
     },
   };
-  const when = (from, to) => timeline.current?.when(from, to) ?? "";
+  // Corrections may be there before the first piece of the sequence is.
+  const when = (from, to) => (timeline.current?.track ? timeline.current.when(from, to) : "");
   return html`<section>
     <div class="head"><h1><${Name} of=${info.id} /></h1><${Facts} info=${info} />
       <span class="end">${[["◀ Previous", before], ["Next ▶", after]].map(([words, to]) => html`<button type="button" disabled=${to === null} onClick=${() => go(pathOf("sequence", to))}>${words}</button> `)}</span></div>
