@@ -16,8 +16,8 @@ import numpy as np
 
 from dugong.fit.result import Note
 from dugong.graph import SourceGraph
-from dugong.priors import Prior, pair_law
-from dugong.sums import Grouping
+from dugong.priors import Prior
+from dugong.sums import Grouping, Laws, Shapes
 from dugong.tasks import Element
 from dugong.tasks.layout import ranges
 from dugong.types import MISSING, BoolArray, FloatArray, Int8Array, IntArray
@@ -106,20 +106,24 @@ def _sample(votes: Votes, grouping: Grouping) -> tuple[IntArray, IntArray]:
     """
     # Runs of elements, not elements, are sorted: this must not take longer than the fit that it is about.
     owners = np.flatnonzero((grouping.base > 0) & (votes.lengths > 0))
+    starts, sizes, groups = votes.layout("element").offsets[owners], votes.lengths[owners], grouping.base[owners]
     blocks = grouping.blocks[owners]
-    inside = ranges(np.zeros_like(blocks), blocks)
-    owners, blocks = np.repeat(owners, blocks), np.repeat(blocks, blocks)
-    lengths, groups = votes.lengths[owners], grouping.base[owners] + inside
-    starts, stops = (-(-(inside + late) * lengths // blocks) for late in (0, 1))
+    if (blocks > 1).any():
+        inside, lengths = ranges(np.zeros_like(blocks), blocks), np.repeat(sizes, blocks)
+        starts, groups, blocks = (np.repeat(one, blocks) for one in (starts, groups, blocks))
+        begins, ends = (-(-(inside + late) * lengths // blocks) for late in (0, 1))
+        starts, sizes, groups = starts + begins, ends - begins, groups + inside
+    # Sorting 16-bit numbers is a radix sort, several times as fast as comparing them.
+    groups = groups.astype(np.uint16) if grouping.n_groups < 1 << 16 else groups
     order = np.argsort(groups, kind="stable")
-    sizes, groups = (stops - starts)[order], groups[order]
-    names, first = np.unique(groups, return_index=True)
+    sizes, groups = sizes[order], groups[order]
+    first = np.flatnonzero(np.append(True, groups[1:] != groups[:-1])) if len(groups) else np.zeros(0, dtype=np.int64)
     before = np.cumsum(sizes) - sizes
     before -= np.repeat(before[first], np.diff(np.append(first, len(groups))))
-    taken = np.clip(max(_MOST_ELEMENTS // max(len(names), 1), 1) - before, 0, sizes)
-    places = ranges((votes.layout("element").offsets[owners] + starts)[order], taken)
+    taken = np.clip(max(_MOST_ELEMENTS // max(len(first), 1), 1) - before, 0, sizes)
+    kept = np.flatnonzero(taken)
     each = np.add.reduceat(taken, first) if len(first) else taken
-    return places, np.append(0, np.cumsum(each[each > 0]))
+    return ranges(starts[order[kept]], taken[kept]), np.append(0, np.cumsum(each[each > 0]))
 
 
 def _independent(votes: Votes, graph: SourceGraph, places: IntArray) -> list[str]:
@@ -156,17 +160,20 @@ def _solve(
     covariances, third = _same_task(columns, *sample)
     # Only elements that have one before them.
     (places, cuts), offsets = sample, votes.layout("element").offsets
-    follows = offsets[np.searchsorted(offsets, places)] != places
+    follows = np.ones(votes.n_elements, dtype=np.bool_)
+    follows[offsets[:-1][votes.lengths > 0]] = False
+    follows = follows[places]
     memory = _lagged(columns, places[follows], np.append(0, np.cumsum(follows))[cuts])
-    memory, covariances = (memory + memory.swapaxes(1, 2)) / 2 * apart, covariances * apart
+    both = apart.astype(np.float64)
+    memory, covariances = (memory + memory.swapaxes(1, 2)) / 2 * both, covariances * both
     # Slopes in units of the label's own spread, from the covariances alone: a wrong prior has no part in them.
     units = np.tile(slopes + 1e-3, (len(covariances), 1))
     for _ in range(_ROUNDS):
         shared = np.matmul(covariances, units[..., np.newaxis])[..., 0]
-        units = (units + shared / np.maximum(units**2 @ apart, 1e-12)) / 2
+        units = (units + shared / np.maximum((units * units) @ both, 1e-12)) / 2
     product = np.einsum("ra,rb,rc->rabc", units, units, units)
-    product *= apart[:, :, np.newaxis] & apart[:, np.newaxis] & apart
-    tops, bottoms = (third * product).sum(axis=(1, 2, 3)), (product**2).sum(axis=(1, 2, 3))
+    product *= both[:, :, np.newaxis] * both[:, np.newaxis] * both
+    tops, bottoms = np.einsum("rabc,rabc->r", third, product), np.einsum("rabc,rabc->r", product, product)
     together = (memory * covariances).sum(axis=(1, 2)) / np.maximum((covariances**2).sum(axis=(1, 2)), 1e-300)
     return np.asarray(tops / np.maximum(bottoms, 1e-300)), np.asarray(together)
 
@@ -214,13 +221,12 @@ def _lagged(columns: list[Int8Array], places: IntArray, cuts: IntArray) -> Float
 
 def _said(prior: Prior, votes: Votes) -> tuple[float, float]:
     """Share of positives, and correlation of a label with the next, as a prior has them for sequences so long."""
-    lengths, counts = np.unique(votes.lengths[votes.lengths > 0], return_counts=True)
-    element, values = Element(), np.array([-1.0, 1.0])
-    share = np.diag(pair_law(prior, "same", element, element, lengths, counts, lag=0))
+    laws, element, values = Laws(prior, Shapes.of(votes.lengths, {})), Element(), np.array([-1.0, 1.0])
+    share = np.diag(laws.joint("same", element, element))
     spread = float(1 - (values @ share) ** 2)
-    if lengths[-1] < 2 or spread <= 0:
+    if votes.lengths.max() < 2 or spread <= 0:
         return float(share[1]), 0.0
-    pairs = pair_law(prior, "same", element, element, lengths, counts, lag=1)
+    pairs = laws.joint("same", element, element, lag=1)
     together = float(values @ pairs @ values - (values @ pairs.sum(axis=1)) * (values @ pairs.sum(axis=0)))
     return float(share[1]), together / spread
 

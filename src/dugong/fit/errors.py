@@ -152,11 +152,12 @@ def weighted_error(full: FloatArray, without: FloatArray, shares: FloatArray) ->
     ----------
     full : (...) the estimate from all data
     without : (n_groups, ...)
-    shares : (n_groups,)
+    shares : (n_groups,), or (n_groups, n_estimates) where the first axis of the estimate is of several
         What part of the data each group holds; their sum is below one where only some groups were drawn.
     """
-    share = shares.reshape(-1, *(1,) * full.ndim)
+    share = shares.reshape(*shares.shape, *(1,) * (full.ndim + 1 - shares.ndim))
+    whole = share.sum(axis=0)
     pseudo = (full - (1 - share) * without) / share
-    centre = (share * pseudo).sum(axis=0) / shares.sum()
-    variance = ((pseudo - centre) ** 2 / (1 / share - 1 / shares.sum())).mean(axis=0)
+    pseudo -= (share * pseudo).sum(axis=0) / whole
+    variance = (pseudo**2 / (1 / share - 1 / whole)).sum(axis=0) / len(share)
     return np.asarray(np.sqrt(variance))

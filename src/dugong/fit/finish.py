@@ -107,10 +107,13 @@ def finish(estimate: Estimate, data: Passes, prior: Prior, graph: SourceGraph, t
 
 def _sum_groups(counts: ExpectedCounts, temporal: Iterable[str]) -> tuple[ExpectedCounts, dict[str, float]]:
     """Counts of all groups together, transition tables shrunk towards copying; and what was kept of these."""
-    shrunken = {name: shrink_counts(counts.factors[name]["step"]) for name in temporal}
+    names = tuple(temporal)
+    shrunken = dict(zip(names, shrink_counts([counts.factors[name]["step"] for name in names]), strict=True))
     factors = {
-        source: {name: table.sum(axis=0) for name, table in tables.items()}
-        | ({"step": shrunken[source][0]} if source in shrunken else {})
+        source: {
+            name: shrunken[source][0] if name == "step" and source in shrunken else table.sum(axis=0)
+            for name, table in tables.items()
+        }
         for source, tables in counts.factors.items()
     }
     total = ExpectedCounts(

@@ -15,10 +15,9 @@ import numpy as np
 from dugong.fit.em import read_accuracies, read_correlations
 from dugong.fit.errors import RawTables, StandardErrors, jackknife
 from dugong.fit.moments import assemble, centred_tables, find_slopes, move_slopes, replicate_tables
-from dugong.fit.moments.assemble import JointTables, raw_tables
+from dugong.fit.moments.assemble import Assembly, JointTables, raw_tables
 from dugong.fit.moments.equations import Given
 from dugong.fit.moments.joints import CentredTables
-from dugong.fit.moments.stages import Solution
 from dugong.fit.paper import estimate_paper, paper_tables, plan_paper, tables_without
 from dugong.fit.passes import InMemory, Passes
 from dugong.fit.result import Estimate, Note
@@ -78,34 +77,32 @@ def fit_moments(given: Given, estimator: Estimator = _CENTRED, passes: Passes | 
     if isinstance(estimator, Paper):
         letter = paper_tables(given)
         return Fitted(estimate=estimate_paper(letter), given=given, tables=letter)
-    estimate, tables = _solve(given, find_slopes(given), estimator, passes)
-    prior = given.laws.prior
-    shapes, error = given.moments.shapes, 0.0
+    tables, shapes, error = centred_tables(given, find_slopes(given)), given.moments.shapes, 0.0
     if passes is not None and passes.rereadable and shapes.counts.sum():
         # Standard deviation, under the prior, of the share of positives in such a sample.
-        error = float(np.sqrt(sample_balance_variance(prior, shapes.lengths, shapes.counts))) / 2
+        error = float(np.sqrt(sample_balance_variance(given.laws.prior, shapes.lengths, shapes.counts))) / 2
     if passes is None or error <= NEGLIGIBLE_BALANCE:
-        return Fitted(estimate=estimate, given=given, tables=tables)
-    sums = passes.balance(Law(parameters=estimate.parameters, prior=prior))
+        return Fitted(estimate=_estimate(given, tables, estimator, passes), given=given, tables=tables)
+    if isinstance(estimator, SGD):
+        parameters = _estimate(given, tables, estimator, passes).parameters
+    else:
+        parameters = Assembly(tables).parameters()  # nobody reads more of a first estimate
+    sums = passes.balance(Law(parameters=parameters, prior=given.laws.prior))
     contradiction = _contradiction(given.laws, error, sums.means()[Element()])
     given = given.with_laws(given.laws.with_balance(sums.means()))
-    estimate, tables = _solve(given, move_slopes(given, tables.slopes), estimator, passes, tables)
+    tables = centred_tables(given, move_slopes(given, tables.slopes))
+    estimate = _estimate(given, tables, estimator, passes)
     estimate = replace(estimate, diagnostics=estimate.diagnostics.noted(sums.note(), *contradiction))
     return Fitted(estimate=estimate, given=given, tables=tables, balances=sums.without_groups())
 
 
-def _solve(
-    given: Given, slopes: Solution, estimator: Estimator, passes: Passes | None, like: CentredTables | None = None
-) -> tuple[Estimate, CentredTables]:
-    """The estimate, and the tables of the closed form from the same moments.
+def _estimate(given: Given, tables: CentredTables, estimator: Estimator, passes: Passes | None) -> Estimate:
+    """The estimate of the closed form, or of a descent.
 
     A descent solves the same equations with the same weights. One for every group would cost minutes, so its standard
     errors are those of the closed form.
     """
-    tables = centred_tables(given, slopes, like)
-    if isinstance(estimator, SGD):
-        return estimate_sgd(given, estimator, *_behind(passes)), tables
-    return assemble(tables), tables
+    return estimate_sgd(given, estimator, *_behind(passes)) if isinstance(estimator, SGD) else assemble(tables)
 
 
 def _to_the_letter(estimator: Estimator) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from dugong.types import FloatArray
@@ -15,7 +17,7 @@ MOST_SOFTENED = 0.01
 def project(table: FloatArray, axes: int = 1) -> tuple[FloatArray, float]:
     """Nearest table (least squares) whose last `axes` axes hold a distribution, and the largest move of an entry."""
     shape = table.shape
-    flat = table.reshape(-1, int(np.prod(shape[len(shape) - axes :])))
+    flat = table.reshape(-1, prod(shape[len(shape) - axes :]))
     inside = (flat >= 0).all(axis=1) & (np.abs(flat.sum(axis=1) - 1) < 1e-12)
     if inside.all():
         return table, 0.0
@@ -30,6 +32,25 @@ def project(table: FloatArray, axes: int = 1) -> tuple[FloatArray, float]:
     return valid.reshape(shape), float(np.abs(valid - flat).max(initial=0.0))
 
 
+def make_valid(table: FloatArray, votes: FloatArray, axes: int, lead: int) -> tuple[FloatArray, FloatArray]:
+    """Nearest valid tables with the votes that were seen possible; and how far each table moved.
+
+    Noise can push entries below zero or above one, and inference must see probabilities. A projected table has zeros
+    that only noise made: one such vote would decide a label for good.
+
+    Parameters
+    ----------
+    votes : as in `soften`
+    lead : axes in front over tables of their own
+    """
+    valid, most = project(table, axes)
+    if most <= ROUNDING:
+        return valid, np.zeros(table.shape[:lead])
+    moved = np.abs(valid - table).max(axis=tuple(range(lead, table.ndim)), keepdims=True, initial=0.0)
+    share = np.where(moved > ROUNDING, np.minimum(moved, MOST_SOFTENED), 0.0)
+    return soften(valid, votes, axes, share), moved.reshape(table.shape[:lead])
+
+
 def conditional(joint: FloatArray, fallback: FloatArray) -> FloatArray:
     """P(last axis | the others) from a joint table; `fallback` where a condition never occurs."""
     total = joint.sum(axis=-1, keepdims=True)
@@ -37,7 +58,7 @@ def conditional(joint: FloatArray, fallback: FloatArray) -> FloatArray:
     return np.where(total > 0, joint / safe, np.broadcast_to(fallback, joint.shape))
 
 
-def soften(table: FloatArray, votes: FloatArray, axes: int, share: float) -> FloatArray:
+def soften(table: FloatArray, votes: FloatArray, axes: int, share: float | FloatArray) -> FloatArray:
     """Mix a table with one in which votes say nothing about labels, so that votes that were seen stay possible.
 
     Projection leaves zeros, which noise alone may have made. Votes that never occur stay impossible.

@@ -39,14 +39,20 @@ class Design:
     same: tuple[MomentRow, ...]
     across: tuple[MomentRow, ...]
     lagged: tuple[MomentRow, ...]
-    further: tuple[MomentRow, ...]
     elimination: Elimination
     independence: Independence
     n_tasks: Mapping[str, int] = field(default_factory=dict)
+    further: tuple[MomentRow, ...] = field(init=False)
     _infos: Mapping[str, SourceInfo] = field(init=False, repr=False)
+    _singles: Mapping[str, MomentRow] = field(init=False, repr=False)
+    _repeats: dict[tuple[str, int], list[MomentRow]] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_infos", {info.name: info for info in self.sources})
+        levels = self.levels.items()
+        singles = {name: MomentRow(slots=(Slot(name),), by_position=level == "task") for name, level in levels}
+        object.__setattr__(self, "_singles", singles)
+        object.__setattr__(self, "further", tuple(_further_rows(self)))
 
     @property
     def plan(self) -> Plan:
@@ -66,11 +72,21 @@ class Design:
 
     def single(self, name: str) -> MomentRow:
         """The row of the votes of one source alone."""
-        return MomentRow(slots=(Slot(name),), by_position=self.levels[name] == "task")
+        return self._singles[name]
 
     def key(self, name: str) -> str:
         """Name of the parameters of a source: its `shares` group, or itself."""
-        return self.info(name).shares or name
+        return self._infos[name].shares or name
+
+    def repeats(self, name: str, lag: int) -> list[MomentRow]:
+        """Two votes of a source `lag` tasks apart, with those of each proxy at both times; and its first votes."""
+        if (name, lag) not in self._repeats:
+            rows = []
+            for proxy in _tied(self, self.proxies((name,), self.info(name).resolution)):
+                rows.append(MomentRow(slots=(Slot(name), Slot(name, lag), Slot(proxy), Slot(proxy, lag))))
+                rows.append(MomentRow(slots=(Slot(name), Slot(proxy)), by_position=True))
+            self._repeats[name, lag] = rows
+        return self._repeats[name, lag]
 
     def ordinary(self, name: str) -> bool:
         """Whether a source can serve as a proxy: it reads its own task only."""
@@ -118,7 +134,7 @@ def make_design(
     across = tuple(_across_rows(sources, independence, levels, loose)) if loose else ()
     loose = _loose(sources, independence, levels, fixed, (*same, *across)) if across else loose
     lagged = tuple(_lagged_rows(sources, independence, levels, loose)) if loose else ()
-    design = Design(
+    return Design(
         sources=sources,
         graph=graph,
         levels=levels,
@@ -126,12 +142,10 @@ def make_design(
         same=same,
         across=across,
         lagged=lagged,
-        further=(),
         elimination=eliminate(inner),
         independence=independence,
         n_tasks=n_tasks or {},
     )
-    return replace(design, further=tuple(_further_rows(design)))
 
 
 def tasks_per_sequence(votes: Votes) -> dict[str, int]:
@@ -234,7 +248,7 @@ def _further_rows(design: Design) -> Iterable[MomentRow]:
         if design.info(edge[0]).resolution == design.info(edge[1]).resolution:
             yield from clique_rows(design, edge)
     for name, lag in design.graph.temporal.items():
-        yield from temporal_rows(design, name, lag)
+        yield from design.repeats(name, lag)
     for fine, coarse in crossed_edges(design.sources, design.graph):
         yield from crossed_rows(design, fine, coarse)
     for info in design.sources:
@@ -251,15 +265,6 @@ def clique_rows(design: Design, names: tuple[str, ...]) -> list[MomentRow]:
         proxies = _tied(design, proxies) or proxies
     slots = tuple(Slot(name) for name in design.graph.names if name in names)
     return [MomentRow(slots=(*slots, Slot(proxy)), by_position=by_position) for proxy in proxies]
-
-
-def temporal_rows(design: Design, name: str, lag: int) -> list[MomentRow]:
-    """Two votes of a source `lag` tasks apart, with those of each proxy at both times; and its first votes."""
-    rows = []
-    for proxy in _tied(design, design.proxies((name,), design.info(name).resolution)):
-        rows.append(MomentRow(slots=(Slot(name), Slot(name, lag), Slot(proxy), Slot(proxy, lag))))
-        rows.append(MomentRow(slots=(Slot(name), Slot(proxy)), by_position=True))
-    return rows
 
 
 def crossed_rows(design: Design, fine: str, coarse: str) -> list[MomentRow]:

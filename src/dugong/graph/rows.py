@@ -15,9 +15,9 @@ import numpy as np
 
 from dugong.exceptions import TaskError
 from dugong.graph import connected, determined
-from dugong.graph.design import Design, StageName, clique_rows, crossed_edges, crossed_rows, temporal_rows, valid_pair
+from dugong.graph.design import Design, StageName, clique_rows, crossed_edges, crossed_rows, valid_pair
 from dugong.sums import Laws, MomentRow, Moments, Shapes
-from dugong.tasks import count_tasks
+from dugong.tasks import Resolution, count_tasks
 from dugong.types import BoolArray, FloatArray, IntArray
 
 # Covariances of labels below this are rounding: the prior ties the two labels to each other in no way.
@@ -59,7 +59,7 @@ class RowGraph:
         stage: list[Stage | None] = ["given" if known else None for known in given]
         edges, found = np.zeros((0, 2), dtype=np.int64), _Edges(design, laws, moments, nodes)
         for name, extra in design.stages.items():
-            edges = np.concatenate([edges, *map(found.of, extra)])
+            edges = np.concatenate([edges, found.of(extra)])
             known = np.array([one is not None for one in stage], dtype=np.bool_)
             for node in np.flatnonzero(determined(edges[:, 0], edges[:, 1], known) & ~known):
                 stage[node] = name
@@ -141,26 +141,32 @@ class _Edges:
 
     def __init__(self, design: Design, laws: Laws | None, moments: Moments | None, nodes: tuple[Node, ...]) -> None:
         self.design, self.laws, self.moments = design, laws, moments
-        self.places: dict[str, list[int]] = {}
+        places: dict[str, list[int]] = {}
         for place, (key, _) in enumerate(nodes):
-            self.places.setdefault(key, []).append(place)
-        self.sizes: dict[tuple[object, ...], FloatArray] = {}
+            places.setdefault(key, []).append(place)
+        numbers: dict[Resolution, int] = {}
+        self.sources = {
+            info.name: (places.get(design.key(info.name), []), numbers.setdefault(info.resolution, len(numbers)))
+            for info in design.sources
+        }
+        self.used: dict[tuple[object, ...], list[int]] = {}
 
-    def of(self, row: MomentRow) -> IntArray:
-        """Places of both unknowns of every equation of a row, (n, 2)."""
-        first, second = (self.places.get(self.design.key(name), []) for name in row.sources)
-        valid = valid_pair(self.design.independence, row, self.design.levels)
-        silent = self.moments is not None and row in self.moments.plan and not self.moments.table(row).any()
-        if not first or not second or not valid or silent:
-            return np.zeros((0, 2), dtype=np.int64)
-        where = tuple(self.design.info(name).resolution for name in row.sources)
-        longest = max(len(first), len(second))
-        key = (row.relation, where, row.slots[1].offset - row.slots[0].offset, row.by_position, longest)
-        if key not in self.sizes:
-            self.sizes[key] = _covariance_sizes(self.design, self.laws, row, longest)
-        used = np.flatnonzero(self.sizes[key] > _NOTHING)
-        ends = [np.array(one)[np.minimum(used, len(one) - 1)] for one in (first, second)]
-        return np.stack(ends, axis=1)
+    def of(self, rows: Iterable[MomentRow]) -> IntArray:
+        """Places of both unknowns of every equation of some rows, (n, 2)."""
+        ends, moments = list[tuple[int, int]](), self.moments
+        for row in rows:
+            (first, one), (second, other) = (self.sources[name] for name in row.sources)
+            if not first or not second or not valid_pair(self.design.independence, row, self.design.levels):
+                continue
+            if moments is not None and row in moments.plan and not moments.table(row).any():
+                continue
+            longest = max(len(first), len(second))
+            key = (row.relation, one, other, row.slots[1].offset, row.by_position, longest)
+            if key not in self.used:
+                sizes = _covariance_sizes(self.design, self.laws, row, longest)
+                self.used[key] = np.flatnonzero(sizes > _NOTHING).tolist()
+            ends += [(first[min(at, len(first) - 1)], second[min(at, len(second) - 1)]) for at in self.used[key]]
+        return np.array(ends, dtype=np.int64).reshape(-1, 2)
 
 
 def _covariance_sizes(design: Design, laws: Laws | None, row: MomentRow, n_positions: int) -> FloatArray:
@@ -195,7 +201,7 @@ def unwitnessed(design: Design) -> Iterable[tuple[str, tuple[str, ...]]]:
         if len(clique) > 1 and not clique_rows(design, clique):
             yield "clique", tuple(n for n in design.graph.names if n in clique)
     for name, lag in design.graph.temporal.items():
-        if not temporal_rows(design, name, lag):
+        if not design.repeats(name, lag):
             yield "temporal", (name,)
     for fine, coarse in crossed_edges(design.sources, design.graph):
         if not crossed_rows(design, fine, coarse):

@@ -19,6 +19,7 @@ from dugong.tasks import Element, Resolution
 from dugong.types import FloatArray, read_only
 
 _SIGNS = np.array([-1.0, 1.0])
+Pair = tuple[Relation, Resolution, Resolution, int, bool]  # relation, two resolutions, lag, by position
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -61,13 +62,7 @@ class Laws:
         known = self._cache.get(key)
         if known is not None:
             return known
-        if kind == "same" and lag == 0 and isinstance(first, Element) and not by_position:
-            # An element with itself: the mean over elements of P(class), on the diagonal.
-            different, places = np.unique(self.shapes.lengths, return_inverse=True)
-            expected = self.prior.count_moments(different)[0]
-            sums = np.bincount(places, self.shapes.counts, len(different)) @ expected
-            self._cache[key] = np.diag(sums / max(float(sums.sum()), 1e-300))
-        elif self.shapes.spans:
+        if self.shapes.spans and not _is_one_element(key):
             law = pair_sums(
                 self.prior,
                 kind,
@@ -125,15 +120,27 @@ class Laws:
         return np.asarray(self.balance[resolution], dtype=np.float64)[..., np.newaxis] - overall
 
 
+def _is_one_element(pair: Pair) -> bool:
+    """Whether both labels are that of the same element, wherever it is."""
+    kind, first, _, lag, by_position = pair
+    return kind == "same" and lag == 0 and isinstance(first, Element) and not by_position
+
+
 # Several parts of a fit ask for the same laws: the check that tables can be told, the estimate, the summary.
 @kept_by_prior(maxsize=128)
 def _mean_law(
     prior: Prior,
     shapes: tuple[tuple[int, ...], tuple[float, ...]],
     class_names: tuple[str, ...] | None,
-    pair: tuple[Relation, Resolution, Resolution, int, bool],
+    pair: Pair,
 ) -> FloatArray:
     (kind, first, second, lag, by_position), (lengths, counts) = pair, map(np.array, shapes)
+    if _is_one_element(pair):
+        # An element with itself: the mean over elements of P(class), on the diagonal.
+        different, places = np.unique(lengths, return_inverse=True)
+        expected = prior.count_moments(different)[0]
+        sums = np.bincount(places, counts, len(different)) @ expected
+        return read_only(np.diag(sums / max(float(sums.sum()), 1e-300)))
     found = pair_sums(
         prior, kind, first, second, lengths, counts, by_position=by_position, lag=lag, class_names=class_names
     )

@@ -20,7 +20,6 @@ from dugong.fit.moments.equations import (
     Unknowns,
     informative,
     make_equations,
-    marginal,
     pinned_slopes,
 )
 from dugong.fit.moments.joints import CentredTables
@@ -52,7 +51,7 @@ def find_slopes(given: Given) -> Solution:
     """Slopes ``beta`` of ``E[1[vote = z] | y] = alpha_z + beta_z y`` for all sources that are not pinned."""
     unknowns = Unknowns.of(given.design, given.moments)
     start, pinned = pinned_slopes(given, unknowns)
-    varies = informative(given.design, given.moments, unknowns)
+    varies = informative(given.design, given.votes(), unknowns)
     return solve_stages(given, unknowns, make_equations, solve, start=start, pinned=pinned, varies=varies)
 
 
@@ -68,15 +67,15 @@ def move_slopes(given: Given, near: Solution) -> Solution:
     return replace(near, beta=beta, equations=equations)
 
 
-def centred_tables(given: Given, slopes: Solution, like: CentredTables | None = None) -> CentredTables:
-    """All tables that follow from solved slopes, on demand; `like` is of the same counts under other laws."""
+def centred_tables(given: Given, slopes: Solution) -> CentredTables:
+    """All tables that follow from solved slopes, on demand."""
     return CentredTables(
         design=given.design,
         moments=given.moments,
         laws=given.laws,
         slopes=slopes,
         accuracies=given.accuracies,
-        counted={} if like is None else like.counted,
+        counted=given.counted,
     )
 
 
@@ -110,21 +109,32 @@ def table_errors(given: Given, slopes: Solution) -> dict[str, FloatArray]:
     spread[solved] = np.diag(np.linalg.pinv(normal, hermitian=True))
     names = [info.name for info in design.sources if design.levels[info.name] != "full"]
     found = {name: spread[slopes.unknowns.places[design.key(name)]] for name in names}
-    return {name: _table_error(given, name, variances) for name, variances in found.items() if variances.any()}
+    told = [name for name, variances in found.items() if variances.any()]
+    alike: dict[tuple[object, ...], list[str]] = {}
+    for name in told:
+        kind = design.info(name).resolution, design.levels[name], given.votes()[name].shape
+        alike.setdefault(kind, []).append(name)
+    errors: dict[str, FloatArray] = {}
+    for some in alike.values():
+        errors |= zip(some, _errors_alike(given, some, np.stack([found[name] for name in some])), strict=True)
+    return {name: errors[name] for name in told}
 
 
-def _table_error(given: Given, name: str, slope: FloatArray) -> FloatArray:
-    """``P(z | w) = P(z) + beta_z (w - E y)``: the errors of both terms; `slope` are variances of beta."""
-    design, by_position = given.design, given.design.levels[name] == "task"
-    votes = marginal(design, given.moments, name)
-    counts = given.moments.placed(design.single(name)).sum(axis=1)
+def _errors_alike(given: Given, names: list[str], slope: FloatArray) -> FloatArray:
+    """``P(z | w) = P(z) + beta_z (w - E y)``: the errors of both terms; `slope` are variances of beta.
+
+    Of sources with one resolution and as many positions.
+    """
+    design, by_position = given.design, given.design.levels[names[0]] == "task"
+    votes = np.stack([given.votes()[name] for name in names])
+    counts = np.stack([given.moments.placed(design.single(name)) for name in names]).sum(axis=2)
     chance = votes * (1 - votes)
     # That of abstaining would need covariances of equations; like all of them it goes with the variance of its votes.
-    unit = slope.sum(axis=1, keepdims=True) / np.maximum(chance[:, :N_INDICATORS].sum(axis=1, keepdims=True), 1e-300)
-    slope = np.hstack([slope, unit * chance[:, N_INDICATORS:]])
-    mean = given.laws.mean(design.info(name).resolution, by_position=by_position)[: len(votes)]
+    unit = slope.sum(axis=2, keepdims=True) / np.maximum(chance[..., :N_INDICATORS].sum(axis=2, keepdims=True), 1e-300)
+    slope = np.concatenate([slope, unit * chance[..., N_INDICATORS:]], axis=2)
+    mean = given.laws.mean(design.info(names[0]).resolution, by_position=by_position)[: votes.shape[1]]
     shift = np.array([-1.0, 1.0]) - mean[:, np.newaxis]
     # The vote rate has an error of its own, independent of that of the slope to first order.
-    rate = chance / np.maximum(counts, 1.0)[:, np.newaxis]
-    error = np.sqrt(shift[:, :, np.newaxis] ** 2 * slope[:, np.newaxis] + rate[:, np.newaxis])
-    return np.asarray(error if by_position else error[0])
+    rate = chance / np.maximum(counts, 1.0)[..., np.newaxis]
+    error = np.sqrt(shift[:, :, np.newaxis] ** 2 * slope[:, :, np.newaxis] + rate[:, :, np.newaxis])
+    return np.asarray(error if by_position else error[:, 0])

@@ -7,7 +7,7 @@ the tables that people read, and a record of every repair.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,7 +16,7 @@ from dugong.exceptions import GraphError
 from dugong.fit.errors import RawTables
 from dugong.fit.moments.stages import Solution
 from dugong.fit.result import FAR, Diagnostics, Estimate, Note
-from dugong.fit.tables import MOST_SOFTENED, ROUNDING, conditional, project, soften
+from dugong.fit.tables import ROUNDING, conditional, make_valid, project
 from dugong.graph.design import Design, crossed_edges
 from dugong.law.parameters import Conditional, Crossed, Factor, FullTable, Parameters, Temporal
 from dugong.sums import Laws, Moments
@@ -120,38 +120,36 @@ class Assembly:
         self.tables, self.design = tables, tables.design
         self.factors: list[Factor] = []
         self.accuracies: dict[str, FloatArray] = {}
-        self.correlations: dict[tuple[str, str], FloatArray] = {}
         self.projections: dict[str, float] = {}
         self.notes: list[Note] = []
         self.crossed = self._crossed()
-        raw = raw_tables(tables)
-        self.raw, self.raw_correlations = dict(raw.accuracies), dict(raw.correlations)
+        order = self.design.elimination.order
+        self.raw = {name: raw_table(tables, name) for name in order}
+        self._add_singles()
         # In elimination order, because a factor may name as parents only what came before it.
-        for name in self.design.elimination.order:
+        for name in order:
             self._add(name)
-        for edge, table in self.raw_correlations.items():
-            self.correlations[edge] = project(table, axes=2)[0]
+
+    def parameters(self) -> Parameters:
+        """The factors."""
+        return Parameters(n_classes=self.tables.moments.n_classes, factors=tuple(self.factors))
 
     def estimate(
         self, solved: Solution, notes: Iterable[Note] = (), learned: Mapping[str, Any] | None = None
     ) -> Estimate:
         """All of it as one value; `solved` is what the tables were made from."""
         residuals, support = solved.residuals()
+        correlations = {edge: raw_correlation(self.tables, edge) for edge in self.design.graph.edges}
         moved = [
-            Note(
-                kind="projection",
-                where=name,
-                size=size,
-                text=_moved(name, size),
-            )
+            Note(kind="projection", where=name, size=size, text=_moved(name, size))
             for name, size in self.projections.items()
         ]
         return Estimate(
-            parameters=Parameters(n_classes=self.tables.moments.n_classes, factors=tuple(self.factors)),
+            parameters=self.parameters(),
             accuracies=self.accuracies,
-            correlations=self.correlations,
+            correlations={edge: project(table, axes=2)[0] for edge, table in correlations.items()},
             raw=self.raw,
-            raw_correlations=self.raw_correlations,
+            raw_correlations=correlations,
             diagnostics=Diagnostics(
                 notes=(*notes, *solved.notes, *self.notes, *moved),
                 residuals=residuals,
@@ -176,9 +174,7 @@ class Assembly:
         return crossed
 
     def _add(self, name: str) -> None:
-        level, raw = self.design.levels[name], self.raw[name]
-        self.accuracies[name] = self._single(name, raw)
-        table = self.accuracies[name]
+        level, table = self.design.levels[name], self.accuracies[name]
         if level == "full":
             self._add_full(name, table)
         elif name in self.design.graph.temporal:
@@ -188,32 +184,39 @@ class Assembly:
         else:
             self._add_conditional(name, table if level == "task" else table[np.newaxis])
 
-    def _project(self, name: str, table: FloatArray, votes: FloatArray, axes: int = 1) -> FloatArray:
-        """The nearest valid table, with the votes that were seen possible, and a record of how far it moved."""
-        # Noise can push entries below zero or above one, and inference must see probabilities.
-        valid, moved = project(table, axes=axes)
-        if moved > ROUNDING:
-            self.projections[name] = max(moved, self.projections.get(name, 0.0))
-            # A projected table has zeros that only noise made: one such vote would decide a label for good.
-            valid = soften(valid, votes, axes, min(moved, MOST_SOFTENED))
+    def _project(self, names: Sequence[str], tables: FloatArray, votes: FloatArray, axes: int) -> FloatArray:
+        """The nearest valid tables, with the votes that were seen possible, and a record of how far they moved."""
+        valid, moved = make_valid(tables, votes, axes, 1)
+        for name, size in zip(names, moved.tolist(), strict=True):
+            if size > ROUNDING:
+                self.projections[name] = max(size, self.projections.get(name, 0.0))
         return valid
 
-    def _single(self, name: str, raw: FloatArray) -> FloatArray:
-        """P(vote | label) of one source as a valid table."""
-        if self.design.levels[name] == "full":
-            labels = pattern_law(self.tables, name, self.design.n_tasks[name]).reshape(-1)
-            return self._project(name, raw, (labels @ raw)[np.newaxis])
-        by_position = raw if raw.ndim == 3 else raw[np.newaxis]
-        chance = label_chance(self.tables, name, len(by_position))
-        votes = np.einsum("pw,pwz->pz", chance, by_position)[:, np.newaxis]
-        return self._project(name, by_position, votes).reshape(raw.shape)
+    def _add_singles(self) -> None:
+        """P(vote | label) of every source as a valid table; all tables that are alike at once."""
+        alike: dict[tuple[object, ...], list[str]] = {}
+        for name, raw in self.raw.items():
+            alone = name if self.design.levels[name] == "full" else None
+            alike.setdefault((self.design.info(name).resolution, raw.shape, alone), []).append(name)
+        for names in alike.values():
+            raw = np.stack([self.raw[name] for name in names])
+            if self.design.levels[names[0]] == "full":
+                labels = pattern_law(self.tables, names[0], self.design.n_tasks[names[0]]).reshape(-1)
+                votes = (labels @ raw)[:, np.newaxis]
+            else:
+                by_position = raw if raw.ndim == 4 else raw[:, np.newaxis]
+                chance = label_chance(self.tables, names[0], by_position.shape[1])
+                votes = (chance[..., np.newaxis] * by_position).sum(axis=-2).reshape(*raw.shape[:-2], 1, raw.shape[-1])
+            self.accuracies.update(zip(names, self._project(names, raw, votes, 1), strict=True))
+        self.accuracies = {name: self.accuracies[name] for name in self.raw}
 
     def _add_conditional(self, name: str, table: FloatArray) -> None:
         parents = self.design.elimination.parents[name]
         marginal = table
         if parents:
             joint = self.tables.clique((*parents, name))
-            joint = self._project(name, joint, joint.sum(axis=1, keepdims=True), axes=joint.ndim - 1)
+            votes = joint.sum(axis=1, keepdims=True)
+            joint = self._project((name,), joint[np.newaxis], votes[np.newaxis], joint.ndim - 1)[0]
             marginal = np.broadcast_to(table, (max(len(joint), len(table)), *table.shape[1:]))
             # Votes of the parents that never occur leave the vote to its own table.
             shape = (*marginal.shape[:2], *(1,) * len(parents), marginal.shape[-1])
@@ -240,7 +243,8 @@ class Assembly:
         lag = self.design.graph.temporal[name]
         # The joint table is projected before it is divided: a conditional of a negative table means nothing.
         joint = self.tables.temporal(name, lag)
-        joint = self._project(name, joint, joint.sum(axis=(0, 1), keepdims=True), axes=joint.ndim)
+        votes = joint.sum(axis=(0, 1), keepdims=True)
+        joint = self._project((name,), joint[np.newaxis], votes[np.newaxis], joint.ndim)[0]
         first, support = self.tables.first(name)
         if support < FEWEST_FIRST_VOTES:
             first = table
@@ -251,7 +255,7 @@ class Assembly:
             Temporal(
                 source=name,
                 resolution=self.design.info(name).resolution,
-                first=self._project(name, first, votes),
+                first=self._project((name,), first[np.newaxis], votes[np.newaxis], 1)[0],
                 step=conditional(joint, table[np.newaxis, :, np.newaxis, :]),
                 lag=lag,
             )
@@ -259,7 +263,8 @@ class Assembly:
 
     def _add_crossed(self, name: str, coarse: str, table: FloatArray) -> None:
         joint = self.tables.crossed(name, coarse)
-        joint = self._project(name, joint, joint.sum(axis=(0, 1), keepdims=True), axes=joint.ndim)
+        votes = joint.sum(axis=(0, 1), keepdims=True)
+        joint = self._project((name,), joint[np.newaxis], votes[np.newaxis], joint.ndim)[0]
         self.factors.append(
             Crossed(
                 source=name,

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
+from typing import Any
 
 import numpy as np
 
 from dugong.fit.beliefs import AnyBelief
 from dugong.graph.design import Design, valid_pair
 from dugong.priors import Prior
-from dugong.sums import Laws, MomentRow, Moments, Slot
+from dugong.sums import Laws, MomentRow, Moments
 from dugong.types import AnyArray, BoolArray, FloatArray, IntArray
 
 # Indicators 1[vote = z] of the two classes; that of abstaining follows, because all three add up to one.
@@ -46,12 +47,19 @@ class Given:
     signs: str = field(default="group", kw_only=True)
     accuracies: Mapping[str, FloatArray] = field(default_factory=dict, kw_only=True)
     beliefs: Mapping[str, AnyBelief] = field(default_factory=dict, kw_only=True)
-    counted: dict[tuple[MomentRow, ...], list[_Counted]] = field(init=False, default_factory=dict, repr=False)
+    counted: dict[Any, Any] = field(init=False, default_factory=dict, repr=False)
 
     def with_laws(self, laws: Laws) -> Given:
         """The same counts under other laws of the labels; what follows from counts alone is kept."""
         found = replace(self, laws=laws)
-        found.counted.update(self.counted)
+        object.__setattr__(found, "counted", self.counted)
+        return found
+
+    def votes(self) -> dict[str, FloatArray]:
+        """P(vote) of every source, see `marginals`."""
+        if "marginals" not in self.counted:
+            self.counted["marginals"] = marginals(self.design, self.moments)
+        found: dict[str, FloatArray] = self.counted["marginals"]
         return found
 
     @classmethod
@@ -180,12 +188,14 @@ class _Counted:
     """Rows whose tables have the same shape, and all of their equations that the counts alone determine.
 
     `numbers` are left, right, value, variance and total of the equations; `cells` the shape that these have before
-    they are flat: (..., rows, positions, 2, 2).
+    they are flat: (..., rows, positions, 2, 2). Rows of one of `kinds` have the same labels; `kind` is that of each.
     """
 
     rows: list[MomentRow]
     numbers: tuple[AnyArray, ...]
     cells: tuple[int, ...]
+    kinds: list[MomentRow]
+    kind: IntArray
 
 
 def make_equations(given: Given, unknowns: Unknowns, rows: Iterable[MomentRow]) -> Equations:
@@ -200,24 +210,31 @@ def make_equations(given: Given, unknowns: Unknowns, rows: Iterable[MomentRow]) 
 
 
 def _count(given: Given, unknowns: Unknowns, rows: tuple[MomentRow, ...]) -> list[_Counted]:
-    design, moments = given.design, given.moments
-    found = [(row, moments.placed(row)) for row in rows if valid_pair(design.independence, row, design.levels)]
     # Tables of one shape go through together; the order of the equations is that of the shapes.
     alike: dict[tuple[int, ...], list[tuple[MomentRow, FloatArray]]] = {}
-    for row, table in found:
-        if table.any():
+    for row in rows:
+        if valid_pair(given.design.independence, row, given.design.levels):
+            table = given.moments.placed(row)
             alike.setdefault(table.shape, []).append((row, table))
-    return [_count_alike(given, unknowns, some) for some in alike.values()]
+    found = []
+    for some in alike.values():
+        tables = np.stack([table for _, table in some], axis=-4)  # (..., rows, positions, C, C')
+        seen = np.flatnonzero(tables.any(axis=(*range(tables.ndim - 4), -3, -2, -1)))
+        if len(seen):
+            own = [some[place][0] for place in seen.tolist()]
+            tables = tables if len(seen) == len(some) else tables[..., seen, :, :, :]
+            found.append(_count_alike(given, unknowns, own, tables))
+    return found
 
 
-def _count_alike(given: Given, unknowns: Unknowns, found: list[tuple[MomentRow, FloatArray]]) -> _Counted:
+def _count_alike(given: Given, unknowns: Unknowns, rows: list[MomentRow], tables: FloatArray) -> _Counted:
     """Equations of rows whose tables have the same shape, all at once."""
-    tables = np.stack([table for _, table in found], axis=-4)  # (..., rows, positions, C, C')
+    design, n_positions = given.design, tables.shape[-3]
     covariance, variance = covariances(tables)
     total = np.broadcast_to(tables.sum(axis=(-2, -1), keepdims=True), covariance.shape)
-    names = dict.fromkeys(name for row, _ in found for name in row.sources)
-    places = {name: unknowns.at(given.design.key(name), tables.shape[-3]) for name in names}
-    left, right = (np.stack([places[row.sources[side]] for row, _ in found]) for side in (0, 1))
+    infos = {name: design.info(name) for name in dict.fromkeys(name for row in rows for name in row.sources)}
+    places = {name: unknowns.at(design.key(name), n_positions) for name in infos}
+    left, right = (np.array([places[row.sources[side]] for row in rows]) for side in (0, 1))
     # Every pair of indicators of every row and position is an equation: their places are spread over these cells.
     cells, flat = covariance.shape[-4:], (*covariance.shape[:-4], -1)
     numbers = (
@@ -225,15 +242,23 @@ def _count_alike(given: Given, unknowns: Unknowns, found: list[tuple[MomentRow, 
         np.broadcast_to(right[:, :, np.newaxis, :], cells).reshape(-1),
         *(part.reshape(flat) for part in (covariance, variance, total)),
     )
-    return _Counted(rows=[row for row, _ in found], numbers=numbers, cells=covariance.shape)
+    where = {one: place for place, one in enumerate(dict.fromkeys(info.resolution for info in infos.values()))}
+    at = {name: where[info.resolution] for name, info in infos.items()}
+    kinds: dict[tuple[object, ...], MomentRow] = {}
+    keys = [(row.relation, at[row.sources[0]], at[row.sources[1]], row.span, row.by_position) for row in rows]
+    for key, row in zip(keys, rows, strict=True):
+        kinds.setdefault(key, row)
+    order = {key: place for place, key in enumerate(kinds)}
+    kind = np.array([order[key] for key in keys], dtype=np.int64)
+    return _Counted(rows=rows, numbers=numbers, cells=covariance.shape, kinds=list(kinds.values()), kind=kind)
 
 
 def _scales(given: Given, counted: _Counted) -> FloatArray:
     """Cov(y, y') of every equation, by the laws of the labels."""
-    where, shape = {info.name: info.resolution for info in given.moments.sources}, counted.cells
-    pairs = [given.laws.pair(row, *(where[name] for name in row.sources)) for row in counted.rows]
-    scale = np.stack([pair.covariance[..., : shape[-3]] for pair in pairs], axis=-2)[..., np.newaxis, np.newaxis]
-    return np.asarray(np.broadcast_to(scale, shape).reshape(*shape[:-4], -1))
+    info, shape = given.design.info, counted.cells
+    pairs = [given.laws.pair(row, *(info(name).resolution for name in row.sources)) for row in counted.kinds]
+    scale = np.stack([pair.covariance[..., : shape[-3]] for pair in pairs], axis=-2)[..., counted.kind, :]
+    return np.asarray(np.broadcast_to(scale[..., np.newaxis, np.newaxis], shape).reshape(*shape[:-4], -1))
 
 
 def covariances(table: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -269,12 +294,12 @@ def covariances(table: FloatArray) -> tuple[FloatArray, FloatArray]:
     return covariance, np.where(constant, 0.0, np.maximum(variance, 1e-3 * floor))
 
 
-def informative(design: Design, moments: Moments, unknowns: Unknowns) -> BoolArray:
-    """Which slopes have an indicator that varies at all; the others are zero."""
+def informative(design: Design, votes: Mapping[str, FloatArray], unknowns: Unknowns) -> BoolArray:
+    """Which slopes have an indicator that varies at all, by P(vote) of every source; the others are zero."""
     varies = np.zeros(unknowns.size, dtype=np.bool_)
     for info in design.sources:
         if design.levels[info.name] != "full":
-            law = marginal(design, moments, info.name)[:, :N_INDICATORS]
+            law = votes[info.name][:, :N_INDICATORS]
             varies[unknowns.places[design.key(info.name)]] |= (law > 0) & (law < 1)
     return varies
 
@@ -289,13 +314,24 @@ def pinned_slopes(given: Given, unknowns: Unknowns) -> tuple[FloatArray, BoolArr
     return beta, pinned
 
 
+def marginals(design: Design, moments: Moments) -> dict[str, FloatArray]:
+    """P(vote) of every source, pooled over those that share its parameters; (..., positions or 1, C) each."""
+    keys = {info.name: (design.key(info.name), design.levels[info.name] == "task") for info in design.sources}
+    tables: dict[tuple[str, bool], FloatArray] = {}
+    for name, key in keys.items():
+        table = moments.placed(design.single(name))
+        tables[key] = tables[key] + table if key in tables else table
+    alike: dict[tuple[int, ...], list[tuple[str, bool]]] = {}
+    for key, table in tables.items():
+        alike.setdefault(table.shape, []).append(key)
+    laws: dict[tuple[str, bool], FloatArray] = {}
+    for some in alike.values():
+        counts = np.stack([tables[key] for key in some])
+        total = counts.sum(axis=-1, keepdims=True)
+        laws |= zip(some, np.divide(counts, total, out=np.zeros_like(counts), where=total > 0), strict=True)
+    return {name: laws[key] for name, key in keys.items()}
+
+
 def marginal(design: Design, moments: Moments, name: str) -> FloatArray:
-    """P(vote) of one source, pooled over those that share its parameters; (..., positions or 1, C)."""
-    by_position = design.levels[name] == "task"
-    key = design.key(name)
-    group = [info.name for info in design.sources if (info.shares or info.name) == key]
-    rows = [MomentRow(slots=(Slot(one),), by_position=by_position) for one in group]
-    table = np.asarray(sum(moments.placed(row) for row in rows))
-    total = table.sum(axis=-1, keepdims=True)
-    law: FloatArray = np.divide(table, total, out=np.zeros_like(table), where=total > 0)
-    return law
+    """P(vote) of one source, see `marginals`."""
+    return marginals(design, moments)[name]

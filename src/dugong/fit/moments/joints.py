@@ -18,10 +18,10 @@ import numpy as np
 from dugong.exceptions import NotIdentifiableError
 from dugong.fit.errors import leave_out, weighted_error
 from dugong.fit.moments.copying import FEWEST_GROUPS, shrink_to_copying
-from dugong.fit.moments.equations import N_INDICATORS, marginal
+from dugong.fit.moments.equations import N_INDICATORS, marginals
 from dugong.fit.moments.stages import Solution
 from dugong.fit.tables import products_to_joints
-from dugong.graph.design import Design, clique_rows, crossed_rows, full_rows, temporal_rows
+from dugong.graph.design import Design, clique_rows, crossed_rows, full_rows
 from dugong.sums import Laws, MomentRow, Moments, Slot
 from dugong.types import FloatArray
 
@@ -50,23 +50,19 @@ class SourceTables:
     slopes: Solution
     accuracies: Mapping[str, FloatArray]
     whole: SourceTables | None = None
-    counted: dict[tuple[Any, ...], Any] = field(default_factory=dict)
+    counted: dict[Any, Any] = field(default_factory=dict)
     _raw: dict[str, FloatArray] = field(init=False, default_factory=dict)
     _pairs: dict[tuple[str, str], MomentRow] = field(init=False, default_factory=dict)
-    _scored: dict[tuple[str, int], tuple[FloatArray, FloatArray]] = field(init=False, default_factory=dict)
+    _scored: dict[tuple[tuple[str, ...], int], tuple[FloatArray, FloatArray]] = field(init=False, default_factory=dict)
     _weights: dict[tuple[tuple[str, ...], int], FloatArray] = field(init=False, default_factory=dict)
     _stands: dict[tuple[Any, ...], FloatArray] = field(init=False, default_factory=dict)
 
-    def __post_init__(self) -> None:
-        # The first row of a pair counts, whichever way round.
-        for row in reversed(self.design.same):
-            self._pairs[row.sources[0], row.sources[1]] = self._pairs[row.sources[1], row.sources[0]] = row
-
     def marginal(self, name: str) -> FloatArray:
         """P(vote) of one source, (..., positions or 1, C)."""
-        return self.once(("marginal", name), lambda: marginal(self.design, self.moments, name))
+        found: FloatArray = self.once("marginals", lambda: marginals(self.design, self.moments))[name]
+        return found
 
-    def once(self, key: tuple[Any, ...], make: Callable[[], Kept]) -> Kept:
+    def once(self, key: object, make: Callable[[], Kept]) -> Kept:
         """What is made of the counts, once for all laws of the labels."""
         if key not in self.counted:
             self.counted[key] = make()
@@ -75,19 +71,26 @@ class SourceTables:
 
     def raw(self, name: str) -> FloatArray:
         """P(vote | label) before projection, (..., positions or 1, 2, C)."""
-        if name in self._raw:
-            return self._raw[name]
-        if name in self.accuracies:
-            known = np.asarray(self.accuracies[name], dtype=np.float64)
-            table = known if known.ndim == 3 else known[np.newaxis]
-        else:
-            votes, by_position = self.marginal(name), self.design.levels[name] == "task"
-            mean = self.laws.mean(self.moments.resolution(name), by_position=by_position)[..., : votes.shape[-2]]
-            # A table has the vote rates that were seen, whatever the slopes: they only tilt it around the mean label.
-            shift = _LABELS - mean[..., np.newaxis]
-            table = votes[..., np.newaxis, :] + self.full_slopes(name)[..., np.newaxis, :] * shift[..., np.newaxis]
-        self._raw[name] = table
-        return table
+        if name not in self._raw:
+            self._raw.update(self._known() if name in self.accuracies else self._alike(name))
+        return self._raw[name]
+
+    def _known(self) -> dict[str, FloatArray]:
+        known = {name: np.asarray(table, dtype=np.float64) for name, table in self.accuracies.items()}
+        return {name: table if table.ndim == 3 else table[np.newaxis] for name, table in known.items()}
+
+    def _alike(self, name: str) -> dict[str, FloatArray]:
+        """Raw tables of all sources at the resolution of one, and with as many positions."""
+        design, where = self.design, self.design.info(name).resolution
+        level, shape = design.levels[name], self.marginal(name).shape
+        names = [info.name for info in design.sources if info.resolution == where and design.levels[info.name] == level]
+        names = [one for one in names if one not in self.accuracies and self.marginal(one).shape == shape]
+        votes = np.stack([self.marginal(one) for one in names], axis=-3)
+        mean = self.laws.mean(where, by_position=level == "task")[..., np.newaxis, : shape[-2], np.newaxis]
+        # A table has the vote rates that were seen, whatever the slopes: they only tilt it around the mean label.
+        slopes = np.stack([self.full_slopes(one) for one in names], axis=-3)
+        tables = votes[..., np.newaxis, :] + slopes[..., np.newaxis, :] * (_LABELS - mean)[..., np.newaxis]
+        return {one: tables[..., place, :, :, :] for place, one in enumerate(names)}
 
     def full_slopes(self, name: str) -> FloatArray:
         """Slopes of all vote columns, (..., positions, C): those of the classes, and abstain takes up the rest."""
@@ -100,20 +103,42 @@ class SourceTables:
 
     def row_of(self, first: str, second: str) -> MomentRow | None:
         """The row of two sources on the same task, in either order."""
+        if not self._pairs:
+            # The first row of a pair counts, whichever way round.
+            for row in reversed(self.design.same):
+                self._pairs[row.sources[0], row.sources[1]] = self._pairs[row.sources[1], row.sources[0]] = row
         return self._pairs.get((first, second))
 
     def score(self, name: str, position: int = 0) -> tuple[FloatArray, FloatArray]:
         """Unbiased score per vote column from one source alone, (..., C), and its precision (1 / variance)."""
-        if (name, position) not in self._scored:
-            scores, precision = _scores(self, (name,), position, self.best_weights((name,), position))
-            self._scored[name, position] = scores[name], precision
-        return self._scored[name, position]
+        scores, precisions = self.scores((name,), position)
+        return scores[..., 0, :], precisions[..., 0]
+
+    def scores(self, names: tuple[str, ...], position: int = 0) -> tuple[FloatArray, FloatArray]:
+        """Such scores of several sources, each from itself alone, (..., n_names, C), and precisions, (..., n_names)."""
+        key = (names, position)
+        if key not in self._scored:
+            laws = np.stack([_at(self.marginal(name), position, 1)[..., :N_INDICATORS] for name in names], axis=-2)
+            inverse = self.once(("inverses", *key), lambda: _inverse(_own_covariance(laws)))
+            weights = _best_weights(inverse, self._slopes(names, position))
+            scores, precisions = _sides(self, names, position, weights)
+            self._scored[key] = scores / np.where(precisions != 0, precisions, 1.0)[..., np.newaxis], precisions
+        return self._scored[key]
 
     def best_weights(self, names: tuple[str, ...], position: int) -> FloatArray:
         """Weights of all indicators of some sources which give the least noise, (..., n_names, 2)."""
-        if (names, position) not in self._weights:
-            self._weights[names, position] = _best_weights(self, names, position)
-        return self._weights[names, position]
+        key = (names, position)
+        if key not in self._weights:
+            inverse = self.once(("inverse", *key), lambda: _inverse(_covariance(self, *key)))
+            beta = self._slopes(*key)
+            weights = _best_weights(inverse, beta.reshape(*beta.shape[:-2], -1))
+            self._weights[key] = weights.reshape(*weights.shape[:-1], len(names), N_INDICATORS)
+        return self._weights[key]
+
+    def _slopes(self, names: tuple[str, ...], position: int) -> FloatArray:
+        """Slopes of the indicators of some sources, (..., n_names, 2)."""
+        own = [self.slopes.of(self.design.key(name)) for name in names]
+        return np.stack([beta[..., min(position, beta.shape[-2] - 1), :] for beta in own], axis=-2)
 
     def stand_ins(self, proxies: Sequence[tuple[str, ...]], *, placed: bool) -> FloatArray:
         """What votes of proxies say about labels, see `_stand_ins`; once, because sources often have the same."""
@@ -123,79 +148,79 @@ class SourceTables:
         return self._stands[key]
 
 
-def combined(tables: SourceTables, names: Sequence[str], position: int = 0) -> tuple[Scores, FloatArray]:
-    """Scores by source whose sum is unbiased for the label, with the least variance; and that precision.
+def combined(tables: SourceTables, names: Sequence[str], position: int = 0) -> tuple[FloatArray, FloatArray]:
+    """Scores by source whose sum is unbiased for the label, with the least variance; and the precision of that.
 
     Replicates take the weights of the whole sample, because any weights are unbiased and those cost an inverse each;
     what makes the sum unbiased, alpha and beta of every source, is that of the replicate.
+
+    Returns
+    -------
+    (..., n_names, C) and (...)
     """
-    return _scores(tables, names, position, (tables.whole or tables).best_weights(tuple(names), position))
+    weights = (tables.whole or tables).best_weights(tuple(names), position)
+    scores, each = _sides(tables, tuple(names), position, weights)
+    information = each.sum(axis=-1)
+    return scores / np.where(information != 0, information, 1.0)[..., np.newaxis, np.newaxis], information
 
 
-def _best_weights(tables: SourceTables, names: Sequence[str], position: int) -> FloatArray:
-    """Weights ``Cov(g)^-1 beta`` of all indicators g, which give the least noise, (..., n_names, 2)."""
-    beta = np.concatenate([_at(tables.full_slopes(name), position, 1)[..., :N_INDICATORS] for name in names], axis=-1)
-    inverse = tables.once(
-        ("inverse", tuple(names), position),
-        lambda: np.linalg.pinv(_covariance(tables, names, position), rcond=_RANK),
-    )
+def _inverse(covariance: FloatArray) -> FloatArray:
+    return np.asarray(np.linalg.pinv(covariance, rcond=_RANK), dtype=np.float64)
+
+
+def _best_weights(inverse: FloatArray, beta: FloatArray) -> FloatArray:
+    """Weights ``Cov(g)^-1 beta`` of indicators g, which give the least noise."""
     weights = np.matmul(inverse, beta[..., np.newaxis])[..., 0]
     # Without information no scale makes the combination unbiased; it then stands for nothing.
-    information = (weights * beta).sum(axis=-1, keepdims=True)
-    weights = np.where(information > 0, weights, 0.0)
-    return weights.reshape(*weights.shape[:-1], len(names), N_INDICATORS)
+    return np.where((weights * beta).sum(axis=-1, keepdims=True) > 0, weights, 0.0)
 
 
-def _scores(
-    tables: SourceTables, names: Sequence[str], position: int, weights: FloatArray
-) -> tuple[Scores, FloatArray]:
-    """Scores with given weights, scaled so that their sum is unbiased; and its precision if these are its own.
+def _sides(
+    tables: SourceTables, names: tuple[str, ...], position: int, weights: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Scores with given weights before they are scaled, and by what: half of what they change with the label.
 
     The best combination has the precision ``beta' Cov(g)^-1 beta``, which is also what its weights are scaled by.
     """
-    scores: dict[str, FloatArray] = {}
-    information = np.zeros(())
-    for place, name in enumerate(names):
-        table, own = _at(tables.raw(name), position, 2), weights[..., place, :]
-        sides = np.matmul(table[..., :N_INDICATORS], own[..., np.newaxis])[..., 0]  # of the weighted votes, by label
-        information = information + (sides[..., 1] - sides[..., 0]) / 2
-        score = np.repeat(-sides.mean(axis=-1, keepdims=True), table.shape[-1], axis=-1)
-        score[..., :N_INDICATORS] += own
-        scores[name] = score
-    scale = np.where(information != 0, information, 1.0)[..., np.newaxis]
-    return {name: score / scale for name, score in scores.items()}, np.asarray(information)
+    each = [_at(tables.raw(name), position, 2) for name in names]
+    if len({table.shape for table in each}) > 1:  # known tables have no replicates
+        each = list(np.broadcast_arrays(*each))
+    own = np.stack(each, axis=-3)  # (..., n_names, 2, C)
+    sides = np.matmul(own[..., :N_INDICATORS], weights[..., np.newaxis])[..., 0]  # of the weighted votes, by label
+    scores = np.repeat(-sides.mean(axis=-1, keepdims=True), own.shape[-1], axis=-1)
+    scores[..., :N_INDICATORS] += weights
+    return scores, (sides[..., 1] - sides[..., 0]) / 2
+
+
+def _own_covariance(laws: FloatArray) -> FloatArray:
+    """Covariance of the indicators of a source, (..., 2, 2), from their probabilities, (..., 2)."""
+    return np.asarray(laws[..., np.newaxis] * (np.eye(N_INDICATORS) - laws[..., np.newaxis, :]))
 
 
 def _covariance(tables: SourceTables, names: Sequence[str], position: int) -> FloatArray:
     """Covariances of all indicators of some sources, (..., n, n)."""
-    laws = [_at(tables.marginal(name), position, 1)[..., :N_INDICATORS] for name in names]
-    size = N_INDICATORS * len(names)
-    matrix = np.zeros((*laws[0].shape[:-1], size, size))
-    for i, (first, law) in enumerate(zip(names, laws, strict=True)):
-        own = slice(i * N_INDICATORS, (i + 1) * N_INDICATORS)
-        matrix[..., own, own] = law[..., np.newaxis] * (np.eye(N_INDICATORS) - law[..., np.newaxis, :])
-        for j, second in enumerate(names[:i]):
-            other = slice(j * N_INDICATORS, (j + 1) * N_INDICATORS)
-            block = _pair_covariance(tables, first, second, position)
-            matrix[..., own, other], matrix[..., other, own] = block, np.swapaxes(block, -1, -2)
-    return matrix
-
-
-def _pair_covariance(tables: SourceTables, first: str, second: str, position: int) -> FloatArray:
-    row = tables.row_of(first, second)
-    if row is None:
-        return np.zeros((N_INDICATORS, N_INDICATORS))
-    table = _at(tables.moments.placed(row), position, 2)
-    law = table / np.maximum(table.sum(axis=(-2, -1), keepdims=True), 1.0)
-    block: FloatArray = law - law.sum(axis=-1, keepdims=True) * law.sum(axis=-2, keepdims=True)
-    block = block[..., :N_INDICATORS, :N_INDICATORS]
-    return block if row.sources[0] == first else np.swapaxes(block, -1, -2)
+    laws = np.stack([_at(tables.marginal(name), position, 1)[..., :N_INDICATORS] for name in names], axis=-2)
+    size, own = N_INDICATORS * len(names), _own_covariance(laws)
+    matrix = np.zeros((*laws.shape[:-2], len(names), N_INDICATORS, len(names), N_INDICATORS))
+    for place in range(len(names)):
+        matrix[..., place, :, place, :] = own[..., place, :, :]
+    pairs = [(i, j, tables.row_of(names[i], names[j])) for i in range(len(names)) for j in range(i)]
+    known = [(i, j, row) for i, j, row in pairs if row is not None]
+    if known:
+        counts = np.stack([_at(tables.moments.placed(row), position, 2) for *_, row in known], axis=-3)
+        law = counts / np.maximum(counts.sum(axis=(-2, -1), keepdims=True), 1.0)
+        blocks = law - law.sum(axis=-1, keepdims=True) * law.sum(axis=-2, keepdims=True)
+        for place, (i, j, row) in enumerate(known):
+            first, second = (i, j) if row.sources[0] == names[i] else (j, i)
+            block = blocks[..., place, :N_INDICATORS, :N_INDICATORS]
+            matrix[..., first, :, second, :], matrix[..., second, :, first, :] = block, np.swapaxes(block, -1, -2)
+    return matrix.reshape(*laws.shape[:-2], size, size)
 
 
 def _at(table: FloatArray, position: int, n_after: int) -> FloatArray:
     """A table at a position, the axis before the last `n_after`; positions beyond the last use the last."""
-    axis = table.ndim - 1 - n_after
-    return np.asarray(np.take(table, min(position, table.shape[axis] - 1), axis=axis))
+    place = min(position, table.shape[-1 - n_after] - 1)
+    return np.asarray(table[(..., place, *(slice(None),) * n_after)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -203,6 +228,7 @@ class CentredTables(SourceTables):
     """The joint tables of the centred estimator (`assemble.JointTables`)."""
 
     _shrunken: dict[str, tuple[FloatArray, float]] = field(init=False, default_factory=dict)
+    _first: dict[str, tuple[FloatArray, float]] = field(init=False, default_factory=dict)
 
     def clique(self, names: tuple[str, ...]) -> FloatArray:
         """P(label, votes of a clique on one task), (..., positions, 2, C, ..., C)."""
@@ -222,27 +248,52 @@ class CentredTables(SourceTables):
     def shrunken(self, name: str, lag: int) -> tuple[FloatArray, float]:
         """The same with the share of its deviations from copying that was kept."""
         if name not in self._shrunken:
-            rows = _repeats(self, name, lag)
-            need_rows(rows, self.design, (name,))
-            means = self.once(("repeats", name, lag), lambda: _stacked([self.moments.table(row) for row in rows], 2))
-            joint = _pattern_joint(self, means, _own_proxies(rows))
-            self._shrunken[name] = shrink_temporal(self, name, lag, joint)
+            names, rows = self._repeating(name, lag)
+            means = self.once(("repeats", names), lambda: _stacked(np.moveaxis(_counts(self.moments, rows), 0, 1), 2))
+            joint = _pattern_joint(self, means, _own_proxies(rows[0]))
+            found = zip(*shrink_temporal(self, names, lag, joint), strict=True)
+            self._shrunken.update(
+                {one: (table, float(share)) for one, (table, share) in zip(names, found, strict=True)}
+            )
         return self._shrunken[name]
 
     def first(self, name: str) -> tuple[FloatArray, float]:
         """P(first vote | first label) of a source, (2, C), and the number of first votes behind it."""
-        rows = _repeats(self, name, self.design.graph.temporal[name], first=True)
-        counted = [self.moments.placed(row) for row in rows]
-        joint = _clique_at(self, rows, counted, 0)
-        chance = self.laws.chances(self.moments.resolution(name), by_position=True)[0]
-        return joint / np.maximum(chance, 1e-12)[:, np.newaxis], float(counted[0][0].sum())
+        if name not in self._first:
+            names, rows = self._repeating(name, self.design.graph.temporal[name], first=True)
+            counts = _counts(self.moments, rows)[..., 0, :, :]  # (rows, n_names, C, C) at the first position
+            sizes, means = counts.sum(axis=(-2, -1)), _means(counts, 2)
+            scores, _ = combined(self, [row.sources[-1] for row in rows[0]])
+            joint = _with_label(scores, means, means[sizes.argmax(axis=0), np.arange(len(names))], 2)
+            chance = self.laws.chances(self.moments.resolution(name), by_position=True)[0]
+            tables = joint / np.maximum(chance, 1e-12)[:, np.newaxis]
+            self._first.update(zip(names, zip(tables, sizes[0].tolist(), strict=True), strict=True))
+        return self._first[name]
+
+    def _repeating(self, name: str, lag: int, *, first: bool = False) -> tuple[tuple[str, ...], list[list[MomentRow]]]:
+        """Sources that repeat themselves as this one does, with the same proxies; their rows, or of first votes."""
+        key, where = ("alike", name, first), self.design.info(name).resolution
+        lags = [one for one, other in self.design.graph.temporal.items() if other == lag]
+
+        def find() -> tuple[tuple[str, ...], list[list[MomentRow]]]:
+            repeats = {one: [row for row in self.design.repeats(one, lag) if row.by_position == first] for one in lags}
+            need_rows(repeats[name], self.design, (name,))
+            own = [row.sources[-1] for row in repeats[name]]
+            names = tuple(
+                one
+                for one, rows in repeats.items()
+                if self.design.info(one).resolution == where and [row.sources[-1] for row in rows] == own
+            )
+            return names, [repeats[one] for one in names]
+
+        return self.once(key, find)
 
     def crossed(self, fine: str, coarse: str) -> FloatArray:
         """P(fine label, coarse label, fine vote, coarse vote), (..., 2, 2, C, C)."""
         rows = crossed_rows(self.design, fine, coarse)
         need_rows(rows, self.design, (fine, coarse))
         proxies = [(row.sources[2], row.sources[3]) for row in rows]
-        return _pattern_joint(self, _stacked([self.moments.table(row) for row in rows], 2), proxies)
+        return _pattern_joint(self, _stacked(np.stack([self.moments.table(row) for row in rows], axis=-5), 2), proxies)
 
     def full(self, name: str) -> FloatArray:
         """P(labels of all tasks, votes on all tasks), (..., 2, ..., 2, C, ..., C)."""
@@ -250,18 +301,36 @@ class CentredTables(SourceTables):
         need_rows(rows, self.design, (name,))
         size = len(rows[0].slots) // 2
         proxies = [(row.sources[size],) * size for row in rows]
-        return _pattern_joint(self, _stacked([self.moments.table(row) for row in rows], size), proxies, placed=True)
+        return _pattern_joint(
+            self,
+            _stacked(np.stack([self.moments.table(row) for row in rows], axis=-2 * size - 1), size),
+            proxies,
+            placed=True,
+        )
 
 
 def _clique_at(tables: SourceTables, rows: list[MomentRow], counted: list[FloatArray], position: int) -> FloatArray:
     """P(label, votes) at one position, (..., 2, C, ..., C); the last slot of every row is a proxy."""
-    proxies, n_slots = [row.sources[-1] for row in rows], len(rows[0].slots)
-    scores, _ = combined(tables, proxies, position)
-    here = [_at(table, position, n_slots) for table in counted]
-    with_label = sum(_expectation(table, n_slots, scores[name]) for name, table in zip(proxies, here, strict=True))
+    n_slots = len(rows[0].slots)
+    here = np.stack([_at(table, position, n_slots) for table in counted])
+    scores, _ = combined(tables, [row.sources[-1] for row in rows], position)
     # Proxies may not be asked everywhere: the row with most votes says most about the votes alone.
-    largest = max(here, key=lambda table: float(table.sum()))
-    alone = _means(largest, n_slots).sum(axis=-1)
+    largest = int(here.reshape(len(here), -1).sum(axis=1).argmax())
+    means = _means(here, n_slots)
+    return _with_label(scores, means, means[largest], n_slots)
+
+
+def _with_label(scores: FloatArray, means: FloatArray, largest: FloatArray, n_slots: int) -> FloatArray:
+    """P(label, votes), (..., 2, C, ..., C), from shares of votes with those of a proxy, (rows, ..., C, ..., C, C).
+
+    Parameters
+    ----------
+    scores : (..., rows, C) of the proxies
+    largest : (..., C, ..., C, C) the row that says what votes are like without a label
+    """
+    own = np.moveaxis(scores, -2, 0)
+    own = own.reshape(*own.shape[:-1], *(1,) * (means.ndim - own.ndim), own.shape[-1])
+    with_label, alone = (means * own).sum(axis=(0, -1)), largest.sum(axis=-1)
     return np.moveaxis(products_to_joints(np.stack([alone, with_label]), 1), 0, alone.ndim - n_slots + 1)
 
 
@@ -284,31 +353,49 @@ def pool_positions(design: Design, names: tuple[str, ...], joint: FloatArray, co
     return np.asarray((share * joint).sum(axis=axis, keepdims=True))
 
 
-def shrink_temporal(tables: SourceTables, name: str, lag: int, joint: FloatArray) -> tuple[FloatArray, float]:
-    """Such a table drawn towards copying, and the share of its deviations from copying that was kept.
+def shrink_temporal(
+    tables: SourceTables, names: tuple[str, ...], lag: int, joint: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Such tables of some sources drawn towards copying, and the share of their deviations from copying that was kept.
 
-    Its standard errors are those that leaving groups out gives, with the proxies held fixed.
+    Their standard errors are those that leaving groups out gives, with the proxies held fixed. All have one resolution
+    and the same proxies.
+
+    Parameters
+    ----------
+    joint : (n_names, 2, 2, C, C)
     """
-    rows, moments = _repeats(tables, name, lag), tables.moments
-    groups, shares = tables.once(("groups", name, lag), lambda: leave_out(moments.sizes(rows)))
+    moments, where = tables.moments, tables.moments.resolution(names[0])
+    rows = [[row for row in tables.design.repeats(name, lag) if not row.by_position] for name in names]
+
+    def find_groups() -> tuple[FloatArray, FloatArray]:
+        """Counts by source, row and group; and sizes of the groups by source."""
+        places = [[moments.plan.place(row) for row in own] for own in rows]
+        counts = np.array([[moments.counts[place] for place in own] for own in places], dtype=np.float64)
+        return counts, counts.reshape(*counts.shape[:3], -1).sum(axis=(1, 3)).T
+
+    counts, sizes = tables.once(("by group", names), find_groups)
+    if (sizes[1:] > 0).any(axis=1).sum() != (sizes[1:] > 0).all(axis=1).sum():
+        # Sources that were asked in different groups go one by one.
+        each = [shrink_temporal(tables, (name,), lag, own[np.newaxis]) for name, own in zip(names, joint, strict=True)]
+        return np.concatenate([table for table, _ in each]), np.concatenate([share for _, share in each])
+    groups, _ = leave_out(sizes[:, 0])
     if len(groups) < FEWEST_GROUPS:
-        return joint, 1.0
+        return joint, np.ones(len(names))
 
     def left_out() -> FloatArray:
-        rest = moments.without_each(groups)
-        return _stacked([rest.table(row) for row in rows], 2)
+        return _stacked(np.moveaxis(counts.sum(axis=2, keepdims=True) - counts[:, :, groups], 2, 0), 2)
 
     # Proxies are held fixed, because their errors are the same in all cells and would hide deviations from copying.
-    without = _pattern_joint(tables, tables.once(("left out", name, lag), left_out), _own_proxies(rows))
-    where = moments.resolution(name)
-    labels = tables.laws.pair(MomentRow(slots=(Slot(name), Slot(name, lag))), where, where).law()[0]
-    return shrink_to_copying(joint, weighted_error(joint, without, shares), labels, len(groups))
+    without = _pattern_joint(tables, tables.once(("left out", names), left_out), _own_proxies(rows[0]))
+    labels = tables.laws.pair(MomentRow(slots=(Slot(names[0]), Slot(names[0], lag))), where, where).law()[0]
+    errors = weighted_error(joint, without, sizes[groups] / np.maximum(sizes.sum(axis=0), 1.0))
+    return shrink_to_copying(joint, errors, labels, len(groups))
 
 
-def _repeats(tables: SourceTables, name: str, lag: int, *, first: bool = False) -> list[MomentRow]:
-    """Rows of two votes of a source, or of its first ones, with proxies."""
-    rows = tables.once(("rows", name, lag), lambda: temporal_rows(tables.design, name, lag))
-    return [row for row in rows if row.by_position == first]
+def _counts(moments: Moments, rows: list[list[MomentRow]]) -> FloatArray:
+    """Counts of as many rows of several sources, (rows, sources, ...)."""
+    return np.stack([np.stack([moments.table(row) for row in alike]) for alike in zip(*rows, strict=True)])
 
 
 def _own_proxies(rows: list[MomentRow]) -> list[tuple[str, str]]:
@@ -337,10 +424,9 @@ def _stand_ins(tables: SourceTables, proxies: Sequence[tuple[str, ...]], *, plac
     """What votes of proxies say about labels: (..., rows and votes of their proxies, label patterns)."""
     n_tasks, factors, precisions = len(proxies[0]), list[FloatArray](), list[FloatArray]()
     for task, names in enumerate(zip(*proxies, strict=True)):
-        own = [tables.score(name, task if placed else 0) for name in names]
-        score = np.stack(np.broadcast_arrays(*(score for score, _ in own)), axis=-2)
+        score, precision = tables.scores(names, task if placed else 0)
         factors.append(score.reshape(*score.shape[:-1], *(1,) * task, -1, *(1,) * (n_tasks - 1 - task)))
-        precisions.append(np.stack(np.broadcast_arrays(*(precision for _, precision in own)), axis=-1))
+        precisions.append(precision)
     # Rows are combined by the precision of what stands in for the labels of a subset of tasks.
     weights = _by_subset(precisions, n_tasks)
     total = weights.sum(axis=-1, keepdims=True)
@@ -352,10 +438,14 @@ def _stand_ins(tables: SourceTables, proxies: Sequence[tuple[str, ...]], *, plac
     return np.moveaxis(flat, 0, -1)
 
 
-def _stacked(counted: list[FloatArray], n_tasks: int) -> FloatArray:
-    """Rows of votes and proxies on as many tasks as shares, (..., C, ..., C, rows and votes of their proxies)."""
-    means = _means(np.stack(counted, axis=counted[0].ndim - 2 * n_tasks), 2 * n_tasks)
-    lead = means.ndim - 2 * n_tasks - 1
+def _stacked(counts: FloatArray, n_tasks: int) -> FloatArray:
+    """Rows of votes and proxies on as many tasks as shares, (..., C, ..., C, rows and votes of their proxies).
+
+    Parameters
+    ----------
+    counts : (..., rows, C, ..., C, C, ..., C) votes, then those of proxies
+    """
+    means, lead = _means(counts, 2 * n_tasks), counts.ndim - 2 * n_tasks - 1
     means = np.moveaxis(means, lead, lead + n_tasks)
     return means.reshape(*means.shape[: lead + n_tasks], -1)
 
@@ -370,13 +460,6 @@ def _by_subset(factors: Sequence[FloatArray], n_tasks: int) -> FloatArray:
         )
         found = found * sides.reshape(*(1,) * place, 2, *(1,) * (n_tasks - 1 - place), *factor.shape)
     return found
-
-
-def _expectation(table: FloatArray, n_slots: int, score: FloatArray) -> FloatArray:
-    """Mean over anchors of ``1[votes] * score``; the score is that of the last of `n_slots` axes."""
-    cells = _means(table, n_slots)
-    flat = cells.reshape(*table.shape[: table.ndim - n_slots], -1, table.shape[-1])
-    return np.asarray(np.matmul(flat, score[..., np.newaxis]).reshape(cells.shape[:-1]))
 
 
 def _means(table: FloatArray, n_slots: int) -> FloatArray:

@@ -24,7 +24,7 @@ from dugong.fit.moments.joints import need_rows, pool_positions
 from dugong.fit.moments.stages import Solution
 from dugong.fit.paper.agreements import SIGNS, Anchors, mean_products, ordinary_anchor
 from dugong.fit.tables import joint_from_products
-from dugong.graph.design import Design, clique_rows, crossed_rows, full_pair_rows, temporal_rows
+from dugong.graph.design import Design, clique_rows, crossed_rows, full_pair_rows
 from dugong.sums import Laws, MomentRow, Moments
 from dugong.types import FloatArray
 
@@ -143,7 +143,7 @@ class PaperTables:
 
     def temporal(self, name: str, lag: int) -> FloatArray:
         """P(earlier label, label, earlier vote, vote), (2, 2, C, C)."""
-        rows = [row for row in temporal_rows(self.design, name, lag) if not row.by_position]
+        rows = [row for row in self.design.repeats(name, lag) if not row.by_position]
         need_rows(rows, self.design, (name,))
         resolution = self.design.info(name).resolution
         label_law = self.laws.joint("same", resolution, resolution, lag=lag)
@@ -160,7 +160,7 @@ class PaperTables:
     def first(self, name: str) -> tuple[FloatArray, float]:
         """P(vote | label) of first votes, (2, C), and how many there were."""
         lag = self.design.graph.temporal[name]
-        rows = [row for row in temporal_rows(self.design, name, lag) if row.by_position]
+        rows = [row for row in self.design.repeats(name, lag) if row.by_position]
         need_rows(rows, self.design, (name,))
         witnesses = [Witness(self.moments.table(row)[0], self._anchor(row.sources[1], (0,))) for row in rows]
         chance = self.laws.chances(self.design.info(name).resolution, by_position=True)[0]

@@ -20,7 +20,7 @@ import numpy as np
 
 from dugong.fit.moments.assemble import pattern_law
 from dugong.fit.moments.joints import SourceTables, combined, need_rows, shrink_temporal
-from dugong.graph.design import clique_rows, crossed_edges, crossed_rows, full_rows, temporal_rows
+from dugong.graph.design import clique_rows, crossed_edges, crossed_rows, full_rows
 from dugong.sums import MomentRow, Moments
 from dugong.tasks import Sequence as WholeSequence
 from dugong.tasks import Window
@@ -75,7 +75,7 @@ class SgdTables(AccuracyTables):
     def temporal(self, name: str, lag: int) -> FloatArray:
         """P(earlier label, label, earlier vote, vote), drawn towards copying as in the closed form."""
         joint = np.asarray(self._joint(JointKey("temporal", (name,)), 2, (name, name))[0])
-        return shrink_temporal(self, name, lag, joint)[0]
+        return np.asarray(shrink_temporal(self, (name,), lag, joint[np.newaxis])[0][0])
 
     def first(self, name: str) -> tuple[FloatArray, float]:
         """P(first vote | first label), and how many first votes there were."""
@@ -180,7 +180,7 @@ def _clique(tables: AccuracyTables, names: tuple[str, ...]) -> JointUnits:
 
 
 def _temporal(tables: AccuracyTables, name: str, lag: int) -> JointUnits:
-    rows = [row for row in temporal_rows(tables.design, name, lag) if not row.by_position]
+    rows = [row for row in tables.design.repeats(name, lag) if not row.by_position]
     need_rows(rows, tables.design, (name,))
     resolution = tables.design.info(name).resolution
     chances = tables.laws.pair(rows[0], resolution, resolution).law().reshape(1, 4)
@@ -191,7 +191,7 @@ def _temporal(tables: AccuracyTables, name: str, lag: int) -> JointUnits:
 
 def _first(tables: AccuracyTables, name: str, lag: int) -> JointUnits:
     """First votes: position 0 of rows that keep positions apart."""
-    rows = [row for row in temporal_rows(tables.design, name, lag) if row.by_position]
+    rows = [row for row in tables.design.repeats(name, lag) if row.by_position]
     chances = tables.laws.chances(tables.design.info(name).resolution, by_position=True)[:1]
     seen = _through_all(tables, [row.sources[1] for row in rows], 1)
     return _units(tables, JointKey("first", (name,)), rows, chances, seen, start=tables.at(name, 1))
@@ -279,8 +279,8 @@ def _through_all(tables: AccuracyTables, proxies: Sequence[str], n_positions: in
         best, information = combined(tables, proxies, position)
         for place, name in enumerate(proxies):
             table = tables.at(name, n_positions)[position]
-            share = float((table[1] - table[0]) @ best[name]) / 2  # of the label that this proxy stands for
-            scores[place, position, :, 1] = best[name] / (share if share > 0 else 1.0)
+            share = float((table[1] - table[0]) @ best[place]) / 2  # of the label that this proxy stands for
+            scores[place, position, :, 1] = best[place] / (share if share > 0 else 1.0)
             precision[place, position, 1] = information * max(share, 0.0)
     return scores, precision
 

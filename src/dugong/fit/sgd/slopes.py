@@ -25,13 +25,11 @@ from dugong.fit.moments.equations import (
     Unknowns,
     informative,
     make_equations,
-    marginal,
     pinned_slopes,
 )
 from dugong.fit.moments.stages import Solution, solve_stages
 from dugong.fit.sgd.descent import Descend, Trace
 from dugong.fit.sgd.settings import SGD
-from dugong.graph.design import Design
 from dugong.sums import Grouping, MomentRow, Moments, Plan, count
 from dugong.types import AnyArray, BoolArray, FloatArray, IntArray
 from dugong.votes import Votes
@@ -47,8 +45,8 @@ def solve_slopes(given: Given, settings: SGD, descend: Descend) -> tuple[Solutio
     design, moments, traces = given.design, given.moments, list[Trace]()
     unknowns = Unknowns.of(design, moments)
     known, pinned = pinned_slopes(given, unknowns)
-    start = np.where(pinned, known, _tilted(design, moments, unknowns))
-    varies = informative(design, moments, unknowns)
+    start = np.where(pinned, known, _tilted(given, unknowns))
+    varies = informative(design, given.votes(), unknowns)
 
     def solve(equations: Equations, beta: FloatArray, free: BoolArray) -> tuple[FloatArray, None]:
         problem = SlopeProblem(equations, moments, beta, free, settings.device)
@@ -59,12 +57,12 @@ def solve_slopes(given: Given, settings: SGD, descend: Descend) -> tuple[Solutio
     return found, {stage.name: trace for stage, trace in zip(found.stages, traces, strict=True)}
 
 
-def _tilted(design: Design, moments: Moments, unknowns: Unknowns) -> FloatArray:
+def _tilted(given: Given, unknowns: Unknowns) -> FloatArray:
     """Slopes of sources that are all a little better than random."""
-    beta = np.zeros(unknowns.size)
+    beta, design, votes = np.zeros(unknowns.size), given.design, given.votes()
     for info in design.sources:
         if design.levels[info.name] != "full":
-            rates = marginal(design, moments, info.name)[:, :N_INDICATORS]
+            rates = votes[info.name][:, :N_INDICATORS]
             beta[unknowns.places[design.key(info.name)]] = TILT / 2 * _RIGHT * rates
     return beta
 
