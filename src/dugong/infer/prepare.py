@@ -89,6 +89,8 @@ class ScaledTable:
     @classmethod
     def of(cls, numbers: FloatArray) -> ScaledTable:
         """Split numbers into values and powers."""
+        if numbers.min(initial=1.0) > _LOW and numbers.max(initial=1.0) < _HIGH:  # the most common case
+            return cls(values=numbers, powers=None)
         fractions, bits = np.frexp(numbers)
         # Values within 2 ** 256 of one can be multiplied twice before they have to be scaled again.
         powers = np.floor(bits / 512 + 0.5).astype(np.int64)

@@ -35,8 +35,9 @@ class _Resolved:
     """What counting needs to know about one resolution."""
 
     layout: Layout
-    keys: IntArray | None  # flat element index of each task's first element; None for elements: the index itself
+    bounds: tuple[IntArray, IntArray] | None  # flat element indices of each task; None for elements: the index itself
     n_columns: int
+    longest: int  # most tasks of a sequence
 
 
 class _CodeReader:
@@ -54,9 +55,12 @@ class _CodeReader:
         self.resolved: dict[Resolution, _Resolved] = {}
         for resolution in votes.resolutions:
             layout, element = votes.layout(resolution), isinstance(resolution, Element)
-            keys = None if element else layout.bounds()[0] + self.element_offsets[layout.owners()]
-            n_columns = votes.n_classes + 1 + len(votes.partial) if element else 3
-            self.resolved[resolution] = _Resolved(layout=layout, keys=keys, n_columns=n_columns)
+            self.resolved[resolution] = _Resolved(
+                layout=layout,
+                bounds=None if element else layout.flat_bounds(),
+                n_columns=votes.n_classes + 1 + len(votes.partial) if element else 3,
+                longest=int(np.diff(layout.offsets).max(initial=0)),
+            )
         self._inside: dict[tuple[Resolution, Resolution], tuple[IntArray, IntArray, bool]] = {}
 
     def resolution(self, source: str) -> Resolution:
@@ -81,27 +85,28 @@ class _CodeReader:
 
     def groups(self, resolution: Resolution, tasks: IntArray, owners: IntArray) -> IntArray:
         """Group of every task."""
-        grouping, keys = self.grouping, self.resolved[resolution].keys
+        grouping, bounds = self.grouping, self.resolved[resolution].bounds
         if not self.blocked:
             return np.asarray(grouping.base[owners])
         groups = np.empty(len(tasks), dtype=np.int64)
-        places = (tasks if keys is None else keys[tasks]) - self.element_offsets[owners]
+        places = (tasks if bounds is None else bounds[0][tasks]) - self.element_offsets[owners]
         find_groups(places, owners, self.votes.lengths, grouping.base, grouping.blocks, groups)
         return groups
 
     def inside(self, fine: Resolution, coarse: Resolution) -> tuple[IntArray, IntArray, bool]:
         """First and one-past-last task inside every task of a coarser resolution, and whether these lie apart."""
         if (fine, coarse) not in self._inside:
-            keys, bounds = self.resolved[fine].keys, self.resolved[coarse].layout.flat_bounds()
+            inner, bounds = self.resolved[fine].bounds, self.resolved[coarse].bounds
+            # Of two resolutions of a pair one may be called coarse that is not: elements lie inside nothing.
+            bounds = self.resolved[coarse].layout.flat_bounds() if bounds is None else bounds
             # Fine tasks are sorted by where they start, so that those inside a coarse one are a run of them.
-            low, high = bounds if keys is None else (_places(keys, one) for one in bounds)
+            low, high = bounds if inner is None else (_places(inner[0], one) for one in bounds)
             self._inside[fine, coarse] = low, high, bool((low[1:] >= high[:-1]).all())
         return self._inside[fine, coarse]
 
     def is_pair(self, row: MomentRow) -> bool:
         """Whether a row of binary votes is two columns over the same tasks: every task is inside one at most."""
-        wide = any(self.columns(source) != 3 for source in row.sources)
-        if wide or row.by_position or len(row.slots) > 2:
+        if row.by_position or len(row.slots) > 2 or any(self.columns(source) != 3 for source in row.sources):
             return False
         if row.relation == "same":
             return True
@@ -112,8 +117,11 @@ class _CodeReader:
         (where, votes), offset = self.places[slot.source], slot.offset
         if where != resolution:
             low, high, _ = self.inside(resolution, where)
-            found = np.full(self.resolved[resolution].layout.n_tasks, MISSING, dtype=np.int8)
-            found[ranges(low, high - low)] = np.repeat(votes, high - low)
+            spread, n_tasks = np.repeat(votes, high - low), self.resolved[resolution].layout.n_tasks
+            if len(spread) == n_tasks:  # they lie apart (`is_pair`), and nothing lies outside
+                return spread
+            found = np.full(n_tasks, MISSING, dtype=np.int8)
+            found[ranges(low, high - low)] = spread
             return found
         if not offset:
             return votes
@@ -170,8 +178,7 @@ def count(votes: Votes, plan: Plan, groups: Grouping | None = None, *, n_threads
 def _empty(reader: _CodeReader, row: MomentRow) -> IntArray:
     shape = [reader.grouping.n_groups]
     if row.by_position:
-        layout = reader.resolved[reader.resolution(row.sources[0])].layout
-        shape.append(int(np.diff(layout.offsets).max(initial=0)))
+        shape.append(reader.resolved[reader.resolution(row.sources[0])].longest)
     return np.zeros((*shape, *(reader.columns(source) for source in row.sources)), dtype=np.int64)
 
 
@@ -235,8 +242,12 @@ def _count_general(
     outside = {
         offset: left <= offset if offset > 0 else positions < -offset for offset in {slot.offset for slot in slots}
     }
+    first = int(tasks[0]) - begin
     shifted = {
-        slot: _shifted(around[slot.source], int(tasks[0]) - begin + slot.offset, outside[slot.offset]) for slot in slots
+        slot: _shifted(around[slot.source], first + slot.offset, outside[slot.offset])
+        if slot.offset
+        else around[slot.source][first : first + len(tasks)]
+        for slot in slots
     }
     cells = _Anchors(shifted, groups, positions)
     for row in rows:
@@ -309,17 +320,13 @@ def _count_inside(
     reader: _CodeReader, fine: Resolution, coarse: Resolution, rows: list[MomentRow], tables: dict[MomentRow, IntArray]
 ) -> None:
     """Count all rows between two resolutions; what they read is looked up once."""
-    fine_keys, layout = reader.resolved[fine].keys, reader.resolved[coarse].layout
-    all_starts, all_stops = layout.bounds()
+    layout = reader.resolved[coarse].layout
+    low, high, _ = reader.inside(fine, coarse)
     sources = dict.fromkeys(source for row in rows for source in row.sources)
     for tasks in _blocks(layout.n_tasks):
-        owners = reader.owners(coarse, tasks)
-        shift, block = reader.element_offsets[owners], slice(int(tasks[0]), int(tasks[-1]) + 1)
-        starts, stops = all_starts[block] + shift, all_stops[block] + shift
-        # Fine tasks are sorted by where they start, so that those inside a coarse one are a run of them.
-        low, high = (starts, stops) if fine_keys is None else (_places(fine_keys, one) for one in (starts, stops))
-        sizes = high - low
-        inner, outer_owners = ranges(low, sizes), np.repeat(owners, sizes)
+        owners, block = reader.owners(coarse, tasks), slice(int(tasks[0]), int(tasks[-1]) + 1)
+        sizes = high[block] - low[block]
+        inner, outer_owners = ranges(low[block], sizes), np.repeat(owners, sizes)
         codes = {
             source: reader.codes(source, inner)
             if reader.resolution(source) == fine
