@@ -45,10 +45,6 @@ class Labels:
     """Probabilistic labels of all tasks of some resolutions.
 
     What a `pyarrow.Table` offers works here too, with a DeprecationWarning: `table` is that table.
-
-    Attributes
-    ----------
-    table : pyarrow.Table
     """
 
     table: pa.Table

@@ -9,8 +9,8 @@ import pytest
 
 import dugong as dg
 from dugong.baselines import DataProgramming
-from dugong.baselines.data_programming import vote_table
 from dugong.baselines.elements import element_codes, on_elements
+from dugong.baselines.trained import vote_table
 from dugong.priors import Markov
 from dugong.worlds import Block, World, accurate, confusion
 from dugong.worlds.standard import lopsided

@@ -10,7 +10,7 @@ import pytest
 
 from contrast import LOWEST
 from dugong.report import render_html, summarize
-from dugong.report.html.svg import class_colours
+from dugong.report.html.tags import class_colours
 from dugong.tasks import Element
 from dugong.votes import Votes
 from reports import HOSTILE

@@ -11,8 +11,8 @@ import pytest
 
 import dugong as dg
 from command_line import Command
-from dugong.cli.demo import writable
 from dugong.cli.gold import read_gold
+from dugong.cli.worlds import writable
 from dugong.worlds import STANDARD
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from command_line import Command
-from dugong.cli.loading import load_module, load_sequences, load_sources
+from dugong.cli.project import load_module, load_sequences, load_sources
 from dugong.exceptions import SourceError
 
 

@@ -282,9 +282,8 @@ def test_files_of_the_user_stay_in_the_folder(cli: Command, small_project: Path,
 
 
 def test_logs_as_json(cli: Command, small_project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dugong.cli import watching
 
-    monkeypatch.setattr(watching, "_EVERY_JSON", 0.0)
+    monkeypatch.setattr("dugong.cli.output._EVERY_JSON", 0.0)
     outcome = cli("run", small_project, "--log-json", "--json")
     assert outcome.code == 0, outcome.err
     events = [json.loads(line) for line in outcome.err.splitlines()]
@@ -296,9 +295,8 @@ def test_logs_as_json(cli: Command, small_project: Path, monkeypatch: pytest.Mon
 def test_lines_of_progress_where_nobody_watches(
     cli: Command, small_project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dugong.cli import watching
 
-    monkeypatch.setattr(watching, "_EVERY", 0.0)
+    monkeypatch.setattr("dugong.cli.output._EVERY", 0.0)
     outcome = cli("apply", small_project)
     assert "60 sequences" in outcome.err
     assert "elements/s, 0 faults" in outcome.err
@@ -306,7 +304,7 @@ def test_lines_of_progress_where_nobody_watches(
 
 
 def test_time_left_counts_what_ran_now() -> None:
-    from dugong.cli.watching import time_left
+    from dugong.cli.output import time_left
     from dugong.sources import Progress
 
     now = Progress(done=10, total=40, sequence="a", elements=100, faults=0, seconds=5.0)
@@ -320,9 +318,8 @@ def test_time_left_counts_what_ran_now() -> None:
 def test_fit_and_label_tell_how_far_they_are(
     cli: Command, small_project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dugong.cli import watching
 
-    monkeypatch.setattr(watching, "_EVERY_JSON", 0.0)
+    monkeypatch.setattr("dugong.cli.output._EVERY_JSON", 0.0)
     folder, model = tmp_path / "votes", tmp_path / "model.json"
     assert cli("apply", small_project, "-o", folder, "--shard-size", 25).code == 0
     fitted = cli("fit", folder, "-o", model, *PRIOR, "--log-json")
@@ -334,7 +331,7 @@ def test_fit_and_label_tell_how_far_they_are(
     assert all(one["seconds_left"] == 0 for one in events if one.get("done") == one.get("total", -1))
     assert len(list((tmp_path / "model.parts").glob("*.npz"))) == 9
     before = model.read_bytes()
-    monkeypatch.setattr(watching, "_EVERY", 0.0)
+    monkeypatch.setattr("dugong.cli.output._EVERY", 0.0)
     again = cli("fit", folder, "-o", model, *PRIOR)
     assert "3 of 3 shards" in again.err
     assert model.read_bytes() == before

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dugong.experiments import reproduce
-from dugong.experiments.patients import PRIORS, SPLITS, WAYS
 from dugong.experiments.recipe import real
+from dugong.experiments.resolutions import PATIENT_WAYS, PRIORS, SPLITS
 from dugong.experiments.tasks import find_recipe
 
 
@@ -34,7 +34,7 @@ def test_nobody_is_fitted_on_whom_a_fold_labels(case, split):
 def test_every_way_is_scored_for_every_patient_who_freezes(shared_data, tmp_path):
     table, choices = reproduce("patients", data=shared_data, output=tmp_path).tables
     found = {(row["split"], row["labels"]): row for row in table.records}
-    assert len(found) == len(SPLITS) * len(WAYS)
+    assert len(found) == len(SPLITS) * len(PATIENT_WAYS)
     # Labels without a patient's own votes in the fit are worse than with them: patients differ.
     alone, own = (found["one patient left out", what] for what in ("Dugong", "Dugong by patient, own votes in the fit"))
     assert own["mean"] > alone["mean"]

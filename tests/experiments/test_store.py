@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import tiny_task as tiny
-from dugong.experiments import store
-from dugong.experiments.store import Store, digest, library_digest, recipe_digest
+from dugong.experiments import tables
+from dugong.experiments.tables import Store, digest, library_digest, recipe_digest
 
 
 def test_a_cell_is_found_by_its_settings(tmp_path: Path) -> None:
@@ -80,10 +80,10 @@ def test_the_digest_of_the_library_covers_the_named_files() -> None:
 
 
 def test_the_digest_names_code_that_exists():
-    root = Path(store.__file__).parents[1]
-    stages = [root / stage for stage in (*store._STAGES, *store.LEARNING)]
+    root = Path(tables.__file__).parents[1]
+    stages = [root / stage for stage in (*tables._STAGES, *tables.LEARNING)]
     assert [stage for stage in stages if not (stage.is_file() if stage.suffix else stage.is_dir())] == []
-    assert library_digest("measure", stages=store.LEARNING) != library_digest("measure")
+    assert library_digest("measure", stages=tables.LEARNING) != library_digest("measure")
 
 
 def test_functions_without_a_file_count_by_their_code() -> None:

@@ -12,7 +12,7 @@ from dugong.cli.gold import write_gold
 from dugong.exceptions import LabelError, NotFittedError, TaskError
 from dugong.model import LabelModel
 from dugong.report import summarize
-from dugong.report.charts import plot_accuracies, plot_agreement, plot_labels, plot_reliability, plot_votes
+from dugong.report.notebook import plot_accuracies, plot_agreement, plot_labels, plot_reliability, plot_votes
 from dugong.votes import SourceInfo, Votes
 from reports import HOSTILE, binary_case, hostile_case, many_case
 

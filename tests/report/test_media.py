@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dugong.exceptions import SourceError
 from dugong.report import render_html, summarize
-from dugong.report.html.payload import payload
+from dugong.report.html import payload
 from dugong.report.media import MISSING_BIN, Frames, Signals, Words, show
 from dugong.sources.loaders import Blocks, Rows
 from reports import HOSTILE, binary_case

@@ -14,9 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dugong.report import render_html, summarize
-from dugong.report.html.payload import embed
-from dugong.report.html.svg import class_colours
-from dugong.report.html.tags import Html, escape, join, tag
+from dugong.report.html import embed
+from dugong.report.html.tags import Html, class_colours, escape, join, tag
 from dugong.report.track import ALPHABET, LOG_LIMIT, bits_for, pack, pack_logs
 from reports import HOSTILE, binary_case, hostile_case, many_case
 

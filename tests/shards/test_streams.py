@@ -105,7 +105,7 @@ def test_the_sample_does_not_depend_on_the_shards(
 
 
 def test_a_limit_on_memory(shards: VoteShards, tmp_path: Path) -> None:
-    from dugong.shards.sampling import jobs_within, need, read_size, sample_within
+    from dugong.shards.folder import jobs_within, need, read_size, sample_within
 
     assert [read_size(one) for one in ("2GB", "500 mb", "1.5GiB", 1000)] == [2 * 10**9, 5 * 10**8, 15 * 10**8, 1000]
     largest = max(shard.n_elements for shard in shards.shards)

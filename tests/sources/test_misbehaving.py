@@ -14,8 +14,8 @@ import pytest
 
 import dugong as dg
 from dugong.exceptions import SourceError
-from dugong.sources import guarding
-from dugong.sources.guarding import TooSlow, _limited
+from dugong.sources import inputs
+from dugong.sources.inputs import TooSlow, _limited
 
 DATA = {"a": [1, 2, 3], "b": [4, 5], "c": [6]}
 
@@ -184,7 +184,7 @@ def test_an_alarm_that_rings_while_a_limit_ends_is_put_off(monkeypatch):
             return put_off(which, seconds, interval)
     """
     names = {"signal": signal, "put_off": signal.setitimer}
-    exec(compile(textwrap.dedent(text), guarding.__file__, "exec"), names)  # as a line of the guard itself
+    exec(compile(textwrap.dedent(text), inputs.__file__, "exec"), names)  # as a line of the guard itself
     monkeypatch.setattr(signal, "setitimer", names["slowly"])
     with _limited(60.0):
         pass

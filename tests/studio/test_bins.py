@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dugong.report.media import Raw, Signal, look_at, peaks
 from dugong.sources.judge import png
-from dugong.studio.raw import Raw, Signal, look_at, peaks
 from dugong.studio.tracks import CodeCounts, Curve, RawTracks, Stretch, dominant, largest, packed, smallest, step_for
 from studio_client import unpacked
 

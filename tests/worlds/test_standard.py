@@ -10,7 +10,7 @@ import pytest
 from dugong import worlds
 from dugong.sources import apply
 from dugong.tasks import Element, Sequence, Window
-from dugong.worlds import STANDARD, tvnews, tvnews_sources
+from dugong.worlds import STANDARD, standard, tvnews_sources
 
 EXACT = {"rtol": 0, "atol": 1e-12}
 
@@ -63,7 +63,7 @@ def test_a_million_sequences_are_sampled_in_seconds():
 
 
 def test_real_sources_read_what_the_world_says():
-    shows = tvnews.broadcasts(60, np.arange(60), rng=2)
+    shows = standard.broadcasts(60, np.arange(60), rng=2)
     votes = apply(tvnews_sources.SOURCES, shows.frames, progress=False)
     assert votes.source_names == shows.votes.source_names
     for name in votes.source_names:
@@ -71,7 +71,7 @@ def test_real_sources_read_what_the_world_says():
 
 
 def test_three_percent_of_the_frames_are_interviews():
-    shows = tvnews.broadcasts(2000, 30, rng=0)
+    shows = standard.broadcasts(2000, 30, rng=0)
     assert (shows.labels["element"] > 0).mean() == pytest.approx(0.03, abs=0.008)
     assert len(shows.frames) == 2000
     frame = shows.frames["broadcast-0000"][0]

@@ -47,11 +47,15 @@ VERBS = {
 
 # Where a verb is, if not in the file of its name as `command`; the studio stands on top of the other verbs.
 _FILES = {
+    "demo": "dugong.cli.worlds:demo",
     "drift": "dugong.cli.review:drift",
     "export": "dugong.cli.exchange:export",
     "formats": "dugong.cli.exchange:list_formats",
     "import": "dugong.cli.exchange:take_in",
+    "label": "dugong.cli.fit:label",
     "plan": "dugong.cli.worlds:plan_sizes",
+    "report": "dugong.cli.fit:report",
+    "reproduce": "dugong.cli.worlds:reproduce",
     "review": "dugong.cli.review:review",
     "simulate": "dugong.cli.worlds:simulate",
     "studio": "dugong.studio.command:command",

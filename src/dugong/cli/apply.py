@@ -8,11 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dugong.cli.output import PLACE, Outcome, user_code, verb
+from dugong.cli.output import PLACE, Outcome, Watch, log_option, user_code, verb
 from dugong.cli.project import DEFAULT, read_project
-from dugong.cli.sharded import ApplyOptions, apply_in_shards, apply_options, open_engine
-from dugong.cli.steps import project_material, throughput, time_table
-from dugong.cli.watching import Watch, log_option
+from dugong.cli.steps import (
+    ApplyOptions,
+    apply_in_shards,
+    apply_options,
+    open_engine,
+    project_material,
+    throughput,
+    time_table,
+)
 from dugong.paths import Place, locked, parts_of
 from dugong.texts import counted
 

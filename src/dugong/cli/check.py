@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,10 @@ import click
 import numpy as np
 
 from dugong.baselines import MajorityVote
-from dugong.cli.ending import find_all
 from dugong.cli.gold import labelled, read_gold, read_known
-from dugong.cli.loading import load_sources
+from dugong.cli.job import find_all
 from dugong.cli.output import PLACE, Outcome, fit_width, listing, say, verb
-from dugong.cli.project import read_project
+from dugong.cli.project import load_sources, read_project
 from dugong.cli.settings import LEARN, model_options, read_dependencies, read_groups, read_prior
 from dugong.cli.steps import class_options, compare_with_majority, held_out
 from dugong.exceptions import DugongError, LabelError, VoteError
@@ -25,7 +24,7 @@ from dugong.metrics.scores import figure, range_of
 from dugong.model import LabelModel
 from dugong.paths import Place
 from dugong.shards import VoteShards, fit_shards, read_sample, summarize_shards
-from dugong.shards.sampling import COMPARED
+from dugong.shards.folder import COMPARED
 from dugong.texts import text_table
 from dugong.types import BoolArray, FloatArray, Int8Array
 from dugong.votes import Summary, Votes
@@ -132,15 +131,14 @@ def _of_project(request: Request) -> Request:
     if not (votes.exists() and fitted.is_file()):
         say(_sending(sending))  # what one wants to know before a first run
         raise VoteError(f"{place} has not been run yet: there is no {votes}, {fitted}.\n  Run it: dugong run {place}")
-    return Request(
-        votes=votes,
-        gold=request.gold or project.gold,
-        train_gold=request.train_gold or project.train_gold,
-        groups=request.groups or project.groups,
-        model=request.model or fitted,
-        folder=None if request.groups else project.folder,
-        sends=sending,
-    )
+    named: dict[str, Any] = {
+        "gold": project.gold,
+        "train_gold": project.train_gold,
+        "groups": project.groups,
+        "model": fitted,
+    }
+    given: dict[str, Any] = {name: getattr(request, name) or value for name, value in named.items()}
+    return replace(request, votes=votes, folder=None if request.groups else project.folder, sends=sending, **given)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -213,7 +213,6 @@ def take_in(
 
 
 def _as_gold(segments: Segments, votes: Votes | None, output: Place, background: str | None) -> None:
-
     if votes is not None:
         write_gold(segments.to_gold(votes, background=background), votes, output)
         return
@@ -222,7 +221,6 @@ def _as_gold(segments: Segments, votes: Votes | None, output: Place, background:
 
 
 def _as_source(segments: Segments, votes: Votes | None, output: Place, background: str | None) -> None:
-
     if votes is not None:
         votes.with_segments(segments, background=background).write(output)
         return

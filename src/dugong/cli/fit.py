@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import click
 
+from dugong import formats
 from dugong.cli.gold import read_gold
-from dugong.cli.output import PLACE, Outcome, verb
-from dugong.cli.settings import groups_by_id, groups_option, model_options, read_dependencies, read_groups, read_prior
-from dugong.cli.sharded import folder_engine, folder_options, refuse_folder_options, shard_sizes
-from dugong.cli.steps import sizes
-from dugong.cli.watching import Watch, log_option
+from dugong.cli.output import PLACE, Outcome, Watch, log_option, verb
+from dugong.cli.settings import (
+    groups_by_id,
+    groups_option,
+    in_groups,
+    model_options,
+    read_dependencies,
+    read_groups,
+    read_prior,
+)
+from dugong.cli.steps import folder_engine, folder_options, refuse_folder_options, shard_sizes, sizes
 from dugong.model import LabelModel
-from dugong.paths import Place, parts_of
-from dugong.shards import VoteShards, fit_shards
+from dugong.paths import Place, parts_of, place_of
+from dugong.report import summarize, write_report
+from dugong.report.text import check_kind
+from dugong.shards import VoteShards, fit_shards, label_shards
 from dugong.votes import Votes
 
 
@@ -92,3 +103,158 @@ def command(
     summary = model.summary()
     result = {"model": output, "summary": summary.to_dict(), "seconds": watch.steps}
     return result, f"{summary}\n\nThe model is in {output}."
+
+
+# --- `dugong label`: probabilities of labels, at the resolutions that are asked for -----------------------------------
+@verb("label", "dugong label model.json votes.parquet -o labels.csv --resolution element")
+@click.argument("model", type=PLACE)
+@click.argument("votes", type=PLACE)
+@click.option(
+    "--output",
+    "-o",
+    type=PLACE,
+    help="A .parquet or .csv file; default: labels.parquet. With a folder of votes, a folder; default: labels.",
+)
+@click.option(
+    "--resolution",
+    "resolutions",
+    metavar="NAME",
+    multiple=True,
+    help="element, sequence, or the name of a window or span; may be given several times. Default: all.",
+)
+@click.option(
+    "--intervals",
+    is_flag=True,
+    help="Write intervals of the best path in place of single tasks: .csv, .jsonl, or any ending of `dugong formats`.",
+)
+@groups_option
+@click.option("--known", type=PLACE, help="Labels that people have looked at, as for `fit --gold`: they are certain.")
+@click.option("--restart", is_flag=True, help="Label all shards of a folder anew, also those that are done already.")
+@folder_options
+@log_option
+def label(
+    *,
+    model: Place,
+    votes: Place,
+    output: Place | None,
+    resolutions: tuple[str, ...],
+    intervals: bool,
+    groups: str | None,
+    known: Place | None,
+    restart: bool,
+    log_json: bool,
+    **folder: Any,
+) -> Outcome:
+    """Write the probability of every label of VOTES under MODEL, one row per task.
+
+    Columns: sequence, start and end (half open, in elements), resolution, one probability per class, and seconds if
+    the votes know them. VOTES may be a folder of .parquet files, here or at a URL: each gets a file of labels of its
+    own, and after a crash the same label continues where it stopped.
+    """
+    if known is not None and (votes.is_dir() or intervals):
+        raise click.UsageError("--known works on one file of votes, without --intervals.")
+    if intervals or not votes.is_dir():
+        refuse_folder_options({**folder, "restart": restart})
+    watch = Watch(log_json=log_json)
+    fitted = LabelModel.load(model)
+    if intervals:
+        return _write_intervals(fitted, votes, output or place_of("labels.csv"), resolutions, groups, watch)
+    if votes.is_dir():
+        shards, place = VoteShards.open(votes), output or place_of("labels")
+        watch.done("read", shard_sizes(shards))
+        done = label_shards(
+            fitted,
+            shards,
+            place,
+            resolutions=resolutions or None,
+            engine=folder_engine(shards, **folder),
+            restart=restart,
+            groups=groups_by_id(shards, groups),
+            memory=folder["memory"],
+            progress=partial(watch.steps_done, "label"),
+        )
+        n_rows, voted = done.n_rows, shards.specimen().resolutions
+    else:
+        found, place = in_groups(Votes.read(votes), groups), output or place_of("labels.parquet")
+        watch.done("read", sizes(found))
+        sure = None if known is None else read_gold(known, found, missing_ok=True)
+        labels = fitted.labels(found, list(resolutions) or None, known=sure)
+        labels.write(place)
+        n_rows, voted = len(labels), found.resolutions
+    watch.done("label", f"{n_rows:,} tasks")
+    names = list(resolutions) or [resolution.name for resolution in voted]
+    result = {"labels": place, "rows": n_rows, "resolutions": names, "seconds": watch.steps}
+    return result, f"{n_rows:,} rows at {', '.join(names)} are in {place}."
+
+
+def _write_intervals(
+    model: LabelModel, votes: Place, output: Place, resolutions: tuple[str, ...], groups: str | None, watch: Watch
+) -> Outcome:
+    """Intervals of one resolution, in a format that the ending says."""
+    if len(resolutions) > 1:
+        raise click.UsageError(f"--intervals are of one --resolution; found {' and '.join(resolutions)}.")
+    name = next(iter(resolutions), "element")
+    parts = VoteShards.open(votes) if votes.is_dir() else [Votes.read(votes)]
+    found = formats.joined(votes, [model.labels(in_groups(one, groups), [name]).segments(name) for one in parts])
+    files = formats.write(found, output)
+    watch.done("label", f"{len(found):,} intervals")
+    result = {"labels": list(files), "intervals": len(found), "resolution": name, "seconds": watch.steps}
+    return result, f"{len(found):,} intervals at {name} are in {output}."
+
+
+# --- `dugong report`: a model and its labels as one page --------------------------------------------------------------
+@verb(
+    "report",
+    "dugong report model.json votes.parquet --gold gold.parquet -o report.html",
+    "dugong report model.json votes.parquet --sequence night-07 --sequences 20 -o report.html",
+)
+@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("votes", type=click.Path(path_type=Path))
+@click.option("--gold", type=click.Path(path_type=Path), help="Known labels (.parquet, .csv or .npy), to compare with.")
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default="report.html",
+    help="An .html, .txt or .json file; default: report.html.",
+)
+@click.option("--title", default="Label report", show_default=True, help="What stands at the top.")
+@click.option("--sequences", type=click.IntRange(min=0), help="How many to show in full; default: 100, within 5 MB.")
+@click.option("--sequence", "wanted", metavar="ID", multiple=True, help="Show this one in any case; may be repeated.")
+@groups_option
+def report(
+    *,
+    model: Path,
+    votes: Path,
+    gold: Path | None,
+    output: Path,
+    title: str,
+    sequences: int | None,
+    wanted: tuple[str, ...],
+    groups: str | None,
+) -> Outcome:
+    """Write what MODEL says about VOTES as one self-contained page: it needs no network and no other file.
+
+    The page shows the sources and how good they are, their dependencies, the prior, the labels over time with an
+    explanation of each, the comparison with majority vote, diagnostics, and what a methods section needs.
+    """
+    check_kind(output)
+    clock = Watch()
+    fitted, found = LabelModel.load(model), in_groups(Votes.read(votes), groups)
+    labels = None if gold is None else read_gold(gold, found)
+    clock.done("read", sizes(found))
+    report = summarize(fitted, found, labels, title=title, n_sequences=sequences, sequences=wanted)
+    clock.done("summarize", report.versus.sentence)
+    write_report(report, output)
+    size = output.stat().st_size
+    clock.done("write", f"{size / 1e6:.2f} MB, {len(report.sequences.tracks)} sequences in full")
+    result = {
+        "report": output,
+        "bytes": size,
+        "sequences": len(report.sequences.tracks),
+        "better": report.versus.better,
+        "verdict": report.versus.sentence,
+        "warnings": [one.text for one in report.findings if one.level == "warning"],
+        "seconds": clock.steps,
+    }
+    return result, f"{report.versus.sentence}\nThe report is in {output}."

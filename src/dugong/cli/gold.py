@@ -26,7 +26,7 @@ from dugong.codec import reading
 from dugong.exceptions import FormatError, LabelError, TaskError
 from dugong.paths import Place, place_of, write_atomically
 from dugong.segments import Segments
-from dugong.shards.sampling import SAMPLE, hashes_of
+from dugong.shards.folder import SAMPLE, hashes_of
 from dugong.tasks import Element
 from dugong.tasks.layout import stretches
 from dugong.types import AnyArray, BoolArray, Int8Array
@@ -149,7 +149,7 @@ def write_gold(gold: AnyArray, votes: Votes, path: str | PathLike[str]) -> None:
 
 def write_segments(segments: Segments, path: str | PathLike[str]) -> None:
     """Write intervals as such a table, in elements or in seconds."""
-    from dugong.formats.texts import placed
+    from dugong.formats.files import placed
 
     unit: Unit = "second" if segments.unit == "second" else "element"
     found = placed(segments, unit, "gold labels")
@@ -238,7 +238,6 @@ class Known:
 
     Attributes
     ----------
-    votes : Votes
     gold : one label per element, 0 where unknown
     n_known : sequences with a known label in the whole folder
     """

@@ -9,9 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from dugong.cli.gold import read_gold, write_table
-from dugong.cli.loading import load_sequences
 from dugong.cli.output import PLACE, Outcome, fit_width, user_code, verb
-from dugong.cli.project import DEFAULT, last_run, read_project
+from dugong.cli.project import DEFAULT, last_run, load_sequences, read_project
 from dugong.cli.steps import train_labels
 from dugong.drift import REFERENCE
 from dugong.model import LabelModel

@@ -8,11 +8,9 @@ from typing import Any
 import click
 
 from dugong.cli.corrections import FILE
-from dugong.cli.output import emit, example, fit_width, json_option
+from dugong.cli.output import Watch, emit, example, fit_width, json_option, log_option, repeat
 from dugong.cli.project import DEFAULT, Project, read_project
-from dugong.cli.sharded import ApplyOptions, apply_options, memory_option
-from dugong.cli.steps import file_lines, throughput, time_table
-from dugong.cli.watching import Watch, log_option, repeat
+from dugong.cli.steps import ApplyOptions, apply_options, file_lines, memory_option, throughput, time_table
 from dugong.paths import locked
 
 KEYS = """\b

@@ -15,7 +15,14 @@ from dugong.exceptions import EndModelError, MissingExtraError
 if TYPE_CHECKING:
     from dugong.endmodels import networks
     from dugong.endmodels.batches import predict
-    from dugong.endmodels.checkpoints import LoadedWeights, load_weights, save_weights
+    from dugong.endmodels.checkpoints import (
+        Epoch,
+        LoadedWeights,
+        Training,
+        TrainingProgress,
+        load_weights,
+        save_weights,
+    )
     from dugong.endmodels.costs import train_sklearn
     from dugong.endmodels.networks import (
         FrameSequenceNet,
@@ -26,30 +33,11 @@ if TYPE_CHECKING:
         resnet18,
         resnet50,
     )
-    from dugong.endmodels.result import Epoch, Training, TrainingProgress
     from dugong.endmodels.seeds import SeedScore, SeedSummary, train_seeds
     from dugong.endmodels.trainer import train
     from dugong.endmodels.windows import Padded, context_windows, pad_sequences
 
-_HOMES = {
-    "batches": ("predict",),
-    "costs": ("train_sklearn",),
-    "networks": (
-        "FrameSequenceNet",
-        "WindowLSTM",
-        "cnn_lstm",
-        "densenet40",
-        "resnet18",
-        "resnet3d18",
-        "resnet50",
-    ),
-    "result": ("Epoch", "Training", "TrainingProgress"),
-    "seeds": ("SeedScore", "SeedSummary", "train_seeds"),
-    "trainer": ("train",),
-    "checkpoints": ("LoadedWeights", "load_weights", "save_weights"),
-    "windows": ("Padded", "context_windows", "pad_sequences"),
-}
-_HOME = {name: home for home, names in _HOMES.items() for name in names}
+_HOMES = ("windows", "costs", "batches", "checkpoints", "networks", "seeds", "trainer")  # first those without torch
 
 __all__ = [
     "EndModelError",
@@ -83,12 +71,14 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'dugong.endmodels' has no attribute {name!r}")
     try:
-        module = import_module(f"dugong.endmodels.{_HOME.get(name, name)}")
+        if name == "networks":
+            return import_module("dugong.endmodels.networks")
+        homes = (import_module(f"dugong.endmodels.{home}") for home in _HOMES)
+        return next(getattr(home, name) for home in homes if hasattr(home, name))
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != "torch":
             raise
         raise MissingExtraError("torch", "torch", f"dugong.endmodels.{name}") from error
-    return module if name == "networks" else getattr(module, name)
 
 
 def __dir__() -> list[str]:

@@ -25,7 +25,7 @@ from typing import Any, Literal, TypeVar, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dugong.baselines.supervised import n_rows_of, take_rows
+from dugong.baselines.elements import n_rows_of, take_rows
 from dugong.exceptions import EndModelError, LabelError
 from dugong.types import AnyArray, BoolArray, FloatArray, IntArray, class_values, read_only
 
@@ -43,8 +43,7 @@ class Costs:
     Attributes
     ----------
     table : array, shape (n, ..., K)
-    rows : array of int
-        Examples with any cost; the others (unknown labels, weight or confidence 0) teach nothing.
+    rows : examples with any cost; the others (unknown labels, weight or confidence 0) teach nothing
     class_weights : array, shape (K,)
     """
 

@@ -17,8 +17,8 @@ import torch
 from torch import nn
 
 from dugong.endmodels.batches import predict
+from dugong.endmodels.checkpoints import ProgressCallback, Training, TrainOptions
 from dugong.endmodels.costs import read_labels
-from dugong.endmodels.result import ProgressCallback, Training, TrainOptions
 from dugong.endmodels.trainer import train
 from dugong.exceptions import EndModelError
 from dugong.metrics import Evaluation, evaluate
@@ -30,9 +30,7 @@ class SeedScore:
 
     Attributes
     ----------
-    name : str
-    values : tuple of float
-        One per seed; NaN where it is 0/0, such as the precision of a run that never says +1.
+    values : one per seed; NaN where it is 0/0, such as the precision of a run that never says +1
     """
 
     name: str
@@ -64,12 +62,8 @@ class SeedSummary:
 
     Attributes
     ----------
-    seeds : tuple of int
-    trainings : tuple of Training
-    evaluations : tuple of Evaluation
-        On the test set.
-    scores : tuple of SeedScore
-        `summary["f1"]` finds one by name.
+    evaluations : on the test set
+    scores : `summary["f1"]` finds one by name
     """
 
     seeds: tuple[int, ...]

@@ -33,9 +33,7 @@ from dugong.endmodels.batches import (
     logits_of,
     read_dev,
 )
-from dugong.endmodels.checkpoints import read_checkpoint, run_identity, write_checkpoint
-from dugong.endmodels.costs import ClassWeights, Costs, Loss, make_costs, read_labels
-from dugong.endmodels.result import (
+from dugong.endmodels.checkpoints import (
     Epoch,
     Metric,
     ProgressCallback,
@@ -45,7 +43,11 @@ from dugong.endmodels.result import (
     TrainingProgress,
     goodness,
     progress_callback,
+    read_checkpoint,
+    run_identity,
+    write_checkpoint,
 )
+from dugong.endmodels.costs import ClassWeights, Costs, Loss, make_costs, read_labels
 from dugong.exceptions import EndModelError
 from dugong.types import IntArray
 

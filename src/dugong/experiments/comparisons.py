@@ -86,9 +86,7 @@ def _numbers(name: str, values: Sequence[float]) -> dict[str, float | None]:
 
 
 def _published(found: Published | None) -> dict[str, float | None]:
-    if found is None:
-        return {f"paper_{score}_{what}": None for score in SCORES for what in ("mean", "sd")}
-    pairs = {score: getattr(found, score) for score in SCORES}
+    pairs: Mapping[str, tuple[float | None, float | None]] = found or dict.fromkeys(SCORES, (None, None))
     return {f"paper_{score}_{what}": pair[i] for score, pair in pairs.items() for i, what in enumerate(("mean", "sd"))}
 
 
@@ -162,7 +160,7 @@ def _gap(cells: Sequence[Cell], pair: Pair) -> Gap:
     high, low = ({cell.seed: shown(cell) for cell in cells if cell.method == one and not cell.problem} for one in pair)
     gaps = [100 * (high[seed]["f1"] - low[seed]["f1"]) for seed in high if high[seed] and low.get(seed)]
     above, below = (PUBLISHED.get((cells[0].task, one)) for one in pair)
-    published = None if above is None or below is None else round(above.f1[0] - below.f1[0], 2)
+    published = None if above is None or below is None else round(above["f1"][0] - below["f1"][0], 2)
     mean, sd = spread(gaps) if gaps else (float("nan"), float("nan"))
     return Gap(mean, sd / max(len(gaps), 1) ** 0.5, len(gaps), published)
 
@@ -209,20 +207,14 @@ def _mean_row(records: Sequence[dict[str, Any]], pairs: Sequence[Pair]) -> list[
     return [_gap_row("mean of tasks", "simulated", found)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Published:
-    """One row of the paper's tables, in percent."""
-
-    precision: Figure
-    recall: Figure
-    f1: Figure
+Published = Mapping[str, Figure]
+"""One row of the paper's tables by score, in percent."""
 
 
 def _row(*numbers: float) -> Published:
     """Six numbers with standard deviations, or three without."""
     means, spreads = (numbers[::2], numbers[1::2]) if len(numbers) == 6 else (numbers, (None,) * 3)
-    precision, recall, f1 = zip(means, spreads, strict=True)
-    return Published(precision=precision, recall=recall, f1=f1)
+    return dict(zip(SCORES, zip(means, spreads, strict=True), strict=True))
 
 
 # Keys: the task, and the method as it is called in `methods`.

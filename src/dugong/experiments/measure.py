@@ -22,7 +22,7 @@ from dugong.engines import local_engine
 from dugong.exceptions import DugongError, LoaderError, MissingExtraError
 from dugong.experiments.methods import Estimator, Method, certain, fit_labels
 from dugong.experiments.recipe import PARTS, Recipe, TaskCase, real, simulated, size_of
-from dugong.experiments.store import LEARNING, Store, digest, library_digest, recipe_digest
+from dugong.experiments.tables import LEARNING, Store, digest, library_digest, recipe_digest
 from dugong.experiments.tasks import recipe_of
 from dugong.experiments.training import end_model_probabilities, examples, has_end_model
 from dugong.metrics import evaluate

@@ -43,8 +43,7 @@ class Method:
 
     Attributes
     ----------
-    name : str
-        As in the tables.
+    name : as in the tables
     kind : str
         "supervised" trains on the gold labels of the dev part and has no label model, "gold" on those of the train
         part: no labels can do better. "defaults" is ``LabelModel()``: prior and dependencies are learned.

@@ -40,9 +40,7 @@ class Size:
 
     Attributes
     ----------
-    train, dev, test : int
-    small : bool
-        Small images and networks of the same kind, for two cores; else those of the paper.
+    small : small images and networks of the same kind, for two cores; else those of the paper
     """
 
     train: int
@@ -57,16 +55,11 @@ class Facts:
 
     Attributes
     ----------
-    n_elements : int
-        T, elements per sequence.
-    size : Size
-        Sequences for training, development and test.
-    positive : float
-        Share of positive elements (of sequences, where the labels are of whole sequences).
-    sources : tuple of three int
-        Sources that vote on elements, on windows, on sequences.
-    network : str
-        The end model; "-" where only the label model is reported.
+    n_elements : T, elements per sequence
+    size : sequences for training, development and test
+    positive : share of positive elements (of sequences, where the labels are of whole sequences)
+    sources : sources that vote on elements, on windows, on sequences
+    network : the end model; "-" where only the label model is reported
     """
 
     n_elements: int
@@ -82,15 +75,13 @@ class TaskMaterial:
 
     Attributes
     ----------
-    sequences : mapping of id to sequence
-        What the sources read; as for `dugong.apply`.
+    sequences : what the sources read; as for `dugong.apply`
     gold : mapping of id to (n_elements,) array
         -1, +1 or 0 for unknown. Of the part "train" it is used for scoring labels alone, never for fitting.
     parts : mapping of id to "train", "dev" or "test"
     groups : mapping of id to patient, document or video
         Confidence intervals and splits are by group.
-    origin : str
-        "simulated", or the name of the real data.
+    origin : "simulated", or the name of the real data
     """
 
     sequences: Mapping[str, Any]
@@ -116,10 +107,8 @@ class EndModel:
         Float array, (n_elements, ...) with one row per element, or (...) where `unit` is "sequence".
     unit : "element" or "sequence"
         What one example is; the label model's probabilities are asked for at this resolution.
-    options : mapping
-        For `dugong.endmodels.train`: epochs, batch_size, learning_rate.
-    small_options : mapping
-        The same for small networks; what it does not name is as in `options`.
+    options : for `dugong.endmodels.train`: epochs, batch_size, learning_rate
+    small_options : the same for small networks; what it does not name is as in `options`
     """
 
     network: Callable[[bool], nn.Module]
@@ -135,27 +124,19 @@ class Recipe:
 
     Attributes
     ----------
-    name : str
-        As on the command line: "bav", "interview", "gait", "shot", "basketball", "car", "ehr".
-    title : str
-        What is looked for, in a line.
-    facts : Facts
-    quick : Size
-        What `reproduce --quick` uses.
-    sources : tuple of Source
-    dependencies : tuple
-        As in `LabelModel`: pairs of source names, ``temporal("name")``.
+    name : as on the command line: "bav", "interview", "gait", "shot", "basketball", "car", "ehr"
+    title : what is looked for, in a line
+    quick : what `reproduce --quick` uses
+    dependencies : as in `LabelModel`: pairs of source names, ``temporal("name")``
     user_prior : function of the gold labels of the dev sequences
         What an expert would say, who may have looked at the dev set (the appendix, "User-Defined Class Prior").
     generate : function of a `Size`, a seed and a folder
         Raw data of the paper's shape, and no more than that: nothing measured on it is the paper's number. The folder
         is for files (videos) and is kept as long as the material is used.
-    end_model : EndModel or None
-        None where the paper reports the label model alone.
+    end_model : None where the paper reports the label model alone
     load : function of a folder, or None
         Reads the real data from where a user has put it; raises `LoaderError` where it is absent, saying which files.
-    real_data : str
-        Where users obtain the real data and how the folder has to look.
+    real_data : where users obtain the real data and how the folder has to look
     """
 
     name: str

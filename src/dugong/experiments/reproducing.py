@@ -19,12 +19,19 @@ from dugong.exceptions import DugongError
 from dugong.experiments import comparisons, methods
 from dugong.experiments.measure import ExperimentPlan, make_jobs, run_jobs
 from dugong.experiments.methods import DUGONG, PROGRAMMING, Estimator, fit_labels, with_estimator
-from dugong.experiments.patients import show_patients
 from dugong.experiments.recipe import Recipe, simulated, size_of
-from dugong.experiments.resolutions import show_resolutions
+from dugong.experiments.resolutions import show_patients, show_resolutions
 from dugong.experiments.simulations import scale, simulate
-from dugong.experiments.store import Store, library_digest, recipe_digest
-from dugong.experiments.tables import Drawing, Reproduction, Table, formatted, new_figure
+from dugong.experiments.tables import (
+    Drawing,
+    Reproduction,
+    Store,
+    Table,
+    formatted,
+    library_digest,
+    new_figure,
+    recipe_digest,
+)
 from dugong.experiments.tasks import TASKS, recipe_of
 
 if TYPE_CHECKING:

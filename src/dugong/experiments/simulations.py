@@ -19,8 +19,16 @@ from dugong.exceptions import import_extra
 from dugong.experiments.comparisons import groups, shown
 from dugong.experiments.measure import Cell, ExperimentPlan, make_jobs, run_jobs, scores_of
 from dugong.experiments.methods import DUGONG, with_estimator
-from dugong.experiments.store import library_digest
-from dugong.experiments.tables import Drawing, Reproduction, Table, formatted, new_figure, spread, spread_of
+from dugong.experiments.tables import (
+    Drawing,
+    Reproduction,
+    Table,
+    formatted,
+    library_digest,
+    new_figure,
+    spread,
+    spread_of,
+)
 from dugong.fit.moments import estimate_centred
 from dugong.fit.moments.equations import Given
 from dugong.graph import SourceGraph

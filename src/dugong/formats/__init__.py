@@ -206,14 +206,12 @@ GROUP = "dugong.formats"
 Files = dict[str, bytes]
 _MODULES = (
     "cvat",
-    "huggingface",
     "label_studio",
     "lists",
     "plain",
     "recordings",
     "signals",
     "spans",
-    "subtitles",
     "tiers",
     "tokens",
 )

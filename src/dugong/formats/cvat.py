@@ -15,8 +15,7 @@ from xml.etree.ElementTree import Element
 from xml.sax.saxutils import escape, quoteattr
 
 from dugong.formats import Files, Format
-from dugong.formats.files import File, Intervals
-from dugong.formats.texts import columns, forbid, only, placed
+from dugong.formats.files import File, Intervals, columns, forbid, only, placed
 from dugong.segments import Recording, Segments
 
 _P = "<attribute><name>p</name><mutable>True</mutable><input_type>number</input_type><default_value>0</default_value>"

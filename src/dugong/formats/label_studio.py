@@ -18,8 +18,7 @@ import numpy as np
 
 from dugong.exceptions import FormatError
 from dugong.formats import Files, Format
-from dugong.formats.files import File, Intervals
-from dugong.formats.texts import TOOL, columns, media_stem, placed
+from dugong.formats.files import TOOL, File, Intervals, columns, media_stem, placed
 from dugong.segments import Recording, Segments
 from dugong.segments.container import Unit
 

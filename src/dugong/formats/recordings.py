@@ -15,8 +15,18 @@ import numpy as np
 
 from dugong.exceptions import FormatError
 from dugong.formats import Files, Format
-from dugong.formats.files import File, Intervals
-from dugong.formats.texts import TOOL, apart, columns, media_name, media_stem, placed, short, split_note
+from dugong.formats.files import (
+    TOOL,
+    File,
+    Intervals,
+    apart,
+    columns,
+    media_name,
+    media_stem,
+    placed,
+    short,
+    split_note,
+)
 from dugong.segments import Recording, Segments
 
 # --- ActivityNet ------------------------------------------------------------------------------------------------------

@@ -17,8 +17,7 @@ from typing import Any
 
 from dugong.exceptions import FormatError, import_extra
 from dugong.formats import Files, Format
-from dugong.formats.files import File, Intervals
-from dugong.formats.texts import apart, columns, forbid, only, placed, split_note, with_note
+from dugong.formats.files import File, Intervals, apart, columns, forbid, only, placed, split_note, with_note
 from dugong.segments import Recording, Segments
 
 

@@ -16,8 +16,19 @@ from typing import Any
 
 from dugong.exceptions import FormatError, import_extra
 from dugong.formats import Files, Format
-from dugong.formats.files import File, Intervals
-from dugong.formats.texts import TOOL, columns, forbid, json_lines, media_stem, only, placed, short, split_note
+from dugong.formats.files import (
+    TOOL,
+    File,
+    Intervals,
+    columns,
+    forbid,
+    json_lines,
+    media_stem,
+    only,
+    placed,
+    short,
+    split_note,
+)
 from dugong.formats.tokens import tokens_of
 from dugong.segments import Recording, Segments
 

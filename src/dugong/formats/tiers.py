@@ -18,9 +18,8 @@ from xml.sax.saxutils import escape, quoteattr
 
 from dugong.exceptions import FormatError
 from dugong.formats import Files, Format
-from dugong.formats.files import File, Intervals
+from dugong.formats.files import File, Intervals, apart, columns, forbid, media_stem, only, placed
 from dugong.formats.lists import written
-from dugong.formats.texts import apart, columns, forbid, media_stem, only, placed
 from dugong.segments import Recording, Segments
 
 # --- ELAN -------------------------------------------------------------------------------------------------------------

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 from dugong.exceptions import FormatError
 from dugong.formats import Files, Format
-from dugong.formats.files import File, Intervals
-from dugong.formats.texts import apart, columns, forbid, only, placed
+from dugong.formats.files import File, Intervals, apart, columns, forbid, only, placed
 from dugong.segments import Recording, Segments
 
 _OPENS, _CLOSES = "BSU", "ESUL"  # S and U are spans of one token; E and L are last tokens

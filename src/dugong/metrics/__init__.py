@@ -5,9 +5,8 @@ sequences. Out: an `Evaluation` of one method (`evaluate`), or a `Comparison` of
 """
 
 from dugong.metrics.compare import Comparison, Difference, compare
-from dugong.metrics.elements import LOG_LOSS_CLIP, Calibration
+from dugong.metrics.elements import LOG_LOSS_CLIP, Calibration, Events, runs, spans_from_bio
 from dugong.metrics.evaluate import ClassScores, Evaluation, evaluate
-from dugong.metrics.events import Events, runs, spans_from_bio
 from dugong.metrics.scores import Score
 
 __all__ = [

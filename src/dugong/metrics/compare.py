@@ -15,10 +15,18 @@ from numpy.typing import ArrayLike
 
 from dugong.codec import to_plain
 from dugong.exceptions import LabelError
-from dugong.metrics.coding import Classes, from_indices, make_coding
 from dugong.metrics.elements import Sums
 from dugong.metrics.evaluate import Evaluation, check_options, evaluate_case
-from dugong.metrics.inputs import Scored, make_case, make_layout, read_gold, read_labels
+from dugong.metrics.inputs import (
+    Classes,
+    Scored,
+    from_indices,
+    make_case,
+    make_coding,
+    make_layout,
+    read_gold,
+    read_labels,
+)
 from dugong.metrics.scores import (
     LOSSES,
     Interval,

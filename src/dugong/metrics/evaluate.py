@@ -1,7 +1,7 @@
 """Compare labels with gold: the public door of the metrics.
 
 In: labels or probabilities of elements, sequence after sequence, and gold in the same order. Out: an
-`Evaluation`. The steps: check (`inputs`, `coding`), sum by group (`elements`, `events`), score the
+`Evaluation`. The steps: check (`inputs`), sum by group (`elements`), score the
 total, and spread over groups (`scores`).
 """
 
@@ -16,16 +16,26 @@ from numpy.typing import ArrayLike
 from dugong.codec import to_plain
 from dugong.contract import typed
 from dugong.exceptions import LabelError
-from dugong.metrics.coding import Classes, LabelCoding, from_indices, make_coding
 from dugong.metrics.elements import Calibration, Sums, calibration_curve, f_scores
-from dugong.metrics.inputs import Scored, make_case, make_layout, read_gold, read_labels
+from dugong.metrics.inputs import (
+    Classes,
+    LabelCoding,
+    Scored,
+    from_indices,
+    make_case,
+    make_coding,
+    make_layout,
+    read_gold,
+    read_labels,
+)
 from dugong.metrics.scores import (
+    LOSSES,
     Interval,
+    Scale,
     Score,
     figure,
     jackknife,
     range_of,
-    scale_of,
     scores_of,
     sums_of,
     total,
@@ -304,7 +314,8 @@ def _with_intervals(case: Scored, sums: Sums, confidence: float) -> tuple[tuple[
         if without:
             reason = why_no_interval(plain, without[name])
             if reason is None:
-                interval = jackknife(plain, without[name], confidence=confidence, scale=scale_of(name))
+                scale: Scale = "loss" if name in LOSSES else "unit"
+                interval = jackknife(plain, without[name], confidence=confidence, scale=scale)
             else:
                 missing.setdefault(reason, []).append(name)
         scores.append(Score(name=name, value=plain, interval=interval))

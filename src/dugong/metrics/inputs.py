@@ -6,15 +6,18 @@ values, with the group of every element. Everything after this file takes correc
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dugong.contract import fits
 from dugong.exceptions import LabelError
-from dugong.metrics.coding import LabelCoding
-from dugong.types import AnyArray, BoolArray, FloatArray, IntArray
+from dugong.tasks.bio import BioScheme, bio_scheme
+from dugong.types import AnyArray, BoolArray, FloatArray, IntArray, class_values, read_only
 
 SUM_TOLERANCE = 1e-5
 
@@ -213,3 +216,217 @@ def _in_classes(values: IntArray, coding: LabelCoding, name: str) -> None:
             f"{int(wrong.sum())} other values, the first at element {first} (value {values[first]}).\n"
             + ("  Two classes are coded -1 and +1." if two else "  If classes are coded 0..K-1 and -1, add 1.")
         )
+
+
+# --- What the classes are called and which of them matter: the first step of every score ------------------------------
+# In: arrays of labels and gold in our own coding (-1/+1 when there are two classes, 1..K when there are more, 0 for
+# abstain or unknown), and what the caller says about the classes. Out: a `LabelCoding`, which turns class values into
+# column numbers and says which columns are in the foreground (the positive class, or all but the background). Two
+# codings of other tools look like ours (0/1, and 0..K-1 with -1 for unknown): where they cannot be told apart from
+# ours, this raises instead of guessing.
+Classes = Sequence[str] | Sequence[int] | Mapping[int, str] | AnyArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LabelCoding:
+    """The classes in column order, and the part each of them plays.
+
+    Attributes
+    ----------
+    names : one name per column
+    values : (K,) the class values: [-1, 1], or 1..K
+    positive, background : column numbers
+    foreground : (K,) the classes that precision, recall, F1 and events are about
+    bio : how names such as B-Disease and I-Disease make spans
+    notes : what was inferred rather than given
+    """
+
+    names: tuple[str, ...]
+    values: IntArray
+    positive: int | None
+    background: int | None
+    foreground: BoolArray
+    bio: BioScheme | None
+    notes: tuple[str, ...]
+
+    def columns(self, values: IntArray) -> IntArray:
+        """Turn class values into column numbers; 0 (unknown, abstain) becomes -1."""
+        if len(self.names) > 2:
+            return values - 1
+        return np.where(values == 0, -1, (values + 1) // 2)
+
+
+def make_coding(
+    labels: Sequence[AnyArray],
+    gold: IntArray,
+    *,
+    classes: Classes | None,
+    positive: int | str | None,
+    background: int | str | None,
+) -> LabelCoding:
+    """Find out the classes from what was said, else from the number of columns, else from the values."""
+    said, stated = _said(classes)
+    notes: list[str] = []
+    n_classes = _count(labels, gold, said, notes)
+    names = said or _default_names(n_classes)
+    values = np.array(class_values(n_classes))
+    if n_classes == 2 and not stated:
+        _refuse_zero_one([gold, *(array for array in labels if array.ndim == 1)])
+    bio = bio_scheme(names)
+    positive_column, background_column = _parts(names, values, positive, background, bio, notes)
+    return LabelCoding(
+        names=names,
+        values=read_only(values),
+        positive=positive_column,
+        background=background_column,
+        foreground=read_only(_foreground(n_classes, positive_column, background_column)),
+        bio=bio,
+        notes=tuple(notes),
+    )
+
+
+def from_indices(
+    labels: Sequence[AnyArray], gold: IntArray, classes: Classes | None
+) -> tuple[list[AnyArray], IntArray, Classes | None]:
+    """Labels and gold in our own coding, where `classes` says that they are indices 0..K-1 and -1 is none (Snorkel)."""
+    indices = list(classes) if classes is not None and fits(classes, Iterable[Any]) else []
+    if len(indices) < 2 or any(isinstance(one, str) for one in indices) or indices != list(range(len(indices))):
+        return list(labels), gold, classes
+    values = np.append(class_values(len(indices)), 0)  # index -1 is the last: unknown
+
+    def recoded(array: IntArray) -> IntArray:
+        wrong = (array < -1) | (array >= len(indices))
+        if wrong.any():
+            raise LabelError(f"with classes={indices}, labels are among these, or -1; found {array[wrong][0]}.")
+        if len(indices) == 2 and (array == -1).any() and (array == 1).any() and not (array == 0).any():
+            raise LabelError("with classes=[0, 1], -1 is unknown; found -1 and +1 and no 0: leave classes= out.")
+        return np.asarray(values[array])
+
+    names = [str(classes[one]) for one in indices] if isinstance(classes, Mapping) else list(map(str, indices))
+    own = dict(zip(values.tolist(), names, strict=False))
+    return [one if one.ndim == 2 else recoded(one) for one in labels], recoded(gold), own
+
+
+def _default_names(n_classes: int) -> tuple[str, ...]:
+    return ("-1", "+1") if n_classes == 2 else tuple(str(value) for value in range(1, n_classes + 1))
+
+
+def _said(classes: Classes | None) -> tuple[tuple[str, ...] | None, bool]:
+    """Return the names, and whether the caller stated the coding by giving the class values themselves."""
+    if classes is None:
+        return None, False
+    given = list(classes) if fits(classes, Iterable[Any]) else []
+    if len(given) < 2:
+        raise LabelError(f"classes must name at least two classes; found {given!r}.")
+    if all(isinstance(item, Integral) for item in given):
+        expected = list(class_values(len(given)))
+        if sorted(int(item) for item in given) != expected or (
+            not isinstance(classes, Mapping) and [int(item) for item in given] != expected
+        ):
+            raise LabelError(
+                f"{len(given)} classes have the values {expected}, in this order; found {given!r}.\n"
+                "  Give names in the order of the columns, or recode the labels."
+            )
+        if isinstance(classes, Mapping):
+            return _distinct([str(classes[value]) for value in expected]), True
+        return _default_names(len(given)), True
+    if isinstance(classes, Mapping) or not all(isinstance(item, str) for item in given):
+        raise LabelError(f"classes must be all names, all values, or a mapping of value to name; found {given!r}.")
+    return _distinct([str(item) for item in given]), False
+
+
+def _distinct(names: list[str]) -> tuple[str, ...]:
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise LabelError(f"class names must differ; found {repeated} more than once.")
+    return tuple(names)
+
+
+def _count(labels: Sequence[AnyArray], gold: IntArray, said: tuple[str, ...] | None, notes: list[str]) -> int:
+    """Return K, and check that all that is known about it agrees."""
+    widths = {array.shape[1] for array in labels if array.ndim == 2}
+    if said is not None:
+        widths.add(len(said))
+    if len(widths) > 1:
+        raise LabelError(
+            f"the columns of the probabilities and the classes must agree; found {sorted(widths)} of them.\n"
+            "  Give one column per class, in the order of classes."
+        )
+    if not widths:
+        widths.add(_count_from_values([gold, *labels]))
+        notes.append(f"{min(widths)} classes, taken from the values; classes=... says it for certain")
+    n_classes = int(widths.pop())
+    if n_classes < 2:
+        raise LabelError(
+            "probabilities need one column per class and at least two columns; found 1.\n"
+            "  For P(+1) give np.column_stack([1 - p, p])."
+        )
+    return n_classes
+
+
+def _count_from_values(arrays: Sequence[AnyArray]) -> int:
+    lowest = min((int(array.min()) for array in arrays if array.size), default=0)
+    highest = max((int(array.max()) for array in arrays if array.size), default=0)
+    if lowest < 0 and highest <= 1:
+        return 2
+    if lowest >= 0 and highest >= 3:
+        return highest
+    raise LabelError(
+        f"cannot tell how many classes there are from values between {lowest} and {highest}.\n"
+        "  Two classes are coded -1 and +1, more are coded 1..K, and 0 is unknown: give classes=[-1, 1] or [0, 1], "
+        "or the names."
+    )
+
+
+def _refuse_zero_one(arrays: Sequence[AnyArray]) -> None:
+    for name, array in zip(("gold", *["labels"] * len(arrays)), arrays, strict=False):
+        zeros, negatives = int(np.count_nonzero(array == 0)), np.any(array == -1)
+        if zeros and not negatives and np.any(array == 1):
+            raise LabelError(
+                f"{name} must hold -1 and +1, and 0 for unknown; found {zeros} zeros, some +1 and no -1, "
+                "which looks like 0/1 coding.\n"
+                "  If 0 is the negative class, say so with classes=[0, 1]; if 0 does mean unknown, with "
+                "classes=[-1, 1] or classes={-1: ..., 1: ...}."
+            )
+
+
+def _parts(
+    names: tuple[str, ...],
+    values: IntArray,
+    positive: int | str | None,
+    background: int | str | None,
+    bio: BioScheme | None,
+    notes: list[str],
+) -> tuple[int | None, int | None]:
+    """Return the columns of the positive class and of the background."""
+    up = None if positive is None else _column(positive, "positive", names, values)
+    down = None if background is None else _column(background, "background", names, values)
+    if up is not None and up == down:
+        raise LabelError(f"positive and background must be different classes; both are {names[up]!r}.")
+    if len(names) == 2:
+        if up is None:
+            up = 1 if down is None else 1 - down
+        return up, 1 - up
+    if bio is not None:
+        if down is not None and down != bio.outside:
+            raise LabelError(f"with BIO tags the background is 'O'; found background={names[down]!r}.")
+        if down is None:
+            notes.append("background 'O' and spans, from the BIO names of the classes")
+        down = bio.outside
+    return up, down
+
+
+def _column(which: int | str, role: str, names: tuple[str, ...], values: IntArray) -> int:
+    if isinstance(which, str) and which in names:
+        return names.index(which)
+    if isinstance(which, Integral) and which in values:
+        return int(np.flatnonzero(values == which)[0])
+    raise LabelError(
+        f"{role} must be one of the class values {values.tolist()} or names {list(names)}; found {which!r}."
+    )
+
+
+def _foreground(n_classes: int, positive: int | None, background: int | None) -> BoolArray:
+    if positive is not None:
+        return np.asarray(np.arange(n_classes) == positive)
+    return np.asarray(np.arange(n_classes) != (-1 if background is None else background))

@@ -24,10 +24,16 @@ import numpy as np
 from scipy.special import expit, logit, stdtrit
 
 from dugong.codec import to_plain
-from dugong.metrics.coding import LabelCoding
-from dugong.metrics.elements import Sums, calibration_scores, calibration_sums, element_scores, element_sums
-from dugong.metrics.events import event_scores, event_sums
-from dugong.metrics.inputs import Scored
+from dugong.metrics.elements import (
+    Sums,
+    calibration_sums,
+    element_scores,
+    element_sums,
+    event_scores,
+    event_sums,
+    ratio,
+)
+from dugong.metrics.inputs import LabelCoding, Scored
 from dugong.types import FloatArray
 
 LOSSES = frozenset({"brier", "ece", "log_loss", "offset_error", "onset_error"})
@@ -48,11 +54,6 @@ class Score:
         return {"value": to_plain(self.value), "low": low, "high": high}
 
 
-def scale_of(name: str) -> Scale:
-    """Return the scale on which a score's interval is made."""
-    return "loss" if name in LOSSES else "unit"
-
-
 def sums_of(case: Scored, *, iou: float, n_bins: int) -> Sums:
     """Sum all that the scores need, per group; groups without known gold are left out."""
     sums = element_sums(case)
@@ -69,7 +70,7 @@ def scores_of(sums: Sums, coding: LabelCoding) -> Sums:
     macro = len(coding.names) > 2 and coding.positive is None
     scores = element_scores(sums, coding.foreground, macro=macro)
     if "gaps" in sums:
-        scores |= calibration_scores(sums)
+        scores["ece"] = ratio(np.abs(sums["gaps"]).sum(axis=-1), sums["known"])
     if "gold_events" in sums:
         scores |= event_scores(sums)
     return scores

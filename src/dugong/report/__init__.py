@@ -4,7 +4,7 @@
 `write_report` puts it into a file.
 """
 
-from dugong.report.html.page import render_html
+from dugong.report.html import render_html
 from dugong.report.summarize import summarize
 from dugong.report.text import render_text, write_report
 from dugong.report.values import Report

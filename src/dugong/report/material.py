@@ -85,25 +85,17 @@ def gather(model: LabelModel, votes: Votes, gold: Any = None, known: Int8Array |
     )
 
 
-def is_averaged(model: LabelModel) -> bool:
-    """Whether labels are an average of the exact model and a more cautious answer, be it only the class balance."""
-    return model.law_.tempering is not None
-
-
 def label_names(votes: Votes, resolution: Resolution) -> tuple[str, ...]:
     """Names of the labels of a resolution, in the order of table rows."""
     if isinstance(resolution, Element) or votes.n_classes == 2:
         if votes.class_names is not None:
             return votes.class_names
         return ("-1", "+1") if votes.n_classes == 2 else tuple(map(str, votes.classes))
-    of = resolution.of if isinstance(resolution.of, str) or votes.class_names is None else None
-    word = of if of is not None else _class_word(votes, resolution.of)
-    return (f"not {word}", str(word))
-
-
-def _class_word(votes: Votes, value: object) -> str:
-    names = votes.class_names or tuple(map(str, votes.classes))
-    return names[value - 1] if isinstance(value, int) and 1 <= value <= len(names) else "+1"
+    of, names = resolution.of, votes.class_names
+    if of is None or (isinstance(of, int) and names is not None):
+        names = names or tuple(map(str, votes.classes))
+        of = names[of - 1] if isinstance(of, int) and 1 <= of <= len(names) else "+1"
+    return (f"not {of}", str(of))
 
 
 def places_of(labels: Int8Array, votes: Votes) -> IntArray:

@@ -13,11 +13,11 @@ import numpy as np
 from dugong.law.parameters import Crossed, Temporal
 from dugong.report.material import Material
 from dugong.report.values import Agreement, ClassRow, Dependencies, EdgeRow, SourceRow
-from dugong.summary import ClassAccuracy, ModelSummary, SourceAccuracy, plain_table
+from dugong.summary import ClassAccuracy, SourceAccuracy, plain_table
 from dugong.tasks import Element
 from dugong.types import BoolArray, FloatArray, IntArray, read_only
 from dugong.votes import Votes, class_indices
-from dugong.votes.summary import SourceSummary, Summary
+from dugong.votes.summary import SourceSummary
 
 REPEATS = "repeats itself"
 ERRORS = "correlation of the errors of two sources (or of a source with its own earlier errors), from 0 upwards"
@@ -25,12 +25,8 @@ PAIRS = "share of vote pairs that independence given the label would misplace, f
 _N_BITS = np.array([bin(byte).count("1") for byte in range(256)], dtype=np.uint8)
 
 
-def make_sources(material: Material, seen: Summary, learned: ModelSummary) -> tuple[SourceRow, ...]:
-    """One row per source of the votes: what was observed beside what was learned."""
-    return tuple(_row(material, one, learned[one.name]) for one in seen.sources)
-
-
-def _row(material: Material, seen: SourceSummary, learned: SourceAccuracy) -> SourceRow:
+def make_source(material: Material, seen: SourceSummary, learned: SourceAccuracy) -> SourceRow:
+    """What was observed of a source beside what was learned about it."""
     return SourceRow(
         name=seen.name,
         resolution=seen.resolution,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dugong.exceptions import LabelError
 from dugong.paths import write_atomically
-from dugong.report.html.page import render_html
+from dugong.report.html import render_html
 from dugong.report.html.sections import AFTER_TIMELINES, overview
 from dugong.report.html.tags import Html, name, section, share, table
 from dugong.report.track import Sequences

@@ -20,7 +20,6 @@ from dugong.report.material import (
     Material,
     element_entropy,
     find_sequences,
-    is_averaged,
     label_names,
     measure,
     places_of,
@@ -125,7 +124,7 @@ def _costs(material: Material, voters: tuple[VoterInfo, ...]) -> FloatArray:
     codes = chars_per_code(votes.n_classes + 1)
     for place, resolution in enumerate(material.probabilities):
         n_logs = 1 if len(label_names(votes, resolution)) == 2 else votes.n_classes
-        per_task = float(LOG_CHARS) * n_logs * (2 if is_averaged(material.model) else 1)
+        per_task = float(LOG_CHARS) * n_logs * (1 if material.model.law_.tempering is None else 2)
         per_task += 4 * codes if isinstance(resolution, Element) else LOG_CHARS
         per_task += sum(chars_per_code(len(voter.codes)) for voter in voters if voter.lane == place)
         costs += per_task * np.diff(votes.layout(resolution).offsets)
@@ -178,7 +177,8 @@ def _cut(
     votes = material.votes
     places = [part.place for part in parts]
     priors = _inferred(material, places, silent=True)
-    exact = _inferred(material, places, silent=False) if is_averaged(material.model) else None
+    # Labels may be an average of the exact model and a more cautious answer, be it only the class balance.
+    exact = None if material.model.law_.tempering is None else _inferred(material, places, silent=False)
     codes = [code_places(votes, place, len(voter.codes)) for place, voter in enumerate(voters)]
     bounds = {resolution: votes.layout(resolution).bounds() for resolution in material.probabilities}
     tracks = []

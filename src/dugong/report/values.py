@@ -28,7 +28,6 @@ class ResolutionRow:
     Attributes
     ----------
     name, words : how it is called, and what it is
-    n_tasks, n_sources : int
     labels : names of its labels
     shares : mean probability of each label over all tasks
     """
@@ -75,7 +74,6 @@ class ClassRow:
 
     Attributes
     ----------
-    label : str
     right, abstains : estimated P(vote for it | it), P(abstain | it)
     interval : 95 % confidence interval of `right`
     right_if_votes : estimated P(right | it, and the source votes)

@@ -265,7 +265,7 @@ class Segments:
         rate : float or mapping of sequence to float, optional
             Elements per second, where the recordings do not say.
         """
-        from dugong.segments.units import to_unit
+        from dugong.segments.gold import to_unit
 
         return to_unit(self if rate is None else self.describe(rate=rate), unit)
 

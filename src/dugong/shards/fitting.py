@@ -8,9 +8,9 @@ once: it reads whole sequences that a hash of their ids chooses from all shards,
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import metadata
 from itertools import count
 from operator import methodcaller
@@ -18,12 +18,14 @@ from os import PathLike
 from typing import Any, BinaryIO, Generic, Protocol, Self, TypeVar
 
 import numpy as np
+import pyarrow.csv
+import pyarrow.parquet
 
 from dugong.archives import open_archive, write_archive
 from dugong.codec import decode, encode
 from dugong.engines import Engine, Serial, reduce_sums
 from dugong.engines.protocol import FAN_IN
-from dugong.exceptions import GraphError
+from dugong.exceptions import GraphError, LabelError
 from dugong.fit.passes import Contents, InMemory, LabelSums
 from dugong.fit.result import Note
 from dugong.law import ExpectedCounts, Law
@@ -31,18 +33,23 @@ from dugong.model import LabelModel
 from dugong.paths import Place, locked, place_of
 from dugong.progress import FitProgress, fit_progress
 from dugong.shards.folder import (
+    SAMPLE,
     Shard,
     State,
     VoteShards,
+    check_memory,
     digest_file,
     digest_of,
     drop_others,
     drop_unfinished,
+    read_sample,
     read_state,
+    refuse_others,
+    sample_within,
     settle,
+    unfinished,
     write_stamped,
 )
-from dugong.shards.sampling import SAMPLE, check_memory, read_sample, sample_within
 from dugong.sums import Moments, Plan, groups
 from dugong.tasks import Resolution
 from dugong.types import AnyArray, FloatArray, Int8Array
@@ -170,11 +177,6 @@ MOMENTS = Form(name="moments", write=Moments.write, read=Moments.load)
 BALANCE = Form(name="balance", write=_write_balance, read=_read_balance)
 
 
-def counts_form(step: int) -> Form[ExpectedCounts]:
-    """The form of the expected counts of an E-step, by its number."""
-    return Form(name=f"counts{step or ''}", write=_write_counts, read=_read_counts)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Ask(Generic[SumT]):
     """From a shard to its part of a sum: what `InMemory` answers when it holds this shard alone."""
@@ -249,9 +251,8 @@ class OverShards:
     def counts(self, law: Law, *, apart: bool = False) -> ExpectedCounts:
         """The expected counts of all shards."""
         # Each E-step asks another question, in the same order whenever the fit is repeated: its number names its file.
-        return self._sum(
-            methodcaller("counts", law, apart=apart), counts_form(next(self._steps)), {**law.to_dict(), "apart": apart}
-        )
+        form = Form(name=f"counts{next(self._steps) or ''}", write=_write_counts, read=_read_counts)
+        return self._sum(methodcaller("counts", law, apart=apart), form, {**law.to_dict(), "apart": apart})
 
     def sample(self) -> InMemory:
         """Whole sequences, chosen from all shards by a hash of their ids."""
@@ -341,3 +342,107 @@ def fit_shards(
             progress=tell,
         )
         return model._fit(data)  # noqa: SLF001  (our own)
+
+
+# --- Labels shard by shard: one file of labels for every file of votes, each whole or not there -----------------------
+# In: a fitted model and a folder of votes. Out: a folder of labels with the same file names. A shard whose labels are
+# there already, from the same model and the same votes, is left as it is: after a crash the same call continues.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledShards:
+    """A folder of labels: rows, shards that were labelled now, shards that were there already."""
+
+    folder: Place
+    n_rows: int
+    n_done: int
+    n_kept: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Label:
+    """From a shard to its file of labels: its rows, and whether it was there already."""
+
+    model: LabelModel
+    digest: str
+    folder: Place
+    resolutions: tuple[str, ...] | None
+    suffix: str
+    restart: bool
+    groups: Mapping[str, str]
+
+    def __call__(self, shard: Shard) -> tuple[int, bool]:
+        path = self.folder / f"{shard.name}{self.suffix}"
+        wanted: State = {
+            "model": self.digest,
+            "votes": digest_file(shard.path),
+            "resolutions": None if self.resolutions is None else list(self.resolutions),
+        }
+        groups = None
+        if self.groups:
+            names = [str(one) for one in shard.read().sequence_ids.tolist()]
+            groups = wanted["groups"] = [self.groups.get(one, "") for one in names]
+        state = None if self.restart else read_state(path)
+        if state is not None and state == wanted | {"rows": state.get("rows")} and isinstance(state["rows"], int):
+            settle(path, state)
+            return state["rows"], True
+        table = self.model.labels(shard.read(), self.resolutions, groups).table
+        write = pyarrow.csv.write_csv if self.suffix == ".csv" else pyarrow.parquet.write_table
+        write_stamped(path, partial(write, table), {**wanted, "rows": table.num_rows})
+        return table.num_rows, False
+
+
+def label_shards(
+    model: LabelModel,
+    shards: VoteShards,
+    folder: str | PathLike[str],
+    *,
+    resolutions: Iterable[str] | None = None,
+    engine: Engine | None = None,
+    suffix: str = ".parquet",
+    restart: bool = False,
+    groups: Mapping[str, str] | None = None,
+    memory: str | int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> LabelledShards:
+    """Write the labels of every shard.
+
+    Parameters
+    ----------
+    model, shards : a fitted model and votes
+    folder : where the labels go; one file per shard, under the same name
+    resolutions : names, optional
+        All resolutions of the votes by default.
+    engine : Engine, optional
+        Where shards are labelled; this process by default. Workers write into `folder` themselves.
+    suffix : ".parquet" or ".csv"
+    restart : bool
+        Label all shards anew.
+    groups : mapping of sequence id to group, for a model with tables by group
+    memory : bytes, or a size such as "2GB", optional
+        The largest shard must fit into it.
+    progress : function of (shards done, shards in all), optional
+    """
+    if suffix not in (".parquet", ".csv"):
+        raise LabelError(f"labels are written as .parquet or .csv; found {suffix!r}.")
+    check_memory(shards, memory)
+    place = place_of(folder).absolute()
+    if place in (shards.folder, shards.folder.absolute()):
+        raise LabelError(f"labels need a folder of their own; {folder} holds the votes.")
+    step = _Label(
+        model=model,
+        digest=model.law_.fingerprint,
+        folder=place,
+        resolutions=None if resolutions is None else tuple(resolutions),
+        suffix=suffix,
+        restart=restart,
+        groups={str(one): str(name) for one, name in (groups or {}).items()},
+    )
+    n_rows = n_kept = 0
+    names = {f"{shard.name}{suffix}" for shard in shards.shards}
+    with unfinished(place):
+        refuse_others(place / name for name in sorted(names))
+        drop_others(place, names)
+        for number, (rows, was_kept) in enumerate((engine or Serial()).map(step, shards.shards, describe=str), start=1):
+            n_rows, n_kept = n_rows + rows, n_kept + was_kept
+            if progress is not None:
+                progress(number, len(shards))
+    return LabelledShards(folder=place_of(folder), n_rows=n_rows, n_done=len(shards) - n_kept, n_kept=n_kept)

@@ -31,8 +31,7 @@ from dugong.sources.checking import (
 )
 from dugong.sources.collecting import Applied, Collector
 from dugong.sources.decorator import Source
-from dugong.sources.guarding import last_words
-from dugong.sources.inputs import Item, SequenceId, check_clock, items_of, pairs_of, rate_of
+from dugong.sources.inputs import Item, SequenceId, check_clock, items_of, last_words, pairs_of, rate_of
 from dugong.sources.voting import Job, OnFault, SequenceVotes, vote_on_sequence
 from dugong.types import ClassCount
 from dugong.votes import Votes

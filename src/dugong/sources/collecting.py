@@ -48,10 +48,7 @@ class ApplyReport:
 
     Attributes
     ----------
-    sources : tuple of SourceReport
-    pre_seconds : mapping of preprocessing function to seconds
-        Summed over all processes, as are the seconds of the sources.
-    n_sequences, n_elements, n_faults : int
+    pre_seconds : summed over all processes, as are the seconds of the sources
     seconds : from start to end on the clock
     """
 

@@ -32,7 +32,6 @@ class Source:
     Attributes
     ----------
     function : what was decorated
-    name : str
     resolution : Element, Window, Sequence or Spans
     shares : sources with the same word share their parameters
     pre : preprocessing of a whole sequence, applied from left to right

@@ -20,7 +20,6 @@ from dugong.engines import mark
 from dugong.exceptions import DugongError, SourceError
 from dugong.sources.coding import ScoreCoding, VoteCoding, WrongVote, hint_for, read_soft, short
 from dugong.sources.decorator import Source
-from dugong.sources.guarding import guarded, is_interrupt
 from dugong.sources.inputs import (
     Item,
     SequenceId,
@@ -29,12 +28,14 @@ from dugong.sources.inputs import (
     WindowView,
     by_position,
     clock_of,
+    guarded,
+    is_interrupt,
     length_of,
     loaded,
     padded,
     sequence_spans,
 )
-from dugong.sources.loaders.rows import Rows
+from dugong.sources.loaders.arrow import Rows
 from dugong.tasks import Element, Layout, Resolution, Sequence, SpanTable, Window
 from dugong.types import MISSING, AnyArray, Int8Array
 from dugong.votes import Fault

@@ -29,7 +29,7 @@ from dugong.cli.corrections import class_codes
 from dugong.codec import parse
 from dugong.exceptions import DugongError
 from dugong.studio import describing, pages
-from dugong.studio.door import Door, Keys, policy
+from dugong.studio.command import Door, Keys, policy
 from dugong.studio.editing import ChangedError, EditError, check_function
 from dugong.studio.live import live
 from dugong.studio.state import Studio, StudioError, plain_error

@@ -17,11 +17,11 @@ from dugong.cli.project import DEFAULT
 from dugong.codec import to_plain
 from dugong.exceptions import DugongError
 from dugong.labels import Labels
-from dugong.report.html.svg import class_colours
+from dugong.report.html.tags import class_colours
 from dugong.report.material import label_names
+from dugong.report.media import Raw
 from dugong.studio.editing import SourceFile
 from dugong.studio.pages import SORTS, sequence_row, source_details, source_rows
-from dugong.studio.raw import Raw
 from dugong.studio.snapshot import Snapshot
 from dugong.studio.state import Studio, StudioError
 from dugong.tasks import Element, describe

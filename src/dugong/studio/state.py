@@ -25,9 +25,8 @@ from dugong.cli.corrections import FILE, Correction, Journal, new_id
 from dugong.cli.project import DEFAULT, Project, read_project
 from dugong.exceptions import DugongError
 from dugong.paths import locked
-from dugong.studio.bench import Opened
+from dugong.studio.bench import LostError, Opened, UserProcess
 from dugong.studio.editing import SourceFile
-from dugong.studio.process import LostError, UserProcess
 from dugong.studio.snapshot import Snapshot, load_snapshot
 from dugong.studio.tracks import MarkedLabels, RawTracks, SequenceTracks
 
@@ -264,13 +263,11 @@ class Studio:
         assert self._journal is not None
         return self._journal
 
-    def correct(self, marks: list[dict[str, Any]], *, who: str | None = None) -> list[Correction]:
+    def correct(self, marks: list[dict[str, Any]]) -> list[Correction]:
         """Write corrections down, all together; they are on disk when this returns."""
         batch, now = new_id(), datetime.now(UTC).isoformat(timespec="seconds")
         new = [
-            Correction(
-                id=new_id(), who=who or self.who, when=now, batch=batch, **{**one, "shown": one.get("shown", {})}
-            )
+            Correction(id=new_id(), who=self.who, when=now, batch=batch, **{**one, "shown": one.get("shown", {})})
             for one in marks
         ]
         with self._guard:

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from dugong.report.html.payload import geometry
-from dugong.report.material import label_names, places_of
+from dugong.report.html import geometry
+from dugong.report.material import places_of
+from dugong.report.media import Raw
 from dugong.report.track import VoterInfo
-from dugong.studio.raw import Raw
 from dugong.studio.snapshot import Snapshot
 from dugong.tasks import Element, Resolution
 from dugong.types import AnyArray, FloatArray, Int8Array, IntArray
@@ -52,18 +52,13 @@ class SequenceTracks:
     def __init__(self, snapshot: Snapshot, place: int) -> None:
         self._of = snapshot
         self._place = place
-        self._lanes = [SequenceLane(snapshot, place, one) for one in snapshot.lanes]
+        self.lanes = [SequenceLane(snapshot, place, one) for one in snapshot.lanes]  # elements first
         self._votes: dict[int, CodeCounts] = {}
-
-    @property
-    def lanes(self) -> list[SequenceLane]:
-        """One per resolution, elements first."""
-        return self._lanes
 
     def cut(self, stretch: Stretch, known: MarkedLabels, only: str | None = None) -> dict[str, Any]:
         """Lanes and votes of a stretch; all of them, or those of one source."""
-        bins = [lane.bins(stretch) for lane in self._lanes]
-        lanes = [lane.plain(one) for lane, one in zip(self._lanes, bins, strict=True)]
+        bins = [lane.bins(stretch) for lane in self.lanes]
+        lanes = [lane.plain(one) for lane, one in zip(self.lanes, bins, strict=True)]
         lanes[0] |= self._labels(bins[0], known)
         voters = enumerate(self._of.voters)
         votes = [self.votes(place, bins[voter.lane]) for place, voter in voters if only in (None, voter.name)]
@@ -76,7 +71,7 @@ class SequenceTracks:
         """Votes of one source in bins."""
         voter = self._of.voters[place]
         if place not in self._votes:
-            self._votes[place] = CodeCounts(self._of.codes[place][self._lanes[voter.lane].rows], len(voter.codes))
+            self._votes[place] = CodeCounts(self._of.codes[place][self.lanes[voter.lane].rows], len(voter.codes))
         return {**vote_bins(self._votes[place], voter, bins), "faults": self._faults(voter)}
 
     @cached_property
@@ -92,7 +87,7 @@ class SequenceTracks:
         return found | {"corrected": packed(known.corrected.cut(bins.first, bins.last, bins.step), "u1")}
 
     def _faults(self, voter: VoterInfo) -> list[list[int]]:
-        name, lane = self._of.ids[self._place], self._lanes[voter.lane]
+        name, lane = self._of.ids[self._place], self.lanes[voter.lane]
         tasks = [one.task for one in self._of.votes.faults if one.source == voter.name and str(one.sequence) == name][
             :MOST_FAULTS
         ]
@@ -108,11 +103,9 @@ class SequenceLane:
         self.length = int(snapshot.votes.lengths[place])
         self.rows, self.starts, self.stops = task_bounds(snapshot.votes, place, resolution)
         self._law = snapshot.material.probabilities[resolution][self.rows]
-        self._labels = label_names(snapshot.votes, resolution)
 
     @cached_property
-    def curves(self) -> list[Curve]:
-        """Probabilities of the labels; of the last one where there are two."""
+    def _curves(self) -> list[Curve]:
         return law_curves(self._law)
 
     def bins(self, stretch: Stretch) -> TaskBins:
@@ -127,7 +120,7 @@ class SequenceLane:
         kind = {"name": self.resolution.name, "first": bins.first, "step": bins.step}
         n_bins = -(-(bins.last - bins.first) // bins.step)
         empty = dict.fromkeys(("labels", "decoded", "majority", "gold", "corrected"))
-        law = law_bins(self.curves, bins)
+        law = law_bins(self._curves, bins)
         return {**kind, "n": n_bins, **self._geometry(bins), "probability": law, **empty}
 
     def _geometry(self, bins: TaskBins) -> dict[str, Any]:

@@ -363,7 +363,7 @@ class Votes:
         gold : (n_elements,) known labels, 0 = unknown, as a further ribbon; optional
         ax : matplotlib axes to draw on; new ones by default
         """
-        from dugong.report.charts import plot_votes
+        from dugong.report.notebook import plot_votes
 
         return plot_votes(self, sequence, gold=gold, ax=ax)
 

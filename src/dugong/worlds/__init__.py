@@ -21,16 +21,7 @@ from dugong.worlds.blocks import (
 )
 from dugong.worlds.population import population_counts, slot_law
 from dugong.worlds.sampling import Between, Shots, Truth
-from dugong.worlds.standard import (
-    STANDARD,
-    lopsided,
-    multiresolution,
-    ragged,
-    rare,
-    self_dependent,
-    sticky,
-    tv_news,
-)
+from dugong.worlds.standard import STANDARD, lopsided, multiresolution, ragged, rare, self_dependent, sticky, tv_news
 from dugong.worlds.world import World
 
 __all__ = [

@@ -29,13 +29,9 @@ class Block(Sized):
 
     Attributes
     ----------
-    names : tuple of str
     table : (K, C, ..., C), one axis per source; or (positions, K, C, ..., C) with `by_position`
         P(votes | label). Positions beyond the last use the last.
-    resolution : Resolution
-    by_position : bool
-    edges : tuple of pairs of names, optional
-        Which of the sources depend on each other given the label; all pairs by default.
+    edges : which of the sources depend on each other given the label; all pairs by default
     """
 
     names: tuple[str, ...]

@@ -179,8 +179,6 @@ def _sum_products(units: list[Unit], needed: tuple[LabelTask, ...], laws: FloatA
 
 
 # --- units ----------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class OneSequence:
     """A sequence of a world: its length and the spans in it."""

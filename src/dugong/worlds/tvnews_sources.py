@@ -1,11 +1,10 @@
-"""Eight sources for the broadcasts of `tvnews`: plain functions of a few lines, at three resolutions."""
+"""Eight sources for the broadcasts of `standard`: plain functions of a few lines, at three resolutions."""
 
 from __future__ import annotations
 
 from dugong.sources import WindowView, source
 from dugong.types import ABSTAIN, NEGATIVE, POSITIVE
-from dugong.worlds.standard import BROADCAST, CAPTIONS
-from dugong.worlds.tvnews import Frame
+from dugong.worlds.standard import BROADCAST, CAPTIONS, Frame
 
 
 @source

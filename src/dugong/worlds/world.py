@@ -51,7 +51,6 @@ class World:
     class_names : tuple of str, optional
     spans : law ``(lengths, rng) -> {name: SpanTable}``, optional
         Where the given pieces of sequences lie; such as `Shots(mean=8)`.
-    name : str
     """
 
     prior: Prior
@@ -205,8 +204,6 @@ def _check_parents(world: World) -> None:
 
 
 # --- tables as factors for inference, and back -----------------------------------------------------------------------
-
-
 def blocks_of(parameters: Parameters) -> tuple[AnyBlock, ...]:
     """Factors as blocks: sources that depend on each other on the same task are put together again."""
     blocks: list[AnyBlock] = []

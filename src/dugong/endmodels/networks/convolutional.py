@@ -173,43 +173,21 @@ def initialise(network: nn.Module) -> None:
 
 
 def resnet18(n_classes: int | None = 2, *, in_channels: int = 3) -> ResNet:
-    """ResNet-18: 11,689,512 parameters at 1000 classes.
-
-    Parameters
-    ----------
-    n_classes : int or None
-        None: return 512 features.
-    in_channels : int
-    """
+    """ResNet-18: 11,689,512 parameters at 1000 classes; without classes (None), 512 features are returned."""
     return ResNet(2, BasicBlock, (2, 2, 2, 2), n_classes=n_classes, in_channels=in_channels)
 
 
 def resnet50(n_classes: int | None = 2, *, in_channels: int = 3) -> ResNet:
-    """ResNet-50: 25,557,032 parameters at 1000 classes.
-
-    Parameters
-    ----------
-    n_classes : int or None
-        None: return 2048 features.
-    in_channels : int
-    """
+    """ResNet-50: 25,557,032 parameters at 1000 classes; without classes (None), 2048 features are returned."""
     return ResNet(2, Bottleneck, (3, 4, 6, 3), n_classes=n_classes, in_channels=in_channels)
 
 
 def resnet3d18(n_classes: int | None = 2, *, in_channels: int = 3, shortcut: Shortcut = "A") -> ResNet:
     """3-D ResNet-18: 33,235,280 parameters at 400 classes, 33,409,104 with shortcut B.
 
-    Parameters
-    ----------
-    n_classes : int or None
-        None: return 512 features.
-    in_channels : int
-    shortcut : {"A", "B"}
-        Zeros or a convolution where the number of channels changes.
-
-    Notes
-    -----
-    Input: shape (n, in_channels, frames, height, width); 16 frames of 112 x 112 in the paper, other sizes work.
+    The shortcut is of zeros (A) or a convolution (B) where the number of channels changes; without classes (None), 512
+    features are returned. Input: shape (n, in_channels, frames, height, width); 16 frames of 112 x 112 in the paper,
+    other sizes work.
     """
     return ResNet(
         3,
@@ -223,14 +201,7 @@ def resnet3d18(n_classes: int | None = 2, *, in_channels: int = 3, shortcut: Sho
 
 
 def check_input(x: Tensor, axes: str) -> None:
-    """Refuse tensors with other axes, and integers.
-
-    Parameters
-    ----------
-    x : tensor
-    axes : str
-        Their names, such as "n, channels, height, width".
-    """
+    """Refuse tensors with other axes than the named ones (such as "n, channels, height, width"), and integers."""
     if x.ndim != len(axes.split(",")):
         raise EndModelError(f"the network takes tensors of shape ({axes}); found {tuple(x.shape)}.")
     if not x.is_floating_point():

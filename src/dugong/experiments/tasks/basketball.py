@@ -44,9 +44,8 @@ SHARE = 0.12
 PER_VIDEO = 2  # sequences from one video
 SURE, LIKELY = 0.6, 0.4  # scores from which a detection is believed
 
+
 # --- sources ----------------------------------------------------------------------------------------------------------
-
-
 @source
 def person_and_ball(frame: DrawnFrame) -> int:
     """A person and a ball are surely seen."""
@@ -88,8 +87,6 @@ def user_prior(dev: Sequence[Int8Array]) -> Prior:
 
 
 # --- simulated videos -------------------------------------------------------------------------------------------------
-
-
 class Sport(NamedTuple):
     """How a sport looks: its share, its floors, its ball, how high it flies, how often it is in a hand."""
 
@@ -126,11 +123,8 @@ class GameClip:
 
     Attributes
     ----------
-    sport : Sport
-    camera : Camera
     floor, ball : colours as they are in this video
-    seen : float
-        How often the detector finds a ball that is there.
+    seen : how often the detector finds a ball that is there
     decoy : x, y, and colour of a round thing that may be taken for a ball
     """
 
@@ -260,8 +254,6 @@ def _examples(size: Size, rng: np.random.Generator) -> Iterator[Example]:
 
 
 # --- the recipe -------------------------------------------------------------------------------------------------------
-
-
 def network(small: bool) -> nn.Module:  # noqa: FBT001  the contract of a recipe
     """ResNet-18, or one with half the layers and an eighth of the channels."""
     from dugong.endmodels.networks import ResNet, resnet18

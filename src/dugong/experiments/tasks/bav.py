@@ -18,15 +18,7 @@ from scipy.ndimage import binary_erosion, gaussian_filter, label
 from dugong.exceptions import LoaderError
 from dugong.experiments.recipe import EndModel, Facts, Recipe, Size, TaskMaterial
 from dugong.experiments.tasks.drawing import Camera, cloud, grid
-from dugong.experiments.tasks.examples import (
-    Example,
-    choose,
-    material,
-    read_label,
-    read_part,
-    read_table,
-    sizes_of,
-)
+from dugong.experiments.tasks.examples import Example, choose, material, read_label, read_part, read_table, sizes_of
 from dugong.graph import temporal
 from dugong.priors import Markov, Prior
 from dugong.sources import source
@@ -41,9 +33,8 @@ N_ELEMENTS = 5
 SIDE = 32
 SMALL = 20
 
+
 # --- sources ----------------------------------------------------------------------------------------------------------
-
-
 class HeartSegment(NamedTuple):
     """The opened valve in one frame; lengths as shares of the picture's side."""
 
@@ -120,8 +111,6 @@ def user_prior(dev: Sequence[Int8Array]) -> Prior:  # noqa: ARG001  the incidenc
 
 
 # --- simulated series -------------------------------------------------------------------------------------------------
-
-
 def draw_series(rng: np.random.Generator, side: int, *, bicuspid: bool) -> AnyArray:
     """Five frames of one patient, (5, side, side) bytes."""
     camera = Camera.draw(rng, blur=0.02, noise=0.05)
@@ -167,8 +156,6 @@ def _gold(value: int) -> Int8Array:
 
 
 # --- real series ------------------------------------------------------------------------------------------------------
-
-
 def load(folder: Path) -> TaskMaterial:
     """Series from a folder: labels.csv and series/<series>.npy."""
     return material(_read(folder), "UK Biobank")
@@ -189,8 +176,6 @@ def _read(folder: Path) -> Iterator[Example]:
 
 
 # --- the recipe -------------------------------------------------------------------------------------------------------
-
-
 def network(small: bool) -> nn.Module:  # noqa: FBT001  the contract of a recipe
     """DenseNet-40 per frame, LSTM and attention over frames; or the same with DenseNet-7."""
     from dugong.endmodels.networks import DenseNet, FrameSequenceNet, cnn_lstm

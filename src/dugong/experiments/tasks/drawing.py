@@ -76,14 +76,11 @@ class Camera:
 
     Attributes
     ----------
-    light : float
-        Factor of all colours.
+    light : factor of all colours
     tint : three float
         Factor of each colour.
-    blur : float
-        Standard deviation, as a share of the picture.
-    noise : float
-        Standard deviation per pixel.
+    blur : standard deviation, as a share of the picture
+    noise : standard deviation per pixel
     """
 
     light: float

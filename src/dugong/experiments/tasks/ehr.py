@@ -100,8 +100,6 @@ class Text:
 
 
 # --- simulated notes --------------------------------------------------------------------------------------------------
-
-
 def simulate(size: Size, seed: int, folder: Path) -> TaskMaterial:  # noqa: ARG001  no files
     """Sentences, twenty to a note; all parts share one language and the same vocabularies."""
     rng = np.random.default_rng(seed)
@@ -179,8 +177,6 @@ def _look_up(words: list[str], listed: dict[str, set[Phrase]]) -> Int8Array:
 
 
 # --- real abstracts ---------------------------------------------------------------------------------------------------
-
-
 def load_bc5cdr(folder: Path) -> TaskMaterial:
     """Whole abstracts; diseases inside or outside (B and I alike), chemicals are something else."""
     place = find_folder(folder, "ner-bc5cdr", ("votes.npz", "meta.json", "text.txt"))

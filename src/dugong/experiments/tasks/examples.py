@@ -122,9 +122,7 @@ class DrawnFrame:
     Attributes
     ----------
     picture : bytes of shape (height, width, 3), or the path of a picture
-    boxes : tuple of Box
-    caption : str
-        Words spoken during the frame.
+    caption : words spoken during the frame
     """
 
     picture: AnyArray | Path

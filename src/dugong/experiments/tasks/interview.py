@@ -44,9 +44,8 @@ WITH_INTERVIEW = 0.04  # of the sequences: three quarters of their frames are in
 PER_BROADCAST = 4  # sequences
 THIRTY_SECONDS = Window(size=3, stride=2, link="any")
 
+
 # --- sources ----------------------------------------------------------------------------------------------------------
-
-
 @source
 def guest_seen(frame: DrawnFrame) -> int:
     """The guest is recognised."""
@@ -78,8 +77,6 @@ def user_prior(dev: Sequence[Int8Array]) -> Prior:
 
 
 # --- simulated broadcasts ---------------------------------------------------------------------------------------------
-
-
 class Scene(NamedTuple):
     """What is shown: who, how large, and before what."""
 
@@ -125,12 +122,9 @@ class Broadcast:
 
     Attributes
     ----------
-    camera : Camera
     recall : dict of who to the share of their faces that are recognised
-    double : float
-        How often a stranger is taken for the guest.
-    polite : float
-        How often "thank you" is said outside of interviews.
+    double : how often a stranger is taken for the guest
+    polite : how often "thank you" is said outside of interviews
     """
 
     camera: Camera
@@ -231,8 +225,6 @@ def _gold(rng: np.random.Generator, *, interview: bool) -> Int8Array:
 
 
 # --- the recipe -------------------------------------------------------------------------------------------------------
-
-
 def network(small: bool) -> nn.Module:  # noqa: FBT001  the contract of a recipe
     """ResNet-50, or bottlenecks with a quarter of the layers and an eighth of the channels."""
     from dugong.endmodels.networks import ResNet, resnet50

@@ -64,8 +64,6 @@ def decode(clip: Clip, size: int | None = None) -> AnyArray:
 
 
 # --- sources ----------------------------------------------------------------------------------------------------------
-
-
 def hue_change(elements: AnyArray) -> FloatArray:
     """Change of the histogram of hue and saturation at every frame, (5, 16)."""
     pixels = elements.reshape(N_FRAMES, -1, 3) / 255
@@ -185,8 +183,6 @@ def user_prior(dev: Sequence[Int8Array]) -> Prior:
 
 
 # --- simulated movies -------------------------------------------------------------------------------------------------
-
-
 def generate(size: Size, seed: int, folder: Path) -> TaskMaterial:
     """Encode movies of five sequences each into the folder."""
     return material(_examples(size, np.random.default_rng([seed, 16]), folder), "simulated")
@@ -210,8 +206,6 @@ def _example(path: Path, start: int, part: Part, cuts: IntArray) -> Example:
 
 
 # --- real movies ------------------------------------------------------------------------------------------------------
-
-
 def load(folder: Path) -> TaskMaterial:
     """Movies from a folder: clips.csv, boundaries.csv and movies/<movie>."""
     return material(_read(folder), "movies")
@@ -235,8 +229,6 @@ def _read(folder: Path) -> Iterator[Example]:
 
 
 # --- the recipe -------------------------------------------------------------------------------------------------------
-
-
 def network(small: bool) -> nn.Module:  # noqa: FBT001  the contract of a recipe
     """3-D ResNet-18, or one with half the layers and a sixteenth of the channels on grey frames."""
     from dugong.endmodels.networks import ResNet, resnet3d18

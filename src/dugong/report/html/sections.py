@@ -6,24 +6,28 @@ from math import isnan
 
 import numpy as np
 
-from dugong.report.html.svg import columns, graph, matrix, reliability, whisker
 from dugong.report.html.tags import (
     Child,
     Html,
+    columns,
     details,
     duration,
     facts,
     figure,
+    graph,
     join,
     length,
+    matrix,
     name,
     number,
+    reliability,
     scroll,
     section,
     share,
     span,
     table,
     tag,
+    whisker,
 )
 from dugong.report.values import Agreement, ClassRow, Report, SourceRow
 
@@ -198,36 +202,22 @@ def prior(report: Report) -> Html:
 def agreement(report: Report) -> Html:
     """Who agrees with whom, and whether that is expected."""
     found = report.agreement
-    excess = _largest(found)
-    return section(
-        "agreement",
-        "Agreement between sources",
-        tag(
-            "div",
-            figure(
-                scroll(
-                    matrix(found.names, found.observed, title="Agreement matrix", largest=1.0, signed=False),
-                    "Agreement matrix",
-                ),
-                "Agreement: percent of equal votes where both vote. Blank: never on the same task.",
-            ),
-            figure(
-                scroll(
-                    matrix(found.names, found.excess, title="Residual matrix", largest=max(excess, 0.1), signed=True),
-                    "Residual matrix",
-                ),
-                "Residual: percentage points above (orange) or below (blue) what the model expects. Large values: the "
-                "two share something that the model does not know.",
-            ),
-            class_="pair",
+    largest = float(np.nan_to_num(np.abs(found.excess)).max(initial=0.1))
+    observed = matrix(found.names, found.observed, title="Agreement matrix", largest=1.0, signed=False)
+    excess = matrix(found.names, found.excess, title="Residual matrix", largest=largest, signed=True)
+    pair = (
+        figure(
+            scroll(observed, "Agreement matrix"),
+            "Agreement: percent of equal votes where both vote. Blank: never on the same task.",
         ),
-        details("As a table", _pairs(found)),
+        figure(
+            scroll(excess, "Residual matrix"),
+            "Residual: percentage points above (orange) or below (blue) what the model expects. Large values: the two "
+            "share something that the model does not know.",
+        ),
     )
-
-
-def _largest(found: Agreement) -> float:
-    known = np.abs(found.excess[~np.isnan(found.excess)])
-    return float(known.max()) if len(known) else 0.0
+    table = details("As a table", _pairs(found))
+    return section("agreement", "Agreement between sources", tag("div", *pair, class_="pair"), table)
 
 
 def _pairs(found: Agreement) -> Html:

@@ -2,10 +2,10 @@
 
 from dugong.exceptions import LoaderError
 from dugong.sources.loaders.annotated import Epochs, TextLines, Token, conll, edf_folder, text_folder, text_lines
+from dugong.sources.loaders.arrow import Row, Rows
 from dugong.sources.loaders.blocks import Blocks
 from dugong.sources.loaders.folders import Folder, csv_folder, folder, npy_folder, parquet_folder
 from dugong.sources.loaders.media import Audio, Video, audio_folder, video_folder
-from dugong.sources.loaders.rows import Row, Rows
 
 __all__ = [
     "Audio",

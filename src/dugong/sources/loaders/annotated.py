@@ -19,9 +19,9 @@ from dugong.contract import typed
 from dugong.exceptions import LoaderError
 from dugong.paths import place_of
 from dugong.sources.inputs import Deferred
+from dugong.sources.loaders.arrow import in_file
 from dugong.sources.loaders.blocks import read_duration
 from dugong.sources.loaders.folders import Folder, find_files
-from dugong.sources.loaders.rows import in_file
 from dugong.types import FloatArray, IntArray
 
 CONLL_ENDINGS = (".conll", ".conllu")

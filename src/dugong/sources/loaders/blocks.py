@@ -16,7 +16,7 @@ from typing import Any, overload
 import numpy as np
 
 from dugong.exceptions import LoaderError
-from dugong.sources.loaders.rows import Rows, in_file
+from dugong.sources.loaders.arrow import Rows, in_file
 from dugong.types import AnyArray, FloatArray, IntArray
 
 # --- a sensor that pauses: from rows with gaps in time to a regular grid with missing values -------------------------
@@ -184,23 +184,11 @@ def read_duration(text: object, what: str = "every=") -> float:
     return seconds
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cutting:
-    """How rows become elements.
-
-    Attributes
-    ----------
-    seconds : length of an element
-    reduce : what becomes of the numbers of a block; None keeps the block as it is
-    """
-
-    seconds: float
-    reduce: Reduce = "mean"
-
-    def __post_init__(self) -> None:
-        if self.reduce is not None and not callable(self.reduce) and self.reduce not in _SUMMARIES:
-            known = ", ".join(map(repr, _SUMMARIES))
-            raise LoaderError(f"reduce= must be {known}, a function of an array, or None; found {self.reduce!r}.")
+def check_reduce(reduce: Reduce) -> None:
+    """Raise unless blocks can be reduced like this."""
+    if reduce is not None and not callable(reduce) and reduce not in _SUMMARIES:
+        known = ", ".join(map(repr, _SUMMARIES))
+        raise LoaderError(f"reduce= must be {known}, a function of an array, or None; found {reduce!r}.")
 
 
 class Blocks:
@@ -255,25 +243,25 @@ class Blocks:
         return Blocks, (self.rows, self.offsets, self.clock)
 
 
-def cut(columns: dict[str, AnyArray], clock: Clock | float, cutting: Cutting, path: Path) -> Rows | Blocks:
-    """Cut the rows of one file into blocks of time; `clock` is the time column, or rows per second without one."""
+def cut(columns: dict[str, AnyArray], clock: Clock | float, every: float, reduce: Reduce, path: Path) -> Rows | Blocks:
+    """Cut the rows of one file into blocks of `every` seconds; `clock` is the time column, or rows per second."""
     start, seconds = _times(columns, clock, path)
     _check_forward(seconds, path)
     # A time at the border of two blocks belongs to the later one, also where its last digit was rounded down.
-    owner = np.floor(seconds / cutting.seconds + 1e-9).astype(np.int64)
+    owner = np.floor(seconds / every + 1e-9).astype(np.int64)
     n_blocks = int(owner[-1]) + 1 if len(owner) else 0
     if n_blocks > 1000 * max(1, len(owner)):
         text = f"{len(owner)} rows cover {seconds[-1]:g} s, which is {n_blocks} blocks.\n  Check time_unit= and every="
         raise in_file(path, text)
     offsets = np.searchsorted(owner, np.arange(n_blocks + 1))
-    found = (start, 1.0 / cutting.seconds)
-    if cutting.reduce is None:
+    found = (start, 1.0 / every)
+    if reduce is None:
         return Blocks(Rows(columns), offsets, found)
-    summary = _SUMMARIES[cutting.reduce] if isinstance(cutting.reduce, str) else cutting.reduce
+    summary = _SUMMARIES[reduce] if isinstance(reduce, str) else reduce
     missing = np.diff(offsets) == 0
     reduced = {name: _reduced(column, offsets, summary) for name, column in columns.items()}
     if isinstance(clock, Clock):
-        reduced[clock.column] = _starts(columns[clock.column], cutting.seconds, n_blocks, clock)
+        reduced[clock.column] = _starts(columns[clock.column], every, n_blocks, clock)
     return Rows(reduced, missing=missing, clock=found)
 
 

@@ -22,9 +22,18 @@ from dugong.contract import typed
 from dugong.exceptions import LoaderError
 from dugong.paths import place_of
 from dugong.sources.inputs import Deferred
-from dugong.sources.loaders.arrow import Columns, Csv, Dialect, Parquet, check_encoding, is_number, is_table
-from dugong.sources.loaders.blocks import Blocks, Clock, Cutting, Reduce, cut, read_duration, regularise
-from dugong.sources.loaders.rows import Rows, in_file
+from dugong.sources.loaders.arrow import (
+    Columns,
+    Dialect,
+    Rows,
+    check_encoding,
+    in_file,
+    is_number,
+    is_table,
+    read_csv,
+    read_parquet,
+)
+from dugong.sources.loaders.blocks import Blocks, Clock, Reduce, check_reduce, cut, read_duration, regularise
 from dugong.types import AnyArray
 
 _KINDS = {"b": "numbers", "i": "numbers", "u": "numbers", "f": "numbers", "M": "times", "m": "times"}
@@ -114,8 +123,8 @@ def csv_folder(  # noqa: PLR0913 (one argument per property of files)
     if skip < 0:
         raise LoaderError(f"skip= must be a number of lines; found {skip}.")
     dialect = Dialect(delimiter=delimiter, decimal=decimal, encoding=encoding, skip=skip)
-    reader = Csv(dialect=dialect, names=None if names is None else tuple(names))
-    return _tables(path, pattern, reader.read, _timing(time, rate, time_unit, tolerance, every, reduce))
+    read = partial(read_csv, dialect=dialect, names=None if names is None else tuple(names))
+    return _tables(path, pattern, read, _timing(time, rate, time_unit, tolerance, every, reduce))
 
 
 @typed(LoaderError)
@@ -131,7 +140,7 @@ def parquet_folder(
     reduce: Reduce = "mean",
 ) -> Folder:
     """Load a folder of Parquet files, one sequence of `Rows` each; the options are those of `csv_folder`."""
-    return _tables(path, pattern, Parquet().read, _timing(time, rate, time_unit, tolerance, every, reduce))
+    return _tables(path, pattern, read_parquet, _timing(time, rate, time_unit, tolerance, every, reduce))
 
 
 @typed(LoaderError)
@@ -226,21 +235,22 @@ def _existing(path: str | Path) -> Path:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Timing:
-    """When the rows of a file happen, and how they become elements."""
+    """When the rows of a file happen, and how they become elements; of a row each, or of `every` seconds."""
 
-    clock: Clock | None = None
-    rate: float | None = None
-    cutting: Cutting | None = None
+    clock: Clock | None
+    rate: float | None
+    every: float | None
+    reduce: Reduce
 
     @property
     def element_rate(self) -> float | None:
-        return 1.0 / self.cutting.seconds if self.cutting else self.rate
+        return 1.0 / self.every if self.every else self.rate
 
     def elements(self, columns: Columns, path: Path) -> Rows | Blocks:
-        if self.cutting is not None:
+        if self.every is not None:
             moment = self.clock if self.clock is not None else self.rate
             assert moment is not None
-            return cut(columns, moment, self.cutting, path)
+            return cut(columns, moment, self.every, self.reduce, path)
         if self.clock is not None:
             return regularise(columns, self.clock, path)
         return Rows(columns, clock=None if self.rate is None else (0.0, self.rate))
@@ -249,13 +259,15 @@ class _Timing:
 def _timing(
     time: str | None, rate: float | None, unit: str, tolerance: float, every: str | float | None, reduce: Reduce
 ) -> _Timing:
-    cutting = None if every is None else Cutting(seconds=read_duration(every), reduce=reduce)
-    if time is not None and rate is None and cutting is None:
+    seconds = None if every is None else read_duration(every)
+    if seconds is not None:
+        check_reduce(reduce)
+    if time is not None and rate is None and every is None:
         raise LoaderError(
             f'time={time!r} needs every= (the length of an element, as in every="1s") or rate= (rows per second, never '
             'guessed from the file).\n  In a project.toml: a line such as every = "1s", or rate = 64.'
         )
-    if cutting is not None and time is None and rate is None:
+    if every is not None and time is None and rate is None:
         raise LoaderError(
             f"every={every!r} needs time= (the column with the times) or rate= (rows per second).\n"
             '  In a project.toml: a line such as time = "t".'
@@ -263,7 +275,7 @@ def _timing(
     if rate is not None and not 0 < rate < np.inf:
         raise LoaderError(f"rate= must be a positive number of rows per second; found {rate}.")
     clock = None if time is None else Clock(column=time, rate=rate or 1.0, unit=unit, tolerance=tolerance)
-    return _Timing(clock=clock, rate=rate, cutting=cutting)
+    return _Timing(clock=clock, rate=rate, every=seconds, reduce=reduce)
 
 
 def _tables(path: str | Path, pattern: str, read: Callable[[Path], Columns], timing: _Timing) -> Folder:

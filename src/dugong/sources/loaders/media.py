@@ -18,9 +18,9 @@ import numpy as np
 
 from dugong.contract import typed
 from dugong.exceptions import LoaderError, import_extra
+from dugong.sources.loaders.arrow import in_file
 from dugong.sources.loaders.blocks import read_duration
 from dugong.sources.loaders.folders import Folder, find_files
-from dugong.sources.loaders.rows import in_file
 from dugong.types import AnyArray, FloatArray
 
 VIDEO_ENDINGS = (".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm", ".mpg", ".mpeg")
