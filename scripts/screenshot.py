@@ -13,7 +13,8 @@ from pathlib import Path
 from dugong.model import LabelModel
 from dugong.sources import apply
 from dugong.worlds import tv_news
-from dugong.worlds.standard import SOURCES, broadcasts
+from dugong.worlds.standard import broadcasts
+from dugong.worlds.tvnews_sources import SOURCES
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
