@@ -129,11 +129,11 @@ def allow_unseen(parameters: Parameters, given: Container[str] = ()) -> Paramete
         tables = {name: getattr(factor, name, None) for name in labels}
         lifted: dict[str, Any] = {}
         for name, table in tables.items():
-            if table is not None:
+            if table is not None and table.min(initial=1.0) == 0:
                 known = factor.source in given
                 never = table.max(axis=labels[name], keepdims=True) == 0 if known else table == 0
                 lifted[name] = np.where(never, _UNSEEN, table)
-        factors.append(replace(factor, **lifted))
+        factors.append(replace(factor, **lifted) if lifted else factor)
     return replace(parameters, factors=tuple(factors))
 
 

@@ -255,16 +255,17 @@ def _settle(factor: Factor, **tables: int) -> None:
         place = f"the {field} of {factor.source!r}"
         if table.ndim != n_axes:
             raise GraphError(f"{place} must have {n_axes} axes; found the shape {table.shape}.")
-        if not np.isfinite(table).all() or (table < 0).any():
+        # Of what is no number, neither holds.
+        off = np.abs(table.sum(axis=-1) - 1).max(initial=0.0) if table.min(initial=0.0) >= 0 else np.inf
+        if not off <= _TOLERANCE:
             bad = table[~np.isfinite(table) | (table < 0)]
-            raise PriorError(f"{place} must hold probabilities; found {bad[0]:g}.")
-        off = np.abs(table.sum(axis=-1) - 1)
-        if off.size and off.max() > _TOLERANCE:
+            if bad.size:
+                raise PriorError(f"{place} must hold probabilities; found {bad[0]:g}.")
             raise PriorError(
-                f"every row of {place} must sum to one over its last axis; found a sum that is off by {off.max():.3g}."
+                f"every row of {place} must sum to one over its last axis; found a sum that is off by {off:.3g}."
             )
         object.__setattr__(factor, field, read_only(table))
-    if not np.isfinite(factor.weight) or factor.weight < 0:
+    if not 0 <= factor.weight < np.inf:
         raise GraphError(f"the weight of {factor.source!r} must be a number of at least 0; found {factor.weight}.")
     if isinstance(factor, Conditional | Crossed) and factor.marginal is not None:
         # The table without the axes of what it depends on beside its own label.

@@ -58,7 +58,8 @@ class WindowEngine:
     @property
     def block_size(self) -> int:
         """Elements of one block."""
-        return int(np.clip(_CELLS // self.n_states**2, 1 << 10, 1 << 13))
+        # Without tables of steps there is little memory per element, and calls cost more than the caches give.
+        return 1 << 15 if self._looks_back else int(np.clip(_CELLS // self.n_states**2, 1 << 10, 1 << 13))
 
     @property
     def n_groups(self) -> int:
