@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from dugong.exceptions import LabelError
+from dugong.infer.potentials import sum_by_sequence
 from dugong.tasks import Element, Resolution, Spans, Window
 from dugong.tasks.layout import Layout, SpanTable, ranges
 from dugong.types import ABSTAIN, MISSING, FloatArray, Int8Array, IntArray, read_only
@@ -88,7 +89,7 @@ def entropy(votes: Votes, probabilities: FloatArray) -> FloatArray:
     """Bits of uncertainty that are left in the labels of every sequence, (n_sequences,)."""
     safe = np.where(probabilities > 0, probabilities, 1.0)
     bits = -(probabilities * np.log2(safe)).sum(axis=1)
-    return _sums(bits, votes)
+    return sum_by_sequence(bits, votes.layout(Element()).offsets)
 
 
 def check_request(budget: int, by: str) -> None:
@@ -123,19 +124,14 @@ def choose(votes: Votes, probabilities: FloatArray, budget: int) -> Review:
 def _looks(votes: Votes, probabilities: FloatArray) -> FloatArray:
     """What a sequence looks like: shares of classes and, by source, of each vote; (n_sequences, n_features)."""
     size = np.maximum(votes.lengths, 1)
-    features = [_sums(column, votes) / size for column in probabilities.T]
+    offsets = votes.layout(Element()).offsets
+    features = [sum_by_sequence(column, offsets) / size for column in probabilities.T]
     for source, column in zip(votes.sources, votes.columns, strict=True):
         layout = votes.layout(source.resolution)
         count = np.maximum(np.diff(layout.offsets), 1)
-        for code in [one for one in np.unique(column).tolist() if one not in (ABSTAIN, MISSING)]:
-            hits = np.concatenate([[0], np.cumsum(column == code)])
-            features.append(np.diff(hits[layout.offsets]) / count)
+        hits = (column == code for code in np.unique(column).tolist() if code not in (ABSTAIN, MISSING))
+        features += [sum_by_sequence(one.astype(np.float64), layout.offsets) / count for one in hits]
     return np.stack(features, axis=1)
-
-
-def _sums(values: FloatArray, votes: Votes) -> FloatArray:
-    """Sums of a value of elements, by sequence."""
-    return np.asarray(np.diff(np.concatenate([[0.0], np.cumsum(values)])[votes.layout(Element()).offsets]))
 
 
 # --- by value --------------------------------------------------------------------------------------------------------

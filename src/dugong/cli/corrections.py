@@ -113,8 +113,9 @@ class Journal:
         text = json.dumps(action, ensure_ascii=False) + "\n"
         new = not self.file.exists()
         with self.file.open("ab+") as handle:
-            if handle.tell() and _last_byte(handle) != b"\n":
-                text = "\n" + text
+            if handle.tell():
+                handle.seek(-1, os.SEEK_END)
+                text = text if handle.read(1) == b"\n" else "\n" + text
             handle.write(text.encode("utf-8", "surrogatepass"))
             handle.flush()
             os.fsync(handle.fileno())
@@ -174,9 +175,3 @@ def _lines(file: Path) -> list[dict[str, Any]]:
         if plain is not None:
             found.append(plain)
     return found
-
-
-def _last_byte(handle: Any) -> bytes:
-    handle.seek(-1, os.SEEK_END)
-    last: bytes = handle.read(1)
-    return last

@@ -14,6 +14,7 @@ import numpy as np
 from dugong.baselines import MajorityVote
 from dugong.exceptions import PriorError, TaskError
 from dugong.infer.potentials import sum_by_sequence
+from dugong.metrics.elements import ratio
 from dugong.tasks import Element, Resolution
 from dugong.types import FloatArray, Int8Array, IntArray
 from dugong.votes import Votes, class_indices, gold_at
@@ -142,9 +143,9 @@ def measure(material: Material) -> Interest:
     differs = (material.majority != material.chosen).astype(np.float64)
     lengths = votes.lengths.astype(np.float64)
     return Interest(
-        uncertainty=_ratio(sum_by_sequence(entropy, offsets), lengths),
+        uncertainty=ratio(sum_by_sequence(entropy, offsets), lengths),
         disagreement=_disagreement(material),
-        difference=_ratio(sum_by_sequence(differs, offsets), lengths),
+        difference=ratio(sum_by_sequence(differs, offsets), lengths),
         wrong=_wrong(material, material.chosen),
         wrong_path=_wrong(material, material.decoded),
     )
@@ -156,7 +157,7 @@ def _wrong(material: Material, labels: IntArray) -> FloatArray:
     if gold is None:
         return np.full(material.votes.n_sequences, np.nan)
     known = sum_by_sequence((gold >= 0).astype(np.float64), offsets)
-    return _ratio(sum_by_sequence(((gold >= 0) & (gold != labels)).astype(np.float64), offsets), known)
+    return ratio(sum_by_sequence(((gold >= 0) & (gold != labels)).astype(np.float64), offsets), known)
 
 
 def element_entropy(probabilities: FloatArray) -> FloatArray:
@@ -208,8 +209,4 @@ def _disagreement(material: Material) -> FloatArray:
             mine = (places == place).astype(np.float64)
             spoken += sum_by_sequence(mine, offsets)
             wrong += sum_by_sequence(mine * law[:, 1 - place], offsets)
-    return _ratio(wrong, spoken)
-
-
-def _ratio(top: FloatArray, bottom: FloatArray) -> FloatArray:
-    return np.asarray(np.divide(top, bottom, out=np.full(len(top), np.nan), where=bottom > 0))
+    return ratio(wrong, spoken)

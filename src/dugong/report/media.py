@@ -129,6 +129,7 @@ def _words(part: Iterable[str], size: float) -> Words | None:
 
 # --- pictures ------------------------------------------------------------------------------------------------------
 def _is_picture(element: Any) -> bool:
+    """Numbers, grey (height, width) or colours (height, width, 1, 3 or 4), of eight pixels on a side at least."""
     if not isinstance(element, np.ndarray) or element.dtype.kind not in "buif":
         return False
     colours = element.ndim == 3 and element.shape[2] in (1, 3, 4)
@@ -296,16 +297,10 @@ def look_at(sequence: Any) -> Raw:
 
 
 def _has_pictures(sequence: Any) -> bool:
-    """Whether elements are pictures: grey (height, width) or colours (height, width, 3 or 4)."""
+    """Whether elements are pictures."""
     if isinstance(sequence, Rows | Blocks | Epochs | Mapping | Audio) or not len(sequence):
         return False
-    shape = sequence.shape[1:] if isinstance(sequence, np.ndarray) else _shape_of_first(sequence)
-    return (len(shape) == 3 and shape[2] in (1, 3, 4)) or (len(shape) == 2 and min(shape) >= 8)
-
-
-def _shape_of_first(sequence: Any) -> tuple[int, ...]:
-    first = None if hasattr(sequence, "columns") or hasattr(sequence, "iloc") else sequence[0]
-    return first.shape if isinstance(first, np.ndarray) else ()
+    return not hasattr(sequence, "columns") and not hasattr(sequence, "iloc") and _is_picture(sequence[0])
 
 
 def _columns(sequence: Any, length: int) -> dict[str, AnyArray]:

@@ -11,6 +11,7 @@ from math import isfinite
 import numpy as np
 
 from dugong.law.parameters import Crossed, Temporal
+from dugong.metrics.elements import ratio
 from dugong.report.material import Material
 from dugong.report.values import Agreement, ClassRow, Dependencies, EdgeRow, SourceRow
 from dugong.summary import ClassAccuracy, SourceAccuracy, plain_table
@@ -137,7 +138,7 @@ def make_agreement(material: Material) -> Agreement:
         n_classes = votes.n_classes if isinstance(resolution, Element) else 2
         cells = np.ix_(members, members)
         equal[cells], both[cells] = count_equal(votes, np.array(members), n_classes)
-    observed = np.divide(equal, both, out=np.full_like(equal, np.nan), where=both > 0)
+    observed = ratio(equal, both)
     excess = observed - _expected(material)
     np.fill_diagonal(excess, np.nan)
     return Agreement(

@@ -199,7 +199,7 @@ def make_voters(material: Material) -> tuple[VoterInfo, ...]:
                 name=source.name,
                 lane=lanes.index(source.resolution),
                 codes=codes,
-                classes=_code_classes(votes, source.resolution, len(codes)),
+                classes=code_classes(votes, source.resolution, len(codes)),
                 evidence=None if evidence is None else _without_absent(evidence, factor, votes),
                 parents=present,
             )
@@ -221,15 +221,14 @@ def code_names(votes: Votes, resolution: Resolution, n_columns: int) -> tuple[st
     return (*names[:n_columns], *["?"] * (n_columns - len(names)), NOT_ASKED)
 
 
-def code_places(votes: Votes, place: int, n_codes: int) -> Int8Array:
-    """The votes of a source as places in its list of codes."""
-    source = votes.sources[place]
-    n_classes = votes.n_classes if isinstance(source.resolution, Element) else 2
-    places = class_indices(votes, votes.columns[place], n_classes)
-    return np.where(places < 0, n_codes - 1, places).astype(np.int8)
+def code_places(votes: Votes, resolution: Resolution, column: Int8Array, n_codes: int) -> Int8Array:
+    """Votes as places in the list of codes of their source."""
+    places = class_indices(votes, column, votes.n_classes if isinstance(resolution, Element) else 2)
+    return np.where((places < 0) | (places >= n_codes), n_codes - 1, places).astype(np.int8)
 
 
-def _code_classes(votes: Votes, resolution: Resolution, n_codes: int) -> tuple[int, ...]:
+def code_classes(votes: Votes, resolution: Resolution, n_codes: int) -> tuple[int, ...]:
+    """The label (its place) that each code stands for; -1 for those that name no single one."""
     n_labels = len(label_names(votes, resolution))
     return tuple(place if place < n_labels else -1 for place in range(n_codes))
 

@@ -179,7 +179,8 @@ def _cut(
     priors = _inferred(material, places, silent=True)
     # Labels may be an average of the exact model and a more cautious answer, be it only the class balance.
     exact = None if material.model.law_.tempering is None else _inferred(material, places, silent=False)
-    codes = [code_places(votes, place, len(voter.codes)) for place, voter in enumerate(voters)]
+    asked = zip(votes.sources, votes.columns, voters, strict=True)
+    codes = [code_places(votes, source.resolution, column, len(voter.codes)) for source, column, voter in asked]
     bounds = {resolution: votes.layout(resolution).bounds() for resolution in material.probabilities}
     tracks = []
     for number, part in enumerate(parts):

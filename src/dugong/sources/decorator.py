@@ -11,7 +11,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, Literal, overload
 
 from dugong.contract import fits
@@ -78,7 +78,7 @@ class Source:
         path = getattr(self.function, "__qualname__", "")
         if importable(module) and _look_up(sys.modules[module], path) is self:
             return _import_source, (module, path)
-        return _rebuild, tuple(getattr(self, one.name) for one in fields(self))
+        return partial(Source, **{one.name: getattr(self, one.name) for one in fields(self)}), ()
 
 
 def _look_up(module: Any, path: str) -> Any:
@@ -88,10 +88,6 @@ def _look_up(module: Any, path: str) -> Any:
 def _import_source(module: str, path: str) -> Source:
     found: Source = _look_up(importlib.import_module(module), path)
     return found
-
-
-def _rebuild(*values: Any) -> Source:
-    return Source(**dict(zip((one.name for one in fields(Source)), values, strict=True)))
 
 
 @overload

@@ -20,7 +20,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from dugong.codec import parse
 from dugong.exceptions import DugongError
 from dugong.report.material import label_names
-from dugong.report.track import VoterInfo, code_names
+from dugong.report.track import VoterInfo, code_classes, code_names, code_places
 from dugong.studio.bench import Tried
 from dugong.studio.editing import EditError
 from dugong.studio.pages import MOST_SHOWN, flips_of, measured, number, trouble
@@ -38,8 +38,8 @@ from dugong.studio.tracks import (
     vote_bins,
 )
 from dugong.tasks import Element, Resolution
-from dugong.types import AnyArray, FloatArray, Int8Array, IntArray
-from dugong.votes import Votes, class_indices
+from dugong.types import FloatArray, IntArray
+from dugong.votes import Votes
 
 _LARGEST = 2_000_000
 _LIMITS = (0.2, 600.0)
@@ -183,7 +183,7 @@ def preview(snapshot: Snapshot, tried: Tried, tracks: SequenceTracks, stretch: S
     voter = _voter(snapshot, tried)
     lanes = snapshot.lanes
     summary, flips = _summary(snapshot, tried, places, new)
-    codes = _codes(votes, resolution, tried.votes[0].votes[0], len(voter.codes))
+    codes = code_places(votes, resolution, tried.votes[0].votes[0], len(voter.codes))
     bins = [lane.bins(stretch) for lane in tracks.lanes]
     found: dict[str, Any] = {"vote": None, "probability": None, "labels": None, "why": why}
     if resolution in lanes:
@@ -235,22 +235,15 @@ def _voter(snapshot: Snapshot, tried: Tried) -> VoterInfo:
     resolution, lanes = tried.info.resolution, snapshot.lanes
     if known and resolution == snapshot.votes.sources[snapshot.votes.index(tried.info.name)].resolution:
         return known[0]
-    n_labels = len(label_names(snapshot.votes, resolution))
-    names = code_names(snapshot.votes, resolution, n_labels + 1)
+    names = code_names(snapshot.votes, resolution, len(label_names(snapshot.votes, resolution)) + 1)
     return VoterInfo(
         name=tried.info.name,
         lane=lanes.index(resolution) if resolution in lanes else 0,
         codes=names,
-        classes=tuple(place if place < n_labels else -1 for place in range(len(names))),
+        classes=code_classes(snapshot.votes, resolution, len(names)),
         evidence=None,
         parents=(),
     )
-
-
-def _codes(votes: Votes, resolution: Resolution, column: Int8Array, n_codes: int) -> AnyArray:
-    """Votes as places in the list of codes."""
-    places = class_indices(votes, column, votes.n_classes if isinstance(resolution, Element) else 2)
-    return np.where((places < 0) | (places >= n_codes), n_codes - 1, places).astype(np.int8)
 
 
 def _summary(
@@ -260,7 +253,7 @@ def _summary(
     column = np.concatenate([one.votes[0] for one in tried.votes])
     voter = _voter(snapshot, tried)
     codes, counts = np.unique(
-        _codes(snapshot.votes, tried.info.resolution, column, len(voter.codes)), return_counts=True
+        code_places(snapshot.votes, tried.info.resolution, column, len(voter.codes)), return_counts=True
     )
     summary: dict[str, Any] = {
         "sequences": len(tried.votes),

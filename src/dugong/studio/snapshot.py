@@ -75,7 +75,8 @@ class Snapshot:
     @cached_property
     def codes(self) -> list[Int8Array]:
         """Votes of every source as places in its list of codes."""
-        return [code_places(self.votes, place, len(one.codes)) for place, one in enumerate(self.voters)]
+        asked = zip(self.votes.sources, self.votes.columns, self.voters, strict=True)
+        return [code_places(self.votes, source.resolution, column, len(one.codes)) for source, column, one in asked]
 
     @property
     def classes(self) -> tuple[str, ...]:
