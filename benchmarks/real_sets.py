@@ -44,8 +44,8 @@ MOVED = {
     "exponent of votes halved": (answer, "BELIEF", (0.5, 0.5, 0.25, 0.1, 1.0)),
     "exponent of votes doubled": (answer, "BELIEF", (0.5, 0.5, 1.0, 0.1, 1.0)),
     "exponent of neighbours halved": (answer, "BELIEF", (0.5, 0.5, 0.5, 0.1, 0.5)),
-    "weight of the belief .5 to .2": (learning, "RIDGE_SHARE", 0.2),
-    "weight of the belief .5 to 1.25": (learning, "RIDGE_SHARE", 1.25),
+    "weight of the belief 1 to .4": (learning, "RIDGE_SHARE", 0.4),
+    "weight of the belief 1 to 2.5": (learning, "RIDGE_SHARE", 2.5),
     "shared errors .5 to .3": (views, "SHARED_ERRORS", 0.3),
     "room for shared errors .25 to .15": (answer, "TEMPER", 0.15),
     "room for shared errors .25 to .35": (answer, "TEMPER", 0.35),
@@ -180,7 +180,9 @@ def constants_section(names: Iterable[str] = EVERY) -> str:
             setattr(module, constant, kept)
         gains = {name: moved[name] - shipped[name] for name in sets}
         # Leave one set out: would the other seven have chosen this value, and what would the eighth have lost by it?
-        chosen = [n for n in sets if sum(gain for other, gain in gains.items() if other != n) < -1e-4]
+        # Relative changes, because one set has a score five times that of the others and would choose alone.
+        relative = {name: np.log(moved[name] / shipped[name]) for name in sets}
+        chosen = [n for n in sets if sum(gain for other, gain in relative.items() if other != n) < -1e-3]
         loss = max((gains[n] for n in chosen), default=0.0)
         said = f"{len(chosen)} of {len(sets)}; {loss:+.4f}" if chosen else "none"
         rows.append((text, *(f"{gain:+.4f}" for gain in gains.values()), said))

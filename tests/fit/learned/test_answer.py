@@ -184,6 +184,28 @@ def test_accuracies_by_position_do_not_cost_the_model_its_trust(rng):
     assert np.mean((found - truth.ravel()) ** 2) < 1.02 * np.mean((exact - truth.ravel()) ** 2)
 
 
+def hard_elements(seed: int, hard: float) -> tuple[Votes, np.ndarray]:
+    """Eight sources that are right nine times out of ten, but err more often on some elements, all on the same ones."""
+    rng = np.random.default_rng(seed)
+    truth, blurred = rng.random(6_000) < 0.4, rng.random((6_000, 1)) < 0.3
+    right = rng.random((6_000, 8)) < np.where(blurred, hard, 0.9)
+    codes = np.where(right, truth[:, np.newaxis], ~truth[:, np.newaxis])
+    return Votes.from_dense((codes * 2 - 1).astype(np.int8), lengths=[10] * 600), truth
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_model_is_not_trusted_where_sources_err_together_on_hard_elements(seed: int) -> None:
+    """No pair stands out enough to be an edge: that errors go together shows in a second kind of elements."""
+    alike, _ = hard_elements(seed, 0.9)
+    learned = learn(alike)
+    assert learned.diagnostics.learned["kinds"] < 0
+    assert learned.trust > 0.98
+    votes, _ = hard_elements(seed, 0.55)
+    learned = learn(votes)
+    assert learned.diagnostics.learned["kinds"] > 0.004
+    assert learned.trust < 0.02
+
+
 # --- words -----------------------------------------------------------------------------------------------------------
 def test_the_first_note_says_where_the_vote_is_ahead(rng):
     votes = shared_errors(rng)[0].select(sources=["s0", "s3", "s4"])

@@ -108,7 +108,7 @@ def learn(
         if case.background is None and len(trial.targets.votes) and not alone:
             if trust.share > 0 and finding is not None:
                 free = learn_exponents(trial, exponents, FREE)
-                trust = find_trust(setting, finding, part, trial, free, trust.confirmed)
+                trust = find_trust(setting, finding, part, trial, free, trust)
             # Exponents that suit some sources need not suit others: few sources are few observations of them, however
             # many votes they have.
             n_sources = len(np.unique(trial.targets.sources))

@@ -40,6 +40,7 @@ def describe_learned(
         "trust": trust.share,
         "gain": trust.gain,
         "gains": list(trust.gains),
+        "kinds": trust.kinds,
         "worst": {"gain": trust.worst, "sources": [case.element_names[place] for place in trust.sources]},
         "edges": [[a, b, value] for (a, b), value in strengths.items() if a != b],
         "self_dependent": {a: value for (a, b), value in strengths.items() if a == b},
@@ -114,6 +115,12 @@ def _why(trust: Trust, case: Case) -> str:
         return "the fitted model explains the votes and is taken at its word."
     if trust.share >= 1 - TRUSTED:
         return f"the fitted model is {trust.share:.0%} of every label, votes weighed by what peers confirm the rest."
+    if trust.sources and trust.worst >= 0 and trust.kinds > 0:
+        return (
+            "sources err together on some elements of a class, though the search for dependencies finds no reason (two "
+            f"kinds of elements in every class explain a vote by {trust.kinds:.4f} nats better), so votes are weighed "
+            "by what peers confirm."
+        )
     if trust.sources and trust.worst >= 0 and trust.surprise > 0:
         return (
             "the fitted model predicts sources not as it believes it does, so votes are weighed by what peers confirm."

@@ -14,7 +14,7 @@ SHARED_ERRORS: Final = 0.5  # correlation of the errors of two different sources
 # Exponents of balance, share, votes (by design effect), silence, neighbours (times how far labels outlast errors). That
 # of the balance holds under a background; elsewhere it is that of the votes, design effect included.
 BELIEF: Final = (0.5, 0.5, 0.5, 0.1, 1.0)
-RIDGE_SHARE: Final = 0.5  # the belief weighs this / (m - 2) of the votes of m sources: sources are the sample here
+RIDGE_SHARE: Final = 1.0  # the belief weighs this / (m - 2) of the votes of m sources: as one source among its peers
 FREE: Final = 0.02  # ... and this, where they only have to show that something predicts better than a model
 RIDGE_VOTES: Final = 20.0  # ... and in votes, at least
 SHARE_PRIOR: Final = 0.5  # votes' worth of class balance that is added to the vote share
@@ -78,6 +78,8 @@ TESTABLE: Final = 500.0  # information on pairs of errors and silences without w
 DEMANDING: Final = 4.0  # times as much of it is needed where most sources repeat their errors
 SILENCE: Final = 40.0  # how many pairs of silences tell as much as a pair of votes
 OPPOSITE: Final = 0.95  # share of contradictions from which on one of two sources is taken to be turned round
+SPLIT: Final = 1 << 12  # elements on which a second kind of elements in every class is looked for
+ROUNDS_SPLIT: Final = 20  # ... in so many rounds
 SATURATED: Final = 3  # independent groups of sources that some label always explains: they confirm nothing
 FEWEST_SOURCES: Final = 3  # on elements, below which no model can be tested
 

@@ -15,15 +15,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
+from scipy.special import logsumexp, ndtri, stdtrit
 
+from dugong.fit.learned import _kernels as kernels
+from dugong.fit.learned.folded import Folded, fold
 from dugong.fit.learned.panel import Panel
 from dugong.fit.learned.peers import Trial, predict_votes
 from dugong.fit.learned.repeats import Repeats
 from dugong.fit.learned.rounds import Setting, posterior_of, tables_of
 from dugong.fit.learned.search import GraphFinding
-from dugong.fit.learned.settings import FEWEST_SOURCES, JACKKNIFE_BLOCK, PATIENCE, SATURATED
-from dugong.fit.learned.tables import Tables, softmax
+from dugong.fit.learned.settings import FEWEST_SOURCES, JACKKNIFE_BLOCK, PATIENCE, ROUNDS_SPLIT, SATURATED, SPLIT
+from dugong.fit.learned.tables import Tables, class_balance, logs_of, smoothed, softmax
+from dugong.fit.learned.views import add_logs
 from dugong.types import FloatArray, IntArray
 
 _FALSE_SURPRISE = 1e-4  # chance that a model which holds is surprised: rare events have long tails
@@ -44,6 +47,7 @@ class Trust:
     clear : whether every group is predicted better by more than two standard errors
     surprise : nats a vote by which a gain is not what the model itself expects, beyond noise; above 0 is too much
     confirmed : how far sources beyond the three that any label explains confirm the model, 0 to 1
+    kinds : nats a vote that a second kind of elements in every class explains, beyond what its numbers cost
     untested : why no model could be tested, in words; empty if one was
     """
 
@@ -55,6 +59,7 @@ class Trust:
     clear: bool = False
     surprise: float = 0.0
     confirmed: float = 0.0
+    kinds: float = 0.0
     untested: str = ""
 
 
@@ -79,11 +84,11 @@ def find_trust(
     panel: Panel,
     trial: Trial,
     exponents: FloatArray,
-    confirmed: float | None = None,
+    before: Trust | None = None,
     *,
     coarse: bool = False,
 ) -> Trust:
-    """The trust that a model earns; none where nothing can be predicted. `confirmed`: what is known of that already.
+    """The trust that a model earns; none where nothing can be predicted. `before`: what is known of it already.
 
     `coarse`: whether there are sources on windows. One that follows such a source repeats itself inside of windows, and
     is still a group of its own.
@@ -125,16 +130,20 @@ def find_trust(
     worst = int(np.argmin(means + 2 * errors))
     limit = float((means + 2 * errors)[worst])
     earned = gains[fresh] - _seen(tables, setting)
-    if confirmed is None:
+    if before is None:
         groups = root_of(parents)[targets.sources[fresh]]
         n_groups = int(apart.sum()) if coarse else len(np.unique(groups))
         confirmed = _confirmed(earned, groups, blocks[fresh], n_groups)
+        kinds = _second_kind(panel.columns(np.flatnonzero(apart)), tables.single[apart], finding.state.law.balance)
+    else:
+        confirmed, kinds = before.confirmed, before.kinds
     surprises = gains - (ours * better).sum(axis=1)
     surprise = _surprise(surprises[fresh], targets.sources[fresh], blocks[fresh])
-    share = _shown(earned, blocks[fresh]) * confirmed * _endured(limit) * _endured(-surprise)
+    share = _shown(earned, blocks[fresh]) * confirmed * _endured(limit) * _endured(-surprise) * _endured(-kinds)
     return Trust(
         share=share,
         confirmed=confirmed,
+        kinds=kinds,
         surprise=surprise,
         gain=float(gains[fresh].mean()),
         worst=limit,
@@ -206,6 +215,48 @@ def _surprise(gaps: FloatArray, sources: IntArray, blocks: IntArray) -> float:
     wide = float(ndtri(1 - _FALSE_SURPRISE / (2 * len(names)))) / 2
     found = ((np.abs(gaps[own].mean()), _two_errors(gaps[own], blocks[own])) for own in (sources == n for n in names))
     return float(max(gap - wide * errors for gap, errors in found))
+
+
+def _second_kind(panel: Panel, single: FloatArray, balance: FloatArray) -> float:
+    """Nats per vote that a second kind of elements in every class explains, beyond what its numbers cost.
+
+    Sources that err independently err alike on all elements of a class. Where they err together on some of them, the
+    hard ones, votes are explained better if every class is split in two. Every number that this takes costs one nat:
+    half of that is what it fits in noise, the other half what it loses by it on fresh votes (Akaike's criterion).
+
+    Parameters
+    ----------
+    panel : votes of the independent sources
+    single, balance : their tables and the class balance in the fitted model
+    """
+    folded = fold(panel.rows(np.arange(0, len(panel), -(-len(panel) // SPLIT)), panel.starts))
+    rows, every = folded.rows, folded.everywhere()
+    labels = softmax(add_logs(rows, logs_of(single), every) + np.log(np.maximum(balance, 1e-300)))
+    labels, _ = _explained(folded, labels)
+    # The less certain half of the elements is where to look first for a kind on which sources err together.
+    sure = labels.max(axis=1)
+    order = np.argsort(sure, kind="stable")
+    uncertain = np.empty(len(rows), dtype=np.bool_)
+    uncertain[order] = np.cumsum(folded.sizes[order]) <= folded.sizes.sum() / 2
+    part = np.where(uncertain, 0.3, 0.7)[:, np.newaxis]
+    _, two = _explained(folded, np.concatenate([labels * part, labels * (1 - part)], axis=1))
+    _, one = _explained(folded, labels)
+    used = sum(len(np.unique(codes[codes >= 0])) - 1 for codes in rows.codes.T)
+    votes = float(folded.sizes @ (rows.codes >= 0).sum(axis=1))
+    return float(two - one - labels.shape[1] * (used + 1)) / max(votes, 1.0)
+
+
+def _explained(folded: Folded, labels: FloatArray) -> tuple[FloatArray, float]:
+    """Soft labels (n_rows, L) after rounds of independent sources from soft labels, and the log-likelihood of the votes."""
+    rows, every, logs = folded.rows, folded.everywhere(), labels
+    for _ in range(ROUNDS_SPLIT):
+        weights = folded.weighted(labels)
+        counts = np.zeros((rows.n_sources, rows.coding.n_columns, weights.shape[1]))
+        kernels.count_votes(rows.codes, weights, every, counts)
+        tables = smoothed(counts.swapaxes(1, 2))
+        logs = add_logs(rows, logs_of(tables), every) + np.log(class_balance(weights, every))
+        labels = softmax(logs)
+    return labels, float(folded.sizes @ logsumexp(logs, axis=1))
 
 
 def _endured(gain: float) -> float:
