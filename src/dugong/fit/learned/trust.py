@@ -247,7 +247,7 @@ def _second_kind(panel: Panel, single: FloatArray, balance: FloatArray) -> float
 
 
 def _explained(folded: Folded, labels: FloatArray) -> tuple[FloatArray, float]:
-    """Soft labels (n_rows, L) after rounds of independent sources from soft labels, and the log-likelihood of the votes."""
+    """Soft labels (n_rows, L) after rounds of independent sources from others; log-likelihood of the votes."""
     rows, every, logs = folded.rows, folded.everywhere(), labels
     for _ in range(ROUNDS_SPLIT):
         weights = folded.weighted(labels)
