@@ -17,16 +17,7 @@ from dugong.codec import to_plain
 from dugong.exceptions import LabelError
 from dugong.metrics.elements import Sums
 from dugong.metrics.evaluate import Evaluation, check_options, evaluate_case
-from dugong.metrics.inputs import (
-    Classes,
-    Scored,
-    from_indices,
-    make_case,
-    make_coding,
-    make_layout,
-    read_gold,
-    read_labels,
-)
+from dugong.metrics.inputs import Classes, Scored, make_cases
 from dugong.metrics.scores import (
     LOSSES,
     Interval,
@@ -190,21 +181,18 @@ def compare(
     check_options(iou=iou, n_bins=n_bins, confidence=confidence)
     if len(methods) < 2:
         raise LabelError(f"a comparison needs at least two methods; found {list(methods)}.")
-    read = [read_labels(labels, name) for name, labels in methods.items()]
-    own, truth, classes = from_indices(read, read_gold(gold), classes)
-    given = dict(zip(methods, own, strict=True))
-    layout = make_layout(len(truth), lengths, groups)
-    coding = make_coding(list(given.values()), truth, classes=classes, positive=positive, background=background)
-    cases = [make_case(labels, truth, coding, layout, name) for name, labels in given.items()]
-    sums = [sums_of(case, iou=iou, n_bins=n_bins) for case in cases]
-    differences = _differences(cases[0], sums[0], sums[-1], confidence)
-    names = tuple(given)
+    cases = make_cases(
+        methods, gold, lengths=lengths, groups=groups, classes=classes, positive=positive, background=background
+    )
+    sums = [sums_of(case, iou=iou, n_bins=n_bins) for case in cases.values()]
+    names = tuple(cases)
+    differences = _differences(cases[names[0]], sums[0], sums[-1], confidence)
     verdict, better = _verdict(names[0], names[-1], differences)
     return Comparison(
         names=names,
         evaluations=tuple(
             evaluate_case(case, one, iou=iou, n_bins=n_bins, confidence=confidence)
-            for case, one in zip(cases, sums, strict=True)
+            for case, one in zip(cases.values(), sums, strict=True)
         ),
         differences=differences,
         verdict=verdict,

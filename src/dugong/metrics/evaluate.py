@@ -17,17 +17,7 @@ from dugong.codec import to_plain
 from dugong.contract import typed
 from dugong.exceptions import LabelError
 from dugong.metrics.elements import Calibration, Sums, calibration_curve, f_scores
-from dugong.metrics.inputs import (
-    Classes,
-    LabelCoding,
-    Scored,
-    from_indices,
-    make_case,
-    make_coding,
-    make_layout,
-    read_gold,
-    read_labels,
-)
+from dugong.metrics.inputs import Classes, LabelCoding, Scored, make_cases
 from dugong.metrics.scores import (
     LOSSES,
     Interval,
@@ -266,10 +256,10 @@ def evaluate(
     (0.6, 0.667, 1)
     """
     check_options(iou=iou, n_bins=n_bins, confidence=confidence)
-    (given,), truth, classes = from_indices([read_labels(labels)], read_gold(gold), classes)
-    layout = make_layout(len(truth), lengths, groups)
-    coding = make_coding([given], truth, classes=classes, positive=positive, background=background)
-    case = make_case(given, truth, coding, layout)
+    given = {"labels": labels}
+    (case,) = make_cases(
+        given, gold, lengths=lengths, groups=groups, classes=classes, positive=positive, background=background
+    ).values()
     return evaluate_case(case, sums_of(case, iou=iou, n_bins=n_bins), iou=iou, n_bins=n_bins, confidence=confidence)
 
 

@@ -67,6 +67,24 @@ class Scored:
     n_tied: int
 
 
+def make_cases(
+    methods: Mapping[str, ArrayLike],
+    gold: ArrayLike,
+    *,
+    lengths: ArrayLike | None,
+    groups: ArrayLike | None,
+    classes: Classes | None,
+    positive: int | str | None,
+    background: int | str | None,
+) -> dict[str, Scored]:
+    """What was given, checked and in one form, by method; see `evaluate` for what everything is."""
+    read = [read_labels(labels, name) for name, labels in methods.items()]
+    own, truth, classes = from_indices(read, read_gold(gold), classes)
+    layout = make_layout(len(truth), lengths, groups)
+    coding = make_coding(own, truth, classes=classes, positive=positive, background=background)
+    return {name: make_case(one, truth, coding, layout, name) for name, one in zip(methods, own, strict=True)}
+
+
 def read_gold(gold: ArrayLike) -> IntArray:
     """Return gold as integers, or say what is wrong with it."""
     array = _flat(_array(gold, "gold"), "gold")
@@ -121,8 +139,7 @@ def make_case(labels: AnyArray, gold: IntArray, coding: LabelCoding, layout: Ext
             f"gold must be known somewhere; found {len(gold)} elements, all of them 0 (unknown).\n"
             "  Two classes are coded -1 and +1, more are coded 1..K."
         )
-    hard = labels.ndim == 1
-    if hard:
+    if hard := labels.ndim == 1:
         _in_classes(labels, coding, name)
     chosen = coding.columns(labels) if hard else labels.argmax(axis=1)
     return Scored(
