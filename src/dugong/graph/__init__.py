@@ -110,7 +110,7 @@ def connected(left: IntArray, right: IntArray, n_nodes: int) -> IntArray:
             np.minimum.at(moved, lowest[ends], low)
         moved = moved[moved]
         if np.array_equal(moved, lowest):
-            return np.asarray(np.unique(lowest, return_inverse=True)[1], dtype=np.int64)
+            return np.asarray((np.cumsum(lowest == np.arange(n_nodes)) - 1)[lowest], dtype=np.int64)
         lowest = moved
 
 

@@ -90,15 +90,16 @@ class Laws:
         law = self.joint(row.relation, first, second, lag=lag, by_position=row.by_position)
         law = law if row.by_position else law[np.newaxis]
         mean_first, mean_second = law.sum(axis=2) @ _SIGNS, law.sum(axis=1) @ _SIGNS
-        covariance = np.einsum("pab,a,b->p", law, _SIGNS, _SIGNS) - mean_first * mean_second
-        # The means are moved to the sample's own; correlations between tasks stay those of the prior.
-        moved_first = np.clip(mean_first + self._shift(first), -1, 1)
-        moved_second = np.clip(mean_second + self._shift(second), -1, 1)
-        before = (1 - mean_first**2) * (1 - mean_second**2)
-        after = (1 - moved_first**2) * (1 - moved_second**2)
-        # A covariance is a correlation times both standard deviations, and these move with the means.
-        scale = np.sqrt(np.divide(after, before, out=np.ones_like(after), where=before > 0))
-        self._pairs[key] = PairMoments(first=moved_first, second=moved_second, covariance=covariance * scale)
+        covariance = law @ _SIGNS @ _SIGNS - mean_first * mean_second
+        if first in self.balance or second in self.balance:
+            # The means are moved to the sample's own; correlations between tasks stay those of the prior.
+            before = (1 - mean_first**2) * (1 - mean_second**2)
+            mean_first = np.clip(mean_first + self._shift(first), -1, 1)
+            mean_second = np.clip(mean_second + self._shift(second), -1, 1)
+            after = (1 - mean_first**2) * (1 - mean_second**2)
+            # A covariance is a correlation times both standard deviations, and these move with the means.
+            covariance = covariance * np.sqrt(np.divide(after, before, out=np.ones_like(after), where=before > 0))
+        self._pairs[key] = PairMoments(first=mean_first, second=mean_second, covariance=covariance)
         return self._pairs[key]
 
     def mean(self, resolution: Resolution, *, by_position: bool = False) -> FloatArray:

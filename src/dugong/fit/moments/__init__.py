@@ -103,7 +103,8 @@ def table_errors(given: Given, slopes: Solution) -> dict[str, FloatArray]:
     solved = np.zeros(slopes.unknowns.size, dtype=np.bool_)
     for stage in slopes.stages:
         solved |= stage.solved
-    normal, _ = NormalEquations(slopes.equations, solved).at(slopes.beta)
+    system = NormalEquations(slopes.equations, solved)
+    normal, _ = system.normal(system.look(slopes.beta))
     spread, design = np.zeros(len(solved)), given.design
     # A pseudo-inverse, because slopes that nothing but a held one determines leave directions open.
     spread[solved] = np.diag(np.linalg.pinv(normal, hermitian=True))

@@ -8,12 +8,15 @@ of unknowns stays free; `dugong.fit.moments.stages` chooses it.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from dugong.fit.moments.equations import Equations
 from dugong.types import BoolArray, FloatArray, IntArray
 
 _MAX_STEPS = 100
+_SETTLED = 1e-11  # steps that change no digit that anybody reads
 # Replicates start from the solution of the whole sample, from where three steps are as good as a new solution.
 _REPLICATE_STEPS = 3
 # Added to the diagonal, in units of the largest entry: unknowns that nothing determines then stay where they are.
@@ -120,22 +123,23 @@ def gauss_newton(equations: Equations, beta: FloatArray, free: BoolArray) -> Flo
         return beta
     # The start from logarithms is near, so that hardly any damping is needed at first.
     system, damping = NormalEquations(equations, free), 1e-6
-    cost = system.cost(beta)
+    state = system.look(beta)
     for _ in range(_MAX_STEPS):
-        normal, gradient = system.at(beta)
-        diagonal = np.diag(np.diag(normal) + _RIDGE * max(float(normal.max()), 1e-300))
-        trial, trial_cost = beta, np.inf
-        while damping < 1e8 and trial_cost > cost:
+        normal, gradient = system.normal(state)
+        diagonal = np.diagonal(normal)
+        ridge = np.eye(len(columns)) * (diagonal + _RIDGE * max(float(normal.max()), 1e-300))
+        trial, found = beta, None
+        while damping < 1e8 and (found is None or found.cost > state.cost):
+            step = np.linalg.solve(normal + damping * ridge, gradient)
+            if np.abs(step).max() < _SETTLED:  # costs so near cannot be told apart
+                return beta
             trial = beta.copy()
-            trial[columns] += np.linalg.solve(normal + damping * diagonal, gradient)
-            trial_cost = system.cost(trial)
-            damping = max(damping / 10, 1e-15) if trial_cost <= cost else damping * 10
-        if trial_cost > cost:  # no step lowers it: this is the minimum, as far as numbers can tell
+            trial[columns] += step
+            found = system.look(trial)
+            damping = max(damping / 10, 1e-15) if found.cost <= state.cost else damping * 10
+        if found is None or found.cost > state.cost:  # no step lowers it: the minimum, as far as numbers can tell
             return beta
-        size = float(np.abs(trial - beta).max())
-        beta, cost = trial, trial_cost
-        if size < 1e-13:
-            return beta
+        beta, state = trial, found
     return beta
 
 
@@ -147,11 +151,20 @@ def refine_replicates(equations: Equations, beta: FloatArray, free: BoolArray) -
     columns, beta, system = np.flatnonzero(free), beta.copy(), NormalEquations(equations, free)
     diagonal = np.arange(len(columns))
     for _ in range(_REPLICATE_STEPS):
-        normal, gradient = system.at(beta)
+        normal, gradient = system.normal(system.look(beta))
         ridge = _RIDGE * np.maximum(normal.max(axis=(1, 2), initial=0.0), 1e-300)
         normal[:, diagonal, diagonal] += ridge[:, np.newaxis]
         beta[:, columns] += np.linalg.solve(normal, gradient[..., np.newaxis])[..., 0]
     return beta
+
+
+class Looked(NamedTuple):
+    """Equations at some values: derivatives by both unknowns, what is left by precision, and the sum of its squares."""
+
+    by_left: FloatArray
+    by_right: FloatArray
+    weighted: FloatArray
+    cost: float
 
 
 class NormalEquations:
@@ -166,28 +179,29 @@ class NormalEquations:
         self.cells = np.concatenate([left, right, left, right]) * self.size + np.concatenate([right, left, left, right])
         self.equations, self.precision = equations, equations.precision
 
-    def at(self, beta: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def look(self, beta: FloatArray) -> Looked:
+        """What the equations say at some values."""
+        equations = self.equations
+        left, right = beta[..., equations.left], beta[..., equations.right]
+        by_left = equations.scale * right
+        residual = equations.value - by_left * left
+        weighted = self.precision * residual
+        cost = float(weighted @ residual) if residual.ndim == 1 else np.nan
+        return Looked(by_left=by_left, by_right=equations.scale * left, weighted=weighted, cost=cost)
+
+    def normal(self, at: Looked) -> tuple[FloatArray, FloatArray]:
         """J'WJ and J'Wr of the free unknowns: J the derivatives of the equations, W their precisions, r what is left.
 
         Returns
         -------
-        (..., n_free, n_free) and (..., n_free), with the leading axes of `beta`
+        (..., n_free, n_free) and (..., n_free), with the leading axes of the values
         """
-        left, right, scale = beta[..., self.equations.left], beta[..., self.equations.right], self.equations.scale
-        by_left, by_right = scale * right, scale * left
-        residual = self.equations.value - by_left * left
-        own, other = self.precision * by_left, self.precision * by_right
-        gradient = _sums(self.ends, (own * residual, other * residual), self.size)
-        cross = own * by_right
-        normal = _sums(self.cells, (cross, cross, own * by_left, other * by_right), self.size**2)
+        own, other = self.precision * at.by_left, self.precision * at.by_right
+        gradient = _sums(self.ends, (at.by_left * at.weighted, at.by_right * at.weighted), self.size)
+        cross = own * at.by_right
+        normal = _sums(self.cells, (cross, cross, own * at.by_left, other * at.by_right), self.size**2)
         normal = normal.reshape(*gradient.shape, self.size)
         return normal[..., :-1, :-1], gradient[..., :-1]
-
-    def cost(self, beta: FloatArray) -> float:
-        """Squares of what is left, by their precisions."""
-        equations = self.equations
-        residual = equations.value - equations.scale * beta[equations.left] * beta[equations.right]
-        return float((self.precision * residual) @ residual)
 
 
 def _sums(places: IntArray, values: tuple[FloatArray, ...], size: int) -> FloatArray:
