@@ -23,7 +23,7 @@ from dugong.fit.passes import Passes
 from dugong.fit.result import Estimate, Note
 from dugong.graph import SourceGraph
 from dugong.law import ExpectedCounts, Law
-from dugong.law.parameters import Conditional, Factor
+from dugong.law.parameters import Conditional
 from dugong.priors import Prior
 from dugong.types import FloatArray
 
@@ -47,20 +47,28 @@ def possible_mean(value: FloatArray, error: FloatArray) -> FloatArray:
 
 def within_errors(estimate: Estimate, errors: Mapping[str, FloatArray]) -> Estimate:
     """Tables of sources without parents as the mean of what their standard errors, if any, leave possible."""
-    factors: list[Factor] = []
-    found, moved = {}, {}
+    alike: dict[tuple[int, ...], list[str]] = {}
     for factor in estimate.parameters.factors:
-        name = factor.source
-        if isinstance(factor, Conditional) and not factor.parents and name in errors:
-            # What is known exactly (a given table, a vote that never occurs) has no spread, and stays as it is.
-            unsure, valid = errors[name] > _KNOWN, estimate.accuracies[name]
-            table = np.where(unsure, possible_mean(estimate.raw[name], np.where(unsure, errors[name], 1.0)), valid)
-            found[name] = np.asarray(table / table.sum(axis=-1, keepdims=True))
-            moved[name] = float(np.abs(found[name] - valid).max())
-            factors.append(replace(factor, table=found[name].reshape(factor.table.shape)))
-        else:
-            factors.append(factor)
-    told = {name: size for name, size in moved.items() if size > _REPORTED}
+        if isinstance(factor, Conditional) and not factor.parents and factor.source in errors:
+            alike.setdefault(errors[factor.source].shape, []).append(factor.source)
+    found, moved = dict[str, FloatArray](), dict[str, float]()
+    for names in alike.values():
+        error, raw, valid = (
+            np.stack([tables[name] for name in names]) for tables in (errors, estimate.raw, estimate.accuracies)
+        )
+        # What is known exactly (a given table, a vote that never occurs) has no spread, and stays as it is.
+        unsure = error > _KNOWN
+        table = np.where(unsure, possible_mean(raw, np.where(unsure, error, 1.0)), valid)
+        table /= table.sum(axis=-1, keepdims=True)
+        found |= zip(names, table, strict=True)
+        moved |= zip(names, np.abs(table - valid).reshape(len(names), -1).max(axis=1).tolist(), strict=True)
+    factors = [
+        replace(one, table=found[one.source].reshape(one.table.shape))
+        if isinstance(one, Conditional) and one.source in found
+        else one
+        for one in estimate.parameters.factors
+    ]
+    told = {one.source: moved[one.source] for one in factors if moved.get(one.source, 0.0) > _REPORTED}
     listed = ", ".join(f"{name!r} {size:.3g}" for name, size in told.items())
     text = f"tables are the means of what their standard errors leave possible; how far that moved them: {listed}"
     notes = (Note(kind="possible", text=text, size=max(told.values())),) if told else ()

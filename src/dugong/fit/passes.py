@@ -17,6 +17,7 @@ import numpy as np
 from dugong.exceptions import VoteError
 from dugong.fit.result import Note
 from dugong.infer.answers import expected_counts, posterior
+from dugong.infer.potentials import sum_by_sequence
 from dugong.law import ExpectedCounts, Law
 from dugong.progress import FitProgress
 from dugong.sums import Grouping, Moments, Plan, Shapes, assign_groups, count
@@ -194,10 +195,16 @@ class InMemory:
         """The class balance of the votes."""
         found = posterior(law, self.votes, self.votes.resolutions, n_threads=self.n_threads)
         sums, counts, n_groups = {}, {}, self.grouping.n_groups
+        whole, base = bool((self.grouping.blocks == 1).all()), self.grouping.base
         for where in self.votes.resolutions:
-            groups = self.grouping.of_tasks(self.votes.layout(where))
-            sums[where] = np.bincount(groups, found[where] @ _SIGNS, n_groups).astype(np.float64)
-            counts[where] = np.bincount(groups, minlength=n_groups)
+            layout, values = self.votes.layout(where), found[where] @ _SIGNS
+            if whole:  # sequences are fewer than their tasks
+                total = np.bincount(base, sum_by_sequence(values, layout.offsets), n_groups)
+                counts[where] = np.bincount(base, np.diff(layout.offsets), n_groups).astype(np.int64)
+            else:
+                groups = self.grouping.of_tasks(layout)
+                total, counts[where] = np.bincount(groups, values, n_groups), np.bincount(groups, minlength=n_groups)
+            sums[where] = np.asarray(total, dtype=np.float64)
         return LabelSums(sums=sums, counts=counts)
 
     def counts(self, law: Law, *, apart: bool = False) -> ExpectedCounts:
