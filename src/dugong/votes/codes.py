@@ -70,7 +70,7 @@ def count_faults(faults: Iterable[Fault]) -> dict[str, int]:
 
 
 MAX_CODE = 120
-_BLOCK = 1 << 18
+_BLOCK = 1 << 16
 
 
 def class_indices(votes: Votes, column: Int8Array, n_classes: int) -> Int8Array:  # noqa: ARG001
@@ -99,12 +99,15 @@ def count_codes(column: Int8Array) -> dict[int, int]:
     counts: IntArray = np.zeros(256, dtype=np.int64)
     for start in range(0, len(column), _BLOCK):
         block = column[start : start + _BLOCK]
-        # Two classes have four codes, and comparing with each takes a fifth of the time of a look-up per vote.
-        few = {code: np.count_nonzero(block == code) for code in (-1, 1, ABSTAIN, MISSING)}
-        if sum(few.values()) == len(block):
-            counts[[code % 256 for code in few]] += list(few.values())
+        if block.min() >= -1 and block.max() <= 1:  # most blocks: two comparisons take a tenth of a look-up per vote
+            below, silent = np.count_nonzero(block < 0), len(block) - np.count_nonzero(block)
+            counts[[255, 0, 1]] += (below, silent, len(block) - below - silent)
         else:
-            counts += np.bincount(block.view(np.uint8), minlength=256)
+            few = {code: np.count_nonzero(block == code) for code in (-1, 1, ABSTAIN, MISSING)}
+            if sum(few.values()) == len(block):
+                counts[[code % 256 for code in few]] += list(few.values())
+            else:
+                counts += np.bincount(block.view(np.uint8), minlength=256)
     seen = np.flatnonzero(counts)
     return {code: int(counts[code % 256]) for code in sorted(seen.astype(np.int8).tolist())}
 

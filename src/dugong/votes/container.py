@@ -257,7 +257,7 @@ class Votes:
 
     def _select_sequences(self, sequences: Any) -> Votes:
         try:
-            chosen = np.atleast_1d(np.arange(self.n_sequences)[sequences])
+            chosen = self._places(sequences)
         except (IndexError, TypeError, ValueError, OverflowError) as error:
             raise VoteError(f"sequences are chosen by place, slice, list of places or mask: {error}.") from None
         if chosen.ndim != 1:
@@ -271,7 +271,7 @@ class Votes:
             name: read_only(rows[tasks[self.sources[self.index(name)].resolution]])
             for name, rows in self.scores.items()
         }
-        ids = self.sequence_ids[chosen]
+        ids = chosen if self.ids is None else self.ids[chosen]
         kept = set(ids.tolist()) if self.faults else set()
         # Sequences of valid votes are valid, unless one is taken twice: its id would be there twice.
         once = (np.diff(chosen) > 0).all() or len(np.unique(chosen)) == len(chosen)
@@ -287,6 +287,13 @@ class Votes:
             time=None if self.time is None else self.time.select(chosen),
             faults=tuple(fault for fault in self.faults if fault.sequence in kept),
         )
+
+    def _places(self, sequences: Any) -> IntArray:
+        """Places of sequences that are chosen in any way that numpy knows."""
+        listed = isinstance(sequences, np.ndarray) and sequences.dtype == np.int64 and sequences.ndim == 1
+        if listed and len(sequences) and 0 <= sequences.min() <= sequences.max() < self.n_sequences:
+            return np.array(sequences)  # of very many sequences a list of all takes as long as what follows
+        return np.atleast_1d(np.arange(self.n_sequences)[sequences])
 
     def in_groups(self, groups: Iterable[object] | None) -> Votes:
         """The same votes with one group (patient, video) per sequence, or with none."""

@@ -20,6 +20,8 @@ from dugong.sums._kernels import add_hashes
 from dugong.types import AnyArray, BoolArray, Int8Array
 from dugong.votes import Votes, count_codes
 
+_HASHED = 1 << 15  # sequences at a time
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Part:
@@ -64,8 +66,11 @@ def choose_pieces(hashes: AnyArray, n: int) -> BoolArray:
 def hash_sequences(votes: Votes, evidence: Int8Array | None) -> AnyArray:
     """One number per sequence: the sum over sources of a hash of their votes, so that no order enters."""
     hashes = np.zeros(votes.n_sequences, dtype=np.uint64)
-    for info, column in zip(votes.sources, votes.columns, strict=True):
-        add_hashes(column, votes.layout(info.resolution).offsets, np.uint64(0), hashes)
+    # Some sequences of all sources after others, so that their hashes stay in the cache.
+    for begin in range(0, votes.n_sequences, _HASHED):
+        own = hashes[begin : begin + _HASHED]
+        for info, column in zip(votes.sources, votes.columns, strict=True):
+            add_hashes(column, votes.layout(info.resolution).offsets[begin : begin + len(own) + 1], np.uint64(0), own)
     if evidence is not None:
         add_hashes(evidence, votes.layout("element").offsets, np.uint64(1), hashes)
     return hashes
@@ -82,14 +87,11 @@ def _only_votes(votes: Votes, part: Votes) -> BoolArray:
     """Sequences with votes that do not occur in a part: a class of which nobody heard would not be learned."""
     more = np.zeros(votes.n_sequences, dtype=np.bool_)
     for info, column, known in zip(votes.sources, votes.columns, part.columns, strict=True):
-        rare = np.flatnonzero(_codes(column) & ~_codes(known)).astype(np.uint8).view(np.int8)
+        heard = sorted(count_codes(known))
+        # Where all codes from the lowest to the highest were heard, those two tell, and not every vote is looked up.
+        if heard and len(heard) == heard[-1] - heard[0] + 1 and heard[0] <= column.min() <= column.max() <= heard[-1]:
+            continue
+        rare = np.array(sorted(set(count_codes(column)) - set(heard)), dtype=np.int8)
         if len(rare):
             more[votes.layout(info.resolution).owners()[np.isin(column, rare)]] = True
     return more
-
-
-def _codes(column: Int8Array) -> BoolArray:
-    """(256,) which unsigned bytes occur."""
-    seen = np.zeros(256, dtype=np.bool_)
-    seen[[code % 256 for code in count_codes(column)]] = True
-    return seen
