@@ -138,7 +138,7 @@ class LabelModel(Configured):
         """
         if votes.n_elements == 0:
             raise VoteError("a label model needs at least one element; all sequences are empty.\n  Check the loader.")
-        evidence = self._evidence(votes, gold)
+        evidence = None if gold is None else self._evidence(votes, gold)
         votes = votes if groups is None else votes.in_groups(groups)
         with fit_progress(progress) as tell:
             return self._fit(

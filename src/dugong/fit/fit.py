@@ -82,7 +82,7 @@ class Fit:
 def fit(data: Passes, options: FitOptions) -> Fit:
     """Fit a label model to votes, wherever they are."""
     options.check(data.votes)
-    untied = options.untied(data.votes)
+    untied = {} if options.sharing == "tied" else options.untied(data.votes)
     found, options = _fit_read(data, replace(options, sharing="tied") if untied else options)
     if untied:
         found = _by_position(found, data, options, untied)
@@ -93,7 +93,7 @@ def fit(data: Passes, options: FitOptions) -> Fit:
 
 def _fit_read(data: Passes, options: FitOptions) -> tuple[Fit, FitOptions]:
     """Fit to votes whose scores are read above thresholds where that says more, or as they are; and how."""
-    above = replace(options, thresholds=_thresholds(data, options))
+    above = replace(options, thresholds=_thresholds(data, options)) if data.votes.scores else options
     found = _fit(data, above)
     # What is not trusted goes by shares of votes: there a source that is never sure of rare events is right to say no.
     if above.thresholds and _trust(found.law) < 1:
@@ -108,7 +108,7 @@ def _thresholds(data: Passes, options: FitOptions) -> Mapping[str, float]:
     Sums over shards are kept, and are about plain votes, too: only a search, which goes by a sample, reads them so.
     """
     searched = options.dependencies is None and data.rereadable
-    if not (data.votes.scores and (searched or isinstance(data, InMemory))):
+    if not (searched or isinstance(data, InMemory)):
         return {}
     whole = data.sample()
     found = choose_thresholds(choose_part(whole.votes, whole.evidence).votes)
@@ -218,7 +218,7 @@ def _unknown(lean: Mapping[str, Leaning], options: FitOptions) -> dict[str, AnyB
 
 def _fit(data: Passes, options: FitOptions) -> Fit:
     """Fit with the same tables for all sequences."""
-    if isinstance(data, InMemory):
+    if isinstance(data, InMemory) and options.thresholds:
         data = replace(data, votes=read_above(data.votes, options.thresholds))
     if options.by_moments(data.votes):
         found = _closed_form(data, options)
@@ -228,8 +228,11 @@ def _fit(data: Passes, options: FitOptions) -> Fit:
     # What nobody has seen is no evidence, rather than impossible: new votes may hold it.
     parameters = allow_unseen(found.law.parameters, options.accuracies)
     law = replace(found.law, parameters=parameters, inference=options.inference, thresholds=options.thresholds)
-    estimate, against = found.estimate, contradictions(options.believed(data.votes), found.estimate.accuracies)
-    about = estimate.diagnostics.noted(*against, *_about_thresholds(options.thresholds))
+    estimate, believed = found.estimate, options.believed(data.votes)
+    about = estimate.diagnostics
+    if believed or options.thresholds:
+        against = contradictions(believed, estimate.accuracies)
+        about = about.noted(*against, *_about_thresholds(options.thresholds))
     if data.votes.scores and data.rereadable:
         law, estimate = _with_scores(data, law, estimate, options)
     # Of shards only one is held at a time, and the moments of this check are not among the sums that are kept.
@@ -358,7 +361,7 @@ def _from_moments(data: Passes, options: FitOptions) -> Fit:
         settings = options.estimator if isinstance(options.estimator, EM) else _STEPS_WITH_GOLD
         ended = expectation_maximisation(data, law, settings, ties=ties)
         law, estimate = ended.law, _raised(estimate, ended, ties, design.graph)
-    elif fitted.balances:
+    elif fitted.balance is not None:
         estimate = finish(estimate, data, prior, design.graph, ties)
         law = replace(law, parameters=estimate.parameters)
     contents = Contents.of_moments(moments)  # moments have counted every vote already

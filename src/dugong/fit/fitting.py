@@ -7,8 +7,8 @@ what it estimates again without each group of sequences. (METHOD 3.3 and 3.5.)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from dugong.fit.moments.assemble import Assembly, JointTables, raw_tables
 from dugong.fit.moments.equations import Given
 from dugong.fit.moments.joints import CentredTables
 from dugong.fit.paper import estimate_paper, paper_tables, plan_paper, tables_without
-from dugong.fit.passes import InMemory, Passes
+from dugong.fit.passes import InMemory, LabelSums, Passes
 from dugong.fit.result import Estimate, Note
 from dugong.fit.settings import Centred, Estimator, Paper
 from dugong.fit.sgd import estimate_agreements, estimate_sgd
@@ -27,10 +27,10 @@ from dugong.fit.sgd.settings import SGD
 from dugong.graph.design import Design
 from dugong.law import ExpectedCounts, Law
 from dugong.law.parameters import Parameters
-from dugong.priors import sample_balance_variance
+from dugong.priors import sample_balance_covariance
 from dugong.progress import FitProgress
 from dugong.sums import Laws, Moments, Plan
-from dugong.tasks import Element, Resolution
+from dugong.tasks import Element
 from dugong.types import FloatArray, IntArray
 from dugong.votes import Votes
 
@@ -50,18 +50,19 @@ class Fitted:
     given : what it was made from, at the class balance that it was made with
     tables : what the slopes of the centred equations say, of which the standard errors are; the paper's estimator has
         no slopes, and its own tables
-    balances : mean of y without each group, by resolution, where the sample's own class balance was used
+    balance : that of the sample, where it was used
     """
 
     estimate: Estimate
     given: Given
     tables: JointTables
-    balances: Mapping[Resolution, FloatArray] = field(default_factory=dict)
+    balance: LabelSums | None = None
 
 
 def plan_for(design: Design, estimator: Estimator) -> Plan:
     """The rows that an estimator needs counted."""
-    return plan_paper(design) if _to_the_letter(estimator) else design.plan
+    letter = isinstance(estimator, Paper) or (isinstance(estimator, SGD) and estimator.losses == "agreements")
+    return plan_paper(design) if letter else design.plan
 
 
 def fit_moments(given: Given, estimator: Estimator = _CENTRED, passes: Passes | None = None) -> Fitted:
@@ -71,7 +72,7 @@ def fit_moments(given: Given, estimator: Estimator = _CENTRED, passes: Passes | 
     ----------
     passes : goes over the votes behind the moments again; without it the balance stays the prior's
     """
-    if isinstance(estimator, SGD) and _to_the_letter(estimator):
+    if isinstance(estimator, SGD) and estimator.losses == "agreements":  # as the paper prints them
         descended, letter = estimate_agreements(given, estimator, *_behind(passes))
         return Fitted(estimate=descended, given=given, tables=letter)
     if isinstance(estimator, Paper):
@@ -80,7 +81,7 @@ def fit_moments(given: Given, estimator: Estimator = _CENTRED, passes: Passes | 
     tables, shapes, error = centred_tables(given, find_slopes(given)), given.moments.shapes, 0.0
     if passes is not None and passes.rereadable and shapes.counts.sum():
         # Standard deviation, under the prior, of the share of positives in such a sample.
-        error = float(np.sqrt(sample_balance_variance(given.laws.prior, shapes.lengths, shapes.counts))) / 2
+        error = float(np.sqrt(sample_balance_covariance(given.laws.prior, shapes.lengths, shapes.counts)[1, 1]))
     if passes is None or error <= NEGLIGIBLE_BALANCE:
         return Fitted(estimate=_estimate(given, tables, estimator, passes), given=given, tables=tables)
     if isinstance(estimator, SGD):
@@ -93,7 +94,7 @@ def fit_moments(given: Given, estimator: Estimator = _CENTRED, passes: Passes | 
     tables = centred_tables(given, move_slopes(given, tables.slopes))
     estimate = _estimate(given, tables, estimator, passes)
     estimate = replace(estimate, diagnostics=estimate.diagnostics.noted(sums.note(), *contradiction))
-    return Fitted(estimate=estimate, given=given, tables=tables, balances=sums.without_groups())
+    return Fitted(estimate=estimate, given=given, tables=tables, balance=sums)
 
 
 def _estimate(given: Given, tables: CentredTables, estimator: Estimator, passes: Passes | None) -> Estimate:
@@ -103,11 +104,6 @@ def _estimate(given: Given, tables: CentredTables, estimator: Estimator, passes:
     errors are those of the closed form.
     """
     return estimate_sgd(given, estimator, *_behind(passes)) if isinstance(estimator, SGD) else assemble(tables)
-
-
-def _to_the_letter(estimator: Estimator) -> bool:
-    """Whether raw agreements are matched, as the paper prints them."""
-    return isinstance(estimator, Paper) or (isinstance(estimator, SGD) and estimator.losses == "agreements")
 
 
 def _behind(passes: Passes | None) -> tuple[Votes | None, FitProgress | None]:
@@ -143,7 +139,8 @@ def moment_errors(fitted: Fitted) -> StandardErrors:
         if not isinstance(whole, CentredTables):
             return RawTables.stack([raw_tables(one) for one in tables_without(given, groups)])
         # Where the sample's own class balance was used, a replicate has one of its own.
-        balances = {where: means[groups] for where, means in fitted.balances.items()}
+        without = {} if fitted.balance is None else fitted.balance.without_groups()
+        balances = {where: means[groups] for where, means in without.items()}
         laws = given.laws.with_balance(balances) if balances else given.laws
         return raw_tables(replicate_tables(whole, laws, groups))
 

@@ -121,12 +121,14 @@ class FitOptions:
             estimator=resolve_estimator(estimator),
             signs=signs,
             accuracies={name: np.asarray(table, dtype=np.float64) for name, table in (accuracies or {}).items()},
-            beliefs=_checked(beliefs),
+            beliefs=_checked(beliefs) if beliefs else {},
             inference=inference,
         )
 
     def believed(self, votes: Votes) -> dict[str, AnyBelief]:
         """What is believed about every source that there is a belief about."""
+        if not self.beliefs and self.signs == "group":
+            return {}
         return resolve_beliefs(self.beliefs, votes.sources, self.signs, self.accuracies)
 
     def by_moments(self, votes: Votes) -> bool:
@@ -140,7 +142,7 @@ class FitOptions:
             SourceGraph.of(votes.source_names, self.dependencies or ()),
             sharing=self.sharing,
             pinned=self.accuracies,
-            n_tasks=tasks_per_sequence(votes),
+            n_tasks={} if self.sharing == "tied" else tasks_per_sequence(votes),
         )
 
     def check(self, votes: Votes) -> None:
@@ -172,8 +174,6 @@ class FitOptions:
 
         Closed forms do not find these: where anything is learned, and where sources repeat themselves.
         """
-        if self.sharing == "tied":
-            return {}
         levels = self.design(votes).levels
         names = [name for name, level in levels.items() if level == "task"]
         lags = SourceGraph.of(votes.source_names, self.dependencies or ()).temporal
@@ -185,9 +185,9 @@ class FitOptions:
         return {name: max(int(numbers[where[name]].max(initial=0)), 1) for name in names}
 
 
-def _checked(beliefs: Mapping[str, Belief] | None) -> dict[str, Belief]:
+def _checked(beliefs: Mapping[str, Belief]) -> dict[str, Belief]:
     """Beliefs by source, or an error that says what was found in their place."""
-    for name, one in (beliefs or {}).items():
+    for name, one in beliefs.items():
         if not isinstance(one, Belief):
             raise GraphError(f"beliefs maps names of sources to dugong.Belief objects; found {one!r} for {name!r}.")
-    return dict(beliefs or {})
+    return dict(beliefs)

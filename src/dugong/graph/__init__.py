@@ -158,7 +158,8 @@ class Independence:
 
     def same_task(self, first: str, second: str) -> bool:
         """A row on one task is valid."""
-        return self.apart(first, second) and not (first in self.tangled and second in self.tangled)
+        apart = self.component[first] != self.component[second]
+        return apart and not (first in self.tangled and second in self.tangled)
 
     def elsewhere(self, first: str, second: str) -> bool:
         """A row across time or across resolutions is valid."""
@@ -190,7 +191,11 @@ def eliminate(graph: SourceGraph, names: tuple[str, ...] | None = None) -> Elimi
     Ties go by name, so that the order of the sources does not matter.
     """
     chosen = graph.names if names is None else names
-    near = {name: graph.neighbours(name) & set(chosen) for name in chosen}
+    near: dict[str, set[str]] = {name: set() for name in chosen}
+    for a, b in graph.edges:
+        if a in near and b in near:
+            near[a].add(b)
+            near[b].add(a)
     left, removed, fill = list(chosen), [], []
     families: dict[str, set[str]] = {}
     while left:

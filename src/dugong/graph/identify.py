@@ -217,7 +217,9 @@ def check_identifiable(
     """Raise a `NotIdentifiableError` with advice unless everything can be determined; see `identify`."""
     found = RowGraph.of(design, Laws(prior, moments.shapes, class_names), moments.shapes, moments)
     # The whole report costs more than the fit of small data: it is made where there is something to say.
-    if found.lost() or any(unwitnessed(design)) or any(_pattern_problems(found)):
+    graph, full = design.graph, "full" in design.levels.values()
+    lost = None in found.stage or ((graph.edges or graph.temporal) and any(unwitnessed(design)))
+    if lost or (full and any(_pattern_problems(found))):
         identify(design, prior, moments.shapes, moments=moments, class_names=class_names).check()
 
 

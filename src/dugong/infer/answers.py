@@ -118,7 +118,9 @@ def expected_counts(
     n_threads: int | None = None,
 ) -> ExpectedCounts:
     """How often every cell of every table is expected to occur: an exact E-step; scores have no counts of their own."""
-    votes, parameters = with_scores(law.read(votes), law.parameters, law.soft)
+    votes, parameters = law.read(votes) if law.thresholds else votes, law.parameters
+    if law.soft:
+        votes, parameters = with_scores(votes, parameters, law.soft)
     found = engine.expected_counts(
         votes,
         parameters,
@@ -188,9 +190,10 @@ def _basis(
     law: Law, votes: Votes, evidence: Int8Array | None, n_threads: int | None
 ) -> tuple[Votes, Parameters | None, Prior, FloatArray | None]:
     """What the engine is asked with: the law's own factors, or the evidence of its tempering; and scores."""
-    votes = law.read(votes)
+    votes = law.read(votes) if law.thresholds else votes
     if law.tempering is None:
-        return (*with_scores(votes, law.parameters, law.soft), law.prior, None)
+        votes, parameters = with_scores(votes, law.parameters, law.soft) if law.soft else (votes, law.parameters)
+        return votes, parameters, law.prior, None
     prior, potentials = law.tempering.chain(law, votes, evidence, n_threads)
     if not any(one.source in votes.scores for one in law.soft):
         return votes, None, prior, potentials

@@ -25,7 +25,7 @@ from dugong.law import ExpectedCounts, Posterior
 from dugong.law.parameters import Conditional, FullTable, Parameters
 from dugong.priors.chain import LabelChain
 from dugong.priors.joint import Joint
-from dugong.tasks import Element, Resolution, find_resolution
+from dugong.tasks import Element, Resolution
 from dugong.tasks.layout import ranges
 from dugong.types import MISSING, FloatArray, Inference, Int8Array, IntArray
 from dugong.votes import SourceInfo, Votes, replace_unchecked
@@ -83,7 +83,7 @@ def posterior(
     TaskError
         If the resolutions need more than 4,096 states per element; the message names the cause.
     """
-    wanted = _wanted(votes, resolutions)
+    wanted = votes.resolutions if resolutions is None else tuple(dict.fromkeys(map(votes.resolution, resolutions)))
     votes, factors, potentials = _read(votes, parameters, evidence, potentials)
     law = _law(votes, prior)
     if _must_enumerate(factors, law):
@@ -218,10 +218,12 @@ def _read(
     votes: Votes, parameters: Parameters | None, evidence: Int8Array | None, potentials: FloatArray | None
 ) -> tuple[Votes, tuple[FlatFactor, ...], FloatArray | None]:
     """What is known about the labels: votes with their factors, and potentials."""
-    potentials = check_potentials(potentials, votes.n_elements, votes.n_classes)
+    if potentials is not None:
+        potentials = check_potentials(potentials, votes.n_elements, votes.n_classes)
     if parameters is None:
         return votes, (), potentials if evidence is None else rule_out(votes, evidence, potentials)
-    votes, parameters = with_evidence(votes, parameters, evidence)
+    if evidence is not None:
+        votes, parameters = with_evidence(votes, parameters, evidence)
     return votes, flatten(votes, parameters), potentials
 
 
@@ -274,13 +276,6 @@ def _check_known(votes: Votes, evidence: Int8Array) -> Int8Array:
             f"found {known[bad][0]} at element {int(np.argmax(bad))}."
         )
     return known
-
-
-def _wanted(votes: Votes, resolutions: Iterable[str | Resolution] | None) -> tuple[Resolution, ...]:
-    if resolutions is None:
-        return votes.resolutions
-    found = (find_resolution(r, votes.resolutions) if isinstance(r, str) else r for r in resolutions)
-    return tuple(dict.fromkeys(found))
 
 
 def _law(votes: Votes, prior: AnyPrior) -> Joint | LabelChain:

@@ -17,13 +17,11 @@ from dugong.law.parameters import Conditional, Factor, Parameters
 from dugong.types import MISSING, FloatArray, IntArray
 from dugong.votes import SourceInfo, Votes, replace_unchecked
 
-_NOTHING = np.zeros((0, 0)), np.zeros(0)
+NOTHING = np.zeros((0, 0)), np.zeros(0)  # known about the elements beside their votes
 
 
-def check_potentials(potentials: FloatArray | None, n_elements: int, n_classes: int) -> FloatArray | None:
+def check_potentials(potentials: FloatArray, n_elements: int, n_classes: int) -> FloatArray:
     """The potentials as float64, or an error that says what is wrong with them."""
-    if potentials is None:
-        return None
     found = np.ascontiguousarray(potentials, dtype=np.float64)
     if found.shape != (n_elements, n_classes):
         raise LabelError(
@@ -48,10 +46,8 @@ def _largest(potentials: FloatArray) -> FloatArray:
     return largest
 
 
-def soften(potentials: FloatArray | None, first: int, last: int) -> tuple[FloatArray, FloatArray]:
+def soften(potentials: FloatArray, first: int, last: int) -> tuple[FloatArray, FloatArray]:
     """Likelihoods of elements first..last, at most one, and the logarithms of what they were divided by."""
-    if potentials is None:
-        return _NOTHING
     own = potentials[first:last]
     tops = _largest(own)
     soft = np.subtract(own, tops[:, None])

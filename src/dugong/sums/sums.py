@@ -293,17 +293,21 @@ class MomentRow:
     by_position : bool
         Whether counts are kept apart by the position of the anchor (the finer task with "inside") in its sequence.
     sources : source of every slot
+    span : how far apart in tasks the votes lie
     """
 
     slots: tuple[Slot, ...]
     relation: Relation = "same"
     by_position: bool = False
     sources: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    span: int = field(init=False, repr=False, compare=False)
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # Kept, because rows are asked for their sources in every loop over a plan, and looked up by the thousand.
-        object.__setattr__(self, "sources", tuple(slot.source for slot in self.slots))
+        object.__setattr__(self, "sources", tuple([slot.source for slot in self.slots]))
+        offsets = [slot.offset for slot in self.slots]
+        object.__setattr__(self, "span", max(offsets) - min(offsets))
         object.__setattr__(self, "_hash", hash((self.slots, self.relation, self.by_position)))
 
     def __hash__(self) -> int:
@@ -312,12 +316,6 @@ class MomentRow:
     def __reduce__(self) -> tuple[Any, ...]:
         # Through the constructor, because every process hashes text in its own way.
         return MomentRow, (self.slots, self.relation, self.by_position)
-
-    @property
-    def span(self) -> int:
-        """How far apart in tasks the votes of this row lie."""
-        offsets = [slot.offset for slot in self.slots]
-        return max(offsets) - min(offsets)
 
 
 def pair(first: str, second: str, *, lag: int = 0, by_position: bool = False) -> MomentRow:

@@ -120,11 +120,6 @@ class Equations:
         found = (self.scale != 0) & (self.variance > 0)
         return np.asarray(found.any(axis=tuple(range(found.ndim - 1))))
 
-    @property
-    def precision(self) -> FloatArray:
-        """(..., n) one over the variance; 0 where that says nothing."""
-        return np.divide(1.0, self.variance, out=np.zeros_like(self.variance), where=self.variance > 0)
-
 
 def join_equations(parts: Iterable[tuple[AnyArray, ...]], rows: Iterable[tuple[MomentRow, int]]) -> Equations:
     """Equations from parts, each of which has left, right, value, scale, variance and total of some rows."""

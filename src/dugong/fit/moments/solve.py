@@ -177,7 +177,8 @@ class NormalEquations:
         left, right = place[equations.left], place[equations.right]
         self.ends = np.concatenate([left, right])
         self.cells = np.concatenate([left, right, left, right]) * self.size + np.concatenate([right, left, left, right])
-        self.equations, self.precision = equations, equations.precision
+        self.equations, says = equations, equations.variance > 0
+        self.precision = np.divide(1.0, equations.variance, out=np.zeros_like(equations.variance), where=says)
 
     def look(self, beta: FloatArray) -> Looked:
         """What the equations say at some values."""

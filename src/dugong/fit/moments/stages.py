@@ -121,7 +121,10 @@ def solve_stages(
         raise GraphError(f'signs must be "group" or "positive"; found {signs!r}.')
     # What is pinned is known from the start; every stage adds what it has solved, and later ones hold it.
     beta, known, condition, table = start, pinned, dict[str, float](), unknowns.table
-    believed, forced = _believed(given, unknowns)
+    believed, forced = unknowns.direction, set(unknowns.places) if signs == "positive" else set[str]()
+    if given.beliefs:
+        believed, upright = _believed(given, unknowns)
+        forced |= upright
     rows, stages = list[MomentRow](), list[SolvedStage]()
     for name, extra in design.stages.items():
         if not extra and name != "same task":
@@ -152,9 +155,12 @@ def solve_stages(
     # either mirror image (METHOD 3.3).
     right = beta * unknowns.direction
     outcome = {key: f"{'+' if right[own].sum() >= 0 else '-'} ({rule})" for key, own in unknowns.places.items()}
-    notes = _undetermined(unknowns, varies & ~known)
-    beta, flips = _force_positive(unknowns, beta, pinned, forced)
-    notes += flips
+    lost, notes = varies & ~known, list[Note]()
+    if lost.any():
+        notes += _undetermined(unknowns, lost)
+    if forced:
+        beta, flips = _force_positive(unknowns, beta, pinned, forced)
+        notes += flips
     return Solution(
         unknowns=unknowns,
         beta=beta,
@@ -185,7 +191,7 @@ def _believed(given: Given, unknowns: Unknowns) -> tuple[FloatArray, set[str]]:
     direction = unknowns.direction.copy()
     for name in upright:
         direction[unknowns.places[name]] *= _BELIEVED
-    return direction, set(unknowns.places) if given.signs == "positive" else forced
+    return direction, forced
 
 
 def _force_positive(

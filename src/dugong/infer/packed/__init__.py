@@ -16,7 +16,7 @@ from dugong.infer.blocks import Progress, Sums, block_bounds, on_threads, report
 from dugong.infer.factors import FlatFactor
 from dugong.infer.lookups import Group, fits_table, make_groups, pack_columns, split_counts
 from dugong.infer.packed import _kernels as kernels
-from dugong.infer.potentials import soften, sum_by_sequence
+from dugong.infer.potentials import NOTHING, soften, sum_by_sequence
 from dugong.priors.chain import LabelChain
 from dugong.tasks import Element, Resolution
 from dugong.types import AnyArray, FloatArray, IntArray
@@ -145,7 +145,7 @@ def _run_block(
     begin, end = bounds
     offsets = plan.offsets[begin : end + 1]
     first, last = int(offsets[0]), int(offsets[-1])
-    soft, tops = soften(plan.potentials, first, last)
+    soft, tops = NOTHING if plan.potentials is None else soften(plan.potentials, first, last)
     kernel = kernels.smooth_two if len(plan.initial) == 2 else kernels.smooth_many
     chain = plan.tables, plan.firsts, soft, plan.initial, plan.transition
     failed = kernel(rows, *chain, offsets - first, marginals, likelihood, *counted)
