@@ -32,7 +32,6 @@ from dugong.fit.learned.search import GraphFinding, Method, search
 from dugong.fit.learned.settings import (
     CROWD,
     FEWEST_SOURCES,
-    FREE,
     LEARNED_FROM,
     OPPOSITE,
     RIDGE_SHARE,
@@ -102,13 +101,9 @@ def learn(
         trial = make_trial(part, related, first.sayings, exponents, lasting, fixed)
         if finding is not None:
             trust = find_trust(setting, finding, part, trial, exponents, coarse=bool(case.coarse))
-        # Where the belief already predicts every source clearly worse and the model answers alone, what could be
-        # learned would not be used, but for the first tables of sources on windows.
-        alone = trust.clear and trust.share >= TRUSTED and not case.coarse
+        # Where the model answers alone, exponents would not be used, but for the first tables of sources on windows.
+        alone = trust.share >= TRUSTED and not case.coarse
         if case.background is None and len(trial.targets.votes) and not alone:
-            if trust.share > 0 and finding is not None:
-                free = learn_exponents(trial, exponents, FREE)
-                trust = find_trust(setting, finding, part, trial, free, trust)
             # Exponents that suit some sources need not suit others: few sources are few observations of them, however
             # many votes they have.
             n_sources = len(np.unique(trial.targets.sources))

@@ -115,11 +115,10 @@ def _why(trust: Trust, case: Case) -> str:
         return "the fitted model explains the votes and is taken at its word."
     if trust.share >= 1 - TRUSTED:
         return f"the fitted model is {trust.share:.0%} of every label, votes weighed by what peers confirm the rest."
-    if trust.sources and trust.worst >= 0 and trust.kinds > 0:
+    if trust.sources and trust.worst >= 0 and trust.kinds > 1:
         return (
-            "sources err together on some elements of a class, though the search for dependencies finds no reason (two "
-            f"kinds of elements in every class explain a vote by {trust.kinds:.4f} nats better), so votes are weighed "
-            "by what peers confirm."
+            "sources err together on some elements of every class, and no dependency between them explains it, so "
+            "votes are weighed by what peers confirm."
         )
     if trust.sources and trust.worst >= 0 and trust.surprise > 0:
         return (

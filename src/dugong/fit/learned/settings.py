@@ -15,7 +15,6 @@ SHARED_ERRORS: Final = 0.5  # correlation of the errors of two different sources
 # of the balance holds under a background; elsewhere it is that of the votes, design effect included.
 BELIEF: Final = (0.5, 0.5, 0.5, 0.1, 1.0)
 RIDGE_SHARE: Final = 1.0  # the belief weighs this / (m - 2) of the votes of m sources: as one source among its peers
-FREE: Final = 0.02  # ... and this, where they only have to show that something predicts better than a model
 RIDGE_VOTES: Final = 20.0  # ... and in votes, at least
 SHARE_PRIOR: Final = 0.5  # votes' worth of class balance that is added to the vote share
 CASTING: Final = 1.0  # votes that the first of two classes gets where as many say one as say the other

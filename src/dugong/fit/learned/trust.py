@@ -1,13 +1,12 @@
 """How far the fitted model is trusted: whether it predicts every source better than the cautious answer does.
 
 In: a fitted model and a trial of peers. Out: its share of every label. Every source is left out, with those that depend
-on it, and its votes are predicted from the others twice: by the posterior of the fitted model, and by the answer with
-exponents that were learned. Where the model holds, nothing predicts better, whichever source is left out.
-Where sources share errors, the model takes those of the largest group for the label and counts evidence more than once:
-some sources are then predicted worse, by more than noise. The worst of them decides, on a continuous scale, and the
-gain over all of them must be more than noise too. And a model that holds knows how well it predicts: the gain on every
-source must be the one that the model itself expects. Sources that repeat themselves are not asked: what they say now
-tells of earlier labels as well, which no table of the present label knows.
+on it, and its votes are predicted from the others twice: by the posterior of the fitted model, and by the cautious
+answer. Where sources share errors, the model takes those of the largest group for the label and counts evidence more
+than once: some sources are then predicted worse, by more than noise. The worst of them decides, on a continuous scale.
+A model that holds knows how well it predicts: the gain on every source must be the one that the model itself expects.
+And nothing is left to explain by a second kind of elements in every class, on which sources err together. Sources that
+repeat themselves are not asked: what they say now tells of earlier labels too, which no table of the present one knows.
 """
 
 from __future__ import annotations
@@ -44,10 +43,9 @@ class Trust:
     worst : ... and the group of sources for which this is least, two standard errors added
     sources : places of that group; nobody if nothing could be predicted
     gains : ... of every group of sources that was left out
-    clear : whether every group is predicted better by more than two standard errors
     surprise : nats a vote by which a gain is not what the model itself expects, beyond noise; above 0 is too much
     confirmed : how far sources beyond the three that any label explains confirm the model, 0 to 1
-    kinds : nats a vote that a second kind of elements in every class explains, beyond what its numbers cost
+    kinds : how many times its price a second kind of elements in every class explains; up to 1 there is none
     untested : why no model could be tested, in words; empty if one was
     """
 
@@ -56,7 +54,6 @@ class Trust:
     worst: float = 0.0
     sources: tuple[int, ...] = ()
     gains: tuple[float, ...] = ()
-    clear: bool = False
     surprise: float = 0.0
     confirmed: float = 0.0
     kinds: float = 0.0
@@ -84,11 +81,10 @@ def find_trust(
     panel: Panel,
     trial: Trial,
     exponents: FloatArray,
-    before: Trust | None = None,
     *,
     coarse: bool = False,
 ) -> Trust:
-    """The trust that a model earns; none where nothing can be predicted. `before`: what is known of it already.
+    """The trust that a model earns; none where nothing can be predicted.
 
     `coarse`: whether there are sources on windows. One that follows such a source repeats itself inside of windows, and
     is still a group of its own.
@@ -130,16 +126,13 @@ def find_trust(
     worst = int(np.argmin(means + 2 * errors))
     limit = float((means + 2 * errors)[worst])
     earned = gains[fresh] - _seen(tables, setting)
-    if before is None:
-        groups = root_of(parents)[targets.sources[fresh]]
-        n_groups = int(apart.sum()) if coarse else len(np.unique(groups))
-        confirmed = _confirmed(earned, groups, blocks[fresh], n_groups)
-        kinds = _second_kind(panel.columns(np.flatnonzero(apart)), tables.single[apart], finding.state.law.balance)
-    else:
-        confirmed, kinds = before.confirmed, before.kinds
+    groups = root_of(parents)[targets.sources[fresh]]
+    n_groups = int(apart.sum()) if coarse else len(np.unique(groups))
+    confirmed = _confirmed(earned, groups, blocks[fresh], n_groups)
+    kinds = _second_kind(panel.columns(np.flatnonzero(apart)), tables.single[apart], finding.state.law.balance)
     surprises = gains - (ours * better).sum(axis=1)
     surprise = _surprise(surprises[fresh], targets.sources[fresh], blocks[fresh])
-    share = _shown(earned, blocks[fresh]) * confirmed * _endured(limit) * _endured(-surprise) * _endured(-kinds)
+    share = confirmed * _endured(limit) * _endured(-surprise) * float(np.clip(2 - kinds, 0, 1))
     return Trust(
         share=share,
         confirmed=confirmed,
@@ -149,7 +142,6 @@ def find_trust(
         worst=limit,
         sources=tuple(np.unique(targets.sources[asked[worst][0]]).tolist()),
         gains=tuple(means.tolist()),
-        clear=bool((means > 2 * errors).all()),
     )
 
 
@@ -185,11 +177,6 @@ def _seen(tables: Tables, setting: Setting) -> float:
     return tables.single.size / max(float(rows.sizes @ (rows.rows.codes >= 0).sum(axis=1)), 1.0)
 
 
-def _shown(gains: FloatArray, blocks: IntArray) -> float:
-    """From 0 to 1: how far a gain is more than noise, nothing below two standard errors, all from four on."""
-    return float(np.clip(gains.mean() / (_two_errors(gains, blocks) + 1e-12) - 1, 0.0, 1.0))
-
-
 def _confirmed(gains: FloatArray, groups: IntArray, blocks: IntArray, n_groups: int) -> float:
     """From 0 to 1: how far independent groups of sources, but for the three best predicted, are surely not worse off.
 
@@ -218,11 +205,11 @@ def _surprise(gaps: FloatArray, sources: IntArray, blocks: IntArray) -> float:
 
 
 def _second_kind(panel: Panel, single: FloatArray, balance: FloatArray) -> float:
-    """Nats per vote that a second kind of elements in every class explains, beyond what its numbers cost.
+    """How many times its price a second kind of elements in every class explains.
 
     Sources that err independently err alike on all elements of a class. Where they err together on some of them, the
-    hard ones, votes are explained better if every class is split in two. Every number that this takes costs one nat:
-    half of that is what it fits in noise, the other half what it loses by it on fresh votes (Akaike's criterion).
+    hard ones, votes are explained better if every class is split in two. Every number that this takes has a price of
+    one nat: half of it is what it fits in noise, the other half what it loses by that on fresh votes (Akaike).
 
     Parameters
     ----------
@@ -242,8 +229,7 @@ def _second_kind(panel: Panel, single: FloatArray, balance: FloatArray) -> float
     _, two = _explained(folded, np.concatenate([labels * part, labels * (1 - part)], axis=1))
     _, one = _explained(folded, labels)
     used = sum(len(np.unique(codes[codes >= 0])) - 1 for codes in rows.codes.T)
-    votes = float(folded.sizes @ (rows.codes >= 0).sum(axis=1))
-    return float(two - one - labels.shape[1] * (used + 1)) / max(votes, 1.0)
+    return float(two - one) / (labels.shape[1] * (used + 1))
 
 
 def _explained(folded: Folded, labels: FloatArray) -> tuple[FloatArray, float]:
