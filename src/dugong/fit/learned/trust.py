@@ -229,7 +229,7 @@ def _second_kind(panel: Panel, single: FloatArray, balance: FloatArray) -> float
     _, two = _explained(folded, np.concatenate([labels * part, labels * (1 - part)], axis=1))
     _, one = _explained(folded, labels)
     used = sum(len(np.unique(codes[codes >= 0])) - 1 for codes in rows.codes.T)
-    return float(two - one) / (labels.shape[1] * (used + 1))
+    return (two - one) / float(labels.shape[1] * (used + 1))
 
 
 def _explained(folded: Folded, labels: FloatArray) -> tuple[FloatArray, float]:
