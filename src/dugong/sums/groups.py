@@ -139,7 +139,7 @@ def _blocks(votes: Votes) -> Grouping:
 
 def divide(work: range, n_threads: int | None) -> list[range]:
     """Every thread its share of the work, at least one; as many threads as numba would use by default."""
-    workers = max(1, min(len(work), numba.get_num_threads() if n_threads is None else n_threads))
+    workers = 1 if len(work) < 2 else max(1, min(len(work), n_threads or numba.get_num_threads()))
     return [work[place::workers] for place in range(workers)]
 
 
