@@ -82,7 +82,6 @@ def on_threads(
     progress: Progress | None = None,
 ) -> Iterator[ResultT]:
     """Run the work on all blocks and yield the results in order."""
-    # Numba is asked where the answer matters: the question takes as long as several steps on little data.
     workers = len(bounds) if len(bounds) < 2 else min(len(bounds), n_threads or numba.get_num_threads())
     done = 0
     # No pool for one worker, because starting threads takes longer than a small fit.
