@@ -292,14 +292,19 @@ HEAD = (*HEAD, "mean log of Brier over the best", "log loss less the best")
 def measure(names: tuple[str, ...], seeds: range) -> str:
     """The table of one half, and every case that falls far behind the vote."""
     sets = {name: whole(name) for name in names}
-    tables = [derive(seed, sets) for seed in seeds]
+    drawn = {seed: derive(seed, sets) for seed in seeds}
+    tables = {seed: one for seed, one in drawn.items() if (one.gold >= 0).any()}  # short pieces may have none
     methods = {"`LabelModel()`": of_library(dg.LabelModel), **PEERS}
-    found = {name: np.stack([scores(table, label(table)) for table in tables]) for name, label in methods.items()}
+    found = {
+        name: np.stack([scores(table, label(table)) for table in tables.values()]) for name, label in methods.items()
+    }
     peers = {name: found[name] for name in PEERS}
     rows = [(name, *verdict(found[name], peers)) for name in methods]
     lost = found["`LabelModel()`"][:, 0] - peers["vote"][:, 0]
     worst = [
-        (seed, table.text, f"{one:+.4f}") for seed, table, one in zip(seeds, tables, lost, strict=True) if one < -LEVEL
+        (seed, table.text, f"{one:+.4f}")
+        for (seed, table), one in zip(tables.items(), lost, strict=True)
+        if one < -LEVEL
     ]
     return f"{make_table(HEAD, rows)}\n\n{make_table(('seed', 'table', 'accuracy over the vote'), worst)}"
 
