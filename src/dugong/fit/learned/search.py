@@ -1,8 +1,8 @@
-"""The search for structure: which sources depend on each other or on themselves, and whether a model fits at all.
+"""The search for structure: which sources depend on each other or on themselves.
 
-In: a panel of sources on elements and their vote shares. Out: a `GraphFinding`: edges, self-dependence, a fitted law of
-the labels, and the share of the answer that the model earns. Greedy with refitting: strong residual correlations of an
-independent fit become edges at once, weaker ones after the first fit, if that improves the trust.
+In: a panel of sources on elements and their vote shares. Out: a `GraphFinding`: edges, self-dependence, and a fitted
+law of the labels. Greedy with refitting: strong residual correlations of an independent fit become edges at once,
+weaker ones after the first fit, if less is left to explain then.
 """
 
 from __future__ import annotations
@@ -19,9 +19,6 @@ from dugong.fit.learned.repeats import Repeats
 from dugong.fit.learned.residuals import Misfit, find_misfit, find_shared_errors
 from dugong.fit.learned.rounds import Setting, State, first_state, run_rounds
 from dugong.fit.learned.settings import (
-    DEMANDING,
-    FAILS,
-    FEWEST_SOURCES,
     FITS,
     LASTING,
     MOST_STATES,
@@ -31,7 +28,6 @@ from dugong.fit.learned.settings import (
     SELF_EDGE,
     SETTLED,
     STRONG_EDGE,
-    TESTABLE,
     WEAK_EDGE,
 )
 from dugong.fit.learned.tables import clamp, logs_of, make_tables, softmax
@@ -39,7 +35,6 @@ from dugong.fit.learned.views import Shares, add_logs
 from dugong.types import FloatArray, IntArray
 
 Method = Literal["residuals", "low-rank"]
-Refusal = Literal["", "misfit", "too little", "lasting"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -52,18 +47,12 @@ class GraphFinding:
     strength : (m, m) residual correlation of errors under independence, or under the first fit where that found it
     state : the fitted labels, their law, and who repeats itself
     misfit : what is left unexplained
-    trust : 1 if nothing, 0 if too much or nothing can be tested
-    refusal : why it is 0: residuals ("misfit"), pairs of votes say "too little", errors that last ("lasting")
-    closed : no further edges are worth a search
     """
 
     forest: Forest
     strength: FloatArray
     state: State
     misfit: Misfit
-    trust: float
-    refusal: Refusal
-    closed: bool
 
     def structure(self) -> tuple[IntArray, Repeats]:
         """Parents and self-dependence of every source, at most one of the two for each.
@@ -93,9 +82,7 @@ def search(
         found = _by_residuals(setting, shares, weights)
     else:
         found = _by_low_rank(setting, shares, progress)
-    if found.trust > 0:
-        found = replace(found, state=_rounds(setting, found.state, ROUNDS_MORE, found.forest, SETTLED))
-    return found
+    return replace(found, state=_rounds(setting, found.state, ROUNDS_MORE, found.forest, SETTLED))
 
 
 def _by_low_rank(setting: Setting, shares: Shares, progress: Callable[[int, int], object] | None) -> GraphFinding:
@@ -111,7 +98,8 @@ def _by_residuals(setting: Setting, shares: Shares, weights: FloatArray) -> Grap
     first = find_shared_errors(setting, _counted_down(setting, shares, weights))
     found = _attempt(setting, shares, strongest_forest(first, STRONG_EDGE), first)
     most = found.forest.n_edges + max(1, (panel.n_sources - 2) // 2)
-    while found.trust < 1 and not found.closed and found.forest.n_edges < most:
+    # Where errors last, weak residuals are those of labels and errors that were taken for each other.
+    while found.misfit.worst > FITS and found.misfit.persistence <= LASTING and found.forest.n_edges < most:
         again = _attempt(setting, shares, *_grown(found, first, most))
         if again.forest.n_edges == found.forest.n_edges or again.misfit.worst >= found.misfit.worst:
             break
@@ -174,34 +162,17 @@ def _rounds(setting: Setting, state: State, rounds: int, forest: Forest, settled
 def _attempt(
     setting: Setting, shares: Shares, forest: Forest, strength: FloatArray, repeats: Repeats | None = None
 ) -> GraphFinding:
-    """Fit the model on one set of edges; stop half-way where the residuals already rule it out.
-
-    Who repeats itself is tested unless given.
-    """
+    """Fit the model on one set of edges; who repeats itself is tested unless given."""
     panel, apart = setting.panel, forest.apart()
     state = _first_fit(setting, shares, forest)
+    if repeats is None:
+        repeats = _repeats(find_misfit(setting, state, apart), panel.coding.n_classes)
+    state = _rounds(setting, replace(state, repeats=repeats), ROUNDS_CHAIN // 2, forest)
     misfit = find_misfit(setting, state, apart)
-    state = replace(state, repeats=repeats or _repeats(misfit, panel.coding.n_classes))
-    lasting = misfit.persistence > LASTING
-    refusal = _refusal_at_once(misfit, state.repeats, panel.n_sources)
-    if not refusal:
-        state = _rounds(setting, state, ROUNDS_CHAIN // 2, forest)
+    if misfit.worst > FITS:  # what looks like a missing edge may only be a fit that has not settled
+        state = _rounds(setting, state, ROUNDS_MORE, forest)
         misfit = find_misfit(setting, state, apart)
-        if 0 < trust_in(misfit) < 1:
-            state = _rounds(setting, state, ROUNDS_MORE, forest)
-            misfit = find_misfit(setting, state, apart)
-        if misfit.information < TESTABLE * (DEMANDING if lasting else 1):
-            refusal = "lasting" if lasting else "too little"
-    trust = 0.0 if refusal else trust_in(misfit)
-    return GraphFinding(
-        forest=forest,
-        strength=strength,
-        state=state,
-        misfit=misfit,
-        trust=trust,
-        refusal=refusal or ("misfit" if trust == 0 else ""),
-        closed=bool(refusal) or lasting,
-    )
+    return GraphFinding(forest=forest, strength=strength, state=state, misfit=misfit)
 
 
 def _repeats(misfit: Misfit, n_classes: int) -> Repeats:
@@ -210,21 +181,3 @@ def _repeats(misfit: Misfit, n_classes: int) -> Repeats:
     possible = (lags == 1) | (float(n_classes) ** lags <= MOST_STATES)
     own = np.where(possible[:, np.newaxis] & (misfit.own > SELF_EDGE), misfit.own, 0.0)
     return Repeats.about(own.max(axis=0), own.argmax(axis=0) + 1)
-
-
-def _refusal_at_once(misfit: Misfit, repeats: Repeats, n_sources: int) -> Refusal:
-    """Why a model is not worth fitting further, if so.
-
-    A few sources that repeat themselves may explain a large misfit; if most do, nothing tells errors from labels.
-    """
-    lasting = misfit.persistence > LASTING
-    if misfit.information < TESTABLE:
-        return "too little"
-    if misfit.worst > 4 * FAILS and (lasting or not repeats):
-        return "misfit"
-    return "lasting" if lasting and n_sources <= FEWEST_SOURCES else ""
-
-
-def trust_in(misfit: Misfit) -> float:
-    """From 1 (the residuals are noise) to 0 (they are not)."""
-    return 1 - min(max((misfit.worst - FITS) / (FAILS - FITS), 0.0), 1.0)

@@ -56,6 +56,8 @@ STRONG_EDGE: Final = 0.3  # residual correlation of a discovery that makes an ed
 WEAK_EDGE: Final = 0.04  # ... and after the first fit
 LARGEST_GROUP: Final = 4  # sources that are modelled all together where edges join them
 VOTES_PER_CELL: Final = 10.0  # ... if there are so many elements for every cell of their table
+FITS: Final = 0.002  # misfit below which no more edges are looked for
+LASTING: Final = 0.2  # ... nor above this median own-lag correlation of errors, but for strong ones
 SELF_EDGE: Final = 0.1  # own-lag residual correlation of a discovery that makes a source self-dependent
 LONGEST_LAG: Final = 5  # elements between a vote and the one that it may repeat
 MOST_STATES: Final = 64  # of the labels that an exact chain has to remember for that, K ** lag
@@ -70,12 +72,6 @@ RIDGE: Final = 1e-3  # added to the variance of every indicator, so that the inv
 MOST_CLASSES: Final = 5  # classes with indicators, those with most votes
 
 # --- how far the model is trusted ----------------------------------------------------------------------------------
-FITS: Final = 0.002  # misfit below which the model is trusted
-FAILS: Final = 0.01  # misfit above which it is not
-LASTING: Final = 0.2  # median own-lag correlation of errors above which no weak edges are looked for
-TESTABLE: Final = 500.0  # information on pairs of errors and silences without which nothing can be tested
-DEMANDING: Final = 4.0  # times as much of it is needed where most sources repeat their errors
-SILENCE: Final = 40.0  # how many pairs of silences tell as much as a pair of votes
 OPPOSITE: Final = 0.95  # share of contradictions from which on one of two sources is taken to be turned round
 SPLIT: Final = 1 << 12  # elements on which a second kind of elements in every class is looked for
 ROUNDS_SPLIT: Final = 20  # ... in so many rounds

@@ -22,7 +22,6 @@ from dugong.fit.learned.settings import (
     JACKKNIFE_BLOCK,
     LONGEST_LAG,
     SIGNIFICANT,
-    SILENCE,
     STEADY,
 )
 from dugong.fit.learned.tables import count_tables
@@ -73,7 +72,6 @@ class Misfit:
     ----------
     errors, speaking, lagged : residual correlations beyond noise, mean size over pairs without an edge
     persistence : median correlation of the errors of a source with its own last ones
-    information : how much the votes say about pairs of errors, and of silences
     correlation, error : (m, m) residual correlation of errors, and its jackknife error
     discovered : (m, m) whether it is a discovery
     own : (n_lags, m) correlation of errors of one source some elements apart
@@ -84,7 +82,6 @@ class Misfit:
     speaking: float
     lagged: float
     persistence: float
-    information: float
     correlation: FloatArray
     error: FloatArray
     discovered: BoolArray
@@ -112,8 +109,6 @@ def find_misfit(setting: Setting, state: State, apart: BoolArray) -> Misfit:
         speaking=speaking.excess(apart, symmetric=True),
         lagged=later.excess(apart, symmetric=False),
         persistence=float(np.median(lasting[0])),
-        # Silences count for little, because sources are silent together for reasons that are no errors.
-        information=float(errors.scale[apart].sum() + speaking.scale[apart].sum() / SILENCE) / 2,
         correlation=np.where(np.eye(m, dtype=np.bool_), 0.0, errors.correlation()),
         error=np.sqrt(errors.square) / (errors.scale + STEADY),
         discovered=discovered,
