@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from time import process_time
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import dugong as dg
 from dugong.estimators import EM
 from dugong.exceptions import GraphError
+from dugong.fit.positions import uneven
 from dugong.infer.answers import posterior
 from dugong.law import Law
 from dugong.shards import VoteShards, fit_shards
@@ -64,6 +66,14 @@ def test_what_differs_by_position_is_said() -> None:
     assert note.size > 2
     assert model.accuracies_["s0"].shape == (6, 2, 3)
     assert model.predict_proba(votes[:3]).shape == (18, 2)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_agreement_is_uneven_only_where_positions_differ(seed) -> None:
+    """The look that comes before a fit by position: labels that last are no reason for one."""
+    steady = dg.priors.Markov(positive=0.3, stay=0.9)
+    assert uneven(replace(world(seed), prior=steady).sample(2000, rng=seed)[0])
+    assert not uneven(replace(world(seed, differ=False), prior=steady).sample(2000, rng=seed)[0])
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -24,13 +24,13 @@ from dugong.fit.first import first_law
 from dugong.fit.fitting import count_errors, fit_moments, moment_errors, plan_for
 from dugong.fit.groups import describe, group_laws, leanings
 from dugong.fit.learned import Learned, choose_part, learn
-from dugong.fit.learned.settings import FEWEST_SOURCES
+from dugong.fit.learned.settings import FEWEST_SOURCES, PART
 from dugong.fit.learned.tempering import Peers
 from dugong.fit.moments import table_errors
 from dugong.fit.moments.equations import Given
 from dugong.fit.moments.joints import CentredTables
 from dugong.fit.passes import Contents, InMemory, Passes
-from dugong.fit.positions import CLEAR, FEWEST, FEWEST_SEQUENCES, explained, untie
+from dugong.fit.positions import CLEAR, FEWEST, FEWEST_SEQUENCES, explained, uneven, untie
 from dugong.fit.result import Diagnostics, Estimate, Note
 from dugong.fit.settings import Centred, FitOptions
 from dugong.fit.soft import choose_thresholds, learn_soft
@@ -86,7 +86,7 @@ def fit(data: Passes, options: FitOptions) -> Fit:
     found, options = _fit_read(data, replace(options, sharing="tied") if untied else options)
     if untied:
         found = _by_position(found, data, options, untied)
-    elif not options.grouped and found.law.tempering is not None:
+    elif not options.grouped and (found.law.tempering is not None or options.dependencies is None):
         found = _where_positions_differ(found, data, options)
     return _with_groups(found, data, options) if options.grouped else found
 
@@ -171,11 +171,17 @@ def _by_position(found: Fit, data: Passes, options: FitOptions, n_positions: Map
 
 
 def _where_positions_differ(found: Fit, data: Passes, options: FitOptions) -> Fit:
-    """Tables by position in place of a cautious answer, where that makes every source clearly more predictable."""
+    """Tables by position in place of a learned answer, where that makes every source clearly more predictable.
+
+    Where a model is trusted whole, positions are looked into if agreement differs between them, and votes are not so
+    many that they were learned from in part.
+    """
     votes = data.votes
     names = [info.name for info in votes.sources if isinstance(info.resolution, Element)]
     longest = int(votes.lengths.max(initial=0))
     if len(names) < FEWEST or votes.scores or not data.rereadable or not (1 < longest == int(votes.lengths.min())):
+        return found
+    if found.law.tempering is None and (votes.n_elements > 2 * PART or not uneven(votes)):
         return found
     # Errors that last, or that sources share, are predictable as well: where any were found, positions explain nothing.
     part = _part(data)

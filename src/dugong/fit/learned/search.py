@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 
@@ -19,12 +19,14 @@ from dugong.fit.learned.repeats import Repeats
 from dugong.fit.learned.residuals import Misfit, find_misfit, find_shared_errors
 from dugong.fit.learned.rounds import Setting, State, first_state, run_rounds
 from dugong.fit.learned.settings import (
+    FEWEST_SOURCES,
     FITS,
     LASTING,
     MOST_STATES,
     ROUNDS_ALONE,
     ROUNDS_CHAIN,
     ROUNDS_MORE,
+    SATURATED,
     SELF_EDGE,
     SETTLED,
     STRONG_EDGE,
@@ -35,6 +37,7 @@ from dugong.fit.learned.views import Shares, add_logs
 from dugong.types import FloatArray, IntArray
 
 Method = Literal["residuals", "low-rank"]
+REPEATING: Final = "nearly all sources repeat their errors from element to element, which looks like labels that last"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -63,6 +66,18 @@ class GraphFinding:
         parents, chosen = reroot(self.forest, np.where(rates > SELF_EDGE, rates, 0.0), self.strength)
         return parents, self.state.repeats.only(chosen)
 
+    def untestable(self) -> str:
+        """Why nothing tells whether this model holds, in words; empty if something does."""
+        parents, repeats = self.structure()
+        apart = parents < 0
+        if apart.sum() <= SATURATED:  # fewer independent groups do not tell labels from what a group shares
+            return (
+                f"there are only {apart.sum()} independent groups of sources, and some label explains any {SATURATED}"
+            )
+        # Two sources that repeat themselves agree because labels last or because errors do: only a pair of which one
+        # does not can tell, so all but one of three must not.
+        return REPEATING if (apart & ~repeats.rates.any(axis=0)).sum() < FEWEST_SOURCES - 1 else ""
+
 
 def search(
     setting: Setting,
@@ -82,6 +97,8 @@ def search(
         found = _by_residuals(setting, shares, weights)
     else:
         found = _by_low_rank(setting, shares, progress)
+    if found.untestable():
+        return found
     return replace(found, state=_rounds(setting, found.state, ROUNDS_MORE, found.forest, SETTLED))
 
 
@@ -165,14 +182,17 @@ def _attempt(
     """Fit the model on one set of edges; who repeats itself is tested unless given."""
     panel, apart = setting.panel, forest.apart()
     state = _first_fit(setting, shares, forest)
-    if repeats is None:
-        repeats = _repeats(find_misfit(setting, state, apart), panel.coding.n_classes)
-    state = _rounds(setting, replace(state, repeats=repeats), ROUNDS_CHAIN // 2, forest)
+    misfit = find_misfit(setting, state, apart)
+    state = replace(state, repeats=repeats or _repeats(misfit, panel.coding.n_classes))
+    found = GraphFinding(forest=forest, strength=strength, state=state, misfit=misfit)
+    if found.untestable():  # nothing is gained by a better fit of a model that is not used
+        return found
+    state = _rounds(setting, state, ROUNDS_CHAIN // 2, forest)
     misfit = find_misfit(setting, state, apart)
     if misfit.worst > FITS:  # what looks like a missing edge may only be a fit that has not settled
         state = _rounds(setting, state, ROUNDS_MORE, forest)
         misfit = find_misfit(setting, state, apart)
-    return GraphFinding(forest=forest, strength=strength, state=state, misfit=misfit)
+    return replace(found, state=state, misfit=misfit)
 
 
 def _repeats(misfit: Misfit, n_classes: int) -> Repeats:

@@ -22,8 +22,8 @@ from dugong.fit.learned.panel import Panel
 from dugong.fit.learned.peers import Trial, predict_votes
 from dugong.fit.learned.repeats import Repeats
 from dugong.fit.learned.rounds import Setting, posterior_of, tables_of
-from dugong.fit.learned.search import GraphFinding
-from dugong.fit.learned.settings import FEWEST_SOURCES, JACKKNIFE_BLOCK, PATIENCE, ROUNDS_SPLIT, SATURATED, SPLIT
+from dugong.fit.learned.search import REPEATING, GraphFinding
+from dugong.fit.learned.settings import JACKKNIFE_BLOCK, PATIENCE, ROUNDS_SPLIT, SATURATED, SPLIT
 from dugong.fit.learned.tables import Tables, class_balance, logs_of, smoothed, softmax
 from dugong.fit.learned.views import add_logs
 from dugong.types import FloatArray, IntArray
@@ -92,16 +92,10 @@ def find_trust(
     targets = trial.targets
     if not len(targets.votes):
         return Trust(share=0.0, untested="no source says anything that others could predict")
+    if why := finding.untestable():
+        return Trust(share=0.0, untested=why)
     parents, repeats = finding.structure()
     apart = parents < 0
-    if apart.sum() <= SATURATED:  # fewer independent groups do not tell labels from what a group shares
-        why = f"there are only {apart.sum()} independent groups of sources, and some label explains any {SATURATED}"
-        return Trust(share=0.0, untested=why)
-    # Two sources that repeat themselves agree because labels last or because errors do: only a pair of which one does
-    # not can tell, so all but one of three must not.
-    repeating = "nearly all sources repeat their errors from element to element, which looks like labels that last"
-    if (apart & ~repeats.rates.any(axis=0)).sum() < FEWEST_SOURCES - 1:
-        return Trust(share=0.0, untested=repeating)
     tables, _ = tables_of(setting, replace(finding.state, repeats=repeats), setting.folded.everywhere(), parents)
     if not keeps_names(tables.single, panel):
         why = "votes for some class are more frequent under another one of the fitted model: classes changed"
@@ -119,7 +113,7 @@ def find_trust(
     asked = [(places[fresh[places]], places) for _, places, _ in trial.groups]
     asked = [(own, places) for own, places in asked if len(own)]
     if not asked:
-        return Trust(share=0.0, untested=repeating)
+        return Trust(share=0.0, untested=REPEATING)
     means = np.array([gains[own].mean() for own, _ in asked])
     blocks = _blocks(panel)[targets.elements]
     errors = np.array([_two_errors(gains[own], blocks[own]) for own, _ in asked]) / 2
