@@ -76,6 +76,17 @@ def test_agreement_is_uneven_only_where_positions_differ(seed) -> None:
     assert not uneven(replace(world(seed, differ=False), prior=steady).sample(2000, rng=seed)[0])
 
 
+def test_positions_are_found_over_shards_as_in_memory(tmp_path) -> None:
+    """Under a trusted model too: the look at agreement is one at the votes, not at the specimen that shards show."""
+    steady = dg.priors.Markov(positive=0.3, stay=0.9)
+    votes, _ = replace(world(1001), prior=steady).sample(2000, rng=1)
+    shards = VoteShards.write([votes[:1000], votes[1000:]], tmp_path / "votes")
+    direct, streamed = dg.LabelModel().fit(votes), fit_shards(dg.LabelModel(), shards)
+    for model in (direct, streamed):
+        assert any(note.kind == "positions" for note in model.diagnostics_.notes)
+    np.testing.assert_allclose(streamed.predict_proba(votes), direct.predict_proba(votes), rtol=0, atol=1e-6)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_errors_that_sources_share_are_not_taken_for_positions(seed) -> None:
     """Three sources read what is not the label a fourth of the time; positions are alike, and sequences short."""

@@ -181,11 +181,14 @@ def _where_positions_differ(found: Fit, data: Passes, options: FitOptions) -> Fi
     longest = int(votes.lengths.max(initial=0))
     if len(names) < FEWEST or votes.scores or not data.rereadable or not (1 < longest == int(votes.lengths.min())):
         return found
-    if found.law.tempering is None and (votes.n_elements > 2 * PART or not uneven(votes)):
+    whole = found.law.tempering is None
+    if whole and sum(found.contents.codes[names[0]].values()) > 2 * PART:
         return found
     # Errors that last, or that sources share, are predictable as well: where any were found, positions explain nothing.
     part = _part(data)
     if part.votes.n_sequences < FEWEST_SEQUENCES or found.graph.edges or found.graph.temporal:
+        return found
+    if whole and not uneven(part.votes):
         return found
     try:
         tied = _from_guess(part, replace(options, dependencies=()))
