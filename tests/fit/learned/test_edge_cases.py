@@ -55,6 +55,18 @@ def test_nobody_ever_votes():
     np.testing.assert_allclose(probabilities(votes), 1 / 3, atol=1e-9)
 
 
+@pytest.mark.parametrize("n_unnamed", [1, 2])
+def test_classes_that_nobody_names_could_change_places(rng, n_unnamed):
+    """Six sources that obey a model of five classes, some of which they never name: two of those have no names."""
+    labels = rng.integers(0, 5, 8_000)
+    codes = np.where(rng.random((8_000, 6)) < 0.75, labels[:, np.newaxis], rng.integers(0, 5, (8_000, 6)))
+    codes[codes >= 5 - n_unnamed] = -1
+    learned = learn(Votes.from_classes(codes, n_classes=5, abstain=-1, lengths=[5] * 1_600))
+    text = next(note.text for note in learned.diagnostics.notes if note.kind == "trust")
+    assert ("nobody votes for 2 of the classes, so nothing tells which of them is which" in text) == (n_unnamed == 2)
+    assert (learned.trust == 0) == (n_unnamed == 2)
+
+
 def test_one_source_follows_its_votes(rng):
     codes = rng.choice([-1, 1], (200, 1)).astype(np.int8)
     found = probabilities(Votes.from_dense(codes, lengths=[200]))

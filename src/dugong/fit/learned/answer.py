@@ -87,7 +87,7 @@ def answer(seen: View, exponents: FloatArray) -> FloatArray:
     if exponents[NEIGHBOURS] > 0:
         logs += exponents[NEIGHBOURS] * seen.messages(exponents)
     # A tie goes to the first class, as in majority vote, and not to rounding errors.
-    logs[:, 0] += _HAIR
+    logs[:, 0] += seen.tie[which] + _HAIR
     labels = softmax((1 - TEMPER) * logs)
     labels += DOUBT * (seen.base[which] - labels)
     known = rows.known[which]

@@ -154,6 +154,11 @@ def _unsearched(case: Case) -> str:
         return "no source votes on single elements"
     if len(case.panel) and float((case.panel.codes < 0).mean()) > CROWD:  # pairs share too little to find edges
         return "most sources were not asked about most elements"
+    # The likelihood is the same if two classes change places that nobody names and nothing else tells apart.
+    rows, told_apart = case.folded.rows, case.prior is not None or case.pinned or case.beliefs or case.votes.partial
+    unnamed = set(range(case.votes.n_classes)) - set(np.unique(rows.codes)) - set(np.unique(rows.known))
+    if len(rows) and len(unnamed) > 1 and not told_apart:
+        return f"nobody votes for {len(unnamed)} of the classes, so nothing tells which of them is which"
     # A model is tested where sources speak, and would mostly answer elsewhere.
     heard = float(case.panel.spoken().any(axis=1).mean()) if len(case.panel) else 1.0
     return "most elements have no vote" if case.background is None and heard < CROWD else ""

@@ -7,6 +7,7 @@ how each was chosen and what it assumes.
 
 from __future__ import annotations
 
+from math import log
 from typing import Final
 
 # --- beliefs about sources, to which what is learned leans -----------------------------------------------------------
@@ -17,7 +18,7 @@ BELIEF: Final = (0.5, 0.5, 0.5, 0.1, 1.0)
 RIDGE_SHARE: Final = 1.0  # the belief weighs this / (m - 2) of the votes of m sources: as one source among its peers
 RIDGE_VOTES: Final = 20.0  # ... and in votes, at least
 SHARE_PRIOR: Final = 0.5  # votes' worth of class balance that is added to the vote share
-CASTING: Final = 1.0  # votes that the first of two classes gets where as many say one as say the other
+CASTING: Final = log(1.5)  # log-odds of the first of two classes where votes tie: it is right three times in five
 TEMPER: Final = 0.25  # errors that all sources share are invisible: so much of the log-odds is taken back
 DOUBT: Final = 0.03  # ... and so much of every label is the class balance
 PATIENCE: Final = 2e-3  # nats per vote by which a model may predict its worst source worse than caution does: no trust

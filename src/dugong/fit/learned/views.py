@@ -80,7 +80,7 @@ class Sayings:
     silences : (m, K) P(abstain | label), NaN where that tells nothing
     background : class index of elements about which nobody speaks, or None
     effect : design effect by which the log-likelihood of the votes is divided
-    casting : votes that the first of two classes gets where both have as many
+    casting : log-odds of the first of two classes where both have as many votes
     """
 
     weights: FloatArray
@@ -102,12 +102,16 @@ class Shares:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class View:
-    """Features of the rows of a panel, (n_rows, 4, K), their class balance (n_rows, K), and the law of the labels."""
+    """Features of the rows of a panel, (n_rows, 4, K), their class balance (n_rows, K), and the law of the labels.
+
+    `tie` is what the first class is ahead by where votes tie, (n_rows,), in log-odds.
+    """
 
     folded: Folded
     rows: FloatArray
     law: LabelLaw
     base: FloatArray
+    tie: FloatArray
 
     def features(self, chosen: IntArray, messages: FloatArray) -> FloatArray:
         """All five features of some elements, given their messages, (n, 5, K), centred over the classes."""
@@ -171,8 +175,8 @@ def learn_sayings(
     silences = np.full(tables.shape[:2], np.nan)
     if background is None:
         silences = _silences(rows, folded.weighted(labels), shares.use)
-    # Sources are written to find something and find too much: where as many say yes as say no, no is right twice as
-    # often. With a given prior it is the prior that says how often.
+    # Sources are written to find something and find too much: where as many say yes as say no, no is right three
+    # times in five. With a given prior it is the prior that says how often.
     two = background is None and len(balance) == 2 and fixed.law is None
     sayings = Sayings(
         weights=weights,
@@ -203,12 +207,13 @@ def view(folded: Folded, sayings: Sayings, law: LabelLaw) -> View:
     counts = shares.counts + SHARE_PRIOR * base
     if background is not None:  # silence of all who were asked is a vote for the class that nobody names
         counts[quiet, background] += 1.0
-    if sayings.casting:
-        heads = vote_shares(rows, np.sign(sayings.weights), background).counts  # ties of the vote: nobody counted down
-        counts[(heads[:, 0] == heads[:, 1]) & (heads[:, 0] > 0), 0] += sayings.casting
     share = np.log(np.maximum(counts / reduce(np.add, counts.T)[:, np.newaxis], 1e-300))
     features = np.stack([np.log(np.maximum(base, 1e-300)), share, votes, silence], axis=1)
-    return View(folded=folded, rows=features, law=law, base=base)
+    tie = np.zeros(len(rows))
+    if sayings.casting:
+        heads = vote_shares(rows, np.sign(sayings.weights), background).counts  # ties of the vote: nobody counted down
+        tie[(heads[:, 0] == heads[:, 1]) & (heads[:, 0] > 0)] = sayings.casting
+    return View(folded=folded, rows=features, law=law, base=base, tie=tie)
 
 
 def at_rest(balance: FloatArray, place: int) -> FloatArray:
