@@ -6,6 +6,7 @@ one model, answers smoothed in time, raters who were asked about a few sequences
 the wrong way round. No error is drawn: all of them come from real features and real classes, and are shared as in life.
 
     python -m benchmarks.public development [seeds] [--only NAME]
+    python -m benchmarks.public constants      # every belief moved, on these sets and the eight of ../shared/data
 
 Votes of cases and scores of the peers are kept in .cache/public, so that another run fits the default alone.
 """
@@ -31,7 +32,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 import dugong as dg
 from benchmarks.public_sets import DEVELOPMENT, HELD_OUT, HOME, Data
-from benchmarks.real_sets import LEVEL, ROOT, make_table
+from benchmarks.real_sets import DATA, EVERY, LEVEL, ROOT, left_out, make_table, moved, real_votes
+from benchmarks.real_sets import scores as real_scores
 from benchmarks.wide import MISSING, Table, dawid_skene, of_library
 
 VERSION = 2  # of the votes: a change here makes them anew
@@ -324,13 +326,43 @@ def verdict(ours: np.ndarray, others: np.ndarray, binary: np.ndarray) -> tuple[o
     return (len(ours), *behind, *changes, f"{cells} ({held.mean():.0%})")
 
 
+def constants() -> str:
+    """Every belief moved: mean relative change of the Brier score of sets, and who would choose it without one set."""
+    label, real = of_library(dg.LabelModel), {name: real_votes(DATA, name) for name in EVERY}
+
+    def briers() -> dict[str, float]:
+        found = {
+            name: [real_scores(c, dg.LabelModel().fit(c.votes).predict_proba(c.votes))[2]] for name, c in real.items()
+        }
+        for table in tables("development"):
+            found.setdefault(table.text.split("/")[0], []).append(scores(table, label(table))[2])
+        return {name: float(np.mean(values)) for name, values in found.items()}
+
+    (_, shipped), *others = moved(briers)
+    rows = []
+    for text, found in others:
+        relative = {name: np.log(found[name] / shipped[name]) for name in shipped}
+        eight = np.mean([relative[name] for name in EVERY])
+        rows.append((text, f"{eight:+.2%}", f"{np.mean([*relative.values()]):+.2%}", left_out(shipped, found, EVERY)))
+    head = (
+        "moved",
+        "Brier, the eight sets",
+        f"all {len(shipped)} sets",
+        "preferred by the other sets; the left-out one then",
+    )
+    return make_table(head, rows)
+
+
 def main() -> None:
     """Print the tables by data set, by kind and by method, and the cases far behind the vote."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("part", choices=PARTS)
+    parser.add_argument("part", choices=(*PARTS, "constants"))
     parser.add_argument("seeds", nargs="?", type=int, default=SEEDS, help="of every set and kind")
     parser.add_argument("--only", help='a part of "set/kind/seed"')
     chosen = parser.parse_args()
+    if chosen.part == "constants":
+        print(constants())
+        return
     label = of_library(dg.LabelModel)
     keys, binary, ours, others, begin = [], [], [], [], time.process_time()
     for table in tables(chosen.part, chosen.seeds, chosen.only):

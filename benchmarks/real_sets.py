@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +50,7 @@ MOVED = {
     "room for shared errors .25 to .15": (answer, "TEMPER", 0.15),
     "room for shared errors .25 to .35": (answer, "TEMPER", 0.35),
     "no casting vote": (views, "CASTING", 0.0),
+    "casting vote of 2 to 1": (views, "CASTING", float(np.log(2))),
     "doubt .03 to .015": (answer, "DOUBT", 0.015),
     "variants .7 to .5": (families, "NEAR", 0.5),
 }
@@ -161,6 +162,30 @@ def subsets_section(n_seeds: int = 200) -> str:
     return f"{text}\n\n{make_table(('seed', 'set', 'sources', 'accuracy', 'of it where the vote ties'), rows)}"
 
 
+def moved(briers: Callable[[], dict[str, float]]) -> Iterator[tuple[str, dict[str, float]]]:
+    """Brier scores of sets as shipped, then with every belief moved, one at a time."""
+    yield "as shipped", briers()
+    for text, (module, constant, value) in MOVED.items():
+        kept = getattr(module, constant)
+        setattr(module, constant, value)
+        try:
+            yield text, briers()
+        finally:
+            setattr(module, constant, kept)
+
+
+def left_out(shipped: dict[str, float], found: dict[str, float], names: Iterable[str]) -> str:
+    """How many of the named sets would lose something if the others chose this value, and how much at most.
+
+    Relative changes, because one set has a score five times that of the others and would choose alone.
+    """
+    relative = {name: np.log(found[name] / shipped[name]) for name in shipped}
+    names = list(names)
+    chosen = [n for n in names if sum(gain for other, gain in relative.items() if other != n) < -1e-3]
+    loss = max((found[n] - shipped[n] for n in chosen), default=0.0)
+    return f"{len(chosen)} of {len(names)}; {loss:+.4f}" if chosen else "none"
+
+
 def constants_section(names: Iterable[str] = EVERY) -> str:
     """Every belief moved, one at a time: Brier score of each set."""
     sets = {name: real_votes(DATA, name) for name in names}
@@ -169,21 +194,9 @@ def constants_section(names: Iterable[str] = EVERY) -> str:
         labels = {name: dg.LabelModel().fit(case.votes).predict_proba(case.votes) for name, case in sets.items()}
         return {name: scores(sets[name], labels[name])[2] for name in sets}
 
-    shipped = briers()
-    rows = [("as shipped", *(f"{value:.4f}" for value in shipped.values()), "")]
-    for text, (module, constant, value) in MOVED.items():
-        kept = getattr(module, constant)
-        setattr(module, constant, value)
-        try:
-            moved = briers()
-        finally:
-            setattr(module, constant, kept)
-        gains = {name: moved[name] - shipped[name] for name in sets}
-        # Leave one set out: would the other seven have chosen this value, and what would the eighth have lost by it?
-        # Relative changes, because one set has a score five times that of the others and would choose alone.
-        relative = {name: np.log(moved[name] / shipped[name]) for name in sets}
-        chosen = [n for n in sets if sum(gain for other, gain in relative.items() if other != n) < -1e-3]
-        loss = max((gains[n] for n in chosen), default=0.0)
-        said = f"{len(chosen)} of {len(sets)}; {loss:+.4f}" if chosen else "none"
-        rows.append((text, *(f"{gain:+.4f}" for gain in gains.values()), said))
+    (text, shipped), *others = moved(briers)
+    rows = [(text, *(f"{value:.4f}" for value in shipped.values()), "")]
+    for text, found in others:
+        gains = (f"{found[name] - shipped[name]:+.4f}" for name in sets)
+        rows.append((text, *gains, left_out(shipped, found, sets)))
     return make_table(("Brier", *sets, "preferred by the other seven; the eighth then"), rows)
