@@ -70,7 +70,7 @@ def count_faults(faults: Iterable[Fault]) -> dict[str, int]:
 
 
 MAX_CODE = 120
-_BLOCK = 1 << 16
+_BLOCK = 1 << 18
 
 
 def class_indices(votes: Votes, column: Int8Array, n_classes: int) -> Int8Array:  # noqa: ARG001

@@ -265,7 +265,7 @@ class Votes:
         tasks: dict[Resolution, IntArray] = {}
         for resolution in dict.fromkeys(source.resolution for source in self.sources):
             offsets = self.layout(resolution).offsets
-            tasks[resolution] = ranges(offsets[:-1][chosen], np.diff(offsets)[chosen])
+            tasks[resolution] = ranges(offsets[chosen], offsets[chosen + 1] - offsets[chosen])
         columns = [column[tasks[info.resolution]] for info, column in zip(self.sources, self.columns, strict=True)]
         scores = {
             name: read_only(rows[tasks[self.sources[self.index(name)].resolution]])

@@ -11,6 +11,7 @@ import dugong as dg
 from dugong.exceptions import VoteError
 from dugong.fit.learned import choose_part, learn
 from dugong.fit.learned.families import content_order
+from dugong.fit.learned.folded import fold
 from dugong.fit.learned.panel import Coding, Reader
 from dugong.fit.learned.sample import read_sample, thin
 from dugong.tasks import Element
@@ -69,8 +70,8 @@ def test_the_search_looks_at_pieces_of_a_large_panel(rng):
     votes = Votes.from_dense(rng.choice([-1, 0, 1], (20_000, 3)).astype(np.int8), lengths=[4] * 5000)
     panel = read_sample(Reader(votes, votes.sources, Coding.of(votes)))
     two = (panel.codes < 2).sum(axis=1) > 1
-    assert thin(panel) is panel
-    part = thin(panel, most=2000)
+    assert thin(panel, fold(panel)) is panel
+    part = thin(panel, fold(panel), most=2000)
     assert 1500 < ((part.codes < 2).sum(axis=1) > 1).sum() < 2500 < two.sum()
     assert (np.diff(np.flatnonzero(part.starts)) == 4).all()
 

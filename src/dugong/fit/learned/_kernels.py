@@ -45,10 +45,10 @@ def add_by_row(which: IntArray, values: FloatArray, total: FloatArray) -> None:
 
 
 @kernel
-def number_keys(keys: IntArray, table: IntArray, which: IntArray) -> int:
+def number_keys(keys: IntArray, table: IntArray, first: IntArray, which: IntArray) -> int:
     """Number keys in the order in which they first occur; `table`, of a power of two places, holds -1.
 
-    `which` becomes the number of every key, and the table where each number first occurred; returns how many there are.
+    `which` becomes the number of every key, and `first` where each number first occurred; returns how many there are.
     """
     mask, n = np.uint64(len(table) - 1), 0
     for i in range(len(keys)):
@@ -57,7 +57,7 @@ def number_keys(keys: IntArray, table: IntArray, which: IntArray) -> int:
         while table[place] >= 0 and keys[table[place]] != keys[i]:
             place = (place + np.uint64(1)) & mask
         if table[place] < 0:
-            table[place], which[i] = i, n
+            table[place], first[n], which[i] = i, i, n
             n += 1
         else:
             which[i] = which[table[place]]

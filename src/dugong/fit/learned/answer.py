@@ -83,13 +83,13 @@ class ElementAnswer:
 def answer(seen: View, exponents: FloatArray) -> FloatArray:
     """The formula, and the room for errors that all sources share."""
     which, rows = seen.folded.which, seen.folded.rows
-    logs = np.einsum("rfk,f->rk", seen.rows, exponents[:NEIGHBOURS])[which]
+    logs = np.einsum("rfk,f->rk", seen.rows, exponents[:NEIGHBOURS]).take(which, axis=0)
     if exponents[NEIGHBOURS] > 0:
         logs += exponents[NEIGHBOURS] * seen.messages(exponents)
     # A tie goes to the first class, as in majority vote, and not to rounding errors.
     logs[:, 0] += seen.tie[which] + _HAIR
     labels = softmax((1 - TEMPER) * logs)
-    labels += DOUBT * (seen.base[which] - labels)
+    labels += DOUBT * (seen.base.take(which, axis=0) - labels)
     known = rows.known[which]
     labels[known >= 0] = np.eye(labels.shape[1])[known[known >= 0]]
     return labels
@@ -144,7 +144,7 @@ def outlasting(seen: View, panel: Panel, exponents: FloatArray) -> float:
     """
     if not seen.folded.linked:
         return 0.0
-    labels = softmax(np.einsum("rfk,f->rk", seen.rows, exponents[:NEIGHBOURS]))[seen.folded.which]
+    labels = softmax(np.einsum("rfk,f->rk", seen.rows, exponents[:NEIGHBOURS])).take(seen.folded.which, axis=0)
     of_labels = _label_memory(labels, ~panel.starts[1:])
     return float(max(0.0, 1 - _error_memory(panel, labels) / of_labels)) if of_labels > 0 else 0.0
 

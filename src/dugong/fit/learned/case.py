@@ -91,7 +91,7 @@ class Case:
 
     def setting(self) -> Setting:
         """What the rounds on elements need."""
-        panel = thin(self.panel)
+        panel = thin(self.panel, self.folded)
         return Setting(
             panel=panel,
             folded=self.folded if panel is self.panel else fold(panel),

@@ -59,7 +59,7 @@ def fold(panel: Panel) -> Folded:
     first, which = _unique_rows(panel)
     rows = replace(
         panel,
-        codes=np.ascontiguousarray(panel.codes[first]),
+        codes=panel.codes.take(first, axis=0),
         starts=np.ones(len(first), dtype=np.bool_),
         known=panel.known[first],
     )
@@ -83,12 +83,11 @@ def _unique_rows(panel: Panel) -> tuple[IntArray, IntArray]:
 
 def _distinct(keys: IntArray) -> tuple[IntArray, IntArray]:
     """Where each of the different keys, in increasing order, first occurs, and which of them every key is."""
-    table, which = np.full(1 << (2 * len(keys) + 1).bit_length(), -1, dtype=np.int64), np.empty_like(keys)
-    n = kernels.number_keys(keys, table, which)
-    first = np.sort(table[table >= 0])
-    assert len(first) == n
+    table = np.full(1 << (2 * len(keys) + 1).bit_length(), -1, dtype=np.int64)
+    first, which = np.empty_like(keys), np.empty_like(keys)
+    first = first[: kernels.number_keys(keys, table, first, which)]
     # Only the different keys are sorted: their order must not depend on that of the elements.
-    order = np.argsort(keys[first], kind="stable")
+    order = np.argsort(keys[first])
     rank = np.empty_like(order)
-    rank[order] = np.arange(n)
-    return first[order], rank[which]
+    rank[order] = np.arange(len(order))
+    return first[order], rank.take(which)

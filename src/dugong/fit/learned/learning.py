@@ -83,9 +83,9 @@ def learn(
     tell = partial(heard, "learn")
     case = prepare_case(votes, prior, evidence, accuracies or {}, beliefs or {}, n_threads)
     tell(1, _STAGES)
-    weights = family_weights(case.similar) * says_something(case.panel) * _upright(case)
+    weights = family_weights(case.similar) * says_something(case.folded.rows) * _upright(case)
     fixed = Constraints(law=case.law, possible=case.possible, pinned=case.pinned_tables())
-    part = in_order(thin(case.panel, LEARNED_FROM))
+    part = in_order(thin(case.panel, case.folded, LEARNED_FROM))
     first, lasting = first_answer(part, case.sources, weights, case.background, fixed)
     tell(2, _STAGES)
     setting, finding, related = case.setting(), None, case.similar
@@ -160,7 +160,7 @@ def _unsearched(case: Case) -> str:
     if len(rows) and len(unnamed) > 1 and not told_apart:
         return f"nobody votes for {len(unnamed)} of the classes, so nothing tells which of them is which"
     # A model is tested where sources speak, and would mostly answer elsewhere.
-    heard = float(case.panel.spoken().any(axis=1).mean()) if len(case.panel) else 1.0
+    heard = case.folded.sizes @ case.folded.rows.spoken().any(axis=1) / len(case.panel) if len(case.panel) else 1.0
     return "most elements have no vote" if case.background is None and heard < CROWD else ""
 
 

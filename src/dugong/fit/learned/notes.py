@@ -78,11 +78,10 @@ def _background(votes: Votes, answer: ElementAnswer) -> str | None:
 
 def _first_note(case: Case, answer: ElementAnswer, law: Law, trust: Trust) -> Note:
     """Where known labels show the vote ahead, that; else how often the answer departs from the vote, and why."""
-    panel = replace(case.panel, known=np.full(len(case.panel), -1, dtype=np.int8))
+    panel, rows = (replace(p, known=np.full(len(p), -1, dtype=np.int8)) for p in (case.panel, case.folded.rows))
     mine = answer.look(panel) if law.tempering is not None else _exact_labels(case, law)
-    spoken = panel.spoken()
-    shares = vote_shares(panel, np.ones(panel.n_sources), case.background).share
-    ours, theirs = mine.argmax(axis=1), shares.argmax(axis=1)
+    shares = vote_shares(rows, np.ones(rows.n_sources), case.background).share
+    ours, theirs = mine.argmax(axis=1), shares.argmax(axis=1)[case.folded.which]
     known = case.panel.known >= 0
     if known.any():
         right, vote = (float((one == case.panel.known)[known].mean()) for one in (ours, theirs))
@@ -92,7 +91,7 @@ def _first_note(case: Case, answer: ElementAnswer, law: Law, trust: Trust) -> No
                 f"without them on {right:.1%}. Prefer `MajorityVote`, or look at the sources that the notes name."
             )
             return Note(kind="vote ahead", text=text, size=vote - right)
-    heard = spoken.any(axis=1)
+    heard = rows.spoken().any(axis=1)[case.folded.which]
     share = float((ours != theirs)[heard].mean()) if heard.any() else 0.0
     return Note(
         kind="trust",

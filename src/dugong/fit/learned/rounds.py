@@ -172,7 +172,7 @@ def _alone(setting: Setting, law: LabelLaw, tables: Tables, parents: IntArray) -
         weights=setting.folded.weighted(labels),
         law=law,
         repeats=Repeats.none(setting.panel.n_sources),
-        labels=labels[setting.folded.which],
+        labels=labels.take(setting.folded.which, axis=0),
         likelihood=float(setting.folded.sizes @ likelihoods),
     )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dugong.fit.learned.folded import Folded
 from dugong.fit.learned.panel import Panel, Reader, stack
 from dugong.fit.learned.part import choose_pieces
 from dugong.fit.learned.settings import CHUNK, PART, SEARCHED
@@ -18,13 +19,13 @@ from dugong.tasks.layout import ranges
 from dugong.types import AnyArray, Int8Array, IntArray
 
 
-def thin(panel: Panel, most: int = SEARCHED) -> Panel:
+def thin(panel: Panel, folded: Folded, most: int = SEARCHED) -> Panel:
     """The same panel if at most twice `most` elements have two votes, else pieces of it with about so many.
 
     Elements with fewer votes say nothing about how sources go together.
     """
     # Counted in elements with two votes, because only these can show that sources go together.
-    n = -(-int((panel.spoken().sum(axis=1) > 1).sum()) // most)
+    n = -(-int(folded.sizes @ (folded.rows.spoken().sum(axis=1) > 1)) // most)
     if n <= 2:
         return panel
     first = np.append(np.flatnonzero(panel.starts), len(panel))
@@ -32,7 +33,7 @@ def thin(panel: Panel, most: int = SEARCHED) -> Panel:
     hashes = _hash_content(panel, borders)
     begins = np.zeros(len(panel), dtype=np.bool_)
     begins[borders[:-1]] = True
-    return panel.rows(np.repeat(choose_pieces(hashes, n), np.diff(borders)), begins)
+    return panel.rows(np.flatnonzero(np.repeat(choose_pieces(hashes, n), np.diff(borders))), begins)
 
 
 def _hash_content(panel: Panel, borders: IntArray) -> AnyArray:
@@ -64,7 +65,7 @@ def read_sample(reader: Reader, most: int = PART) -> Panel:
     parts = []
     for first, last in block_bounds(reader.offsets):
         begin, end = int(reader.offsets[first]), int(reader.offsets[last])
-        parts.append(reader.read(begin, end).rows(rows[begin:end], begins[begin:end]))
+        parts.append(reader.read(begin, end).rows(np.flatnonzero(rows[begin:end]), begins[begin:end]))
     return stack(parts)
 
 

@@ -168,7 +168,7 @@ def _counted_down(setting: Setting, shares: Shares, weights: FloatArray) -> Stat
         labels = softmax(clamp(logs, folded.rows) + np.log(np.maximum(state.law.balance, 1e-300)))
         use = folded.everywhere()
         state = first_state(setting, folded.weighted(labels), use)
-    return replace(state, labels=labels[folded.which])
+    return replace(state, labels=labels.take(folded.which, axis=0))
 
 
 def _rounds(setting: Setting, state: State, rounds: int, forest: Forest, settled: float = 0.0) -> State:

@@ -115,8 +115,8 @@ class View:
 
     def features(self, chosen: IntArray, messages: FloatArray) -> FloatArray:
         """All five features of some elements, given their messages, (n, 5, K), centred over the classes."""
-        own = self.rows[self.folded.which[chosen]]
-        found = np.concatenate([own, messages[chosen][:, np.newaxis]], axis=1)
+        own = self.rows.take(self.folded.which[chosen], axis=0)
+        found = np.concatenate([own, messages.take(chosen, axis=0)[:, np.newaxis]], axis=1)
         return np.asarray(found - found.mean(axis=2, keepdims=True))
 
     def carried(self, exponents: FloatArray) -> FloatArray:
@@ -131,7 +131,7 @@ class View:
             return np.zeros((len(self.folded.which), logs.shape[1]))
         labels, _ = through_chain(self.folded, logs, self.law)
         # What an element says itself is taken out again: its own votes are features of their own and would count twice.
-        own = logs[self.folded.which] + np.log(np.maximum(self.law.balance, 1e-300))
+        own = (logs + np.log(np.maximum(self.law.balance, 1e-300))).take(self.folded.which, axis=0)
         return np.asarray(np.maximum(np.log(np.maximum(labels, 1e-30)) - own, FARTHEST))
 
 
