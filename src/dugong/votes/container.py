@@ -266,7 +266,7 @@ class Votes:
         for resolution in dict.fromkeys(source.resolution for source in self.sources):
             offsets = self.layout(resolution).offsets
             tasks[resolution] = ranges(offsets[chosen], offsets[chosen + 1] - offsets[chosen])
-        columns = [column[tasks[info.resolution]] for info, column in zip(self.sources, self.columns, strict=True)]
+        columns = [column.take(tasks[info.resolution]) for info, column in zip(self.sources, self.columns, strict=True)]
         scores = {
             name: read_only(rows[tasks[self.sources[self.index(name)].resolution]])
             for name, rows in self.scores.items()

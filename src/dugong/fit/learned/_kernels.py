@@ -18,22 +18,22 @@ kernel = njit(cache=True, nogil=True)
 
 
 @kernel
-def choose(hashes: AnyArray, n: int, chosen: BoolArray) -> None:
-    """Choose one of `n` pieces by its hash, and of pieces with the same hash every `n`-th, whichever comes first."""
-    size = 16
-    while size < 2 * len(hashes):
-        size *= 2
-    mask, parts = np.uint64(size - 1), np.uint64(n)
-    contents, copies = np.zeros(size, dtype=np.uint64), np.zeros(size, dtype=np.uint32)
+def choose(hashes: AnyArray, n: int, firsts: AnyArray, copies: AnyArray, chosen: BoolArray) -> None:
+    """Choose one of `n` pieces by its hash, and of pieces with the same hash every `n`-th, whichever comes first.
+
+    `firsts`, of a power of two places, becomes the table of pieces with a new hash, `copies` how many had it; both 0.
+    """
+    mask, parts = np.uint64(len(firsts) - 1), np.uint64(n)
     for p in range(len(hashes)):
         value = hashes[p]
         place = value & mask
-        while copies[place] > 0 and contents[place] != value:
+        while firsts[place] > 0 and hashes[firsts[place] - np.uint32(1)] != value:
             place = (place + np.uint64(1)) & mask
-        contents[place] = value
+        if firsts[place] == 0:
+            firsts[place] = np.uint32(p + 1)
         # The upper half of the hash decides, because the lower half chose the place in the table.
-        chosen[p] = ((value >> np.uint64(32)) + np.uint64(copies[place])) % parts == 0
-        copies[place] += np.uint32(1)
+        chosen[p] = ((value >> np.uint64(32)) + np.uint64(copies[firsts[place]])) % parts == 0
+        copies[firsts[place]] += np.uint32(1)
 
 
 @kernel
@@ -75,10 +75,17 @@ def fill_codes(column: Int8Array, lookup: Int8Array, place: int, codes: Int8Arra
 def count_votes(codes: Int8Array, labels: FloatArray, use: BoolArray, counts: FloatArray) -> None:
     """Add the soft labels of every vote to ``counts[source, vote, label]``."""
     for i in range(codes.shape[0]):
-        if use[i]:
+        if use[i] and labels.shape[1] == 2:  # no inner loop: half the time
+            a, b = labels[i, 0], labels[i, 1]
             for j in range(codes.shape[1]):
                 if codes[i, j] >= 0:
                     z = np.uint64(codes[i, j])  # a signed index would be asked whether it counts from the end
+                    counts[j, z, 0] += a
+                    counts[j, z, 1] += b
+        elif use[i]:
+            for j in range(codes.shape[1]):
+                if codes[i, j] >= 0:
+                    z = np.uint64(codes[i, j])
                     for y in range(labels.shape[1]):
                         counts[j, z, y] += labels[i, y]
 
@@ -513,17 +520,6 @@ def count_agreements(codes: Int8Array, sizes: FloatArray, silent: int, both: Flo
                     both[j, k] += sizes[i]
                     if other == z:
                         same[j, k] += sizes[i]
-
-
-@kernel
-def count_shares(codes: Int8Array, split: FloatArray, weights: FloatArray, counts: FloatArray) -> None:
-    """Add what every vote says to ``counts[element, label]``: ``split[vote]`` times the weight of its source."""
-    for i in range(codes.shape[0]):
-        for j in range(codes.shape[1]):
-            z = codes[i, j]
-            if z >= 0:
-                for y in range(counts.shape[1]):
-                    counts[i, y] += weights[j] * split[z, y]
 
 
 @kernel

@@ -43,6 +43,12 @@ class Folded:
         """Every row counts."""
         return np.ones(len(self.rows), dtype=np.bool_)
 
+    def columns(self, sources: IntArray) -> Folded:
+        """The same for some of the sources."""
+        fewer = fold(self.rows.columns(sources))
+        sizes = np.bincount(fewer.which, self.sizes, len(fewer.rows)).astype(np.float64)
+        return replace(fewer, which=fewer.which.take(self.which), sizes=sizes, starts=self.starts)
+
     def weighted(self, labels: FloatArray) -> FloatArray:
         """Soft labels of rows (n_rows, K), summed over their elements."""
         return np.asarray(labels * self.sizes[:, np.newaxis])

@@ -91,7 +91,7 @@ def _first_note(case: Case, answer: ElementAnswer, law: Law, trust: Trust) -> No
                 f"without them on {right:.1%}. Prefer `MajorityVote`, or look at the sources that the notes name."
             )
             return Note(kind="vote ahead", text=text, size=vote - right)
-    heard = rows.spoken().any(axis=1)[case.folded.which]
+    heard = np.asarray(rows.spoken().any(axis=1))[case.folded.which]
     share = float((ours != theirs)[heard].mean()) if heard.any() else 0.0
     return Note(
         kind="trust",

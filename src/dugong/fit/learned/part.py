@@ -59,18 +59,20 @@ def choose_part(
 def choose_pieces(hashes: AnyArray, n: int) -> BoolArray:
     """One of `n` pieces by its hash; of pieces with the same content as well, whichever comes first."""
     chosen = np.empty(len(hashes), dtype=np.bool_)
-    kernels.choose(hashes, n, chosen)
+    firsts, copies = np.zeros(1 << (2 * len(hashes) + 16).bit_length(), np.uint32), np.zeros(len(hashes) + 1, np.uint32)
+    kernels.choose(hashes, n, firsts, copies, chosen)
     return chosen
 
 
 def hash_sequences(votes: Votes, evidence: Int8Array | None) -> AnyArray:
     """One number per sequence: the sum over sources of a hash of their votes, so that no order enters."""
     hashes = np.zeros(votes.n_sequences, dtype=np.uint64)
+    offsets = [votes.layout(info.resolution).offsets for info in votes.sources]
     # Some sequences of all sources after others, so that their hashes stay in the cache.
     for begin in range(0, votes.n_sequences, _HASHED):
         own = hashes[begin : begin + _HASHED]
-        for info, column in zip(votes.sources, votes.columns, strict=True):
-            add_hashes(column, votes.layout(info.resolution).offsets[begin : begin + len(own) + 1], np.uint64(0), own)
+        for column, borders in zip(votes.columns, offsets, strict=True):
+            add_hashes(column, borders[begin : begin + len(own) + 1], np.uint64(0), own)
     if evidence is not None:
         add_hashes(evidence, votes.layout("element").offsets, np.uint64(1), hashes)
     return hashes

@@ -152,11 +152,11 @@ def make_trial(
 ) -> Trial:
     """Leave every source out once, and learn from the rest what it says; `related` sources are no peers, (m, m)."""
     weights = first.weights
-    targets, groups = choose_targets(panel, related, weights), []
+    targets, groups, whole = choose_targets(panel, related, weights), [], fold(panel)
     for one in folds(related):
         places = np.flatnonzero(np.isin(targets.sources, one.left_out))
         if len(places):
-            folded = fold(panel.columns(one.peers))
+            folded = whole.columns(one.peers)
             sayings, law = learn_sayings(folded, weights[one.peers], first.background, fixed.only(one.peers))
             groups.append((one.peers, places, learn_steps(view(folded, sayings, law), exponents, fixed)))
     return Trial(targets=targets, groups=tuple(groups), lasting=lasting, fixed=fixed)

@@ -24,7 +24,7 @@ from dugong.fit.learned.tables import (
     softmax,
     steps_to_transition,
 )
-from dugong.fit.learned.views import LabelLaw, add_logs, first_classes
+from dugong.fit.learned.views import LabelLaw, add_logs, first_classes, through_chain
 from dugong.tasks.bio import Possible
 from dugong.types import BoolArray, FloatArray, IntArray
 
@@ -155,8 +155,7 @@ def _evidence(
         clamp(stayed, panel)
 
 
-def _row_evidence(setting: Setting, tables: Tables, parents: IntArray) -> FloatArray:
-    rows = setting.folded.rows
+def _row_evidence(rows: Panel, tables: Tables, parents: IntArray) -> FloatArray:
     logs, none = np.empty((len(rows), rows.coding.n_classes)), np.zeros((0, rows.coding.n_classes))
     _evidence(rows, tables, parents, Repeats.none(rows.n_sources), logs, none)
     return logs
@@ -164,7 +163,7 @@ def _row_evidence(setting: Setting, tables: Tables, parents: IntArray) -> FloatA
 
 def _alone(setting: Setting, law: LabelLaw, tables: Tables, parents: IntArray) -> State:
     """Every element by itself, row by row."""
-    logs = _row_evidence(setting, tables, parents) + np.log(np.maximum(law.balance, 1e-300))
+    logs = _row_evidence(setting.folded.rows, tables, parents) + np.log(np.maximum(law.balance, 1e-300))
     most = logs.max(axis=1, initial=-np.inf)
     labels = softmax(logs)
     likelihoods = most + np.log(np.exp(logs - most[:, np.newaxis]).sum(axis=1))
@@ -179,8 +178,8 @@ def _alone(setting: Setting, law: LabelLaw, tables: Tables, parents: IntArray) -
 
 def _through_chain(setting: Setting, law: LabelLaw, tables: Tables, parents: IntArray) -> State:
     """Elements in time, where no source repeats itself."""
-    logs = _row_evidence(setting, tables, parents)
     folded = setting.folded
+    logs = _row_evidence(folded.rows, tables, parents)
     labels, kept, steps = *np.empty((2, len(folded.which), logs.shape[1])), np.zeros(law.transition.shape)
     likelihood = kernels.smooth_rows(
         logs, folded.which, folded.starts, law.initial, law.transition, labels, steps, kept
@@ -214,12 +213,14 @@ def _in_time(
     )
 
 
-def posterior_of(panel: Panel, law: LabelLaw, tables: Tables, parents: IntArray, repeats: Repeats) -> FloatArray:
-    """P(label) of every element under fitted tables, (n, K)."""
-    shape = len(panel), panel.coding.n_classes
-    moved, labels, steps = np.empty(shape), np.empty(shape), np.zeros(law.transition.shape)
-    none = np.zeros((0, shape[1]))
-    stayed = np.empty(shape) if repeats else none
+def posterior_of(
+    folded: Folded, panel: Panel, law: LabelLaw, tables: Tables, parents: IntArray, repeats: Repeats
+) -> FloatArray:
+    """P(label) of every element of a panel, also by row, under fitted tables, (n, K)."""
+    if not repeats:
+        return through_chain(folded, _row_evidence(folded.rows, tables, parents), law)[0]
+    moved, stayed, labels = np.empty((3, len(panel), panel.coding.n_classes))
     _evidence(panel, tables, parents, repeats, moved, stayed)
+    steps, none = np.zeros(law.transition.shape), np.zeros((0, labels.shape[1]))
     kernels.smooth(moved, stayed, panel.starts, law.initial, law.transition, labels, steps, none)
     return labels

@@ -16,7 +16,7 @@ import numpy as np
 from dugong.fit.learned.forest import Forest, no_edges, reroot, strongest_forest
 from dugong.fit.learned.indicators import low_rank_strengths
 from dugong.fit.learned.repeats import Repeats
-from dugong.fit.learned.residuals import Misfit, find_misfit, find_shared_errors
+from dugong.fit.learned.residuals import Misfit, find_misfit
 from dugong.fit.learned.rounds import Setting, State, first_state, run_rounds
 from dugong.fit.learned.settings import (
     FEWEST_SOURCES,
@@ -112,11 +112,14 @@ def _by_low_rank(setting: Setting, shares: Shares, progress: Callable[[int, int]
 def _by_residuals(setting: Setting, shares: Shares, weights: FloatArray) -> GraphFinding:
     """Greedy with refitting: what a fit leaves unexplained, beyond chance, becomes an edge."""
     panel = setting.panel
-    first = find_shared_errors(setting, _counted_down(setting, shares, weights))
+    alone = no_edges(panel.n_sources)
+    first, _ = find_misfit(setting, _counted_down(setting, shares, weights), alone.apart()).discovered
     found = _attempt(setting, shares, strongest_forest(first, STRONG_EDGE), first)
     most = found.forest.n_edges + max(1, (panel.n_sources - 2) // 2)
     # Where errors last, weak residuals are those of labels and errors that were taken for each other.
-    while found.misfit.worst > FITS and found.misfit.persistence <= LASTING and found.forest.n_edges < most:
+    while found.misfit.worst > FITS and found.forest.n_edges < most:
+        if np.median(found.misfit.discovered[1][0]) > LASTING:
+            break
         again = _attempt(setting, shares, *_grown(found, first, most))
         if again.forest.n_edges == found.forest.n_edges or again.misfit.worst >= found.misfit.worst:
             break
@@ -127,7 +130,7 @@ def _by_residuals(setting: Setting, shares: Shares, weights: FloatArray) -> Grap
 def _grown(found: GraphFinding, first: FloatArray, most: int) -> tuple[Forest, FloatArray]:
     """The forest with a few more edges, where the fit left the strongest residuals; and all strengths."""
     joined = ~found.forest.apart()
-    strength = np.where(joined, found.strength, found.misfit.correlation * found.misfit.discovered)
+    strength = np.where(joined, found.strength, found.misfit.discovered[0])
     few = min(most, found.forest.n_edges + max(1, len(first) // 4))
     return strongest_forest(np.where(joined, 1 + found.strength, strength), WEAK_EDGE, few), strength
 
@@ -183,7 +186,7 @@ def _attempt(
     panel, apart = setting.panel, forest.apart()
     state = _first_fit(setting, shares, forest)
     misfit = find_misfit(setting, state, apart)
-    state = replace(state, repeats=repeats or _repeats(misfit, panel.coding.n_classes))
+    state = replace(state, repeats=repeats or _repeats(misfit.discovered[1], panel.coding.n_classes))
     found = GraphFinding(forest=forest, strength=strength, state=state, misfit=misfit)
     if found.untestable():  # nothing is gained by a better fit of a model that is not used
         return found
@@ -195,9 +198,9 @@ def _attempt(
     return replace(found, state=state, misfit=misfit)
 
 
-def _repeats(misfit: Misfit, n_classes: int) -> Repeats:
+def _repeats(own: FloatArray, n_classes: int) -> Repeats:
     """Who repeats itself, and at which lag: the strongest that an exact chain can remember."""
-    lags = np.arange(1, len(misfit.own) + 1)
+    lags = np.arange(1, len(own) + 1)
     possible = (lags == 1) | (float(n_classes) ** lags <= MOST_STATES)
-    own = np.where(possible[:, np.newaxis] & (misfit.own > SELF_EDGE), misfit.own, 0.0)
+    own = np.where(possible[:, np.newaxis] & (own > SELF_EDGE), own, 0.0)
     return Repeats.about(own.max(axis=0), own.argmax(axis=0) + 1)

@@ -101,9 +101,9 @@ def find_trust(
         why = "votes for some class are more frequent under another one of the fitted model: classes changed"
         return Trust(share=0.0, untested=f"{why} their meaning")
     labels = np.empty((len(targets.votes), panel.coding.n_classes))
-    for peers, places, _ in trial.groups:
+    for peers, places, seen in trial.groups:
         own, forest, again = _only(peers, tables, parents, repeats)
-        found = posterior_of(panel.columns(peers), finding.state.law, own, forest, again)
+        found = posterior_of(seen.folded, panel.columns(peers), finding.state.law, own, forest, again)
         labels[places] = found[targets.elements[places]]
     cautious = softmax((exponents @ trial.features(exponents)).reshape(labels.shape))
     ours, theirs = predict_votes(targets, labels), predict_votes(targets, cautious)

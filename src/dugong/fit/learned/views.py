@@ -138,14 +138,14 @@ class View:
 def vote_shares(panel: Panel, weights: FloatArray, background: int | None) -> Shares:
     """Votes of every element, variants of one another counted down."""
     n_classes = panel.coding.n_classes
-    counts = np.zeros((len(panel), n_classes))
-    kernels.count_shares(panel.codes, panel.coding.split, weights, counts)
+    every = np.ones(len(panel), dtype=np.bool_)
+    counts = add_logs(panel, weights[:, np.newaxis, np.newaxis] * panel.coding.split, every)
     total = reduce(np.add, counts.T)[:, np.newaxis]
     nobody = np.full(n_classes, 1 / n_classes) if background is None else np.eye(n_classes)[background]
     share = np.where(total > 0, counts / np.where(total > 0, total, 1.0), nobody)
     known = panel.known >= 0
     share[known] = np.eye(n_classes)[panel.known[known]]
-    use = (total[:, 0] > 0) | known if background is None else np.ones(len(panel), dtype=np.bool_)
+    use = (total[:, 0] > 0) | known if background is None else every
     return Shares(counts=counts, share=share, use=use)
 
 
@@ -202,7 +202,7 @@ def view(folded: Folded, sayings: Sayings, law: LabelLaw) -> View:
     shares = vote_shares(rows, sayings.weights, background)
     votes = add_logs(rows, _vote_logs(sayings.tables, sayings.weights, rows, background), shares.use) / sayings.effect
     silence = add_logs(rows, _silence_logs(sayings, rows.coding.n_columns), shares.use)
-    quiet = (shares.counts.sum(axis=1) == 0) & (rows.codes == rows.coding.silent).any(axis=1)
+    quiet = (reduce(np.add, shares.counts.T) == 0) & (rows.codes == rows.coding.silent).any(axis=1)
     base = np.where(quiet[:, np.newaxis], at_rest(law.balance, background or 0), law.balance)
     counts = shares.counts + SHARE_PRIOR * base
     if background is not None:  # silence of all who were asked is a vote for the class that nobody names

@@ -10,6 +10,7 @@ taken against what its own earlier vote leads one to expect.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.special import stdtr
@@ -64,113 +65,54 @@ class Products:
         return float(max(pairs, whole) / scale.sum())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Misfit:
-    """How far a fitted model is from the votes.
+    """How far a fitted model is from the votes: each figure is worked out when it is asked for, because few are.
 
     Attributes
     ----------
-    errors, speaking, lagged : residual correlations beyond noise, mean size over pairs without an edge
-    persistence : median correlation of the errors of a source with its own last ones
-    correlation, error : (m, m) residual correlation of errors, and its jackknife error
-    discovered : (m, m) whether it is a discovery
-    own : (n_lags, m) correlation of errors of one source some elements apart
-    own_discovered : (n_lags, m) whether it is a discovery
+    panel, place : the votes, and the place of every element in its sequence
+    state : the fitted model
+    apart : (m, m) which pairs of sources have no edge between them
+    fresh, usual : (2, m, K) rates of fresh votes, and of all votes
     """
-
-    errors: float
-    speaking: float
-    lagged: float
-    persistence: float
-    correlation: FloatArray
-    error: FloatArray
-    discovered: BoolArray
-    own: FloatArray
-    own_discovered: BoolArray
-
-    @property
-    def worst(self) -> float:
-        """The largest of the three."""
-        return max(self.errors, self.speaking, self.lagged)
-
-
-def find_misfit(setting: Setting, state: State, apart: BoolArray) -> Misfit:
-    """Compare a fitted model with the votes; `apart` says which pairs of sources have no edge between them."""
-    sums, m = _sums(setting, state), setting.panel.n_sources
-    errors, speaking = (sums.same_element(about) for about in (kernels.ERRORS, kernels.SPEAKING))
-    later, own = Products.none(m, m), Products.none(LONGEST_LAG, m)
-    if state.labels is not None and state.kept is not None:
-        later = sums.next_element(state.kept)
-        own = sums.own(state.labels, state.kept)
-    discovered, own_discovered = _discovered(errors, own)
-    lasting = np.where(own_discovered & (own.total > 0), own.correlation(), 0.0)
-    return Misfit(
-        errors=errors.excess(apart, symmetric=True),
-        speaking=speaking.excess(apart, symmetric=True),
-        lagged=later.excess(apart, symmetric=False),
-        persistence=float(np.median(lasting[0])),
-        correlation=np.where(np.eye(m, dtype=np.bool_), 0.0, errors.correlation()),
-        error=np.sqrt(errors.square) / (errors.scale + STEADY),
-        discovered=discovered,
-        own=lasting,
-        own_discovered=own_discovered,
-    )
-
-
-def find_shared_errors(setting: Setting, state: State) -> FloatArray:
-    """Residual correlations of errors on one element that are discoveries, (m, m), else zero."""
-    errors = _sums(setting, state).same_element(kernels.ERRORS)
-    discovered, _ = _discovered(errors, Products.none(LONGEST_LAG, setting.panel.n_sources))
-    return np.where(discovered, errors.correlation(), 0.0)
-
-
-def _discovered(errors: Products, own: Products) -> tuple[BoolArray, BoolArray]:
-    """Pairs (m, m) and lags (n_lags, m) that are discoveries among all that were tested."""
-    m = len(errors.total)
-    pairs = np.tril_indices(m, -1)
-    p = np.concatenate([errors.p_values()[pairs], own.p_values()[own.scale > 0]])
-    found = discoveries(p, FALSE_DISCOVERIES)
-    discovered, own_discovered = np.zeros((m, m), dtype=np.bool_), np.zeros(own.scale.shape, dtype=np.bool_)
-    discovered[pairs] = found[: len(pairs[0])]
-    own_discovered[own.scale > 0] = found[len(pairs[0]) :]
-    return discovered | discovered.T, own_discovered
-
-
-def _rates(panel: Panel, counts: FloatArray) -> FloatArray:
-    """P(wrong | spoke, label) and P(spoke | label), (2, m, K)."""
-    asked = counts.sum(axis=2)
-    spoken = asked - counts[:, :, panel.coding.silent]
-    right = (counts * (panel.coding.split > 0).T).sum(axis=2)
-    speaks = (spoken + 0.5) / (asked + 1)
-    # A source that never abstains has no residual of speaking: half a pseudo-vote would invent one.
-    speaks[spoken.sum(axis=1) >= asked.sum(axis=1) - 1e-6] = 1.0
-    return np.stack([np.clip(1 - (right + 0.5) / (spoken + 1), 1e-3, 1 - 1e-3), speaks])
-
-
-def _sums(setting: Setting, state: State) -> _Sums:
-    panel, folded = setting.panel, setting.folded
-    everything = count_tables(folded.rows, state.weights, folded.everywhere())
-    usual = _rates(panel, everything)
-    fresh = usual
-    if state.repeats and state.single is not None:
-        # The table of a repeating source is of its fresh votes; rates must be of the same votes as the table.
-        counts = state.single * everything.sum(axis=2, keepdims=True)
-        fresh = _rates(panel, np.where(state.repeats.sources[:, np.newaxis, np.newaxis], counts, everything))
-        fresh[1, (usual[1] == 1).all(axis=1)] = 1.0
-    return _Sums(panel=panel, place=panel.places(), state=state, fresh=fresh, usual=usual)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Sums:
-    """Sums of products under one state; rates (2, m, K) are those of fresh votes, and of all votes."""
 
     panel: Panel
     place: IntArray
     state: State
+    apart: BoolArray
     fresh: FloatArray
     usual: FloatArray
 
-    def same_element(self, about: int) -> Products:
+    @cached_property
+    def worst(self) -> float:
+        """Mean size beyond noise over pairs without an edge: of errors, of speaking, of errors one element apart."""
+        speaking, later = self._same_element(kernels.SPEAKING), Products.none(*self.apart.shape)
+        if self.state.kept is not None:
+            every = np.ones(self.apart.shape, dtype=np.bool_)
+            later = _products(self._products(self.state.kept[np.newaxis], every, lag=1))
+        here = max(one.excess(self.apart, symmetric=True) for one in (self.errors, speaking))
+        return max(here, later.excess(self.apart, symmetric=False))
+
+    @cached_property
+    def errors(self) -> Products:
+        """Residual errors of two sources on one element, (m, m)."""
+        return self._same_element(kernels.ERRORS)
+
+    @cached_property
+    def discovered(self) -> tuple[FloatArray, FloatArray]:
+        """Correlations of errors that are discoveries, else zero: of two sources (m, m), of one some elements apart.
+
+        Of one source with itself only those above zero, (n_lags, m).
+        """
+        own = Products.none(LONGEST_LAG, len(self.apart)) if self.state.kept is None else self._own(self.state.kept)
+        pairs, lags = _discovered(self.errors, own)
+        return (
+            np.where(pairs, self.errors.correlation(), 0.0),
+            np.where(lags & (own.total > 0), own.correlation(), 0.0),
+        )
+
+    def _same_element(self, about: int) -> Products:
         """Residuals of two sources on one element: of being wrong, or of speaking at all."""
         state = self.state
         assert state.labels is not None
@@ -181,18 +123,14 @@ class _Sums:
         sums = self._products(weights, np.tri(self.panel.n_sources, dtype=np.bool_), about=about)
         return _products(np.stack([table + np.tril(table, -1).T for table in sums]))
 
-    def next_element(self, kept: FloatArray) -> Products:
-        """The residual error of a source (row) and of another one element earlier, where the label stayed."""
-        every = np.ones((self.panel.n_sources, self.panel.n_sources), dtype=np.bool_)
-        return _products(self._products(kept[np.newaxis], every, lag=1))
-
-    def own(self, labels: FloatArray, kept: FloatArray) -> Products:
+    def _own(self, kept: FloatArray) -> Products:
         """Residual errors of a source some elements apart, where the label stayed all the time, (lags, m)."""
+        assert self.state.labels is not None
         sums = np.zeros((4, LONGEST_LAG, self.panel.n_sources))
         # Only where the label stayed: otherwise a change of label would look like a change of mind.
-        weights, itself = labels.copy(), np.eye(self.panel.n_sources, dtype=np.bool_)
+        weights, itself = self.state.labels.copy(), np.eye(self.panel.n_sources, dtype=np.bool_)
         for lag in range(1, min(LONGEST_LAG, int(self.place.max(initial=0))) + 1):
-            kernels.follow(labels, kept, self.place, lag, weights)
+            kernels.follow(self.state.labels, kept, self.place, lag, weights)
             sums[:, lag - 1] = np.diagonal(self._products(weights[np.newaxis], itself, lag=lag), axis1=1, axis2=2)
         return _products(sums)
 
@@ -218,6 +156,43 @@ class _Sums:
             sums,
         )
         return sums
+
+
+def find_misfit(setting: Setting, state: State, apart: BoolArray) -> Misfit:
+    """Compare a fitted model with the votes; `apart` says which pairs of sources have no edge between them."""
+    panel, folded = setting.panel, setting.folded
+    everything = count_tables(folded.rows, state.weights, folded.everywhere())
+    usual = _rates(panel, everything)
+    fresh = usual
+    if state.repeats and state.single is not None:
+        # The table of a repeating source is of its fresh votes; rates must be of the same votes as the table.
+        counts = state.single * everything.sum(axis=2, keepdims=True)
+        fresh = _rates(panel, np.where(state.repeats.sources[:, np.newaxis, np.newaxis], counts, everything))
+        fresh[1, (usual[1] == 1).all(axis=1)] = 1.0
+    return Misfit(panel=panel, place=panel.places(), state=state, apart=apart, fresh=fresh, usual=usual)
+
+
+def _discovered(errors: Products, own: Products) -> tuple[BoolArray, BoolArray]:
+    """Pairs (m, m) and lags (n_lags, m) that are discoveries among all that were tested."""
+    m = len(errors.total)
+    pairs = np.tril_indices(m, -1)
+    p = np.concatenate([errors.p_values()[pairs], own.p_values()[own.scale > 0]])
+    found = discoveries(p, FALSE_DISCOVERIES)
+    discovered, own_discovered = np.zeros((m, m), dtype=np.bool_), np.zeros(own.scale.shape, dtype=np.bool_)
+    discovered[pairs] = found[: len(pairs[0])]
+    own_discovered[own.scale > 0] = found[len(pairs[0]) :]
+    return discovered | discovered.T, own_discovered
+
+
+def _rates(panel: Panel, counts: FloatArray) -> FloatArray:
+    """P(wrong | spoke, label) and P(spoke | label), (2, m, K)."""
+    asked = counts.sum(axis=2)
+    spoken = asked - counts[:, :, panel.coding.silent]
+    right = (counts * (panel.coding.split > 0).T).sum(axis=2)
+    speaks = (spoken + 0.5) / (asked + 1)
+    # A source that never abstains has no residual of speaking: half a pseudo-vote would invent one.
+    speaks[spoken.sum(axis=1) >= asked.sum(axis=1) - 1e-6] = 1.0
+    return np.stack([np.clip(1 - (right + 0.5) / (spoken + 1), 1e-3, 1 - 1e-3), speaks])
 
 
 def _products(sums: FloatArray) -> Products:
