@@ -506,23 +506,6 @@ def count_company(codes: Int8Array, silent: int, counts: IntArray) -> None:
 
 
 @kernel
-def count_agreements(codes: Int8Array, sizes: FloatArray, silent: int, both: FloatArray, same: FloatArray) -> None:
-    """How often two sources speak about one element, and how often they then say the same; rows with their sizes."""
-    m = codes.shape[1]
-    for i in range(codes.shape[0]):
-        for j in range(m):
-            z = codes[i, j]
-            if z < 0 or z == silent:
-                continue
-            for k in range(j + 1):
-                other = codes[i, k]
-                if other >= 0 and other != silent:
-                    both[j, k] += sizes[i]
-                    if other == z:
-                        same[j, k] += sizes[i]
-
-
-@kernel
 def cell_of_two(row: float, other_row: float, column: float, ratio: float) -> float:
     """A cell of two rows and columns with this odds ratio: P(its row), P(other row) and P(its column) are given.
 

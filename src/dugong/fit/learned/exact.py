@@ -50,7 +50,7 @@ def run_exact(
     n_threads: int | None = None,
 ) -> Exact:
     """At least one and at most `rounds` rounds; known tables are kept, and beliefs hold."""
-    n_votes = max(sum(int((column != MISSING).sum()) for column in votes.columns), 1)
+    n_votes = max(sum(np.count_nonzero(column != MISSING) for column in votes.columns), 1)
     shares = {info.name: info.shares for info in votes.sources}
     parameters, law = start, prior
     likelihoods: list[float] = []

@@ -75,13 +75,14 @@ def family_weights(similar: FloatArray) -> FloatArray:
 
 def _agreements(folded: Folded) -> Agreements:
     rows, m = folded.rows, folded.rows.n_sources
-    both, same = np.zeros((m, m)), np.zeros((m, m))
-    kernels.count_agreements(rows.codes, folded.sizes, rows.coding.silent, both, same)
-    both, same = (np.tril(table) + np.tril(table, -1).T for table in (both, same))
-    spoken, chance = rows.spoken().astype(np.float64), np.zeros((m, m))
+    sizes, spoken = folded.sizes[:, np.newaxis], rows.spoken().astype(np.float64)
+    heard, same, chance = spoken * sizes, np.zeros((m, m)), np.zeros((m, m))
+    both = spoken.T @ heard
     for code in range(rows.coding.n_columns):
         if code != rows.coding.silent:
-            said = (rows.codes == code).T @ (spoken * folded.sizes[:, np.newaxis])
+            says = (rows.codes == code).astype(np.float64)
+            same += says.T @ (says * sizes)
+            said = says.T @ heard
             chance += said * said.T
     apart = 1 - same / np.maximum(both, 1)
     return Agreements(both=both, apart=apart, chance=chance / np.maximum(both, 1) ** 2)

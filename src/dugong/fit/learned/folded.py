@@ -82,7 +82,8 @@ def _unique_rows(panel: Panel) -> tuple[IntArray, IntArray]:
         if many > _ROOM // base:
             first, keys = _distinct(keys)
             many = len(first)
-        keys = keys * base + (panel.codes[:, place] + 1)
+        keys *= base
+        keys += panel.codes[:, place].astype(np.int64)
         many *= base
     return _distinct(keys)
 

@@ -120,7 +120,7 @@ class Panel:
         """Some of the sources."""
         return Panel(
             coding=self.coding,
-            codes=np.ascontiguousarray(self.codes[:, places]),
+            codes=self.codes.take(places, axis=1),
             starts=self.starts,
             known=self.known,
             ties=None if self.ties is None else self.ties[places],

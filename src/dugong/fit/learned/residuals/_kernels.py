@@ -24,6 +24,7 @@ _TILE = 1024  # elements, at least: a few hundred KB of residuals
 ERRORS, SPEAKING = 0, 1  # what a residual is about: being wrong, or speaking at all
 
 kernel = njit(cache=True, nogil=True)
+in_any_order = njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})  # sums whose terms need not wait
 
 
 @kernel
@@ -140,7 +141,7 @@ def fill_residuals(
                 spread[j, e] = np.sqrt(rate * (1.0 - rate))
 
 
-@kernel
+@in_any_order
 def add_powers(one: FloatArray, other: FloatArray, starts: IntArray, block: FloatArray) -> tuple[float, float, float]:
     """Sum of products of two residuals, of squares and of fourth powers of the sums of blocks."""
     for s in range(starts[1]):
@@ -158,7 +159,7 @@ def add_powers(one: FloatArray, other: FloatArray, starts: IntArray, block: Floa
     return total, square, fourth
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@in_any_order
 def dot(one: FloatArray, other: FloatArray) -> float:
     """A dot product in any order."""
     total = 0.0
