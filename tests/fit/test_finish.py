@@ -12,7 +12,7 @@ import dugong as dg
 from dugong.fit.em import EM
 from dugong.fit.finish import possible_mean
 from dugong.fit.fitting import fit_moments
-from dugong.fit.moments import find_slopes, table_errors
+from dugong.fit.moments import solve_tables, table_errors
 from dugong.fit.moments.equations import Given
 from dugong.fit.passes import InMemory
 from dugong.graph import SourceGraph
@@ -100,7 +100,7 @@ def test_errors_from_the_equations_are_near_those_of_the_jackknife(world) -> Non
     votes, _ = world.sample(2_000, rng=4)
     model = dg.LabelModel(prior=world.prior, dependencies=world.dependencies).fit(votes)
     given = Given.under(world.prior, model._options().design(votes), model.moments_)
-    found = table_errors(given, find_slopes(given))
+    found = table_errors(given, solve_tables(given).slopes)
     ratios = [np.median(found[name] / error) for name, error in model.standard_errors_.accuracies.items()]
     assert 0.5 < min(ratios) < max(ratios) < 1.5
 

@@ -40,10 +40,6 @@ class LabelMoment:
     found: float
     error: float
 
-    def far(self) -> bool:
-        """Whether chance cannot explain the difference."""
-        return bool(np.isfinite(self.error) and abs(self.found - self.given) > _STANDARD_ERRORS * self.error)
-
 
 def check_prior(
     votes: Votes, grouping: Grouping, prior: Prior, graph: SourceGraph, accuracies: Mapping[str, FloatArray]
@@ -56,12 +52,12 @@ def check_prior(
         return ()
     balance, staying = moments
     odds = [p / (1 - p) for p in np.clip((balance.given, balance.found), 1e-6, 1 - 1e-6)]
-    wrong_balance = balance.far() and max(odds) > _ODDS * min(odds)
-    wrong_staying = staying.far() and abs(staying.found - staying.given) > _STAYING
+    # Whether chance cannot explain a difference; an infinite error explains any.
+    far, late = (abs(one.found - one.given) > _STANDARD_ERRORS * one.error for one in moments)
     said = []
-    if wrong_balance:
+    if far and max(odds) > _ODDS * min(odds):
         said.append(f"{balance.found:.1%} +- {balance.error:.1%} positive, where the prior says {balance.given:.1%}")
-    if wrong_staying:
+    if late and abs(staying.found - staying.given) > _STAYING:
         said.append(
             f"a correlation of {staying.found:.2f} +- {staying.error:.2f} between a label and the next, where the "
             f"prior says {staying.given:.2f}"
@@ -88,14 +84,19 @@ def measure(
     apart = np.array([[parts[one] != parts[other] for other in chosen] for one in chosen])
     if len({parts[name] for name in chosen}) < _FEWEST_SOURCES or len(cuts) - 1 < _FEWEST_GROUPS:
         return None
-    slopes = np.array([_slope(accuracies[name]) for name in chosen])
+    # Of a table by position, that of its mean.
+    tables = [accuracies[name].reshape(-1, *accuracies[name].shape[-2:]).mean(axis=0) for name in chosen]
+    signs = np.array([-1.0, 1.0])
+    slopes = np.array([signs @ one[:, :2] @ signs / 2 if one.shape == (2, 3) else 0.0 for one in tables])
     skews, memories = _solve(votes, chosen, (places, cuts), apart, slopes)
     positives = (1 - skews / np.sqrt(4 + skews**2)) / 2
-    balance, memory = _said(prior, votes)
+    # Of the jackknife: the first number is that of all groups, the others are those without each.
+    errors = [float(np.sqrt((len(one) - 2) * np.var(one[1:]))) for one in (positives, memories)]
     lasting = any(name in graph.temporal for name in chosen)
+    balance, memory = _said(prior, votes)
     return (
-        LabelMoment(given=balance, found=float(positives[0]), error=_jackknife(positives[1:])),
-        LabelMoment(given=memory, found=float(memories[0]), error=np.inf if lasting else _jackknife(memories[1:])),
+        LabelMoment(given=balance, found=float(positives[0]), error=errors[0]),
+        LabelMoment(given=memory, found=float(memories[0]), error=np.inf if lasting else errors[1]),
     )
 
 
@@ -137,12 +138,6 @@ def _independent(votes: Votes, graph: SourceGraph, places: IntArray) -> list[str
         return names
     n_votes = {name: int(np.count_nonzero(np.abs(votes.column(name)[places]) == 1)) for name in names}
     return sorted(names, key=lambda name: (-n_votes[name], name))[:_MOST_SOURCES]
-
-
-def _slope(table: FloatArray) -> float:
-    """Half the difference of mean votes between the labels; of a table by position, of its mean."""
-    mean = table.reshape(-1, *table.shape[-2:]).mean(axis=0) if table.shape[-2:] == (2, 3) else np.zeros((2, 3))
-    return float(mean[1, 1] - mean[1, 0] - mean[0, 1] + mean[0, 0]) / 2
 
 
 def _products(left: FloatArray, right: FloatArray, cuts: IntArray) -> FloatArray:
@@ -229,7 +224,3 @@ def _said(prior: Prior, votes: Votes) -> tuple[float, float]:
     pairs = laws.joint("same", element, element, lag=1)
     together = float(values @ pairs @ values - (values @ pairs.sum(axis=1)) * (values @ pairs.sum(axis=0)))
     return float(share[1]), together / spread
-
-
-def _jackknife(values: FloatArray) -> float:
-    return float(np.sqrt((len(values) - 1) * np.var(values)))

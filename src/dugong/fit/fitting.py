@@ -14,7 +14,7 @@ import numpy as np
 
 from dugong.fit.em import read_accuracies, read_correlations
 from dugong.fit.errors import RawTables, StandardErrors, jackknife
-from dugong.fit.moments import assemble, centred_tables, find_slopes, move_slopes, replicate_tables
+from dugong.fit.moments import assemble, replicate_tables, solve_tables
 from dugong.fit.moments.assemble import Assembly, JointTables, raw_tables
 from dugong.fit.moments.equations import Given
 from dugong.fit.moments.joints import CentredTables
@@ -78,7 +78,7 @@ def fit_moments(given: Given, estimator: Estimator = _CENTRED, passes: Passes | 
     if isinstance(estimator, Paper):
         letter = paper_tables(given)
         return Fitted(estimate=estimate_paper(letter), given=given, tables=letter)
-    tables, shapes, error = centred_tables(given, find_slopes(given)), given.moments.shapes, 0.0
+    tables, shapes, error = solve_tables(given), given.moments.shapes, 0.0
     if passes is not None and passes.rereadable and shapes.counts.sum():
         # Standard deviation, under the prior, of the share of positives in such a sample.
         error = float(np.sqrt(sample_balance_covariance(given.laws.prior, shapes.lengths, shapes.counts)[1, 1]))
@@ -91,7 +91,7 @@ def fit_moments(given: Given, estimator: Estimator = _CENTRED, passes: Passes | 
     sums = passes.balance(Law(parameters=parameters, prior=given.laws.prior))
     contradiction = _contradiction(given.laws, error, sums.means()[Element()])
     given = given.with_laws(given.laws.with_balance(sums.means()))
-    tables = centred_tables(given, move_slopes(given, tables.slopes))
+    tables = solve_tables(given, tables.slopes)
     estimate = _estimate(given, tables, estimator, passes)
     estimate = replace(estimate, diagnostics=estimate.diagnostics.noted(sums.note(), *contradiction))
     return Fitted(estimate=estimate, given=given, tables=tables, balance=sums)
@@ -150,7 +150,7 @@ def moment_errors(fitted: Fitted) -> StandardErrors:
 
 def group_sizes(design: Design, moments: Moments) -> FloatArray:
     """Votes that were asked for in every group, shape (n_groups,)."""
-    return moments.sizes(design.single(info.name) for info in design.sources)
+    return moments.sizes(design.singles.values())
 
 
 def count_errors(

@@ -30,7 +30,16 @@ LARGEST_FULL = 6  # tasks of a table with 2^6 rows of 3^6 votes
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Design:
-    """Everything about the estimation problem that does not depend on numbers."""
+    """Everything about the estimation problem that does not depend on numbers.
+
+    Attributes
+    ----------
+    infos : every source by its name
+    keys : name of the parameters of every source: its `shares` group, or itself
+    singles : the row of the votes of every source alone
+    same, across, lagged : rows of pairs by the stage in which they are used
+    further : rows for correlations, self-dependence and full tables
+    """
 
     sources: tuple[SourceInfo, ...]
     graph: SourceGraph
@@ -42,47 +51,35 @@ class Design:
     elimination: Elimination
     independence: Independence
     n_tasks: Mapping[str, int] = field(default_factory=dict)
+    infos: Mapping[str, SourceInfo] = field(init=False, repr=False)
+    keys: Mapping[str, str] = field(init=False, repr=False)
+    singles: Mapping[str, MomentRow] = field(init=False, repr=False)
     further: tuple[MomentRow, ...] = field(init=False)
-    _infos: Mapping[str, SourceInfo] = field(init=False, repr=False)
-    _singles: Mapping[str, MomentRow] = field(init=False, repr=False)
     _repeats: dict[tuple[str, int], list[MomentRow]] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_infos", {info.name: info for info in self.sources})
+        object.__setattr__(self, "infos", {info.name: info for info in self.sources})
+        object.__setattr__(self, "keys", {info.name: info.shares or info.name for info in self.sources})
         levels = self.levels.items()
         singles = {name: MomentRow(slots=(Slot(name),), by_position=level == "task") for name, level in levels}
-        object.__setattr__(self, "_singles", singles)
+        object.__setattr__(self, "singles", singles)
         object.__setattr__(self, "further", tuple(_further_rows(self)))
 
     @property
     def plan(self) -> Plan:
         """All rows that have to be counted."""
-        return Plan.of(
-            [*(self.single(info.name) for info in self.sources), *self.same, *self.across, *self.lagged, *self.further]
-        )
+        return Plan.of([*self.singles.values(), *self.same, *self.across, *self.lagged, *self.further])
 
     @property
     def stages(self) -> dict[StageName, tuple[MomentRow, ...]]:
         """The rows of pairs by the stage in which they are used."""
         return {"same task": self.same, "across resolutions": self.across, "across time": self.lagged}
 
-    def info(self, name: str) -> SourceInfo:
-        """The source of that name."""
-        return self._infos[name]
-
-    def single(self, name: str) -> MomentRow:
-        """The row of the votes of one source alone."""
-        return self._singles[name]
-
-    def key(self, name: str) -> str:
-        """Name of the parameters of a source: its `shares` group, or itself."""
-        return self._infos[name].shares or name
-
     def repeats(self, name: str, lag: int) -> list[MomentRow]:
         """Two votes of a source `lag` tasks apart, with those of each proxy at both times; and its first votes."""
         if (name, lag) not in self._repeats:
             rows = []
-            for proxy in _tied(self, self.proxies((name,), self.info(name).resolution)):
+            for proxy in _tied(self, self.proxies((name,), self.infos[name].resolution)):
                 rows.append(MomentRow(slots=(Slot(name), Slot(name, lag), Slot(proxy), Slot(proxy, lag))))
                 rows.append(MomentRow(slots=(Slot(name), Slot(proxy)), by_position=True))
             self._repeats[name, lag] = rows
@@ -246,7 +243,7 @@ def _further_rows(design: Design) -> Iterable[MomentRow]:
         if parents:
             yield from clique_rows(design, (*parents, name))
     for edge in design.graph.edges:
-        if design.info(edge[0]).resolution == design.info(edge[1]).resolution:
+        if design.infos[edge[0]].resolution == design.infos[edge[1]].resolution:
             yield from clique_rows(design, edge)
     for name, lag in design.graph.temporal.items():
         yield from design.repeats(name, lag)
@@ -259,7 +256,7 @@ def _further_rows(design: Design) -> Iterable[MomentRow]:
 
 def clique_rows(design: Design, names: tuple[str, ...]) -> list[MomentRow]:
     """The votes of a clique on one task, in the order of the sources, with those of each proxy."""
-    proxies = design.proxies(names, design.info(names[0]).resolution)
+    proxies = design.proxies(names, design.infos[names[0]].resolution)
     by_position = any(design.levels[name] == "task" for name in names)
     if not by_position:
         by_position = not _tied(design, proxies)
@@ -270,8 +267,8 @@ def clique_rows(design: Design, names: tuple[str, ...]) -> list[MomentRow]:
 
 def crossed_rows(design: Design, fine: str, coarse: str) -> list[MomentRow]:
     """A fine and a coarse vote with those of proxies for both tasks."""
-    low = _tied(design, design.proxies((fine, coarse), design.info(fine).resolution))
-    high = _tied(design, design.proxies((fine, coarse), design.info(coarse).resolution))
+    low = _tied(design, design.proxies((fine, coarse), design.infos[fine].resolution))
+    high = _tied(design, design.proxies((fine, coarse), design.infos[coarse].resolution))
     pairs = [(a, b) for a in low for b in high if design.independence.apart(a, b)]
     return [MomentRow(slots=(Slot(fine), Slot(coarse), Slot(a), Slot(b)), relation="inside") for a, b in pairs]
 
@@ -286,7 +283,7 @@ def full_rows(design: Design, name: str) -> list[MomentRow]:
     own = _whole(design, name)
     return [
         MomentRow(slots=(*own, *(Slot(proxy, slot.offset) for slot in own)))
-        for proxy in design.proxies((name,), design.info(name).resolution)
+        for proxy in design.proxies((name,), design.infos[name].resolution)
     ]
 
 
@@ -295,7 +292,7 @@ def full_pair_rows(design: Design, name: str) -> list[MomentRow]:
     own, rows = _whole(design, name), []
     for info in design.sources:
         other = info.name
-        if info.resolution != design.info(name).resolution or other in design.independence.tangled:
+        if info.resolution != design.infos[name].resolution or other in design.independence.tangled:
             continue
         if not design.independence.apart(name, other):
             continue

@@ -258,7 +258,7 @@ def _why_lonely(found: RowGraph, name: str) -> str:
     valid = [
         row
         for row in (*found.design.same, *found.design.across, *found.design.lagged)
-        if name in map(found.design.key, row.sources)
+        if name in [found.design.keys[source] for source in row.sources]
         and valid_pair(found.design.independence, row, found.design.levels)
     ]
     if any(row.relation == "same" and row.span == 0 for row in valid):
@@ -333,7 +333,7 @@ def _solved(found: RowGraph, names: tuple[str, ...]) -> bool:
 
 
 def _changes(design: Design, names: tuple[str, ...]) -> Iterable[tuple[str, Design]]:
-    members = {info.name for info in design.sources if design.key(info.name) in names} | set(names)
+    members = {info.name for info in design.sources if design.keys[info.name] in names} | set(names)
     edges = [edge for edge in design.graph.edges if set(edge) <= members] or [
         edge for edge in design.graph.edges if set(edge) & members
     ]

@@ -54,7 +54,7 @@ class RowGraph:
     def of(cls, design: Design, laws: Laws | None, shapes: Shapes, moments: Moments | None = None) -> RowGraph:
         """Collect the equations stage by stage, and what each stage settles."""
         nodes = tuple(_nodes(design, shapes, moments))
-        pinned = {design.key(name) for name in design.pinned}
+        pinned = {design.keys[name] for name in design.pinned}
         given = np.array([key in pinned for key, _ in nodes], dtype=np.bool_)
         stage: list[Stage | None] = ["given" if known else None for known in given]
         edges, found = np.zeros((0, 2), dtype=np.int64), _Edges(design, laws, moments, nodes)
@@ -84,7 +84,7 @@ class RowGraph:
 
     def placed(self, key: str) -> bool:
         """Whether positions of a name are unknowns of their own."""
-        return any(self.design.levels[i.name] == "task" for i in self.design.sources if self.design.key(i.name) == key)
+        return any(self.design.levels[i.name] == "task" for i in self.design.sources if self.design.keys[i.name] == key)
 
     def lost(self) -> set[Node]:
         """Unknowns that nothing determines."""
@@ -124,8 +124,8 @@ class RowGraph:
 def _nodes(design: Design, shapes: Shapes, moments: Moments | None) -> Iterable[Node]:
     seen: set[str] = set()
     for info in design.sources:
-        key, level = design.key(info.name), design.levels[info.name]
-        row = design.single(info.name)
+        key, level = design.keys[info.name], design.levels[info.name]
+        row = design.singles[info.name]
         if key in seen or level == "full":
             continue
         # A source that always says the same has no slope to be found.
@@ -146,7 +146,7 @@ class _Edges:
             places.setdefault(key, []).append(place)
         numbers: dict[Resolution, int] = {}
         self.sources = {
-            info.name: (places.get(design.key(info.name), []), numbers.setdefault(info.resolution, len(numbers)))
+            info.name: (places.get(design.keys[info.name], []), numbers.setdefault(info.resolution, len(numbers)))
             for info in design.sources
         }
         self.used: dict[tuple[object, ...], list[int]] = {}
@@ -173,7 +173,7 @@ def _covariance_sizes(design: Design, laws: Laws | None, row: MomentRow, n_posit
     """Largest covariance between the classes of the two tasks of a row, by position."""
     if laws is None:
         return np.ones(n_positions if row.by_position else 1)
-    where = [design.info(name).resolution for name in row.sources]
+    where = [design.infos[name].resolution for name in row.sources]
     lag = row.slots[1].offset - row.slots[0].offset
     try:
         law = laws.joint(row.relation, where[0], where[1], lag=lag, by_position=row.by_position)

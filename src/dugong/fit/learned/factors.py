@@ -109,7 +109,7 @@ def graph_factors(design: Design, tables: Mapping[str, FloatArray]) -> list[Fact
     follows = dict(crossed_edges(design.sources, design.graph))
     factors: list[Factor] = []
     for name in design.elimination.order:
-        info, table = design.info(name), tables[name]
+        info, table = design.infos[name], tables[name]
         parents = design.elimination.parents[name]
         lag = design.graph.temporal.get(name)
         if (lag is not None) + bool(parents) + (name in follows) > 1:
@@ -122,7 +122,7 @@ def graph_factors(design: Design, tables: Mapping[str, FloatArray]) -> list[Fact
             step = np.tile(table[np.newaxis, :, np.newaxis], (n_classes, 1, n_columns, 1))
             factors.append(Temporal(source=name, resolution=info.resolution, first=table, step=step, lag=lag))
         elif name in follows:
-            above = design.info(follows[name])
+            above = design.infos[follows[name]]
             width = tables[above.name].shape[1]
             factors.append(
                 Crossed(

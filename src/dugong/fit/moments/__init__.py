@@ -32,8 +32,8 @@ from dugong.types import FloatArray, IntArray
 
 def estimate_centred(given: Given) -> tuple[Estimate, Solution]:
     """Estimate all tables from counts; also returns the slopes, from which the jackknife starts."""
-    slopes = find_slopes(given)
-    return assemble(centred_tables(given, slopes)), slopes
+    tables = solve_tables(given)
+    return assemble(tables), tables.slopes
 
 
 def assemble(tables: CentredTables) -> Estimate:
@@ -47,28 +47,24 @@ def assemble(tables: CentredTables) -> Estimate:
     return Assembly(tables).estimate(tables.slopes, notes)
 
 
-def find_slopes(given: Given) -> Solution:
-    """Slopes ``beta`` of ``E[1[vote = z] | y] = alpha_z + beta_z y`` for all sources that are not pinned."""
-    unknowns = Unknowns.of(given.design, given.moments)
-    start, pinned = pinned_slopes(given, unknowns)
-    varies = informative(given.design, given.votes(), unknowns)
-    return solve_stages(given, unknowns, make_equations, solve, start=start, pinned=pinned, varies=varies)
+def solve_tables(given: Given, near: Solution | None = None) -> CentredTables:
+    """All tables that follow from slopes ``beta`` of ``E[1[vote = z] | y] = alpha_z + beta_z y``, on demand.
 
-
-def move_slopes(given: Given, near: Solution) -> Solution:
-    """Slopes from the same counts under other laws of the labels, so near that stages and signs are the same."""
+    Parameters
+    ----------
+    near : slopes from the same counts under other laws, so near that their stages and signs hold here as well
+    """
     # A sign that a rule has forced is no solution, from which steps could begin.
-    if given.signs != "group" or given.beliefs:
-        return find_slopes(given)
-    beta = near.beta
-    for stage in near.stages:
-        beta = gauss_newton(stage.chosen(make_equations(given, near.unknowns, stage.rows)), beta, stage.solved)
-    equations = make_equations(given, near.unknowns, near.rows)
-    return replace(near, beta=beta, equations=equations)
-
-
-def centred_tables(given: Given, slopes: Solution) -> CentredTables:
-    """All tables that follow from solved slopes, on demand."""
+    if near is None or given.signs != "group" or given.beliefs:
+        unknowns = Unknowns.of(given.design, given.moments)
+        start, pinned = pinned_slopes(given, unknowns)
+        varies = informative(given.design, given.votes(), unknowns)
+        slopes = solve_stages(given, unknowns, make_equations, solve, start=start, pinned=pinned, varies=varies)
+    else:
+        beta = near.beta
+        for stage in near.stages:
+            beta = gauss_newton(stage.chosen(make_equations(given, near.unknowns, stage.rows)), beta, stage.solved)
+        slopes = replace(near, beta=beta, equations=make_equations(given, near.unknowns, near.rows))
     return CentredTables(
         design=given.design,
         moments=given.moments,
@@ -109,11 +105,11 @@ def table_errors(given: Given, slopes: Solution) -> dict[str, FloatArray]:
     # A pseudo-inverse, because slopes that nothing but a held one determines leave directions open.
     spread[solved] = np.diag(np.linalg.pinv(normal, hermitian=True))
     names = [info.name for info in design.sources if design.levels[info.name] != "full"]
-    found = {name: spread[slopes.unknowns.places[design.key(name)]] for name in names}
+    found = {name: spread[slopes.unknowns.places[design.keys[name]]] for name in names}
     told = [name for name, variances in found.items() if variances.any()]
     alike: dict[tuple[object, ...], list[str]] = {}
     for name in told:
-        kind = design.info(name).resolution, design.levels[name], given.votes()[name].shape
+        kind = design.infos[name].resolution, design.levels[name], given.votes()[name].shape
         alike.setdefault(kind, []).append(name)
     errors: dict[str, FloatArray] = {}
     for some in alike.values():
@@ -128,12 +124,12 @@ def _errors_alike(given: Given, names: list[str], slope: FloatArray) -> FloatArr
     """
     design, by_position = given.design, given.design.levels[names[0]] == "task"
     votes = np.stack([given.votes()[name] for name in names])
-    counts = np.stack([given.moments.placed(design.single(name)) for name in names]).sum(axis=2)
+    counts = np.stack([given.moments.placed(design.singles[name]) for name in names]).sum(axis=2)
     chance = votes * (1 - votes)
     # That of abstaining would need covariances of equations; like all of them it goes with the variance of its votes.
     unit = slope.sum(axis=2, keepdims=True) / np.maximum(chance[..., :N_INDICATORS].sum(axis=2, keepdims=True), 1e-300)
     slope = np.concatenate([slope, unit * chance[..., N_INDICATORS:]], axis=2)
-    mean = given.laws.mean(design.info(names[0]).resolution, by_position=by_position)[: votes.shape[1]]
+    mean = given.laws.mean(design.infos[names[0]].resolution, by_position=by_position)[: votes.shape[1]]
     shift = np.array([-1.0, 1.0]) - mean[:, np.newaxis]
     # The vote rate has an error of its own, independent of that of the slope to first order.
     rate = chance / np.maximum(counts, 1.0)[..., np.newaxis]

@@ -81,7 +81,7 @@ def raw_table(tables: JointTables, name: str) -> FloatArray:
 def raw_correlation(tables: JointTables, edge: tuple[str, str]) -> FloatArray:
     """P(vote a, vote b | label), (2, C, C), or by position; between resolutions (2, 2, C, C)."""
     design, (first, second) = tables.design, edge
-    if design.info(first).resolution != design.info(second).resolution:
+    if design.infos[first].resolution != design.infos[second].resolution:
         ((fine, coarse),) = (pair for pair in crossed_edges(design.sources, design.graph) if set(pair) == {*edge})
         joint = tables.crossed(fine, coarse)
         return np.asarray(joint / np.maximum(joint.sum(axis=(-2, -1), keepdims=True), 1e-12))
@@ -94,7 +94,7 @@ def raw_correlation(tables: JointTables, edge: tuple[str, str]) -> FloatArray:
 
 def label_chance(tables: JointTables, name: str, n_positions: int) -> FloatArray:
     """P(label) of the tasks of a source, (..., n_positions, 2)."""
-    where = tables.design.info(name).resolution
+    where = tables.design.infos[name].resolution
     return tables.laws.chances(where, by_position=n_positions > 1)[..., :n_positions, :]
 
 
@@ -108,7 +108,7 @@ def _full_table(tables: JointTables, name: str) -> FloatArray:
 
 def pattern_law(tables: JointTables, name: str, size: int) -> FloatArray:
     """P(labels of all tasks of a source) under the prior, one axis per task."""
-    resolution = tables.design.info(name).resolution
+    resolution = tables.design.infos[name].resolution
     length = int(tables.laws.shapes.lengths[-1])
     return tables.laws.prior.joint_law([(resolution, index) for index in range(size)], length)
 
@@ -197,7 +197,7 @@ class Assembly:
         alike: dict[tuple[object, ...], list[str]] = {}
         for name, raw in self.raw.items():
             alone = name if self.design.levels[name] == "full" else None
-            alike.setdefault((self.design.info(name).resolution, raw.shape, alone), []).append(name)
+            alike.setdefault((self.design.infos[name].resolution, raw.shape, alone), []).append(name)
         for names in alike.values():
             raw = np.stack([self.raw[name] for name in names])
             if self.design.levels[names[0]] == "full":
@@ -225,7 +225,7 @@ class Assembly:
         self.factors.append(
             Conditional(
                 source=name,
-                resolution=self.design.info(name).resolution,
+                resolution=self.design.infos[name].resolution,
                 parents=parents,
                 table=table if by_position else table[0],
                 marginal=(marginal if by_position else marginal[0]) if parents else None,
@@ -250,11 +250,11 @@ class Assembly:
             first = table
             text = f"only {support:.0f} first votes of {name!r}: they are given the table of all its votes"
             self.notes.append(Note(kind="fallback", where=name, size=support, text=text))
-        votes = self.tables.laws.chances(self.design.info(name).resolution, by_position=True)[:1] @ first
+        votes = self.tables.laws.chances(self.design.infos[name].resolution, by_position=True)[:1] @ first
         self.factors.append(
             Temporal(
                 source=name,
-                resolution=self.design.info(name).resolution,
+                resolution=self.design.infos[name].resolution,
                 first=self._project((name,), first[np.newaxis], votes[np.newaxis], 1)[0],
                 step=conditional(joint, table[np.newaxis, :, np.newaxis, :]),
                 lag=lag,
@@ -268,9 +268,9 @@ class Assembly:
         self.factors.append(
             Crossed(
                 source=name,
-                resolution=self.design.info(name).resolution,
+                resolution=self.design.infos[name].resolution,
                 parent=coarse,
-                parent_resolution=self.design.info(coarse).resolution,
+                parent_resolution=self.design.infos[coarse].resolution,
                 table=conditional(np.swapaxes(joint, 2, 3), table[:, np.newaxis, np.newaxis, :]),
                 marginal=table,
             )
@@ -282,7 +282,7 @@ class Assembly:
                 f'source {name!r} has sharing="full" and a declared dependency; only one can be modelled.\n'
                 '  Use sharing="tied" or "task" for it, or leave the dependency out.'
             )
-        resolution = self.design.info(name).resolution
+        resolution = self.design.infos[name].resolution
         n_tasks = self.design.n_tasks[name]
         self.factors.append(FullTable(source=name, resolution=resolution, n_tasks=n_tasks, table=table))
 

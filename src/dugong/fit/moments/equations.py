@@ -158,10 +158,10 @@ class Unknowns:
         places: dict[str, IntArray] = {}
         total = 0
         for info in design.sources:
-            key, level = design.key(info.name), design.levels[info.name]
+            key, level = design.keys[info.name], design.levels[info.name]
             if key in places or level == "full":
                 continue
-            count = moments.placed(design.single(info.name)).shape[-2]
+            count = moments.placed(design.singles[info.name]).shape[-2]
             places[key] = total + np.arange(width * count).reshape(count, width)
             total += width * count
         return cls(
@@ -199,7 +199,14 @@ def make_equations(given: Given, unknowns: Unknowns, rows: Iterable[MomentRow]) 
     counted = given.counted.get(rows)
     if counted is None:
         counted = given.counted[rows] = _count(given, unknowns, rows)
-    parts = [(*one.numbers[:3], _scales(given, one), *one.numbers[3:]) for one in counted]
+    parts = []
+    for one in counted:
+        # Cov(y, y') of every equation, by the laws of the labels.
+        pairs = [given.laws.pair(row, *(given.design.infos[n].resolution for n in row.sources)) for row in one.kinds]
+        by_kind = np.stack([pair.covariance[..., : one.cells[-3]] for pair in pairs], axis=-2)
+        cells = by_kind[..., one.kind, :, np.newaxis, np.newaxis]
+        scale = np.broadcast_to(cells, one.cells).reshape(*one.cells[:-4], -1)
+        parts.append((*one.numbers[:3], scale, *one.numbers[3:]))
     each = [(row, prod(one.cells[-3:])) for one in counted for row in one.rows]
     return join_equations(parts, each)
 
@@ -227,8 +234,8 @@ def _count_alike(given: Given, unknowns: Unknowns, rows: list[MomentRow], tables
     design, n_positions = given.design, tables.shape[-3]
     covariance, variance = covariances(tables)
     total = np.broadcast_to(tables.sum(axis=(-2, -1), keepdims=True), covariance.shape)
-    infos = {name: design.info(name) for name in dict.fromkeys(name for row in rows for name in row.sources)}
-    places = {name: unknowns.at(design.key(name), n_positions) for name in infos}
+    infos = {name: design.infos[name] for name in dict.fromkeys(name for row in rows for name in row.sources)}
+    places = {name: unknowns.at(design.keys[name], n_positions) for name in infos}
     left, right = (np.array([places[row.sources[side]] for row in rows]) for side in (0, 1))
     # Every pair of indicators of every row and position is an equation: their places are spread over these cells.
     cells, flat = covariance.shape[-4:], (*covariance.shape[:-4], -1)
@@ -246,14 +253,6 @@ def _count_alike(given: Given, unknowns: Unknowns, rows: list[MomentRow], tables
     order = {key: place for place, key in enumerate(kinds)}
     kind = np.array([order[key] for key in keys], dtype=np.int64)
     return _Counted(rows=rows, numbers=numbers, cells=covariance.shape, kinds=list(kinds.values()), kind=kind)
-
-
-def _scales(given: Given, counted: _Counted) -> FloatArray:
-    """Cov(y, y') of every equation, by the laws of the labels."""
-    info, shape = given.design.info, counted.cells
-    pairs = [given.laws.pair(row, *(info(name).resolution for name in row.sources)) for row in counted.kinds]
-    scale = np.stack([pair.covariance[..., : shape[-3]] for pair in pairs], axis=-2)[..., counted.kind, :]
-    return np.asarray(np.broadcast_to(scale[..., np.newaxis, np.newaxis], shape).reshape(*shape[:-4], -1))
 
 
 def covariances(table: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -295,7 +294,7 @@ def informative(design: Design, votes: Mapping[str, FloatArray], unknowns: Unkno
     for info in design.sources:
         if design.levels[info.name] != "full":
             law = votes[info.name][:, :N_INDICATORS]
-            varies[unknowns.places[design.key(info.name)]] |= (law > 0) & (law < 1)
+            varies[unknowns.places[design.keys[info.name]]] |= (law > 0) & (law < 1)
     return varies
 
 
@@ -304,17 +303,17 @@ def pinned_slopes(given: Given, unknowns: Unknowns) -> tuple[FloatArray, BoolArr
     beta, pinned = np.zeros(unknowns.size), np.zeros(unknowns.size, dtype=np.bool_)
     for name, table in given.accuracies.items():
         if given.design.levels[name] != "full":
-            places, known = unknowns.places[given.design.key(name)], np.asarray(table)[..., :N_INDICATORS]
+            places, known = unknowns.places[given.design.keys[name]], np.asarray(table)[..., :N_INDICATORS]
             beta[places], pinned[places] = (known[..., 1, :] - known[..., 0, :]) / 2, True
     return beta, pinned
 
 
 def marginals(design: Design, moments: Moments) -> dict[str, FloatArray]:
     """P(vote) of every source, pooled over those that share its parameters; (..., positions or 1, C) each."""
-    keys = {info.name: (design.key(info.name), design.levels[info.name] == "task") for info in design.sources}
+    keys = {info.name: (design.keys[info.name], design.levels[info.name] == "task") for info in design.sources}
     tables: dict[tuple[str, bool], FloatArray] = {}
     for name, key in keys.items():
-        table = moments.placed(design.single(name))
+        table = moments.placed(design.singles[name])
         tables[key] = tables[key] + table if key in tables else table
     alike: dict[tuple[int, ...], list[tuple[str, bool]]] = {}
     for key, table in tables.items():

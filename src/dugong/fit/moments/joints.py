@@ -81,25 +81,20 @@ class SourceTables:
 
     def _alike(self, name: str) -> dict[str, FloatArray]:
         """Raw tables of all sources at the resolution of one, and with as many positions."""
-        design, where = self.design, self.design.info(name).resolution
+        design, where = self.design, self.design.infos[name].resolution
         level, shape = design.levels[name], self.marginal(name).shape
         names = [info.name for info in design.sources if info.resolution == where and design.levels[info.name] == level]
         names = [one for one in names if one not in self.accuracies and self.marginal(one).shape == shape]
         votes = np.stack([self.marginal(one) for one in names], axis=-3)
         mean = self.laws.mean(where, by_position=level == "task")[..., np.newaxis, : shape[-2], np.newaxis]
+        # Probabilities of all votes add up to one under either label, so that slopes add up to zero: that of abstaining
+        # takes up the rest.
+        slopes = np.zeros(votes.shape)
+        slopes[..., :N_INDICATORS] = np.stack([self.slopes.of(design.keys[one]) for one in names], axis=-3)
+        slopes[..., N_INDICATORS] = -slopes[..., :N_INDICATORS].sum(axis=-1)
         # A table has the vote rates that were seen, whatever the slopes: they only tilt it around the mean label.
-        slopes = np.stack([self.full_slopes(one) for one in names], axis=-3)
         tables = votes[..., np.newaxis, :] + slopes[..., np.newaxis, :] * (_LABELS - mean)[..., np.newaxis]
         return {one: tables[..., place, :, :, :] for place, one in enumerate(names)}
-
-    def full_slopes(self, name: str) -> FloatArray:
-        """Slopes of all vote columns, (..., positions, C): those of the classes, and abstain takes up the rest."""
-        own = self.slopes.of(self.design.key(name))
-        beta = np.zeros((*own.shape[:-1], self.marginal(name).shape[-1]))
-        beta[..., :N_INDICATORS] = own
-        # Probabilities of all votes add up to one under either label, so that slopes add up to zero.
-        beta[..., N_INDICATORS] = -own.sum(axis=-1)
-        return beta
 
     def row_of(self, first: str, second: str) -> MomentRow | None:
         """The row of two sources on the same task, in either order."""
@@ -137,7 +132,7 @@ class SourceTables:
 
     def _slopes(self, names: tuple[str, ...], position: int) -> FloatArray:
         """Slopes of the indicators of some sources, (..., n_names, 2)."""
-        own = [self.slopes.of(self.design.key(name)) for name in names]
+        own = [self.slopes.of(self.design.keys[name]) for name in names]
         return np.stack([beta[..., min(position, beta.shape[-2] - 1), :] for beta in own], axis=-2)
 
     def stand_ins(self, proxies: Sequence[tuple[str, ...]], *, placed: bool) -> FloatArray:
@@ -272,7 +267,7 @@ class CentredTables(SourceTables):
 
     def _repeating(self, name: str, lag: int, *, first: bool = False) -> tuple[tuple[str, ...], list[list[MomentRow]]]:
         """Sources that repeat themselves as this one does, with the same proxies; their rows, or of first votes."""
-        key, where = ("alike", name, first), self.design.info(name).resolution
+        key, where = ("alike", name, first), self.design.infos[name].resolution
         lags = [one for one, other in self.design.graph.temporal.items() if other == lag]
 
         def find() -> tuple[tuple[str, ...], list[list[MomentRow]]]:
@@ -282,7 +277,7 @@ class CentredTables(SourceTables):
             names = tuple(
                 one
                 for one, rows in repeats.items()
-                if self.design.info(one).resolution == where and [row.sources[-1] for row in rows] == own
+                if self.design.infos[one].resolution == where and [row.sources[-1] for row in rows] == own
             )
             return names, [repeats[one] for one in names]
 
@@ -476,6 +471,6 @@ def need_rows(rows: list[MomentRow], design: Design, names: tuple[str, ...]) -> 
     listed = ", ".join(map(repr, names))
     raise NotIdentifiableError(
         f"cannot measure how {listed} depend on each other or on themselves: no other source at "
-        f"{' and '.join(sorted({design.info(name).resolution.name for name in names}))} resolution is independent of "
+        f"{' and '.join(sorted({design.infos[name].resolution.name for name in names}))} resolution is independent of "
         "all of them given the labels.\n  Add an independent source there, or remove the dependency."
     )

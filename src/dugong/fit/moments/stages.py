@@ -185,9 +185,9 @@ def turn_groups(equations: Equations, beta: FloatArray, anchored: BoolArray, dir
 
 def _believed(given: Given, unknowns: Unknowns) -> tuple[FloatArray, set[str]]:
     """Directions in which sources that are believed to be right count more; and tables that must not be worse."""
-    key, beliefs = given.design.key, given.beliefs
-    upright = {key(name) for name, one in beliefs.items() if one.upright} & set(unknowns.places)
-    forced = {key(name) for name, one in beliefs.items() if one.better_than_chance} & set(unknowns.places)
+    keys, beliefs = given.design.keys, given.beliefs
+    upright = {keys[name] for name, one in beliefs.items() if one.upright} & set(unknowns.places)
+    forced = {keys[name] for name, one in beliefs.items() if one.better_than_chance} & set(unknowns.places)
     direction = unknowns.direction.copy()
     for name in upright:
         direction[unknowns.places[name]] *= _BELIEVED

@@ -47,8 +47,8 @@ def _pinned(given: Given, unknowns: Unknowns) -> tuple[FloatArray, BoolArray]:
     for name, table in given.accuracies.items():
         if design.levels[name] == "full":
             continue
-        places = unknowns.places[design.key(name)][:, 0]
-        chance = laws.chances(design.info(name).resolution, by_position=design.levels[name] == "task")[: len(places)]
+        places = unknowns.places[design.keys[name]][:, 0]
+        chance = laws.chances(design.infos[name].resolution, by_position=design.levels[name] == "task")[: len(places)]
         law = np.broadcast_to(np.asarray(table, dtype=np.float64), (len(chance), *np.shape(table)[-2:]))[..., :2]
         # E[vote * label] over those who vote: what the equations are about, by the law of total probability.
         agreement = np.einsum("pw,w,pwz,z->p", chance, SIGNS, law, SIGNS)
@@ -81,7 +81,7 @@ def _equate_alike(given: Given, unknowns: Unknowns, found: list[tuple[MomentRow,
     hidden = [given.laws.pair(row, *(where[name] for name in row.sources)) for row, _ in found]
     # E[y y'], not a covariance: the paper's agreements are raw products.
     scale = np.stack([(one.covariance + one.first * one.second)[:n_positions] for one in hidden])
-    places = {name: unknowns.at(given.design.key(name), n_positions)[:, 0] for row, _ in found for name in row.sources}
+    places = {name: unknowns.at(given.design.keys[name], n_positions)[:, 0] for row, _ in found for name in row.sources}
     left, right = (np.concatenate([places[row.sources[side]] for row, _ in found]) for side in (0, 1))
     numbers = (value, np.broadcast_to(scale, value.shape), _variance(value, total), total)
     return left, right, *(one.reshape(flat) for one in numbers)
@@ -139,8 +139,8 @@ def solve_anchors(design: Design, moments: Moments, agreements: Solution) -> dic
     """E[a_k(V, V)] of every source with a full table."""
     full = [info.name for info in design.sources if design.levels[info.name] == "full"]
     anchors: dict[str, FloatArray] = {}
-    for resolution in dict.fromkeys(design.info(name).resolution for name in full):
-        here = [name for name in full if design.info(name).resolution == resolution]
+    for resolution in dict.fromkeys(design.infos[name].resolution for name in full):
+        here = [name for name in full if design.infos[name].resolution == resolution]
         anchors |= _anchors_at(design, moments, agreements, here)
     return anchors
 
@@ -149,7 +149,7 @@ def _anchors_at(design: Design, moments: Moments, agreements: Solution, full: li
     size = design.n_tasks[full[0]]
     rows = list(dict.fromkeys(row for name in full for row in full_pair_rows(design, name)))
     names = list(dict.fromkeys([*full, *(source for row in rows for source in row.sources)]))
-    known = {name: ordinary_anchor(agreements, design.key(name), range(size)) for name in names if name not in full}
+    known = {name: ordinary_anchor(agreements, design.keys[name], range(size)) for name in names if name not in full}
     _check(full, rows, set(known))
     solved = {name: np.ones((2,) * size) for name in full}
     free = np.array([name in full for name in names])

@@ -119,8 +119,8 @@ class PaperTables:
             return known if known.ndim == 3 else known[np.newaxis]
         by_position = self.design.levels[name] == "task"
         votes = marginal(self.design, self.moments, name)
-        mean = self.laws.mean(self.design.info(name).resolution, by_position=by_position)[: len(votes)]
-        solved = self.solved.of(self.design.key(name))[:, 0]
+        mean = self.laws.mean(self.design.infos[name].resolution, by_position=by_position)[: len(votes)]
+        solved = self.solved.of(self.design.keys[name])[:, 0]
         tables = zip(votes, mean, solved, strict=True)
         return np.stack([_single(law, label, agreement) for law, label, agreement in tables])
 
@@ -130,7 +130,7 @@ class PaperTables:
         need_rows(rows, self.design, names)
         slots = rows[0].sources[:-1]
         counted = [self.moments.placed(row) for row in rows]
-        chance = self.laws.chances(self.design.info(names[0]).resolution, by_position=rows[0].by_position)
+        chance = self.laws.chances(self.design.infos[names[0]].resolution, by_position=rows[0].by_position)
         joints = []
         for position in range(len(counted[0])):
             witnesses = [
@@ -145,7 +145,7 @@ class PaperTables:
         """P(earlier label, label, earlier vote, vote), (2, 2, C, C)."""
         rows = [row for row in self.design.repeats(name, lag) if not row.by_position]
         need_rows(rows, self.design, (name,))
-        resolution = self.design.info(name).resolution
+        resolution = self.design.infos[name].resolution
         label_law = self.laws.joint("same", resolution, resolution, lag=lag)
         return _joint([self._witness(row, (row.sources[2],) * 2) for row in rows], 2, label_law)
 
@@ -153,7 +153,7 @@ class PaperTables:
         """P(fine label, coarse label, fine vote, coarse vote), (2, 2, C, C)."""
         rows = crossed_rows(self.design, fine, coarse)
         need_rows(rows, self.design, (fine, coarse))
-        where = (self.design.info(fine).resolution, self.design.info(coarse).resolution)
+        where = (self.design.infos[fine].resolution, self.design.infos[coarse].resolution)
         label_law = self.laws.joint("inside", *where)
         return _joint([self._witness(row, row.sources[2:]) for row in rows], 2, label_law)
 
@@ -163,7 +163,7 @@ class PaperTables:
         rows = [row for row in self.design.repeats(name, lag) if row.by_position]
         need_rows(rows, self.design, (name,))
         witnesses = [Witness(self.moments.table(row)[0], self._anchor(row.sources[1], (0,))) for row in rows]
-        chance = self.laws.chances(self.design.info(name).resolution, by_position=True)[0]
+        chance = self.laws.chances(self.design.infos[name].resolution, by_position=True)[0]
         joint = _joint(witnesses, 1, chance)
         return joint / np.maximum(chance, 1e-12)[:, np.newaxis], float(total_votes(witnesses, 1).sum())
 
@@ -185,7 +185,7 @@ class PaperTables:
     def _anchor(self, name: str, positions: tuple[int, ...]) -> FloatArray:
         if name in self.anchors:
             return self.anchors[name]
-        return ordinary_anchor(self.solved, self.design.key(name), positions)
+        return ordinary_anchor(self.solved, self.design.keys[name], positions)
 
     def _witness(self, row: MomentRow, names: Sequence[str]) -> Witness:
         """A row whose last slots are votes of tied sources, one per task."""

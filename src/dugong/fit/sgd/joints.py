@@ -79,7 +79,7 @@ class SgdTables(AccuracyTables):
 
     def first(self, name: str) -> tuple[FloatArray, float]:
         """P(first vote | first label), and how many first votes there were."""
-        chance = self.laws.chances(self.design.info(name).resolution, by_position=True)[0]
+        chance = self.laws.chances(self.design.infos[name].resolution, by_position=True)[0]
         joint = self.joints[JointKey("first", (name,))][0]
         return joint / np.maximum(chance, 1e-12)[:, np.newaxis], self.first_votes[name]
 
@@ -171,7 +171,7 @@ def _clique(tables: AccuracyTables, names: tuple[str, ...]) -> JointUnits:
     apart = any(design.levels[name] == "task" for name in names)  # else one table, though proxies may be by position
     # Independent votes are the start: dependence is what the descent adds to them.
     members = [tables.at(name, n_positions if apart else 1) for name in names]
-    chances = tables.laws.chances(design.info(names[0]).resolution, by_position=apart)[:n_positions]
+    chances = tables.laws.chances(design.infos[names[0]].resolution, by_position=apart)[:n_positions]
     sizes = [table.shape[2] for table in members]
     consistency = [_tie(member, np.eye(2), _holds(sizes, j), chances) for j, member in enumerate(members)]
     seen = _through_all(tables, [row.sources[-1] for row in rows], n_positions)
@@ -182,7 +182,7 @@ def _clique(tables: AccuracyTables, names: tuple[str, ...]) -> JointUnits:
 def _temporal(tables: AccuracyTables, name: str, lag: int) -> JointUnits:
     rows = [row for row in tables.design.repeats(name, lag) if not row.by_position]
     need_rows(rows, tables.design, (name,))
-    resolution = tables.design.info(name).resolution
+    resolution = tables.design.infos[name].resolution
     chances = tables.laws.pair(rows[0], resolution, resolution).law().reshape(1, 4)
     seen = _through_each([[tables.score(row.sources[2])] * 2 for row in rows])
     start = _on_tasks([tables.at(name, 1)] * 2)
@@ -192,7 +192,7 @@ def _temporal(tables: AccuracyTables, name: str, lag: int) -> JointUnits:
 def _first(tables: AccuracyTables, name: str, lag: int) -> JointUnits:
     """First votes: position 0 of rows that keep positions apart."""
     rows = [row for row in tables.design.repeats(name, lag) if row.by_position]
-    chances = tables.laws.chances(tables.design.info(name).resolution, by_position=True)[:1]
+    chances = tables.laws.chances(tables.design.infos[name].resolution, by_position=True)[:1]
     seen = _through_all(tables, [row.sources[1] for row in rows], 1)
     return _units(tables, JointKey("first", (name,)), rows, chances, seen, start=tables.at(name, 1))
 
@@ -200,7 +200,7 @@ def _first(tables: AccuracyTables, name: str, lag: int) -> JointUnits:
 def _crossed(tables: AccuracyTables, fine: str, coarse: str) -> JointUnits:
     design, rows = tables.design, crossed_rows(tables.design, fine, coarse)
     need_rows(rows, design, (fine, coarse))
-    low, high = design.info(fine).resolution, design.info(coarse).resolution
+    low, high = design.infos[fine].resolution, design.infos[coarse].resolution
     law = tables.laws.pair(rows[0], low, high).law()[0]
     seen = _through_each([[tables.score(row.sources[2]), tables.score(row.sources[3])] for row in rows])
     members = [tables.at(fine, 1), tables.at(coarse, 1)]

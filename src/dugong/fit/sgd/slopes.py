@@ -63,7 +63,7 @@ def _tilted(given: Given, unknowns: Unknowns) -> FloatArray:
     for info in design.sources:
         if design.levels[info.name] != "full":
             rates = votes[info.name][:, :N_INDICATORS]
-            beta[unknowns.places[design.key(info.name)]] = TILT / 2 * _RIGHT * rates
+            beta[unknowns.places[design.keys[info.name]]] = TILT / 2 * _RIGHT * rates
     return beta
 
 
