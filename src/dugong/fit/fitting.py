@@ -87,7 +87,7 @@ def fit_moments(given: Given, estimator: Estimator = _CENTRED, passes: Passes | 
     if isinstance(estimator, SGD):
         parameters = _estimate(given, tables, estimator, passes).parameters
     else:
-        parameters = Assembly(tables).parameters()  # nobody reads more of a first estimate
+        parameters = Assembly(tables).parameters  # nobody reads more of a first estimate
     sums = passes.balance(Law(parameters=parameters, prior=given.laws.prior))
     contradiction = _contradiction(given.laws, error, sums.means()[Element()])
     given = given.with_laws(given.laws.with_balance(sums.means()))

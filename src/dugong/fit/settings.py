@@ -49,16 +49,6 @@ _MOST_COARSE = 64
 _METHODS: dict[str, Method] = {"learn": "residuals", "low-rank": "low-rank"}
 
 
-def resolve_estimator(estimator: object) -> Estimator:
-    """The settings that a name or an object stands for."""
-    if isinstance(estimator, str) and estimator in _NAMES:
-        return _NAMES[estimator]
-    if isinstance(estimator, Centred | Paper | EM | SGD):
-        return estimator
-    known = ", ".join(repr(name) for name in _NAMES if name != "centered")
-    raise GraphError(f"the estimator must be one of {known}, or an object of dugong.estimators; found {estimator!r}.")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FitOptions:
     """What was given, and how the rest is found.
@@ -112,13 +102,19 @@ class FitOptions:
         if isinstance(dependencies, str) and dependencies not in _METHODS:
             known = " or ".join(f'"{word}"' for word in _METHODS)
             raise GraphError(f"dependencies must be {known}, or given as a list; found {dependencies!r}.")
+        chosen = _NAMES.get(estimator) if isinstance(estimator, str) else estimator
+        if not isinstance(chosen, Centred | Paper | EM | SGD):
+            known = ", ".join(repr(name) for name in _NAMES if name != "centered")
+            raise GraphError(
+                f"the estimator must be one of {known}, or an object of dugong.estimators; found {estimator!r}."
+            )
         return cls(
             prior=None if isinstance(prior, str) else prior,
             dependencies=None if isinstance(dependencies, str) else tuple(dependencies),
             method=_METHODS[dependencies] if isinstance(dependencies, str) else "residuals",
             sharing="tied" if sharing == "group" else sharing,
             grouped=sharing == "group",
-            estimator=resolve_estimator(estimator),
+            estimator=chosen,
             signs=signs,
             accuracies={name: np.asarray(table, dtype=np.float64) for name, table in (accuracies or {}).items()},
             beliefs=_checked(beliefs) if beliefs else {},

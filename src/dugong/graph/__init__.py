@@ -147,19 +147,13 @@ class Independence:
     component: dict[str, int]
     tangled: frozenset[str]
 
-    @classmethod
-    def of(cls, graph: SourceGraph, following: frozenset[str] = frozenset()) -> Independence:
-        """Read the answers off a source graph; `following` are sources that follow one at a coarser resolution."""
-        return cls(component=graph.components(), tangled=frozenset(graph.temporal) | following)
-
     def apart(self, first: str, second: str) -> bool:
         """No path of the source graph joins the two sources."""
         return self.component[first] != self.component[second]
 
     def same_task(self, first: str, second: str) -> bool:
         """A row on one task is valid."""
-        apart = self.component[first] != self.component[second]
-        return apart and not (first in self.tangled and second in self.tangled)
+        return self.apart(first, second) and not (first in self.tangled and second in self.tangled)
 
     def elsewhere(self, first: str, second: str) -> bool:
         """A row across time or across resolutions is valid."""

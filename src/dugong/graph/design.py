@@ -117,8 +117,8 @@ def make_design(
     """
     levels = _levels(sources, sharing)
     fixed, where = frozenset(pinned), {info.name: info.resolution for info in sources}
-    following = frozenset(fine for fine, _ in crossed_edges(sources, graph)) if graph.edges else frozenset[str]()
-    independence = Independence.of(graph, following)
+    following = [fine for fine, _ in crossed_edges(sources, graph)]
+    independence = Independence(component=graph.components(), tangled=frozenset([*graph.temporal, *following]))
     # Edges between resolutions are factors of their own: no clique on one task holds both ends.
     inner = replace(graph, edges=tuple(edge for edge in graph.edges if where[edge[0]] == where[edge[1]]))
     # All pairs on one task are counted, equations or not: the best weights of proxies need all their covariances.

@@ -112,21 +112,19 @@ def sum_groups(
     size: int = BLOCK,
 ) -> Sums:
     """Counts by group, block after block; `work` gets the owner of every sequence among the groups of its block."""
-    bounds = block_bounds(offsets, size)
-    groups = [_present(owners[begin:end], len(total.cells)) for begin, end in bounds]
-    places = {bound: (inverse, len(present)) for bound, (present, inverse) in zip(bounds, groups, strict=True)}
+    bounds, n_groups = block_bounds(offsets, size), len(total.cells)
+    groups, places = list[IntArray](), dict[tuple[int, int], tuple[IntArray, int]]()
+    for begin, end in bounds:
+        # Of every block the groups that occur in it: counted, which is quicker than sorted.
+        present = np.flatnonzero(np.bincount(owners[begin:end], minlength=n_groups))
+        place = np.zeros(n_groups, dtype=np.int64)
+        place[present] = np.arange(len(present))
+        groups.append(present)
+        places[begin, end] = place[owners[begin:end]], len(present)
     parts = on_threads(lambda bound: work(bound, *places[bound]), bounds, n_threads)
-    for (present, _), part in zip(groups, parts, strict=True):
+    for present, part in zip(groups, parts, strict=True):
         total.add(present, part)
     return total
-
-
-def _present(owners: IntArray, n_groups: int) -> tuple[IntArray, IntArray]:
-    """The groups among some owners, and the place of every owner among them; counted, which is quicker than sorted."""
-    present = np.flatnonzero(np.bincount(owners, minlength=n_groups))
-    places = np.zeros(n_groups, dtype=np.int64)
-    places[present] = np.arange(len(present))
-    return present, places[owners]
 
 
 def report_impossible(votes: Votes, sequence: int) -> None:

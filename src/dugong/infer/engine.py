@@ -84,11 +84,9 @@ def posterior(
         If the resolutions need more than 4,096 states per element; the message names the cause.
     """
     wanted = votes.resolutions if resolutions is None else tuple(dict.fromkeys(map(votes.resolution, resolutions)))
-    votes, factors, potentials = _read(votes, parameters, evidence, potentials)
-    law = _law(votes, prior)
-    if _must_enumerate(factors, law):
+    votes, factors, law, potentials = _read(votes, parameters, prior, evidence, potentials)
+    if isinstance(law, Joint) or _must_enumerate(factors):
         return enumerated.posterior(votes, factors, law, wanted, potentials)
-    assert isinstance(law, LabelChain)
     # Most calls: where labels alone are the state, the packed chain does far less per element.
     if packed.fits(factors, law, wanted):
         marginals, likelihood = packed.smooth(
@@ -136,12 +134,10 @@ def decode(
     inference: Inference = "auto",
 ) -> Int8Array:
     """The most likely joint labels of every sequence (Viterbi), as class values, shape (n_elements,)."""
-    votes, factors, potentials = _read(votes, parameters, evidence, potentials)
-    law = _law(votes, prior)
-    if _must_enumerate(factors, law):
+    votes, factors, law, potentials = _read(votes, parameters, prior, evidence, potentials)
+    if isinstance(law, Joint) or _must_enumerate(factors):
         places = enumerated.draw(votes, factors, law, None, 1, potentials)[0]
     else:
-        assert isinstance(law, LabelChain)
         _check_unifilar(law)
         places = runs.decode(choose_engine(prepare(votes, factors, law, (), potentials), inference), n_threads)
     return np.asarray(np.array(votes.classes, dtype=np.int8)[places])
@@ -160,12 +156,10 @@ def sample(
     inference: Inference = "auto",
 ) -> Int8Array:
     """Joint labels drawn from the posterior, as class values, shape (n_draws, n_elements)."""
-    votes, factors, potentials = _read(votes, parameters, evidence, potentials)
-    law = _law(votes, prior)
-    if _must_enumerate(factors, law):
+    votes, factors, law, potentials = _read(votes, parameters, prior, evidence, potentials)
+    if isinstance(law, Joint) or _must_enumerate(factors):
         places = enumerated.draw(votes, factors, law, rng, n_draws, potentials)
     else:
-        assert isinstance(law, LabelChain)
         places = runs.draw(
             choose_engine(prepare(votes, factors, law, (), potentials), inference), rng, n_draws, n_threads
         )
@@ -193,8 +187,7 @@ def expected_counts(
     n_groups : int
         G is at least this, whichever groups occur.
     """
-    votes, factors, potentials = _read(votes, parameters, evidence, potentials)
-    law = _law(votes, prior)
+    votes, factors, law, potentials = _read(votes, parameters, prior, evidence, potentials)
     owners = np.zeros(votes.n_sequences, dtype=np.int64) if groups is None else np.asarray(groups, dtype=np.int64)
     if owners.shape != (votes.n_sequences,) or (len(owners) and owners.min() < 0):
         raise LabelError(
@@ -208,23 +201,39 @@ def expected_counts(
             potentials = potentials[ranges(votes.layout("element").offsets[:-1][order], votes.lengths[order])]
         votes, owners = votes[order], owners[order]
     n_groups = max(n_groups, int(owners.max(initial=0)) + 1)
-    cells, sums = _counts(
-        votes, factors, law, (owners, n_groups), potentials=potentials, n_threads=n_threads, inference=inference
-    )
+    # By cell of every flat table, and of labels and pairs.
+    if isinstance(law, Joint) or _must_enumerate(factors):
+        cells, sums = enumerated.count(votes, factors, law, owners, n_groups, potentials)
+    elif packed.fits(factors, law, ()):
+        cells, sums = packed.count(votes, factors, law, owners, n_groups, potentials=potentials, n_threads=n_threads)
+    else:
+        chosen = choose_smoother(prepare(votes, factors, law, (), potentials), inference)
+        cells, sums = runs.count(chosen, owners, n_groups, n_threads)
     return _expected(factors, cells, sums, by_group=groups is not None)
 
 
 def _read(
-    votes: Votes, parameters: Parameters | None, evidence: Int8Array | None, potentials: FloatArray | None
-) -> tuple[Votes, tuple[FlatFactor, ...], FloatArray | None]:
-    """What is known about the labels: votes with their factors, and potentials."""
+    votes: Votes,
+    parameters: Parameters | None,
+    prior: AnyPrior,
+    evidence: Int8Array | None = None,
+    potentials: FloatArray | None = None,
+) -> tuple[Votes, tuple[FlatFactor, ...], Joint | LabelChain, FloatArray | None]:
+    """What is known about the labels: votes with their factors, the prior as it is asked, and potentials."""
     if potentials is not None:
         potentials = check_potentials(potentials, votes.n_elements, votes.n_classes)
-    if parameters is None:
-        return votes, (), potentials if evidence is None else rule_out(votes, evidence, potentials)
-    if evidence is not None:
+    factors: tuple[FlatFactor, ...] = ()
+    if parameters is not None:
         votes, parameters = with_evidence(votes, parameters, evidence)
-    return votes, flatten(votes, parameters), potentials
+        factors = flatten(votes, parameters)
+    elif evidence is not None:
+        potentials = rule_out(votes, evidence, potentials)
+    law = prior if isinstance(prior, Joint | LabelChain) else prior.chain()
+    if law.n_classes != votes.n_classes:
+        raise PriorError(
+            f"the prior must be over the {votes.n_classes} classes of the votes; found {law.n_classes} classes."
+        )
+    return votes, factors, law, potentials
 
 
 def rule_out(votes: Votes, evidence: Int8Array, potentials: FloatArray | None) -> FloatArray:
@@ -240,10 +249,9 @@ def engine_for(
     """The engine that answers about all resolutions with votes; None for those that are always exact."""
     if all(isinstance(one, Element) for one in votes.resolutions) or is_short(votes, votes.resolutions, inference):
         return None
-    factors, law = flatten(votes, parameters), _law(votes, prior)
-    if _must_enumerate(factors, law):
+    _, factors, law, _ = _read(votes, parameters, prior)
+    if isinstance(law, Joint) or _must_enumerate(factors):
         return None
-    assert isinstance(law, LabelChain)
     return choose_smoother(prepare(votes, factors, law, votes.resolutions), inference)
 
 
@@ -278,17 +286,9 @@ def _check_known(votes: Votes, evidence: Int8Array) -> Int8Array:
     return known
 
 
-def _law(votes: Votes, prior: AnyPrior) -> Joint | LabelChain:
-    law = prior if isinstance(prior, Joint | LabelChain) else prior.chain()
-    if law.n_classes != votes.n_classes:
-        raise PriorError(
-            f"the prior must be over the {votes.n_classes} classes of the votes; found {law.n_classes} classes."
-        )
-    return law
-
-
-def _must_enumerate(factors: tuple[FlatFactor, ...], law: Joint | LabelChain) -> bool:
-    return isinstance(law, Joint) or any(isinstance(flat.factor, FullTable) for flat in factors)
+def _must_enumerate(factors: tuple[FlatFactor, ...]) -> bool:
+    """Whether a factor is about whole patterns, which no chain holds."""
+    return any(isinstance(flat.factor, FullTable) for flat in factors)
 
 
 def _check_unifilar(law: LabelChain) -> None:
@@ -304,32 +304,13 @@ def _check_unifilar(law: LabelChain) -> None:
         )
 
 
-def _counts(
-    votes: Votes,
-    factors: tuple[FlatFactor, ...],
-    law: Joint | LabelChain,
-    groups: tuple[IntArray, int],
-    *,
-    potentials: FloatArray | None,
-    n_threads: int | None,
-    inference: Inference,
-) -> tuple[list[FloatArray], Sums]:
-    """Expected counts by group of sequences: by cell of every flat table, and of labels and pairs."""
-    if _must_enumerate(factors, law):
-        return enumerated.count(votes, factors, law, *groups, potentials)
-    assert isinstance(law, LabelChain)
-    if packed.fits(factors, law, ()):
-        return packed.count(votes, factors, law, *groups, potentials=potentials, n_threads=n_threads)
-    engine = choose_smoother(prepare(votes, factors, law, (), potentials), inference)
-    return runs.count(engine, *groups, n_threads)
-
-
 def _expected(
     factors: tuple[FlatFactor, ...], cells: list[FloatArray], sums: Sums, *, by_group: bool
 ) -> ExpectedCounts:
+    # All in one layout, so that sums over them have the same bits whether or not they have been in a file.
     found = ExpectedCounts(
         factors={
-            flat.factor.source: fold_counts(flat, own)
+            flat.factor.source: {key: np.ascontiguousarray(one) for key, one in fold_counts(flat, own).items()}
             for flat, own in zip(factors, cells, strict=True)
             if flat.factor.source != _KNOWN
         },

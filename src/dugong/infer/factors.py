@@ -218,13 +218,8 @@ def fold_counts(flat: FlatFactor, counts: FloatArray) -> dict[str, FloatArray]:
     -------
     dict
         "table" and, where the factor has one, "marginal"; "step" and "first" for a temporal factor; by group too.
-        All in one layout, so that sums over them have the same bits whether or not they have been in a file.
     """
-    return {name: np.ascontiguousarray(table) for name, table in _folded(flat.factor, flat, counts).items()}
-
-
-def _folded(factor: Factor, flat: FlatFactor, counts: FloatArray) -> dict[str, FloatArray]:
-    n_groups, full = len(counts), counts[(slice(None), *voted(counts[0]))]
+    factor, n_groups, full = flat.factor, len(counts), counts[(slice(None), *voted(counts[0]))]
     if isinstance(factor, Temporal):
         classes, columns = factor.first.shape[-2:]
         step = full.reshape(n_groups, -1, columns, columns, classes, classes).transpose(0, 1, 4, 5, 2, 3)

@@ -47,9 +47,13 @@ class Group:
     table: FloatArray
 
 
-def fits_table(flat: FlatFactor) -> bool:
-    """Whether a factor is small enough for a table of a group."""
-    return flat.table.size <= MOST_CELLS
+def is_plain(flat: FlatFactor) -> bool:
+    """Whether a factor reads nothing but votes on its own task, and is small enough for the table of a group."""
+    channel = flat.channel
+    # A parent without votes has no column that could be packed.
+    present = all(reading.column >= 0 for reading in flat.readings)
+    small = len(flat.table) == 1 and flat.table.size <= MOST_CELLS
+    return channel.lag == 0 and channel.parent is None and present and small
 
 
 def make_groups(factors: tuple[FlatFactor, ...]) -> tuple[Group, ...]:
@@ -67,19 +71,11 @@ def make_groups(factors: tuple[FlatFactor, ...]) -> tuple[Group, ...]:
                 break
         else:
             bins.append((dict(sizes), [place]))
-    return tuple(_group(factors, sizes, members) for sizes, members in _balanced(factors, bins))
-
-
-def _balanced(
-    factors: tuple[FlatFactor, ...], bins: list[tuple[dict[int, int], list[int]]]
-) -> list[tuple[dict[int, int], list[int]]]:
-    """The same number of groups with factors spread evenly, where every factor reads its own vote only."""
-    # Correlated sources must stay in the bin of their parents.
-    if not bins or any(len(flat.readings) > 1 for flat in factors):
-        return bins
-    parts = [members.tolist() for members in np.array_split(np.arange(len(factors)), len(bins))]
-    sizes = [{factors[m].readings[0].column: factors[m].readings[0].size for m in part} for part in parts]
-    return list(zip(sizes, parts, strict=True))
+    # The same number of groups with factors spread evenly; correlated sources must stay in the bin of their parents.
+    if bins and all(len(flat.readings) == 1 for flat in factors):
+        parts = [members.tolist() for members in np.array_split(np.arange(len(factors)), len(bins))]
+        bins = [({factors[m].readings[0].column: factors[m].readings[0].size for m in part}, part) for part in parts]
+    return tuple(_group(factors, sizes, members) for sizes, members in bins)
 
 
 def _group(factors: tuple[FlatFactor, ...], sizes: dict[int, int], members: list[int]) -> Group:
@@ -189,7 +185,7 @@ def make_lookups(
     for resolution in resolutions:
         own = [place for place, flat in enumerate(factors) if flat.channel.resolution == resolution]
         # These read nothing but votes on the same task, so that one number can stand for all of them.
-        plain = [place for place in own if _is_plain(factors[place])]
+        plain = [place for place in own if is_plain(factors[place])]
         for group in make_groups(tuple(factors[place] for place in plain)):
             pin = Pin(slot=len(slots), cells=1, absent=0)
             slots.append(PackedVotes(resolution=resolution, columns=group.columns, places=group.places))
@@ -204,13 +200,6 @@ def make_lookups(
             )
         lookups += [_single(factors, place, slots) for place in own if place not in plain]
     return tuple(lookups), tuple(slots)
-
-
-def _is_plain(flat: FlatFactor) -> bool:
-    channel = flat.channel
-    # A parent without votes has no column that could be packed.
-    present = all(reading.column >= 0 for reading in flat.readings)
-    return channel.lag == 0 and channel.parent is None and present and len(flat.table) == 1 and fits_table(flat)
 
 
 def _single(factors: tuple[FlatFactor, ...], place: int, slots: list[PackedVotes]) -> Lookup:

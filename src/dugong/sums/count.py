@@ -45,9 +45,7 @@ class _CodeReader:
 
     def __init__(self, votes: Votes, grouping: Grouping) -> None:
         self.votes, self.grouping = votes, grouping
-        self.places = {
-            info.name: (info.resolution, column) for info, column in zip(votes.sources, votes.columns, strict=True)
-        }
+        self.resolutions = {info.name: info.resolution for info in votes.sources}
         self.blocked = bool((grouping.blocks > 1).any())
         # Without a rest the total need not be counted: it is the sum of the groups.
         self.has_rest = bool((grouping.base == 0).any())
@@ -61,19 +59,13 @@ class _CodeReader:
                 n_columns=votes.n_classes + 1 + len(votes.partial) if element else 3,
                 longest=int(np.diff(layout.offsets).max(initial=0)),
             )
+        # Different votes of every source.
+        self.n_columns = {name: self.resolved[where].n_columns for name, where in self.resolutions.items()}
         self._inside: dict[tuple[Resolution, Resolution], tuple[IntArray, IntArray, bool]] = {}
 
-    def resolution(self, source: str) -> Resolution:
-        if source not in self.places:
-            self.votes.index(source)  # says which sources there are
-        return self.places[source][0]
-
-    def columns(self, source: str) -> int:
-        return self.resolved[self.resolution(source)].n_columns
-
     def codes(self, source: str, tasks: IntArray | slice) -> Int8Array:
-        n_classes = self.votes.n_classes if isinstance(self.resolution(source), Element) else 2
-        return class_indices(self.votes, np.ascontiguousarray(self.places[source][1][tasks]), n_classes)
+        n_classes = self.votes.n_classes if isinstance(self.resolutions[source], Element) else 2
+        return class_indices(self.votes, np.ascontiguousarray(self.votes.column(source)[tasks]), n_classes)
 
     def owners(self, resolution: Resolution, tasks: IntArray) -> IntArray:
         """Sequence of every task of a run of tasks."""
@@ -106,7 +98,7 @@ class _CodeReader:
 
     def is_pair(self, row: MomentRow) -> bool:
         """Whether a row of binary votes is two columns over the same tasks: every task is inside one at most."""
-        if row.by_position or len(row.slots) > 2 or any(self.columns(source) != 3 for source in row.sources):
+        if row.by_position or len(row.slots) > 2 or any(self.n_columns[source] != 3 for source in row.sources):
             return False
         if row.relation == "same":
             return True
@@ -114,7 +106,7 @@ class _CodeReader:
 
     def column(self, resolution: Resolution, slot: Slot) -> Int8Array:
         """Votes of a slot on every task of a resolution, as they are; not asked where there is no such task."""
-        (where, votes), offset = self.places[slot.source], slot.offset
+        where, votes, offset = self.resolutions[slot.source], self.votes.column(slot.source), slot.offset
         if where != resolution:
             low, high, _ = self.inside(resolution, where)
             spread, n_tasks = np.repeat(votes, high - low), self.resolved[resolution].layout.n_tasks
@@ -150,10 +142,12 @@ class _CodeReader:
 
 def count(votes: Votes, plan: Plan, groups: Grouping | None = None, *, n_threads: int | None = None) -> Moments:
     """Count all rows of a plan over the votes, on as many threads as numba would use by default."""
-    reader = _CodeReader(votes, assign_groups(votes) if groups is None else groups)
-    tables: dict[MomentRow, IntArray] = {}
     # All sources are looked up first, because one that is not there must be named before anything is counted.
-    where = {source: reader.resolution(source) for row in plan.rows for source in row.sources}
+    names = dict.fromkeys(source for row in plan.rows for source in row.sources)
+    for name in names:
+        votes.index(name)
+    reader = _CodeReader(votes, assign_groups(votes) if groups is None else groups)
+    tables, where = dict[MomentRow, IntArray](), reader.resolutions
     alike, inside = dict[Resolution, list[MomentRow]](), dict[tuple[Resolution, Resolution], list[MomentRow]]()
     for row in plan.rows:
         both = (where[row.sources[0]],) * 2 if row.relation == "same" else _fine_and_coarse(reader, row)
@@ -168,7 +162,7 @@ def count(votes: Votes, plan: Plan, groups: Grouping | None = None, *, n_threads
         _count_inside(reader, fine, coarse, rows, tables)
     return Moments(
         plan=plan,
-        sources=tuple(info for info in votes.sources if info.name in where),
+        sources=tuple(info for info in votes.sources if info.name in names),
         n_classes=votes.n_classes,
         counts=tuple(tables[row] for row in plan.rows),
         shapes=Shapes.of(votes.lengths, votes.spans),
@@ -178,8 +172,8 @@ def count(votes: Votes, plan: Plan, groups: Grouping | None = None, *, n_threads
 def _empty(reader: _CodeReader, row: MomentRow) -> IntArray:
     shape = [reader.grouping.n_groups]
     if row.by_position:
-        shape.append(reader.resolved[reader.resolution(row.sources[0])].longest)
-    return np.zeros((*shape, *(reader.columns(source) for source in row.sources)), dtype=np.int64)
+        shape.append(reader.resolved[reader.resolutions[row.sources[0]]].longest)
+    return np.zeros((*shape, *(reader.n_columns[source] for source in row.sources)), dtype=np.int64)
 
 
 def _blocks(n_tasks: int) -> Iterator[IntArray]:
@@ -232,7 +226,7 @@ def _count_general(
     tables: dict[MomentRow, IntArray],
 ) -> None:
     """Count rows of any form over one block of tasks; what several rows read is looked up once."""
-    offsets = reader.resolved[reader.resolution(rows[0].sources[0])].layout.offsets
+    offsets = reader.resolved[reader.resolutions[rows[0].sources[0]]].layout.offsets
     positions, left = tasks - offsets[owners], offsets[owners + 1] - tasks
     slots = dict.fromkeys(slot for row in rows for slot in row.slots)
     # As far as the slots reach: what they read of a source is looked up once, whatever their offsets.
@@ -329,7 +323,7 @@ def _count_inside(
         inner, outer_owners = ranges(low[block], sizes), np.repeat(owners, sizes)
         codes = {
             source: reader.codes(source, inner)
-            if reader.resolution(source) == fine
+            if reader.resolutions[source] == fine
             else np.repeat(reader.codes(source, block), sizes)
             for source in sources
         }
@@ -341,7 +335,7 @@ def _count_inside(
 
 
 def _fine_and_coarse(reader: _CodeReader, row: MomentRow) -> tuple[Resolution, Resolution]:
-    resolutions = list(dict.fromkeys(reader.resolution(source) for source in row.sources))
+    resolutions = list(dict.fromkeys(reader.resolutions[source] for source in row.sources))
     if len(resolutions) != 2 or any(slot.offset for slot in row.slots):
         listing = ", ".join(describe(resolution) for resolution in resolutions)
         raise VoteError(f"an inside row needs sources of two resolutions and no lags; found {listing}.")

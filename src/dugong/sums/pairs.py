@@ -72,24 +72,6 @@ class PairCounter:
 
     def packed(self, columns: list[Int8Array], runs: Runs, *, rest: bool, n_threads: int | None) -> IntArray:
         """Count binary votes by group; the `rest`, tasks in no run, becomes group 0."""
-        counts = self._grouped(columns, runs, n_threads)
-        if rest:
-            tiles = divide(range(0, len(columns[0]), TILE), n_threads)
-            counts[0] = sum(on_threads(lambda own: self._tiles(columns, own), tiles)) - counts.sum(axis=0)
-        return counts
-
-    def _tiles(self, columns: list[Int8Array], starts: Iterable[int]) -> IntArray:
-        total = np.zeros((len(self.rows), 3, 3), dtype=np.int64)
-        planes = np.zeros((len(columns), 3, TILE // _WORD), dtype=np.uint64)
-        asked = np.ones(len(columns), dtype=np.bool_)
-        for start in starts:
-            for place, column in enumerate(columns):
-                tile = whole_words(column[start : start + TILE])
-                asked[place] = pack_votes(tile, planes[place])
-            count_packed_pairs(planes, asked, 0, len(tile) // _WORD, self.first, self.second, total)
-        return total
-
-    def _grouped(self, columns: list[Int8Array], runs: Runs, n_threads: int | None) -> IntArray:
         counts = np.zeros((self.n_groups, len(self.rows), 3, 3), dtype=np.int64)
         # Every group begins at a word of its own, because a word holds the votes of one group only.
         targets, words = runs.targets(self.n_groups)
@@ -106,7 +88,21 @@ class PairCounter:
         for group in np.flatnonzero(np.diff(words)):
             begin, end = int(words[group]), int(words[group + 1])
             count_packed_pairs(planes, asked, begin, end, self.first, self.second, counts[group])
+        if rest:
+            tiles = divide(range(0, len(columns[0]), TILE), n_threads)
+            counts[0] = sum(on_threads(lambda own: self._tiles(columns, own), tiles)) - counts.sum(axis=0)
         return counts
+
+    def _tiles(self, columns: list[Int8Array], starts: Iterable[int]) -> IntArray:
+        total = np.zeros((len(self.rows), 3, 3), dtype=np.int64)
+        planes = np.zeros((len(columns), 3, TILE // _WORD), dtype=np.uint64)
+        asked = np.ones(len(columns), dtype=np.bool_)
+        for start in starts:
+            for place, column in enumerate(columns):
+                tile = whole_words(column[start : start + TILE])
+                asked[place] = pack_votes(tile, planes[place])
+            count_packed_pairs(planes, asked, 0, len(tile) // _WORD, self.first, self.second, total)
+        return total
 
 
 def whole_words(votes: Int8Array) -> Int8Array:

@@ -24,6 +24,16 @@ from dugong.types import FloatArray
 
 # Below this a table of first votes is mostly noise, and that of all votes is nearer to the truth.
 FEWEST_FIRST_VOTES = 200
+# What it means that shares of votes came out below 0 or above 1 and had to be moved, a little or far.
+_MOVED = (
+    "the estimated shares of votes of {!r} came out slightly impossible (below 0 or above 1), as happens by chance, "
+    "and were moved to the nearest possible ones"
+)
+_IMPOSSIBLE = (
+    "what {!r} says does not fit the other sources and the prior: its estimated shares of votes came out impossible "
+    "(below 0 or above 1) and were moved to the nearest possible ones. Do not rely on its accuracy; look at some of "
+    "its votes, at the prior, and at sources that may share its errors"
+)
 
 
 class JointTables(Protocol):
@@ -87,15 +97,9 @@ def raw_correlation(tables: JointTables, edge: tuple[str, str]) -> FloatArray:
         return np.asarray(joint / np.maximum(joint.sum(axis=(-2, -1), keepdims=True), 1e-12))
     joint = tables.clique(edge)
     n_positions = joint.shape[-4]
-    chance = label_chance(tables, first, n_positions)
+    chance = tables.laws.chances(design.infos[first].resolution, by_position=n_positions > 1)[..., :n_positions, :]
     law = joint / np.maximum(chance, 1e-12)[..., np.newaxis, np.newaxis]
     return np.asarray(law[..., 0, :, :, :] if n_positions == 1 else law)
-
-
-def label_chance(tables: JointTables, name: str, n_positions: int) -> FloatArray:
-    """P(label) of the tasks of a source, (..., n_positions, 2)."""
-    where = tables.design.infos[name].resolution
-    return tables.laws.chances(where, by_position=n_positions > 1)[..., :n_positions, :]
 
 
 def _full_table(tables: JointTables, name: str) -> FloatArray:
@@ -128,11 +132,16 @@ class Assembly:
         self._add_singles()
         # In elimination order, because a factor may name as parents only what came before it.
         for name in order:
-            self._add(name)
-
-    def parameters(self) -> Parameters:
-        """The factors."""
-        return Parameters(n_classes=self.tables.moments.n_classes, factors=tuple(self.factors))
+            level, table = self.design.levels[name], self.accuracies[name]
+            if level == "full":
+                self._add_full(name, table)
+            elif name in self.design.graph.temporal:
+                self._add_temporal(name, table if level == "tied" else table.mean(axis=0))
+            elif name in self.crossed:
+                self._add_crossed(name, self.crossed[name], table if level == "tied" else table.mean(axis=0))
+            else:
+                self._add_conditional(name, table if level == "task" else table[np.newaxis])
+        self.parameters = Parameters(n_classes=tables.moments.n_classes, factors=tuple(self.factors))
 
     def estimate(
         self, solved: Solution, notes: Iterable[Note] = (), learned: Mapping[str, Any] | None = None
@@ -141,11 +150,11 @@ class Assembly:
         residuals, support = solved.residuals()
         correlations = {edge: raw_correlation(self.tables, edge) for edge in self.design.graph.edges}
         moved = [
-            Note(kind="projection", where=name, size=size, text=_moved(name, size))
+            Note(kind="projection", where=name, size=size, text=(_MOVED if size <= FAR else _IMPOSSIBLE).format(name))
             for name, size in self.projections.items()
         ]
         return Estimate(
-            parameters=self.parameters(),
+            parameters=self.parameters,
             accuracies=self.accuracies,
             correlations={edge: project(table, axes=2)[0] for edge, table in correlations.items()},
             raw=self.raw,
@@ -173,17 +182,6 @@ class Assembly:
             crossed[fine] = coarse
         return crossed
 
-    def _add(self, name: str) -> None:
-        level, table = self.design.levels[name], self.accuracies[name]
-        if level == "full":
-            self._add_full(name, table)
-        elif name in self.design.graph.temporal:
-            self._add_temporal(name, table if level == "tied" else table.mean(axis=0))
-        elif name in self.crossed:
-            self._add_crossed(name, self.crossed[name], table if level == "tied" else table.mean(axis=0))
-        else:
-            self._add_conditional(name, table if level == "task" else table[np.newaxis])
-
     def _project(self, names: Sequence[str], tables: FloatArray, votes: FloatArray, axes: int) -> FloatArray:
         """The nearest valid tables, with the votes that were seen possible, and a record of how far they moved."""
         valid, moved = make_valid(tables, votes, axes, 1)
@@ -205,7 +203,8 @@ class Assembly:
                 votes = (labels @ raw)[:, np.newaxis]
             else:
                 by_position = raw if raw.ndim == 4 else raw[:, np.newaxis]
-                chance = label_chance(self.tables, names[0], by_position.shape[1])
+                where, n_positions = self.design.infos[names[0]].resolution, by_position.shape[1]
+                chance = self.tables.laws.chances(where, by_position=n_positions > 1)[..., :n_positions, :]
                 votes = (chance[..., np.newaxis] * by_position).sum(axis=-2).reshape(*raw.shape[:-2], 1, raw.shape[-1])
             self.accuracies.update(zip(names, self._project(names, raw, votes, 1), strict=True))
         self.accuracies = {name: self.accuracies[name] for name in self.raw}
@@ -285,17 +284,3 @@ class Assembly:
         resolution = self.design.infos[name].resolution
         n_tasks = self.design.n_tasks[name]
         self.factors.append(FullTable(source=name, resolution=resolution, n_tasks=n_tasks, table=table))
-
-
-def _moved(name: str, size: float) -> str:
-    """What it means that shares of votes came out below 0 or above 1 and had to be moved."""
-    if size <= FAR:
-        return (
-            f"the estimated shares of votes of {name!r} came out slightly impossible (below 0 or above 1), as happens "
-            "by chance, and were moved to the nearest possible ones"
-        )
-    return (
-        f"what {name!r} says does not fit the other sources and the prior: its estimated shares of votes came out "
-        "impossible (below 0 or above 1) and were moved to the nearest possible ones. Do not rely on its accuracy; "
-        "look at some of its votes, at the prior, and at sources that may share its errors"
-    )

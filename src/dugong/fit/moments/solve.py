@@ -34,11 +34,6 @@ def solve(equations: Equations, beta: FloatArray, free: BoolArray) -> tuple[Floa
 
 def solve_logs(equations: Equations, beta: FloatArray, free: BoolArray) -> tuple[FloatArray, float]:
     """Algorithm 1 of the paper as it stands: M l = q by weighted least squares over all pairs, then signs."""
-    start, condition = _log_start(equations, beta, free)
-    return _with_signs(equations, start, free), condition
-
-
-def _log_start(equations: Equations, beta: FloatArray, free: BoolArray) -> tuple[FloatArray, float]:
     good = equations.useful & (equations.value != 0)
     left, right = equations.left[good], equations.right[good]
     ratio = np.abs(equations.value[good] / equations.scale[good])
@@ -54,7 +49,7 @@ def _log_start(equations: Equations, beta: FloatArray, free: BoolArray) -> tuple
     touched = np.zeros(len(beta), dtype=np.bool_)
     touched[np.concatenate([left, right])] = True
     magnitudes[free & ~touched] = 0.0
-    return magnitudes, condition
+    return _with_signs(equations, magnitudes, free), condition
 
 
 def _least_squares(

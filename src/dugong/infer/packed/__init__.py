@@ -14,7 +14,7 @@ import numpy as np
 
 from dugong.infer.blocks import Progress, Sums, block_bounds, on_threads, report_impossible, sum_by, sum_groups
 from dugong.infer.factors import FlatFactor
-from dugong.infer.lookups import Group, fits_table, make_groups, pack_columns, split_counts
+from dugong.infer.lookups import Group, is_plain, make_groups, pack_columns, split_counts
 from dugong.infer.packed import _kernels as kernels
 from dugong.infer.potentials import NOTHING, soften, sum_by_sequence
 from dugong.priors.chain import LabelChain
@@ -39,16 +39,9 @@ def fits(factors: tuple[FlatFactor, ...], law: LabelChain, wanted: tuple[Resolut
         and np.array_equal(law.labels, np.arange(law.n_classes))
         and min(law.initial.min(), law.transition.min()) >= SMALLEST_STEP
         and all(isinstance(resolution, Element) for resolution in wanted)
-        and all(_plain(flat) for flat in factors)
+        and all(is_plain(flat) and isinstance(flat.channel.resolution, Element) for flat in factors)
         and sum(np.log(flat.table.min(initial=1.0, where=flat.table > 0)) for flat in factors) > SMALLEST_LOG
     )
-
-
-def _plain(flat: FlatFactor) -> bool:
-    channel = flat.channel
-    alone = channel.lag == 0 and channel.parent is None and isinstance(channel.resolution, Element)
-    present = all(reading.column >= 0 for reading in flat.readings)
-    return alone and present and len(flat.table) == 1 and fits_table(flat)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -95,7 +88,7 @@ def smooth(
 
     def work(bounds: tuple[int, int]) -> None:
         first, last = (int(plan.offsets[one]) for one in bounds)
-        _run_block(plan, bounds, pack(plan, first, last), marginals[first:last], likelihood[slice(*bounds)], _NOBODY)
+        _run_block(plan, bounds, marginals[first:last], likelihood[slice(*bounds)], _NOBODY)
 
     for _ in on_threads(work, block_bounds(plan.offsets, _BLOCK), n_threads, progress):
         pass
@@ -126,8 +119,8 @@ def _count_block(plan: PackedPlan, bounds: tuple[int, int], owners: IntArray, n_
     offsets = plan.offsets[bounds[0] : bounds[1] + 1]
     first, last, n_classes = int(offsets[0]), int(offsets[-1]), len(plan.initial)
     sums, likelihood = Sums.none(n_classes, len(plan.tables), n_groups), np.zeros(len(owners))
-    rows, marginals = pack(plan, first, last), np.empty((last - first, n_classes))
-    _run_block(plan, bounds, rows, marginals, likelihood, (owners, sums.transitions))
+    marginals = np.empty((last - first, n_classes))
+    rows = _run_block(plan, bounds, marginals, likelihood, (owners, sums.transitions))
     kernels.count(rows, plan.firsts, offsets - first, owners, marginals, sums.cells, sums.initial)
     sums.log_likelihood += sum_by(owners, likelihood, n_groups)
     return sums
@@ -136,15 +129,22 @@ def _count_block(plan: PackedPlan, bounds: tuple[int, int], owners: IntArray, n_
 def _run_block(
     plan: PackedPlan,
     bounds: tuple[int, int],
-    rows: AnyArray,
     marginals: FloatArray,
     likelihood: FloatArray,
     counted: tuple[IntArray, FloatArray],
-) -> None:
-    """Marginals and log-likelihoods of one block; pairs of labels too, if their owners are given."""
+) -> AnyArray:
+    """Marginals and log-likelihoods of one block; pairs of labels too, if their owners are given.
+
+    Returns
+    -------
+    (n_groups, n) uint16, the table row of every element in every group
+    """
     begin, end = bounds
     offsets = plan.offsets[begin : end + 1]
     first, last = int(offsets[0]), int(offsets[-1])
+    rows = np.zeros((len(plan.groups), last - first), dtype=np.uint16)
+    for own, group in zip(rows, plan.groups, strict=True):
+        pack_columns(plan.votes, group.columns, group.places, slice(first, last), own)
     soft, tops = NOTHING if plan.potentials is None else soften(plan.potentials, first, last)
     kernel = kernels.smooth_two if len(plan.initial) == 2 else kernels.smooth_many
     chain = plan.tables, plan.firsts, soft, plan.initial, plan.transition
@@ -153,11 +153,4 @@ def _run_block(
         report_impossible(plan.votes, begin + failed)
     if len(tops):
         likelihood += sum_by_sequence(tops, offsets - first)
-
-
-def pack(plan: PackedPlan, first: int, last: int) -> AnyArray:
-    """Table row of every element in every group, shape (n_groups, n), uint16."""
-    rows = np.zeros((len(plan.groups), last - first), dtype=np.uint16)
-    for own, group in zip(rows, plan.groups, strict=True):
-        pack_columns(plan.votes, group.columns, group.places, slice(first, last), own)
     return rows
