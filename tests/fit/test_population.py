@@ -296,7 +296,7 @@ def test_every_pair_of_resolutions_is_known_to_the_plan() -> None:
         blocks=(*frames(2), *(Block(names=(f"w{k}",), table=TABLES[k], resolution=Window(k)) for k in (2, 3))),
     )
     design = make_design(world.sources, SourceGraph.of(world.source_names))
-    crossed = {frozenset(row.sources) for row in design.across}
+    crossed = {frozenset(row.sources) for row in design.stages["across resolutions"]}
     expected = {frozenset((a.name, b.name)) for a, b in combinations(world.sources, 2) if a.resolution != b.resolution}
     assert crossed == expected
     assert {info.resolution for info in world.sources} == {Element(), Window(2), Window(3)}

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from dugong.exceptions import GraphError
 from dugong.graph import Independence, SourceGraph, eliminate, temporal
+from dugong.graph.design import valid_pair
+from dugong.sums import pair
 
 NAMES = tuple("abcdefg")
 
@@ -60,6 +62,11 @@ def test_a_lag_is_at_least_one(lag):
 # --- independence ----------------------------------------------------------------------------------------------------
 
 
+def is_valid(independence, first, second, lag=0):
+    """Whether a row of two votes so many tasks apart is an equation."""
+    return valid_pair(independence, pair(first, second, lag=lag), dict.fromkeys((first, second), "tied"))
+
+
 @given(graphs())
 def test_components_are_those_of_paths(graph):
     """Powers of the adjacency matrix say which sources a path joins."""
@@ -78,13 +85,13 @@ def test_components_are_those_of_paths(graph):
 def test_a_temporal_source_stays_on_its_own_task_with_one_that_is_not():
     graph = SourceGraph.of("abcd", [temporal("a"), temporal("b"), ("c", "d")])
     answers = Independence(component=graph.components(), tangled=frozenset(graph.temporal))
-    assert answers.same_task("a", "c")
-    assert not answers.same_task("a", "b")
-    assert not answers.same_task("c", "d")
-    assert not answers.elsewhere("a", "c")
-    assert not answers.elsewhere("a", "a")
-    assert answers.elsewhere("c", "c")
-    assert not answers.elsewhere("c", "d")
+    assert is_valid(answers, "a", "c")
+    assert not is_valid(answers, "a", "b")
+    assert not is_valid(answers, "c", "d")
+    assert not is_valid(answers, "a", "c", lag=1)
+    assert not is_valid(answers, "a", "a", lag=1)
+    assert is_valid(answers, "c", "c", lag=1)
+    assert not is_valid(answers, "c", "d", lag=1)
 
 
 @given(graphs())
@@ -92,8 +99,8 @@ def test_independence_is_symmetric(graph):
     answers = Independence(component=graph.components(), tangled=frozenset(graph.temporal))
     for first in graph.names:
         for second in graph.names:
-            assert answers.same_task(first, second) == answers.same_task(second, first)
-            assert answers.elsewhere(first, second) == answers.elsewhere(second, first)
+            for lag in (0, 1):
+                assert is_valid(answers, first, second, lag) == is_valid(answers, second, first, lag)
 
 
 # --- elimination -----------------------------------------------------------------------------------------------------

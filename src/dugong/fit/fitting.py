@@ -89,11 +89,11 @@ def fit_moments(given: Given, estimator: Estimator = _CENTRED, passes: Passes | 
     else:
         parameters = Assembly(tables).parameters  # nobody reads more of a first estimate
     sums = passes.balance(Law(parameters=parameters, prior=given.laws.prior))
-    contradiction = _contradiction(given.laws, error, sums.means()[Element()])
+    notes = _about_balance(sums, given.laws, error)
     given = given.with_laws(given.laws.with_balance(sums.means()))
     tables = solve_tables(given, tables.slopes)
     estimate = _estimate(given, tables, estimator, passes)
-    estimate = replace(estimate, diagnostics=estimate.diagnostics.noted(sums.note(), *contradiction))
+    estimate = replace(estimate, diagnostics=estimate.diagnostics.noted(*notes))
     return Fitted(estimate=estimate, given=given, tables=tables, balance=sums)
 
 
@@ -113,19 +113,23 @@ def _behind(passes: Passes | None) -> tuple[Votes | None, FitProgress | None]:
     return (passes.votes if isinstance(passes, InMemory) else None), passes.progress
 
 
-def _contradiction(laws: Laws, error: float, found: float) -> tuple[Note, ...]:
-    """A warning where the labels of the sample cannot have the class balance that the prior expects."""
-    expected = float(laws.mean(Element())[0])
+def _about_balance(sums: LabelSums, laws: Laws, error: float) -> list[Note]:
+    """The class balance of the sample in words; a warning where it cannot be that which the prior expects."""
+    means = sums.means()
+    listed = ", ".join(f"{where.name} {(1 + mean) / 2:.1%}" for where, mean in means.items())
+    text = f"share of positive labels in this sample, by resolution: {listed}"
+    notes = [Note(kind="balance", text=text)]
+    found, expected = means[Element()], float(laws.mean(Element())[0])
     gap = abs(found - expected) / 2
     if gap < max(CONTRADICTION, IMPOSSIBLE * error):
-        return ()
+        return notes
     text = (
         f"votes and prior contradict each other: {(1 + found) / 2:.1%} of the elements would be positive, the prior "
         f"says {(1 + expected) / 2:.1%} (plus or minus {error:.1%} in such a sample). Most likely sources depend on "
         "each other in ways that were not declared, or the prior is of other data: labels may then be worse than the "
         'vote. Try dependencies="learn"'
     )
-    return (Note(kind="contradiction", text=text, size=gap),)
+    return [*notes, Note(kind="contradiction", text=text, size=gap)]
 
 
 # --- standard errors: who is estimated again without each group of sequences -----------------------------------------

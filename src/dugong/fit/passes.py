@@ -98,11 +98,6 @@ class LabelSums:
             if self.counts[where].sum()
         }
 
-    def note(self) -> Note:
-        """The balance in words."""
-        listed = ", ".join(f"{where.name} {(1 + mean) / 2:.1%}" for where, mean in self.means().items())
-        return Note(kind="balance", text=f"share of positive labels in this sample, by resolution: {listed}")
-
     def without_groups(self) -> dict[Resolution, FloatArray]:
         """Mean of y over all tasks but those of each group, shape (n_groups,)."""
         found = {}

@@ -19,7 +19,6 @@ from dugong.fit.learned import Method
 from dugong.fit.sgd.settings import SGD
 from dugong.graph import Dependency, SourceGraph
 from dugong.graph.design import Design, Sharing, make_design, tasks_per_sequence
-from dugong.infer.choice import check_inference
 from dugong.priors import Prior
 from dugong.tasks import count_tasks
 from dugong.types import FloatArray, Inference
@@ -94,7 +93,6 @@ class FitOptions:
         inference: Inference = "auto",
     ) -> FitOptions:
         """Resolve the settings of a label model."""
-        check_inference(inference)
         if signs not in ("group", "positive"):
             raise GraphError(f'signs must be "group" or "positive"; found {signs!r}.')
         if isinstance(prior, str) and prior != "learn":

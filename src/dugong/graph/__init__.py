@@ -151,14 +151,6 @@ class Independence:
         """No path of the source graph joins the two sources."""
         return self.component[first] != self.component[second]
 
-    def same_task(self, first: str, second: str) -> bool:
-        """A row on one task is valid."""
-        return self.apart(first, second) and not (first in self.tangled and second in self.tangled)
-
-    def elsewhere(self, first: str, second: str) -> bool:
-        """A row across time or across resolutions is valid."""
-        return not self.tangled & {first, second} and (first == second or self.apart(first, second))
-
 
 @dataclass(frozen=True, slots=True)
 class Elimination:

@@ -37,24 +37,22 @@ class Design:
     infos : every source by its name
     keys : name of the parameters of every source: its `shares` group, or itself
     singles : the row of the votes of every source alone
-    same, across, lagged : rows of pairs by the stage in which they are used
-    further : rows for correlations, self-dependence and full tables
+    stages : rows of pairs by the stage in which they are used
+    plan : all rows that have to be counted
     """
 
     sources: tuple[SourceInfo, ...]
     graph: SourceGraph
     levels: Mapping[str, Sharing]
     pinned: frozenset[str]
-    same: tuple[MomentRow, ...]
-    across: tuple[MomentRow, ...]
-    lagged: tuple[MomentRow, ...]
+    stages: Mapping[StageName, tuple[MomentRow, ...]]
     elimination: Elimination
     independence: Independence
     n_tasks: Mapping[str, int] = field(default_factory=dict)
     infos: Mapping[str, SourceInfo] = field(init=False, repr=False)
     keys: Mapping[str, str] = field(init=False, repr=False)
     singles: Mapping[str, MomentRow] = field(init=False, repr=False)
-    further: tuple[MomentRow, ...] = field(init=False)
+    plan: Plan = field(init=False, repr=False)
     _repeats: dict[tuple[str, int], list[MomentRow]] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -63,17 +61,8 @@ class Design:
         levels = self.levels.items()
         singles = {name: MomentRow(slots=(Slot(name),), by_position=level == "task") for name, level in levels}
         object.__setattr__(self, "singles", singles)
-        object.__setattr__(self, "further", tuple(_further_rows(self)))
-
-    @property
-    def plan(self) -> Plan:
-        """All rows that have to be counted."""
-        return Plan.of([*self.singles.values(), *self.same, *self.across, *self.lagged, *self.further])
-
-    @property
-    def stages(self) -> dict[StageName, tuple[MomentRow, ...]]:
-        """The rows of pairs by the stage in which they are used."""
-        return {"same task": self.same, "across resolutions": self.across, "across time": self.lagged}
+        pairs = [row for rows in self.stages.values() for row in rows]
+        object.__setattr__(self, "plan", Plan.of([*singles.values(), *pairs, *_further_rows(self)]))
 
     def repeats(self, name: str, lag: int) -> list[MomentRow]:
         """Two votes of a source `lag` tasks apart, with those of each proxy at both times; and its first votes."""
@@ -137,9 +126,7 @@ def make_design(
         graph=graph,
         levels=levels,
         pinned=fixed,
-        same=same,
-        across=across,
-        lagged=lagged,
+        stages={"same task": same, "across resolutions": across, "across time": lagged},
         elimination=eliminate(inner),
         independence=independence,
         n_tasks=n_tasks or {},
@@ -158,9 +145,12 @@ def valid_pair(independence: Independence, row: MomentRow, levels: Mapping[str, 
     first, second = row.sources
     if "full" in (levels[first], levels[second]):
         return False
+    apart = independence.component[first] != independence.component[second]
+    tangled = independence.tangled & {first, second}
+    # On one task a vote may depend on other labels as well, if the other vote does not.
     if row.relation == "same" and row.span == 0:
-        return independence.same_task(first, second)
-    return independence.elsewhere(first, second)
+        return apart and len(tangled) < 2
+    return (apart or first == second) and not tangled
 
 
 def crossed_edges(sources: tuple[SourceInfo, ...], graph: SourceGraph) -> list[tuple[str, str]]:

@@ -257,7 +257,8 @@ def _accuracy_problems(found: RowGraph) -> Iterable[Undetermined]:
 def _why_lonely(found: RowGraph, name: str) -> str:
     valid = [
         row
-        for row in (*found.design.same, *found.design.across, *found.design.lagged)
+        for rows in found.design.stages.values()
+        for row in rows
         if name in [found.design.keys[source] for source in row.sources]
         and valid_pair(found.design.independence, row, found.design.levels)
     ]

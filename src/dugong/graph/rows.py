@@ -57,9 +57,9 @@ class RowGraph:
         pinned = {design.keys[name] for name in design.pinned}
         given = np.array([key in pinned for key, _ in nodes], dtype=np.bool_)
         stage: list[Stage | None] = ["given" if known else None for known in given]
-        edges, found = np.zeros((0, 2), dtype=np.int64), _Edges(design, laws, moments, nodes)
-        for name, extra in design.stages.items():
-            edges = np.concatenate([edges, found.of(extra)])
+        edges = np.zeros((0, 2), dtype=np.int64)
+        for name, found in _edges(design, laws, moments, nodes):
+            edges = np.concatenate([edges, found])
             known = np.array([one is not None for one in stage], dtype=np.bool_)
             for node in np.flatnonzero(determined(edges[:, 0], edges[:, 1], known) & ~known):
                 stage[node] = name
@@ -136,37 +136,34 @@ def _nodes(design: Design, shapes: Shapes, moments: Moments | None) -> Iterable[
         yield from ((key, position) for position in range(max(int(tasks.max(initial=0)), 1)))
 
 
-class _Edges:
-    """Turns rows into edges; most rows ask for the same covariance of labels, which is found once."""
-
-    def __init__(self, design: Design, laws: Laws | None, moments: Moments | None, nodes: tuple[Node, ...]) -> None:
-        self.design, self.laws, self.moments = design, laws, moments
-        places: dict[str, list[int]] = {}
-        for place, (key, _) in enumerate(nodes):
-            places.setdefault(key, []).append(place)
-        numbers: dict[Resolution, int] = {}
-        self.sources = {
-            info.name: (places.get(design.keys[info.name], []), numbers.setdefault(info.resolution, len(numbers)))
-            for info in design.sources
-        }
-        self.used: dict[tuple[object, ...], list[int]] = {}
-
-    def of(self, rows: Iterable[MomentRow]) -> IntArray:
-        """Places of both unknowns of every equation of some rows, (n, 2)."""
-        ends, moments = list[tuple[int, int]](), self.moments
+def _edges(
+    design: Design, laws: Laws | None, moments: Moments | None, nodes: tuple[Node, ...]
+) -> Iterable[tuple[StageName, IntArray]]:
+    """Places of both unknowns of every equation of the rows of a stage, (n, 2); stage after stage."""
+    places: dict[str, list[int]] = {}
+    for place, (key, _) in enumerate(nodes):
+        places.setdefault(key, []).append(place)
+    numbers: dict[Resolution, int] = {}
+    sources = {
+        info.name: (places.get(design.keys[info.name], []), numbers.setdefault(info.resolution, len(numbers)))
+        for info in design.sources
+    }
+    # Most rows ask for the same covariance of labels, which is found once: at which positions there is any.
+    used: dict[tuple[object, ...], list[int]] = {}
+    for name, rows in design.stages.items():
+        ends: list[tuple[int, int]] = []
         for row in rows:
-            (first, one), (second, other) = (self.sources[name] for name in row.sources)
-            if not first or not second or not valid_pair(self.design.independence, row, self.design.levels):
+            (first, one), (second, other) = (sources[source] for source in row.sources)
+            if not first or not second or not valid_pair(design.independence, row, design.levels):
                 continue
             if moments is not None and row in moments.plan and not moments.table(row).any():
                 continue
             longest = max(len(first), len(second))
-            key = (row.relation, one, other, row.slots[1].offset, row.by_position, longest)
-            if key not in self.used:
-                sizes = _covariance_sizes(self.design, self.laws, row, longest)
-                self.used[key] = np.flatnonzero(sizes > _NOTHING).tolist()
-            ends += [(first[min(at, len(first) - 1)], second[min(at, len(second) - 1)]) for at in self.used[key]]
-        return np.array(ends, dtype=np.int64).reshape(-1, 2)
+            kind = (row.relation, one, other, row.slots[1].offset, row.by_position, longest)
+            if kind not in used:
+                used[kind] = np.flatnonzero(_covariance_sizes(design, laws, row, longest) > _NOTHING).tolist()
+            ends += [(first[min(at, len(first) - 1)], second[min(at, len(second) - 1)]) for at in used[kind]]
+        yield name, np.array(ends, dtype=np.int64).reshape(-1, 2)
 
 
 def _covariance_sizes(design: Design, laws: Laws | None, row: MomentRow, n_positions: int) -> FloatArray:

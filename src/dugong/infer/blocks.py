@@ -45,13 +45,6 @@ class Sums:
             log_likelihood=np.zeros(n_groups),
         )
 
-    def add(self, groups: IntArray, part: Sums) -> None:
-        """Add the counts of a block that has these groups, each once."""
-        self.cells[groups] += part.cells
-        self.initial[groups] += part.initial
-        self.transitions[groups] += part.transitions
-        self.log_likelihood[groups] += part.log_likelihood
-
 
 def sum_by(owners: IntArray, values: FloatArray, n: int) -> FloatArray:
     """Sums of values (n_values, ...) by owner, in order, shape (n, ...)."""
@@ -123,7 +116,10 @@ def sum_groups(
         places[begin, end] = place[owners[begin:end]], len(present)
     parts = on_threads(lambda bound: work(bound, *places[bound]), bounds, n_threads)
     for present, part in zip(groups, parts, strict=True):
-        total.add(present, part)
+        total.cells[present] += part.cells
+        total.initial[present] += part.initial
+        total.transitions[present] += part.transitions
+        total.log_likelihood[present] += part.log_likelihood
     return total
 
 

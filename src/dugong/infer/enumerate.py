@@ -108,7 +108,7 @@ def _solve(
     unique, inverse = np.unique(np.stack(rows, axis=1), axis=0, return_inverse=True)
     log_joint = np.tile(patterns.log_prior, (len(unique), 1))
     with np.errstate(divide="ignore"):
-        logs = [np.log(flat.table.reshape(-1, flat.n_codes)) for flat in factors]
+        logs = [np.log(flat.table.reshape(-1, flat.table.shape[-1])) for flat in factors]
     # Votes that look at the same labels are added up first: one look-up over all patterns per task, not per vote.
     by_labels: dict[tuple[bytes, int], tuple[IntArray, FloatArray]] = {}
     for (place, codes), site_rows in zip(sites, unique[:, 1:].T, strict=True):
@@ -209,8 +209,8 @@ def add_counts(
     """
     weighted = shape.posterior * multiplicity[:, None]
     for place, codes, rows in shape.sites:
-        mass = weighted @ one_hot(codes, factors[place].n_codes)
-        np.add.at(counts[place].reshape(-1, factors[place].n_codes), rows, mass)
+        mass = weighted @ one_hot(codes, factors[place].table.shape[-1])
+        np.add.at(counts[place].reshape(-1, factors[place].table.shape[-1]), rows, mass)
     law = weighted.sum(axis=0)
     elements = shape.patterns.labels[Element()].T
     initial = law @ one_hot(elements[0], n_classes)

@@ -66,11 +66,6 @@ class FlatFactor:
     readings: tuple[Reading, ...]
     table: FloatArray
 
-    @property
-    def n_codes(self) -> int:
-        """Size of the last axis."""
-        return int(self.table.shape[-1])
-
 
 def flatten(votes: Votes, parameters: Parameters) -> tuple[FlatFactor, ...]:
     """All factors whose source is among the votes, as flat tables.

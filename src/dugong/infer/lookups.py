@@ -59,7 +59,7 @@ def is_plain(flat: FlatFactor) -> bool:
 def make_groups(factors: tuple[FlatFactor, ...]) -> tuple[Group, ...]:
     """Groups of factors that fit a table each, filled one after the other."""
     # First fit: sources have few values each, so that the bins fill up whatever the order.
-    limits = [MOST_CELLS // max(1, flat.n_codes) for flat in factors]
+    limits = [MOST_CELLS // max(1, flat.table.shape[-1]) for flat in factors]
     bins: list[tuple[dict[int, int], list[int]]] = []
     for place, flat in enumerate(factors):
         sizes = {reading.column: reading.size for reading in flat.readings}
@@ -80,7 +80,7 @@ def make_groups(factors: tuple[FlatFactor, ...]) -> tuple[Group, ...]:
 
 def _group(factors: tuple[FlatFactor, ...], sizes: dict[int, int], members: list[int]) -> Group:
     columns, shape = tuple(sizes), tuple(sizes.values())
-    n_codes = factors[members[0]].n_codes
+    n_codes = factors[members[0]].table.shape[-1]
     # With the stride in its places, packing is one look-up and one addition per vote.
     strides = [prod(shape[axis + 1 :]) for axis in range(len(shape))]
     table = np.ones((1,) * len(shape) + (n_codes,))

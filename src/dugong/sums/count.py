@@ -209,7 +209,10 @@ def _count_same(
             pairs.by_cells([reader.codes(slot.source, block) for slot in pairs.slots], groups, counts)
         if general:
             _count_general(reader, general, tasks, owners, groups, tables)
-    tables |= pairs.tables(counts)
+    for place, row in enumerate(plain):
+        # A single vote is counted as a pair with itself: its counts are on the diagonal.
+        own = counts[:, place]
+        tables[row] = own if len(row.slots) == 2 else np.diagonal(own, axis1=1, axis2=2)
 
 
 def _is_plain(row: MomentRow) -> bool:

@@ -57,15 +57,6 @@ class PairCounter:
         self.first = np.array([places[row.slots[0]] for row in rows], dtype=np.int64)
         self.second = np.array([places[row.slots[-1]] for row in rows], dtype=np.int64)
 
-    def tables(self, counts: IntArray) -> dict[MomentRow, IntArray]:
-        """Table of every row; a single vote is counted as a pair with itself."""
-        found = {}
-        for place, row in enumerate(self.rows):
-            # A source paired with itself has its counts on the diagonal.
-            own = counts[:, place]
-            found[row] = own if len(row.slots) == 2 else np.diagonal(own, axis1=1, axis2=2)
-        return found
-
     def by_cells(self, columns: list[Int8Array], groups: IntArray, counts: IntArray) -> None:
         """Count by group, any number of classes; `columns` hold table columns of the same tasks."""
         count_pairs(np.stack(columns), groups, self.first, self.second, counts)

@@ -82,7 +82,7 @@ class Votes:
     scores: Mapping[str, ScoreArray] = field(default_factory=dict)
     groups: AnyArray | None = None
     faults: tuple[Fault, ...] = ()
-    _layouts: dict[Resolution, Layout] = field(init=False, default_factory=dict)
+    _layouts: dict[str | Resolution, Layout] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         from dugong.votes.validate import check_votes
@@ -180,12 +180,12 @@ class Votes:
     @typed(VoteError)
     def layout(self, resolution: str | Resolution = "element") -> Layout:
         """Where the tasks of a resolution lie; any Window or Sequence object may be asked for."""
+        if resolution in self._layouts:
+            return self._layouts[resolution]
         found = self.resolved(self.resolution(resolution))
-        if found in self._layouts:
-            return self._layouts[found]
         layout = Layout.of(found, self.lengths, self.spans)
-        if found in self.resolutions:  # every stage asks for these
-            self._layouts[found] = layout
+        if found in self.resolutions:  # every stage asks for these, by name or object
+            self._layouts[found] = self._layouts[resolution] = layout
         return layout
 
     # --- what is in them -----------------------------------------------------------------------------

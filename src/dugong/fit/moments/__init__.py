@@ -14,14 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from dugong.fit.moments.assemble import Assembly
-from dugong.fit.moments.equations import (
-    N_INDICATORS,
-    Given,
-    Unknowns,
-    informative,
-    make_equations,
-    pinned_slopes,
-)
+from dugong.fit.moments.equations import N_INDICATORS, Given, Unknowns, known_slopes, make_equations, marginals
 from dugong.fit.moments.joints import CentredTables
 from dugong.fit.moments.solve import NormalEquations, gauss_newton, refine_replicates, solve
 from dugong.fit.moments.stages import Solution, solve_stages
@@ -57,8 +50,7 @@ def solve_tables(given: Given, near: Solution | None = None) -> CentredTables:
     # A sign that a rule has forced is no solution, from which steps could begin.
     if near is None or given.signs != "group" or given.beliefs:
         unknowns = Unknowns.of(given.design, given.moments)
-        start, pinned = pinned_slopes(given, unknowns)
-        varies = informative(given.design, given.votes(), unknowns)
+        start, pinned, varies = known_slopes(given, unknowns)
         slopes = solve_stages(given, unknowns, make_equations, solve, start=start, pinned=pinned, varies=varies)
     else:
         beta = near.beta
@@ -71,6 +63,7 @@ def solve_tables(given: Given, near: Solution | None = None) -> CentredTables:
         laws=given.laws,
         slopes=slopes,
         accuracies=given.accuracies,
+        marginals=given.votes(),
         counted=given.counted,
     )
 
@@ -86,7 +79,15 @@ def replicate_tables(whole: CentredTables, laws: Laws, groups: IntArray) -> Cent
     for stage in slopes.stages:
         equations = make_equations(Given(whole.design, left_out, laws), slopes.unknowns, stage.rows)
         beta = refine_replicates(stage.chosen(equations), beta, stage.solved)
-    return replace(whole, moments=left_out, laws=laws, slopes=replace(slopes, beta=beta), whole=whole, counted={})
+    return replace(
+        whole,
+        moments=left_out,
+        laws=laws,
+        slopes=replace(slopes, beta=beta),
+        marginals=marginals(whole.design, left_out),
+        whole=whole,
+        counted={},
+    )
 
 
 def table_errors(given: Given, slopes: Solution) -> dict[str, FloatArray]:

@@ -102,11 +102,6 @@ class Equations:
     rows: tuple[tuple[MomentRow, int], ...] = ()
     kept: IntArray
 
-    def only(self, keep: AnyArray) -> Equations:
-        """Some of the equations."""
-        parts = {name: getattr(self, name)[..., keep] for name in ("value", "scale", "variance", "total")}
-        return replace(self, left=self.left[keep], right=self.right[keep], kept=self.kept[keep], **parts)
-
     def replicate(self, place: int) -> Equations:
         """The equations of one replicate of several; where there are none, there are no replicates either."""
         if not len(self.left):
@@ -288,24 +283,22 @@ def covariances(table: FloatArray) -> tuple[FloatArray, FloatArray]:
     return covariance, np.where(constant, 0.0, np.maximum(variance, 1e-3 * floor))
 
 
-def informative(design: Design, votes: Mapping[str, FloatArray], unknowns: Unknowns) -> BoolArray:
-    """Which slopes have an indicator that varies at all, by P(vote) of every source; the others are zero."""
-    varies = np.zeros(unknowns.size, dtype=np.bool_)
+def known_slopes(given: Given, unknowns: Unknowns) -> tuple[FloatArray, BoolArray, BoolArray]:
+    """Slopes that follow from known tables, the others 0; which they are; and which slopes can be other than zero.
+
+    An indicator that never varies has no slope to be found.
+    """
+    design, beta = given.design, np.zeros(unknowns.size)
+    pinned, varies = np.zeros(unknowns.size, dtype=np.bool_), np.zeros(unknowns.size, dtype=np.bool_)
     for info in design.sources:
-        if design.levels[info.name] != "full":
-            law = votes[info.name][:, :N_INDICATORS]
-            varies[unknowns.places[design.keys[info.name]]] |= (law > 0) & (law < 1)
-    return varies
-
-
-def pinned_slopes(given: Given, unknowns: Unknowns) -> tuple[FloatArray, BoolArray]:
-    """Slopes that follow from known tables, the others 0; and which they are."""
-    beta, pinned = np.zeros(unknowns.size), np.zeros(unknowns.size, dtype=np.bool_)
-    for name, table in given.accuracies.items():
-        if given.design.levels[name] != "full":
-            places, known = unknowns.places[given.design.keys[name]], np.asarray(table)[..., :N_INDICATORS]
+        if design.levels[info.name] == "full":
+            continue
+        places, law = unknowns.places[design.keys[info.name]], given.votes()[info.name][:, :N_INDICATORS]
+        varies[places] |= (law > 0) & (law < 1)
+        if info.name in given.accuracies:
+            known = np.asarray(given.accuracies[info.name])[..., :N_INDICATORS]
             beta[places], pinned[places] = (known[..., 1, :] - known[..., 0, :]) / 2, True
-    return beta, pinned
+    return beta, pinned, varies
 
 
 def marginals(design: Design, moments: Moments) -> dict[str, FloatArray]:

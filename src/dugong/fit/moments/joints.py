@@ -18,7 +18,7 @@ import numpy as np
 from dugong.exceptions import NotIdentifiableError
 from dugong.fit.errors import leave_out, weighted_error
 from dugong.fit.moments.copying import FEWEST_GROUPS, shrink_to_copying
-from dugong.fit.moments.equations import N_INDICATORS, marginals
+from dugong.fit.moments.equations import N_INDICATORS
 from dugong.fit.moments.stages import Solution
 from dugong.fit.tables import products_to_joints
 from dugong.graph.design import Design, clique_rows, crossed_rows, full_rows
@@ -40,6 +40,7 @@ class SourceTables:
 
     Attributes
     ----------
+    marginals : P(vote) of every source, (..., positions or 1, C)
     whole : the tables of the whole sample, where these are replicates of it
     counted : what follows from the counts alone, for tables of the same counts under another law of the labels
     """
@@ -49,6 +50,7 @@ class SourceTables:
     laws: Laws
     slopes: Solution
     accuracies: Mapping[str, FloatArray]
+    marginals: Mapping[str, FloatArray]
     whole: SourceTables | None = None
     counted: dict[Any, Any] = field(default_factory=dict)
     _raw: dict[str, FloatArray] = field(init=False, default_factory=dict)
@@ -56,11 +58,6 @@ class SourceTables:
     _scored: dict[tuple[tuple[str, ...], int], tuple[FloatArray, FloatArray]] = field(init=False, default_factory=dict)
     _weights: dict[tuple[tuple[str, ...], int], FloatArray] = field(init=False, default_factory=dict)
     _stands: dict[tuple[Any, ...], FloatArray] = field(init=False, default_factory=dict)
-
-    def marginal(self, name: str) -> FloatArray:
-        """P(vote) of one source, (..., positions or 1, C)."""
-        found: FloatArray = self.once("marginals", lambda: marginals(self.design, self.moments))[name]
-        return found
 
     def once(self, key: object, make: Callable[[], Kept]) -> Kept:
         """What is made of the counts, once for all laws of the labels."""
@@ -82,10 +79,10 @@ class SourceTables:
     def _alike(self, name: str) -> dict[str, FloatArray]:
         """Raw tables of all sources at the resolution of one, and with as many positions."""
         design, where = self.design, self.design.infos[name].resolution
-        level, shape = design.levels[name], self.marginal(name).shape
+        level, shape = design.levels[name], self.marginals[name].shape
         names = [info.name for info in design.sources if info.resolution == where and design.levels[info.name] == level]
-        names = [one for one in names if one not in self.accuracies and self.marginal(one).shape == shape]
-        votes = np.stack([self.marginal(one) for one in names], axis=-3)
+        names = [one for one in names if one not in self.accuracies and self.marginals[one].shape == shape]
+        votes = np.stack([self.marginals[one] for one in names], axis=-3)
         mean = self.laws.mean(where, by_position=level == "task")[..., np.newaxis, : shape[-2], np.newaxis]
         # Probabilities of all votes add up to one under either label, so that slopes add up to zero: that of abstaining
         # takes up the rest.
@@ -100,7 +97,7 @@ class SourceTables:
         """The row of two sources on the same task, in either order."""
         if not self._pairs:
             # The first row of a pair counts, whichever way round.
-            for row in reversed(self.design.same):
+            for row in reversed(self.design.stages["same task"]):
                 self._pairs[row.sources[0], row.sources[1]] = self._pairs[row.sources[1], row.sources[0]] = row
         return self._pairs.get((first, second))
 
@@ -113,7 +110,7 @@ class SourceTables:
         """Such scores of several sources, each from itself alone, (..., n_names, C), and precisions, (..., n_names)."""
         key = (names, position)
         if key not in self._scored:
-            laws = np.stack([_at(self.marginal(name), position, 1)[..., :N_INDICATORS] for name in names], axis=-2)
+            laws = np.stack([_at(self.marginals[name], position, 1)[..., :N_INDICATORS] for name in names], axis=-2)
             inverse = self.once(("inverses", *key), lambda: _inverse(_own_covariance(laws)))
             weights = _best_weights(inverse, self._slopes(names, position))
             scores, precisions = _sides(self, names, position, weights)
@@ -194,7 +191,7 @@ def _own_covariance(laws: FloatArray) -> FloatArray:
 
 def _covariance(tables: SourceTables, names: Sequence[str], position: int) -> FloatArray:
     """Covariances of all indicators of some sources, (..., n, n)."""
-    laws = np.stack([_at(tables.marginal(name), position, 1)[..., :N_INDICATORS] for name in names], axis=-2)
+    laws = np.stack([_at(tables.marginals[name], position, 1)[..., :N_INDICATORS] for name in names], axis=-2)
     size, own = N_INDICATORS * len(names), _own_covariance(laws)
     matrix = np.zeros((*laws.shape[:-2], len(names), N_INDICATORS, len(names), N_INDICATORS))
     for place in range(len(names)):

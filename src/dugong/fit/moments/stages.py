@@ -11,7 +11,7 @@ whole. Of the two mirror images the one is taken in which sources are better tha
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -43,8 +43,9 @@ class SolvedStage:
     def chosen(self, equations: Equations) -> Equations:
         """Those of the equations of its rows that say something about what is solved, given what is known."""
         left, right, member = equations.left, equations.right, self.solved | self.known
-        touched = self.solved[left] | self.solved[right]
-        return equations.only(equations.useful & member[left] & member[right] & touched)
+        keep = equations.useful & member[left] & member[right] & (self.solved[left] | self.solved[right])
+        parts = {name: getattr(equations, name)[..., keep] for name in ("value", "scale", "variance", "total")}
+        return replace(equations, left=left[keep], right=right[keep], kept=equations.kept[keep], **parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -58,7 +58,12 @@ def estimate_sgd(
 
     slopes, traces = solve_slopes(given, settings, lower)
     accurate = AccuracyTables(
-        design=given.design, moments=given.moments, laws=given.laws, slopes=slopes, accuracies=given.accuracies
+        design=given.design,
+        moments=given.moments,
+        laws=given.laws,
+        slopes=slopes,
+        accuracies=given.accuracies,
+        marginals=given.votes(),
     )
     tables, more = solve_correlations(accurate, settings, lower)
     traces |= more

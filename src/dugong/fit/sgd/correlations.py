@@ -37,6 +37,7 @@ def solve_correlations(tables: AccuracyTables, settings: SGD, descend: Descend) 
             laws=tables.laws,
             slopes=tables.slopes,
             accuracies=tables.accuracies,
+            marginals=tables.marginals,
             joints={units.key: table for units, table in zip(joints, found, strict=True)},
             first_votes={u.key.names[0]: float(u.totals.max()) for u in joints if u.key.kind == "first"},
         ),

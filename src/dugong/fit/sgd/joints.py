@@ -94,7 +94,7 @@ class SgdTables(AccuracyTables):
 
     def _joint(self, key: JointKey, n_labels: int, names: tuple[str, ...]) -> FloatArray:
         """P(labels, votes) with one axis each: (positions, 2, ..., 2, C, ..., C)."""
-        columns = [self.marginal(name).shape[1] for name in names]
+        columns = [self.marginals[name].shape[1] for name in names]
         return np.reshape(self.joints[key], (-1, *(2,) * n_labels, *columns))
 
 
@@ -272,7 +272,7 @@ def _through_all(tables: AccuracyTables, proxies: Sequence[str], n_positions: in
     -------
     scores (n_rows, positions, C, 2), precision (n_rows, positions, 2)
     """
-    scores = np.ones((len(proxies), n_positions, len(tables.marginal(proxies[0])[0]), 2))
+    scores = np.ones((len(proxies), n_positions, len(tables.marginals[proxies[0]][0]), 2))
     precision = np.ones((len(proxies), n_positions, 2))
     for position in range(n_positions):
         # Together they weigh as their best combination, so that sources which agree are not counted twice.

@@ -23,9 +23,8 @@ from dugong.fit.moments.equations import (
     Equations,
     Given,
     Unknowns,
-    informative,
+    known_slopes,
     make_equations,
-    pinned_slopes,
 )
 from dugong.fit.moments.stages import Solution, solve_stages
 from dugong.fit.sgd.descent import Descend, Trace
@@ -42,11 +41,10 @@ _RIGHT = np.array([-1.0, 1.0])
 
 def solve_slopes(given: Given, settings: SGD, descend: Descend) -> tuple[Solution, dict[str, Trace]]:
     """All slopes, stage after stage, and how each descent went."""
-    design, moments, traces = given.design, given.moments, list[Trace]()
-    unknowns = Unknowns.of(design, moments)
-    known, pinned = pinned_slopes(given, unknowns)
+    moments, traces = given.moments, list[Trace]()
+    unknowns = Unknowns.of(given.design, moments)
+    known, pinned, varies = known_slopes(given, unknowns)
     start = np.where(pinned, known, _tilted(given, unknowns))
-    varies = informative(design, given.votes(), unknowns)
 
     def solve(equations: Equations, beta: FloatArray, free: BoolArray) -> tuple[FloatArray, None]:
         problem = SlopeProblem(equations, moments, beta, free, settings.device)

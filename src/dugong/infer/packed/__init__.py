@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from dugong.infer.blocks import Progress, Sums, block_bounds, on_threads, report_impossible, sum_by, sum_groups
+from dugong.infer.blocks import Progress, Sums, block_bounds, on_threads, report_impossible, sum_groups
 from dugong.infer.factors import FlatFactor
 from dugong.infer.lookups import Group, is_plain, make_groups, pack_columns, split_counts
 from dugong.infer.packed import _kernels as kernels
@@ -122,7 +122,7 @@ def _count_block(plan: PackedPlan, bounds: tuple[int, int], owners: IntArray, n_
     marginals = np.empty((last - first, n_classes))
     rows = _run_block(plan, bounds, marginals, likelihood, (owners, sums.transitions))
     kernels.count(rows, plan.firsts, offsets - first, owners, marginals, sums.cells, sums.initial)
-    sums.log_likelihood += sum_by(owners, likelihood, n_groups)
+    sums.log_likelihood += np.bincount(owners, likelihood, n_groups)
     return sums
 
 
