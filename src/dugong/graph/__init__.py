@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 
 import numpy as np
 
@@ -185,9 +186,10 @@ def eliminate(graph: SourceGraph, names: tuple[str, ...] | None = None) -> Elimi
     left, removed, fill = list(chosen), [], []
     families: dict[str, set[str]] = {}
     while left:
-        name = min(left, key=lambda one: (len(_missing_pairs(near, one)), one))
+        gaps = {one: [(a, b) for a, b in combinations(sorted(near[one]), 2) if b not in near[a]] for one in left}
+        name = min(left, key=lambda one: (len(gaps[one]), one))
         families[name] = set(near[name])
-        for a, b in _missing_pairs(near, name):
+        for a, b in gaps[name]:
             fill.append((a, b))
             near[a].add(b)
             near[b].add(a)
@@ -204,8 +206,3 @@ def eliminate(graph: SourceGraph, names: tuple[str, ...] | None = None) -> Elimi
                 f"{LARGEST_CLIQUE - 1} can be modelled jointly.\n  Leave out the weakest dependencies."
             )
     return Elimination(order=order, parents=parents, fill=tuple(fill))
-
-
-def _missing_pairs(near: dict[str, set[str]], name: str) -> list[tuple[str, str]]:
-    around = sorted(near[name])
-    return [(a, b) for i, a in enumerate(around) for b in around[i + 1 :] if b not in near[a]]

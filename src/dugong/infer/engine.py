@@ -224,7 +224,8 @@ def _read(
         potentials = check_potentials(potentials, votes.n_elements, votes.n_classes)
     factors: tuple[FlatFactor, ...] = ()
     if parameters is not None:
-        votes, parameters = with_evidence(votes, parameters, evidence)
+        if evidence is not None:
+            votes, parameters = with_evidence(votes, parameters, evidence)
         factors = flatten(votes, parameters)
     elif evidence is not None:
         potentials = rule_out(votes, evidence, potentials)
@@ -238,7 +239,7 @@ def _read(
 
 def rule_out(votes: Votes, evidence: Int8Array, potentials: FloatArray | None) -> FloatArray:
     """Potentials that leave only the known label of an element."""
-    known = _check_known(votes, evidence)[:, None]
+    known = check_known(votes, evidence)[:, None]
     found = np.zeros((len(known), votes.n_classes)) if potentials is None else potentials
     return np.where((known == 0) | (known == np.array(votes.classes)), found, -np.inf)
 
@@ -255,11 +256,9 @@ def engine_for(
     return choose_smoother(prepare(votes, factors, law, votes.resolutions), inference)
 
 
-def with_evidence(votes: Votes, parameters: Parameters, evidence: Int8Array | None) -> tuple[Votes, Parameters]:
+def with_evidence(votes: Votes, parameters: Parameters, evidence: Int8Array) -> tuple[Votes, Parameters]:
     """Known labels as one more source, which is never wrong and is asked only where it knows."""
-    if evidence is None:
-        return votes, parameters
-    known = _check_known(votes, evidence)
+    known = check_known(votes, evidence)
     # Not asked rather than abstain: an abstention of a source that is never wrong would be impossible.
     column = np.where(known == 0, MISSING, known).astype(np.int8)
     table = np.hstack([np.eye(votes.n_classes), np.zeros((votes.n_classes, 1))])
@@ -270,7 +269,8 @@ def with_evidence(votes: Votes, parameters: Parameters, evidence: Int8Array | No
     )
 
 
-def _check_known(votes: Votes, evidence: Int8Array) -> Int8Array:
+def check_known(votes: Votes, evidence: Int8Array) -> Int8Array:
+    """Known labels, or an error that says why they are none."""
     known = np.asarray(evidence)
     if known.shape != (votes.n_elements,):
         raise LabelError(

@@ -9,7 +9,7 @@ parent's vote is missing, `marginal` takes the table's place; without a `margina
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -180,13 +180,20 @@ Factor = Conditional | Temporal | Crossed | FullTable
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Parameters:
-    """One factor per source, in elimination order, and the number of classes of element labels."""
+    """One factor per source, in elimination order, and the number of classes of element labels.
+
+    Attributes
+    ----------
+    sources : names of the sources, in the same order
+    """
 
     n_classes: int
     factors: tuple[Factor, ...]
+    sources: tuple[str, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "factors", tuple(self.factors))
+        object.__setattr__(self, "sources", tuple(factor.source for factor in self.factors))
         if len(set(self.sources)) < len(self.sources):
             raise GraphError(f"every source must have one factor; found {self.sources}.")
         for factor in self.factors:
@@ -201,11 +208,6 @@ class Parameters:
             if isinstance(factor, Crossed) or (isinstance(factor, Conditional) and factor.parents):
                 _check_parents(factor, earlier)
             earlier[factor.source] = factor
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """Names of the sources in elimination order."""
-        return tuple(factor.source for factor in self.factors)
 
     def __getitem__(self, source: str) -> Factor:
         """The factor of one source."""
@@ -247,12 +249,12 @@ def _check_parents(factor: Conditional | Crossed, earlier: Mapping[str, Factor])
 
 def _settle(factor: Factor, **tables: int) -> None:
     """Check the tables of a factor, given with their numbers of axes, and its weight; store the tables read-only."""
-    for field, n_axes in tables.items():
-        value = getattr(factor, field)
+    for name, n_axes in tables.items():
+        value = getattr(factor, name)
         if value is None:
             continue
         table = np.array(value, dtype=np.float64, order="C")
-        place = f"the {field} of {factor.source!r}"
+        place = f"the {name} of {factor.source!r}"
         if table.ndim != n_axes:
             raise GraphError(f"{place} must have {n_axes} axes; found the shape {table.shape}.")
         # Of what is no number, neither holds.
@@ -264,7 +266,7 @@ def _settle(factor: Factor, **tables: int) -> None:
             raise PriorError(
                 f"every row of {place} must sum to one over its last axis; found a sum that is off by {off:.3g}."
             )
-        object.__setattr__(factor, field, read_only(table))
+        object.__setattr__(factor, name, read_only(table))
     if not 0 <= factor.weight < np.inf:
         raise GraphError(f"the weight of {factor.source!r} must be a number of at least 0; found {factor.weight}.")
     if isinstance(factor, Conditional | Crossed) and factor.marginal is not None:

@@ -66,6 +66,9 @@ class Votes:
     groups : (n_sequences,) array of str or None
         Which sequences belong together (patients, videos); not kept in files.
     faults : sources that raised while they were applied with ``on_fault="abstain"``
+    n_sequences, n_elements : how many there are in all
+    source_names : names of the sources, in order
+    resolutions : the elements and every resolution that a source votes on, each once, elements first
     """
 
     sources: tuple[SourceInfo, ...]
@@ -82,6 +85,10 @@ class Votes:
     scores: Mapping[str, ScoreArray] = field(default_factory=dict)
     groups: AnyArray | None = None
     faults: tuple[Fault, ...] = ()
+    n_sequences: int = field(init=False)
+    n_elements: int = field(init=False)
+    source_names: tuple[str, ...] = field(init=False)
+    resolutions: tuple[Resolution, ...] = field(init=False)
     _layouts: dict[str | Resolution, Layout] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -95,6 +102,7 @@ class Votes:
         object.__setattr__(self, "ids", normal_ids(self.ids))
         object.__setattr__(self, "columns", tuple(read_only(np.ascontiguousarray(c)) for c in self.columns))
         object.__setattr__(self, "scores", {name: read_only(rows) for name, rows in self.scores.items()})
+        _note_sizes(self)
         check_votes(self)
 
     def resolved(self, resolution: Resolution) -> Resolution:
@@ -121,24 +129,9 @@ class Votes:
 
     # --- sizes and names -----------------------------------------------------------------------------
     @property
-    def n_sequences(self) -> int:
-        """Number of sequences."""
-        return len(self.lengths)
-
-    @property
-    def n_elements(self) -> int:
-        """Number of elements of all sequences."""
-        return self.layout(Element()).n_tasks
-
-    @property
     def n_sources(self) -> int:
         """Number of sources."""
         return len(self.sources)
-
-    @property
-    def source_names(self) -> tuple[str, ...]:
-        """Names of the sources, in order."""
-        return tuple([source.name for source in self.sources])  # a list first: asked for in every loop
 
     @property
     def class_words(self) -> tuple[str, ...]:
@@ -154,11 +147,6 @@ class Votes:
     def classes(self) -> tuple[int, ...]:
         """Class values of element labels: (-1, 1), or 1..K."""
         return class_values(self.n_classes)
-
-    @property
-    def resolutions(self) -> tuple[Resolution, ...]:
-        """The elements and every resolution that a source votes on, each once, elements first."""
-        return tuple(dict.fromkeys([Element(), *(source.resolution for source in self.sources)]))
 
     # --- look-ups ------------------------------------------------------------------------------------
     @typed(VoteError)
@@ -388,7 +376,18 @@ class Votes:
 def replace_unchecked(votes: Votes, **changes: Any) -> Votes:
     """The same with other parts that are known to be valid; checking them again would cost more than taking them."""
     found = object.__new__(Votes)
-    for name in Votes.__dataclass_fields__:
-        object.__setattr__(found, name, changes.get(name, getattr(votes, name)))
+    for one in fields(Votes):
+        if one.init:
+            object.__setattr__(found, one.name, changes.get(one.name, getattr(votes, one.name)))
     object.__setattr__(found, "_layouts", {})
+    _note_sizes(found)
     return found
+
+
+def _note_sizes(votes: Votes) -> None:
+    """Work out once what every loop asks for."""
+    object.__setattr__(votes, "n_sequences", len(votes.lengths))
+    object.__setattr__(votes, "n_elements", int(votes.lengths.sum()))
+    object.__setattr__(votes, "source_names", tuple(source.name for source in votes.sources))
+    where = dict.fromkeys([Element(), *(source.resolution for source in votes.sources)])
+    object.__setattr__(votes, "resolutions", tuple(where))

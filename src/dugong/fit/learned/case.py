@@ -22,7 +22,7 @@ from dugong.fit.learned.rounds import Setting
 from dugong.fit.learned.sample import read_sample, thin
 from dugong.fit.learned.settings import ROUNDS_EXACT, ROUNDS_LARGE
 from dugong.fit.learned.views import LabelLaw
-from dugong.infer.engine import with_evidence
+from dugong.infer.engine import check_known
 from dugong.law.parameters import Conditional, Factor, Parameters
 from dugong.priors import Markov, Prior, pair_law
 from dugong.tasks import Element
@@ -135,7 +135,8 @@ def prepare_case(
     n_threads: int | None,
 ) -> Case:
     """Check what was given, read a sample, and put the sources into an order that follows from their votes."""
-    with_evidence(votes, Parameters(n_classes=votes.n_classes, factors=()), evidence)
+    if evidence is not None:
+        check_known(votes, evidence)
     on_elements = tuple(finest(votes.sources))
     coding = Coding.of(votes, spread=any(not isinstance(info.resolution, Element) for info in on_elements))
     for name, table in pinned.items():

@@ -57,15 +57,7 @@ def solve_tables(given: Given, near: Solution | None = None) -> CentredTables:
         for stage in near.stages:
             beta = gauss_newton(stage.chosen(make_equations(given, near.unknowns, stage.rows)), beta, stage.solved)
         slopes = replace(near, beta=beta, equations=make_equations(given, near.unknowns, near.rows))
-    return CentredTables(
-        design=given.design,
-        moments=given.moments,
-        laws=given.laws,
-        slopes=slopes,
-        accuracies=given.accuracies,
-        marginals=given.votes(),
-        counted=given.counted,
-    )
+    return CentredTables.of(given, slopes)
 
 
 def replicate_tables(whole: CentredTables, laws: Laws, groups: IntArray) -> CentredTables:

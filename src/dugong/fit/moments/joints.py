@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
 from dugong.exceptions import NotIdentifiableError
 from dugong.fit.errors import leave_out, weighted_error
 from dugong.fit.moments.copying import FEWEST_GROUPS, shrink_to_copying
-from dugong.fit.moments.equations import N_INDICATORS
+from dugong.fit.moments.equations import N_INDICATORS, Given
 from dugong.fit.moments.stages import Solution
 from dugong.fit.tables import products_to_joints
 from dugong.graph.design import Design, clique_rows, crossed_rows, full_rows
@@ -58,6 +58,19 @@ class SourceTables:
     _scored: dict[tuple[tuple[str, ...], int], tuple[FloatArray, FloatArray]] = field(init=False, default_factory=dict)
     _weights: dict[tuple[tuple[str, ...], int], FloatArray] = field(init=False, default_factory=dict)
     _stands: dict[tuple[Any, ...], FloatArray] = field(init=False, default_factory=dict)
+
+    @classmethod
+    def of(cls, given: Given, slopes: Solution) -> Self:
+        """The tables that follow from solved slopes, on demand."""
+        return cls(
+            design=given.design,
+            moments=given.moments,
+            laws=given.laws,
+            slopes=slopes,
+            accuracies=given.accuracies,
+            marginals=given.votes(),
+            counted=given.counted,
+        )
 
     def once(self, key: object, make: Callable[[], Kept]) -> Kept:
         """What is made of the counts, once for all laws of the labels."""

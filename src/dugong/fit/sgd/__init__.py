@@ -57,15 +57,7 @@ def estimate_sgd(
         return descend(problem, settings, rng, votes, progress)
 
     slopes, traces = solve_slopes(given, settings, lower)
-    accurate = AccuracyTables(
-        design=given.design,
-        moments=given.moments,
-        laws=given.laws,
-        slopes=slopes,
-        accuracies=given.accuracies,
-        marginals=given.votes(),
-    )
-    tables, more = solve_correlations(accurate, settings, lower)
+    tables, more = solve_correlations(AccuracyTables.of(given, slopes), settings, lower)
     traces |= more
     learned = {
         "sgd": {stage: trace.to_dict() for stage, trace in traces.items()},
