@@ -230,7 +230,9 @@ class Votes:
         if sources is not None:
             names = tuple(sources)
             places = [self.index(name) for name in names]
-            votes = replace(
+            # Some sources of valid votes are valid, unless there is none, or one twice.
+            taken = replace_unchecked if len(set(names)) == len(names) > 0 else replace
+            votes = taken(
                 self,
                 sources=tuple(self.sources[place] for place in places),
                 columns=tuple(self.columns[place] for place in places),

@@ -40,6 +40,8 @@ class Case:
     names : the sources in the given order
     votes : all votes, sources on elements first, in an order that follows from what they voted
     sources : the sources on elements, in that order; where there is none, those on the finest windows, spread
+    element_names, spread : their names, and whether none of them votes on elements
+    coarse : the sources whose votes are not read element by element, by name
     panel, folded : the votes on elements, or a part of them
     similar : (m, m) which of these sources are variants of one another
     prior, law : the given prior, and what it says about neighbours; None where it is to be learned
@@ -56,6 +58,9 @@ class Case:
     folded: Folded
     similar: FloatArray
     sources: tuple[SourceInfo, ...]
+    element_names: tuple[str, ...]
+    spread: bool
+    coarse: tuple[SourceInfo, ...]
     prior: Prior | None
     law: LabelLaw | None
     possible: Possible | None
@@ -64,21 +69,6 @@ class Case:
     beliefs: Mapping[str, AnyBelief]
     evidence: Int8Array | None
     n_threads: int | None
-
-    @property
-    def coarse(self) -> tuple[SourceInfo, ...]:
-        """The sources whose votes are not read element by element, by name."""
-        return tuple(info for info in self.votes.sources if info.name not in self.element_names)
-
-    @property
-    def spread(self) -> bool:
-        """Whether no source votes on elements."""
-        return any(not isinstance(info.resolution, Element) for info in self.sources)
-
-    @property
-    def element_names(self) -> tuple[str, ...]:
-        """Names of the sources that vote on elements."""
-        return tuple(info.name for info in self.sources)
 
     def pinned_tables(self) -> FloatArray | None:
         """Known tables of sources on elements, NaN where there is none."""
@@ -138,10 +128,11 @@ def prepare_case(
     if evidence is not None:
         check_known(votes, evidence)
     on_elements = tuple(finest(votes.sources))
-    coding = Coding.of(votes, spread=any(not isinstance(info.resolution, Element) for info in on_elements))
+    spread = any(not isinstance(info.resolution, Element) for info in on_elements)
+    coding = Coding.of(votes, spread=spread)
     for name, table in pinned.items():
         _check_pinned(votes.sources[votes.index(name)], np.shape(table), coding)
-    coarse = sorted(info.name for info in votes.sources if info not in on_elements)
+    coarse = sorted((info for info in votes.sources if info not in on_elements), key=lambda info: info.name)
     panel = read_sample(Reader(votes, on_elements, coding, evidence))
     order = content_order(panel, tuple(info.name for info in on_elements))
     panel, sources = panel.columns(order), tuple(on_elements[place] for place in order)
@@ -150,11 +141,14 @@ def prepare_case(
     folded, background = fold(panel), implied_background(votes)
     return Case(
         names=votes.source_names,
-        votes=votes.select(sources=[*(info.name for info in sources), *coarse]),
+        votes=votes.select(sources=[info.name for info in (*sources, *coarse)]),
         panel=panel,
         folded=folded,
         similar=find_families(folded),
         sources=sources,
+        element_names=tuple(info.name for info in sources),
+        spread=spread,
+        coarse=tuple(coarse),
         prior=prior,
         law=None if prior is None else _law_of(prior, votes),
         possible=None if prior is not None else _possible(votes, Reader(votes, (), coding, evidence)),

@@ -58,7 +58,10 @@ def run_exact(
         counts = expected_counts(votes, parameters, law, evidence=evidence, n_threads=n_threads)
         likelihoods.append(float(counts.log_likelihood))
         if learn_prior and isinstance(law, Markov) and isinstance(prior, Markov):
-            law = _next_prior(counts, prior)
+            law = Markov(
+                initial=_leaning(counts.initial, np.asarray(prior.initial), _FIRST_CLASSES),
+                transition=_leaning(counts.transitions, np.asarray(prior.transition), _STEPS),
+            )
         parameters = _next_parameters(counts, parameters, start, ties, shares)
         # Per vote, because the likelihood grows with the votes, and so does what a round can gain.
         if len(likelihoods) > 1 and likelihoods[-1] - likelihoods[-2] < _GAIN * n_votes:
@@ -77,13 +80,6 @@ def _mute(factor: Factor, counts: ExpectedCounts, pinned: frozenset[str]) -> Fac
     assert isinstance(factor, Conditional | Crossed)
     marginal = None if factor.marginal is None else mute_unseen(factor.marginal, never)
     return replace(factor, table=mute_unseen(factor.table, never), marginal=marginal)
-
-
-def _next_prior(counts: ExpectedCounts, anchor: Markov) -> Markov:
-    return Markov(
-        initial=_leaning(counts.initial, np.asarray(anchor.initial), _FIRST_CLASSES),
-        transition=_leaning(counts.transitions, np.asarray(anchor.transition), _STEPS),
-    )
 
 
 def _next_parameters(

@@ -36,7 +36,10 @@ def forest_factors(
     bounds the size of such a table.
     """
     factors: list[Factor] = []
-    for tree in _trees(parents):
+    for root in np.flatnonzero(parents < 0).tolist():
+        tree = [root]
+        for place in tree:  # which grows on the way: parents before children
+            tree.extend(np.flatnonzero(parents == place).tolist())
         whole = len(tree) <= LARGEST_GROUP and single[0].size * single.shape[2] ** (len(tree) - 1) <= most_cells
         for rank, place in enumerate(tree):
             above = int(parents[place])
@@ -49,15 +52,6 @@ def forest_factors(
             else:
                 factors.append(Conditional(source=names[place], resolution=Element(), table=single[place]))
     return factors
-
-
-def _trees(parents: IntArray) -> list[list[int]]:
-    """The trees of a forest, each with parents before children."""
-    trees = [[root] for root in np.flatnonzero(parents < 0).tolist()]
-    for tree in trees:
-        for place in tree:
-            tree.extend(np.flatnonzero(parents == place).tolist())
-    return trees
 
 
 def _dependent(

@@ -27,16 +27,15 @@ _SETTLED = 1e-14  # a step of a skill below this is rounding
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Agreements:
-    """How pairs of sources agree: how often both speak (m, m), how often they differ then, and by chance."""
+    """How pairs of sources agree: how often both speak (m, m), how often they differ then, and by chance.
+
+    `others` is off the diagonal.
+    """
 
     both: FloatArray
     apart: FloatArray
     chance: FloatArray
-
-    @property
-    def others(self) -> BoolArray:
-        """Off the diagonal."""
-        return ~np.eye(len(self.both), dtype=np.bool_)
+    others: BoolArray
 
     def similar(self, expected: FloatArray) -> FloatArray:
         """From 0 to 1: how much less often than `expected` two sources differ, a few pseudo-votes added."""
@@ -84,8 +83,8 @@ def _agreements(folded: Folded) -> Agreements:
             same += says.T @ (says * sizes)
             said = says.T @ heard
             chance += said * said.T
-    apart = 1 - same / np.maximum(both, 1)
-    return Agreements(both=both, apart=apart, chance=chance / np.maximum(both, 1) ** 2)
+    apart, chance = 1 - same / np.maximum(both, 1), chance / np.maximum(both, 1) ** 2
+    return Agreements(both=both, apart=apart, chance=chance, others=~np.eye(m, dtype=np.bool_))
 
 
 def _beyond_typical(agreements: Agreements) -> FloatArray:

@@ -52,25 +52,9 @@ def strongest_forest(strength: FloatArray, threshold: float, most: int | None = 
             near[j].append(k)
             near[k].append(j)
             n_edges += 1
-    return Forest(parents=_orient(near), components=components)
-
-
-def _orient(near: list[list[int]]) -> IntArray:
-    """Parents when the best connected source of each component is its root."""
-    parents = np.full(len(near), -1, dtype=np.int64)
-    seen: set[int] = set()
     # The best connected source as root, because then most tables lean on one parent that has much to say.
-    for root in sorted(range(len(near)), key=lambda j: -len(near[j])):
-        queue = [] if root in seen else [root]
-        seen.add(root)
-        while queue:
-            one = queue.pop(0)
-            for other in near[one]:
-                if other not in seen:
-                    parents[other] = one
-                    seen.add(other)
-                    queue.append(other)
-    return parents
+    parents, _ = _turned(near, np.zeros(m), strength)
+    return Forest(parents=parents, components=components)
 
 
 def reroot(forest: Forest, repeats: FloatArray, strength: FloatArray) -> tuple[IntArray, BoolArray]:
@@ -83,6 +67,11 @@ def reroot(forest: Forest, repeats: FloatArray, strength: FloatArray) -> tuple[I
         if parent >= 0:
             near[child].append(parent)
             near[parent].append(child)
+    return _turned(near, repeats, strength)
+
+
+def _turned(near: list[list[int]], repeats: FloatArray, strength: FloatArray) -> tuple[IntArray, BoolArray]:
+    """Parents when the most self-dependent source of each component is its root, else the best connected one."""
     parents = np.full(len(near), -1, dtype=np.int64)
     kept = repeats > 0
     seen: set[int] = set()

@@ -50,10 +50,6 @@ class Repeats:
     def __bool__(self) -> bool:
         return bool(self.sources.any())
 
-    def only(self, chosen: BoolArray) -> Repeats:
-        """The same for some sources."""
-        return Repeats(rates=np.where(chosen, self.rates, 0.0), lags=self.lags)
-
 
 def fresh_votes(
     panel: Panel, counts: FloatArray, labels: FloatArray, kept: FloatArray, single: FloatArray, repeats: Repeats

@@ -97,15 +97,17 @@ def run_rounds(
         tables, repeats = tables_of(setting, state, use, parents)
         if state.single is not None and np.abs(tables.single - state.single).max(initial=0.0) < settled:
             break
-        law = _with_balance(setting, state, use)
+        law = setting.given
+        if law is None:
+            balance = class_balance(state.weights, use)
+            initial = first_classes(balance, setting.possible)
+            law = LabelLaw(balance=balance, initial=initial, transition=state.law.transition)
         # Rows that nobody spoke about have no label in the vote share; after a round they do, and count as well.
         use = setting.folded.everywhere()
-        if not (chain and setting.folded.linked):
-            state = _alone(setting, law, tables, parents)
-        elif repeats:
-            state = _repeating(setting, law, tables, parents, repeats)
+        if chain and setting.folded.linked:
+            state = _in_time(setting, law, tables, parents, repeats)
         else:
-            state = _through_chain(setting, law, tables, parents)
+            state = _alone(setting, law, tables, parents)
         state = replace(state, repeats=repeats, single=tables.single)
     return state
 
@@ -121,13 +123,6 @@ def tables_of(setting: Setting, state: State, use: BoolArray, parents: IntArray)
         counts = np.where(roots[:, np.newaxis, np.newaxis], fresh, counts)
         repeats = Repeats(rates=np.where(roots, again.rates, repeats.rates), lags=repeats.lags)
     return make_tables(rows, state.weights, use, parents, setting.pinned, counts), repeats
-
-
-def _with_balance(setting: Setting, state: State, use: BoolArray) -> LabelLaw:
-    if setting.given is not None:
-        return setting.given
-    balance = class_balance(state.weights, use)
-    return LabelLaw(balance=balance, initial=first_classes(balance, setting.possible), transition=state.law.transition)
 
 
 def _evidence(
@@ -176,40 +171,28 @@ def _alone(setting: Setting, law: LabelLaw, tables: Tables, parents: IntArray) -
     )
 
 
-def _through_chain(setting: Setting, law: LabelLaw, tables: Tables, parents: IntArray) -> State:
-    """Elements in time, where no source repeats itself."""
-    folded = setting.folded
-    logs = _row_evidence(folded.rows, tables, parents)
-    labels, kept, steps = *np.empty((2, len(folded.which), logs.shape[1])), np.zeros(law.transition.shape)
-    likelihood = kernels.smooth_rows(
-        logs, folded.which, folded.starts, law.initial, law.transition, labels, steps, kept
-    )
-    return _in_time(setting, law, labels, kept, steps, float(likelihood))
-
-
-def _repeating(setting: Setting, law: LabelLaw, tables: Tables, parents: IntArray, repeats: Repeats) -> State:
-    """Elements in time, where some source repeats itself: its evidence depends on the element before."""
-    panel = setting.panel
-    moved, stayed, labels, kept = np.empty((4, len(panel), panel.coding.n_classes))
-    steps = np.zeros(law.transition.shape)
-    _evidence(panel, tables, parents, repeats, moved, stayed)
-    likelihood = kernels.smooth(moved, stayed, panel.starts, law.initial, law.transition, labels, steps, kept)
-    return _in_time(setting, law, labels, kept, steps, float(likelihood))
-
-
-def _in_time(
-    setting: Setting, law: LabelLaw, labels: FloatArray, kept: FloatArray, steps: FloatArray, likelihood: float
-) -> State:
+def _in_time(setting: Setting, law: LabelLaw, tables: Tables, parents: IntArray, repeats: Repeats) -> State:
+    """Elements in time; where some source repeats itself, its evidence depends on the element before."""
+    panel, folded = setting.panel, setting.folded
+    labels, kept = np.empty((2, len(panel), panel.coding.n_classes))
+    steps, chain = np.zeros(law.transition.shape), (law.initial, law.transition)
+    if repeats:
+        moved, stayed = np.empty((2, *labels.shape))
+        _evidence(panel, tables, parents, repeats, moved, stayed)
+        likelihood = kernels.smooth(moved, stayed, panel.starts, *chain, labels, steps, kept)
+    else:
+        logs = _row_evidence(setting, tables, parents)
+        likelihood = kernels.smooth_rows(logs, folded.which, folded.starts, *chain, labels, steps, kept)
     if setting.given is None:
         allowed = None if setting.possible is None else setting.possible.steps
         law = replace(law, transition=steps_to_transition(steps, law.balance, allowed))
     return State(
-        weights=setting.folded.summed(labels),
+        weights=folded.summed(labels),
         law=law,
-        repeats=Repeats.none(setting.panel.n_sources),
+        repeats=Repeats.none(panel.n_sources),
         labels=labels,
         kept=kept,
-        likelihood=likelihood,
+        likelihood=float(likelihood),
     )
 
 

@@ -64,7 +64,7 @@ class GraphFinding:
         """
         rates = self.state.repeats.rates[0]
         parents, chosen = reroot(self.forest, np.where(rates > SELF_EDGE, rates, 0.0), self.strength)
-        return parents, self.state.repeats.only(chosen)
+        return parents, replace(self.state.repeats, rates=np.where(chosen, self.state.repeats.rates, 0.0))
 
     def untestable(self) -> str:
         """Why nothing tells whether this model holds, in words; empty if something does."""
@@ -186,7 +186,13 @@ def _attempt(
     panel, apart = setting.panel, forest.apart()
     state = _first_fit(setting, shares, forest)
     misfit = find_misfit(setting, state, apart)
-    state = replace(state, repeats=repeats or _repeats(misfit.discovered[1], panel.coding.n_classes))
+    if not repeats:
+        # The strongest of every source, at a lag that an exact chain can remember.
+        lags = np.arange(1, len(misfit.own) + 1)
+        possible = (lags == 1) | (float(panel.coding.n_classes) ** lags <= MOST_STATES)
+        own = np.where(possible[:, np.newaxis] & (misfit.own > SELF_EDGE), misfit.own, 0.0)
+        repeats = Repeats.about(own.max(axis=0), own.argmax(axis=0) + 1)
+    state = replace(state, repeats=repeats)
     found = GraphFinding(forest=forest, strength=strength, state=state, misfit=misfit)
     if found.untestable():  # nothing is gained by a better fit of a model that is not used
         return found
@@ -196,11 +202,3 @@ def _attempt(
         state = _rounds(setting, state, ROUNDS_MORE, forest)
         misfit = find_misfit(setting, state, apart)
     return replace(found, state=state, misfit=misfit)
-
-
-def _repeats(own: FloatArray, n_classes: int) -> Repeats:
-    """Who repeats itself, and at which lag: the strongest that an exact chain can remember."""
-    lags = np.arange(1, len(own) + 1)
-    possible = (lags == 1) | (float(n_classes) ** lags <= MOST_STATES)
-    own = np.where(possible[:, np.newaxis] & (own > SELF_EDGE), own, 0.0)
-    return Repeats.about(own.max(axis=0), own.argmax(axis=0) + 1)

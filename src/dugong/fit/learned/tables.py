@@ -37,17 +37,12 @@ def count_tables(panel: Panel, labels: FloatArray, use: BoolArray) -> FloatArray
     """Expected votes by label, (m, K, C), with beliefs; the labels of rows are summed over their elements."""
     counts = np.zeros((panel.n_sources, panel.coding.n_columns, panel.coding.n_classes))
     kernels.count_votes(panel.codes, labels, use, counts)
-    counts = pooled(np.ascontiguousarray(counts.swapaxes(1, 2)), panel.ties)
+    counts = np.ascontiguousarray(counts.swapaxes(1, 2))
+    if panel.ties is not None:  # sources that share a table have the counts of all of them
+        counts = np.stack([counts[panel.ties == tie].sum(axis=0) for tie in panel.ties])
     if panel.beliefs is None:
         return counts
     return np.stack([one if b is None else b.held(one) for one, b in zip(counts, panel.beliefs, strict=True)])
-
-
-def pooled(counts: FloatArray, ties: IntArray | None) -> FloatArray:
-    """Counts (m, ...) in which sources with equal numbers in `ties` have the sum of all of them."""
-    if ties is None:
-        return counts
-    return np.stack([counts[ties == tie].sum(axis=0) for tie in ties])
 
 
 def make_tables(
