@@ -60,8 +60,7 @@ class SourceGraph:
     def of(cls, names: Sequence[str], dependencies: Iterable[Dependency] = ()) -> SourceGraph:
         """Check and sort declared dependencies."""
         place = {name: index for index, name in enumerate(names)}
-        edges: dict[tuple[str, str], None] = {}
-        lags: dict[str, int] = {}
+        edges, lags = dict[tuple[str, str], None](), dict[str, int]()
         for dependency in dependencies:
             named = (dependency.source,) if isinstance(dependency, TemporalDependency) else _pair(dependency)
             unknown = [name for name in named if name not in place]

@@ -84,9 +84,8 @@ def _product(prepared: Prepared) -> chain.ProductEngine:
             'inference="approximate".'
         )
     engine = chain.build(prepared)
-    n_bytes = int(engine.n_bytes.max(initial=0))
+    n_bytes, longest = (int(one.max(initial=0)) for one in (engine.n_bytes, prepared.votes.lengths))
     if n_bytes > _MOST_BYTES:
-        longest = int(prepared.votes.lengths.max(initial=0))
         raise TaskError(
             f"exact inference keeps all states of a sequence; for one of {longest} elements that is "
             f"{n_bytes / 2**30:.1f} GB, and at most {_MOST_BYTES / 2**30:.0f} GB are used.\n"

@@ -59,13 +59,12 @@ def is_plain(flat: FlatFactor) -> bool:
 def make_groups(factors: tuple[FlatFactor, ...]) -> tuple[Group, ...]:
     """Groups of factors that fit a table each, filled one after the other."""
     # First fit: sources have few values each, so that the bins fill up whatever the order.
-    limits = [MOST_CELLS // max(1, flat.table.shape[-1]) for flat in factors]
     bins: list[tuple[dict[int, int], list[int]]] = []
     for place, flat in enumerate(factors):
         sizes = {reading.column: reading.size for reading in flat.readings}
         for known, members in bins:
             merged = known | sizes
-            if prod(merged.values()) <= limits[place]:
+            if prod(merged.values()) <= MOST_CELLS // max(1, flat.table.shape[-1]):
                 known.update(sizes)
                 members.append(place)
                 break

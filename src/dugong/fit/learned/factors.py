@@ -36,8 +36,7 @@ def forest_factors(
     bounds the size of such a table.
     """
     factors: list[Factor] = []
-    for root in np.flatnonzero(parents < 0).tolist():
-        tree = [root]
+    for tree in ([root] for root in np.flatnonzero(parents < 0).tolist()):
         for place in tree:  # which grows on the way: parents before children
             tree.extend(np.flatnonzero(parents == place).tolist())
         whole = len(tree) <= LARGEST_GROUP and single[0].size * single.shape[2] ** (len(tree) - 1) <= most_cells
@@ -47,8 +46,8 @@ def forest_factors(
                 earlier = tree[:rank] if whole else [above]
                 factors.append(_dependent(names, place, earlier, edges[place], earlier.index(above), single[place]))
             elif repeats.sources[place]:
-                lag = int(repeats.lags[place])
-                factors.append(repeating(names[place], single[place], repeats.rates[:, place], lag))
+                lag, rates = int(repeats.lags[place]), repeats.rates[:, place]
+                factors.append(repeating(names[place], single[place], rates, lag))
             else:
                 factors.append(Conditional(source=names[place], resolution=Element(), table=single[place]))
     return factors

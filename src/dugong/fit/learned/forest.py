@@ -72,8 +72,7 @@ def reroot(forest: Forest, repeats: FloatArray, strength: FloatArray) -> tuple[I
 
 def _turned(near: list[list[int]], repeats: FloatArray, strength: FloatArray) -> tuple[IntArray, BoolArray]:
     """Parents when the most self-dependent source of each component is its root, else the best connected one."""
-    parents = np.full(len(near), -1, dtype=np.int64)
-    kept = repeats > 0
+    parents, kept = np.full(len(near), -1, dtype=np.int64), repeats > 0
     seen: set[int] = set()
     for root in sorted(range(len(near)), key=lambda j: (-repeats[j], -len(near[j]), j)):
         queue = [] if root in seen else [root]

@@ -93,6 +93,7 @@ def run_rounds(
     Without `chain` every element stands alone: only the class balance is learned. Rounds end early when no entry of a
     table moves by more than `settled`.
     """
+    linked = chain and setting.folded.linked
     for _ in range(rounds):
         tables, repeats = tables_of(setting, state, use, parents)
         if state.single is not None and np.abs(tables.single - state.single).max(initial=0.0) < settled:
@@ -104,10 +105,7 @@ def run_rounds(
             law = LabelLaw(balance=balance, initial=initial, transition=state.law.transition)
         # Rows that nobody spoke about have no label in the vote share; after a round they do, and count as well.
         use = setting.folded.everywhere()
-        if chain and setting.folded.linked:
-            state = _in_time(setting, law, tables, parents, repeats)
-        else:
-            state = _alone(setting, law, tables, parents)
+        state = _in_time(setting, law, tables, parents, repeats) if linked else _alone(setting, law, tables, parents)
         state = replace(state, repeats=repeats, single=tables.single)
     return state
 

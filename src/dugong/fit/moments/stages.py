@@ -80,10 +80,9 @@ class Solution:
     def residuals(self) -> tuple[dict[tuple[str, str], float], dict[tuple[str, str], int]]:
         """The largest standardised residual of the equations of every pair of sources, and its number of votes."""
         equations = self.equations
-        predicted = equations.scale * self.beta[equations.left] * self.beta[equations.right]
         # An equation without a variance says nothing, so that its residual is zero rather than infinite.
         spread = np.sqrt(np.where(equations.variance > 0, equations.variance, np.inf))
-        standard = (equations.value - predicted) / spread
+        standard = (equations.value - equations.scale * self.beta[equations.left] * self.beta[equations.right]) / spread
         largest, support = dict[tuple[str, str], float](), dict[tuple[str, str], int]()
         # Equations of one row lie next to each other.
         ends = np.searchsorted(equations.kept, np.cumsum([0, *(size for _, size in equations.rows)]))

@@ -28,8 +28,6 @@ from dugong.graph.design import Design, clique_rows, crossed_rows, full_pair_row
 from dugong.sums import Laws, MomentRow, Moments
 from dugong.types import FloatArray
 
-Subset = tuple[int, ...]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Witness:
