@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dugong as dg
-from dugong.fit.passes import Contents
+from dugong.fit.passes import InMemory
 from dugong.summary import Seen, fitted_on
 from dugong.worlds import lopsided, self_dependent, tv_news
 
@@ -75,7 +75,7 @@ def test_what_was_seen_is_the_same_from_votes_and_from_moments() -> None:
     world = lopsided()
     votes, _ = world.sample(200, rng=1)
     model = dg.LabelModel(prior=world.prior, dependencies=()).fit(votes)
-    seen = fitted_on(Contents.of(votes), votes.sources, world.prior, votes.class_names)
+    seen = fitted_on(InMemory(votes=votes).contents(), votes.sources, world.prior, votes.class_names)
     assert seen.to_dict() == model.seen_.to_dict()
     assert Seen.from_dict(seen.to_dict()).to_dict() == seen.to_dict()
     assert seen.balance["s0"] == pytest.approx([0.7, 0.3], abs=1e-12)

@@ -140,10 +140,8 @@ def expectation_maximisation(
 def maximise(counts: ExpectedCounts, law: Law, start: Law, settings: EM, ties: Ties = FREE) -> Law:
     """The law whose tables explain the expected counts best, pulled towards those of `start`."""
     # Towards the start and not the step before: the pull would otherwise fade, and rare votes drift to certainties.
-    anchors, pooled = (
-        {factor.source: factor for factor in start.parameters.factors},
-        ties.pool(counts, law.parameters).factors,
-    )
+    anchors = {factor.source: factor for factor in start.parameters.factors}
+    pooled = ties.pool(counts, law.parameters).factors
     factors = tuple(
         factor
         if factor.source in ties.known

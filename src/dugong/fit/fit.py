@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 
 from dugong.exceptions import GraphError, NotIdentifiableError
-from dugong.fit.beliefs import AnyBelief, Leaning, contradictions
+from dugong.fit.beliefs import contradictions
 from dugong.fit.checks import check_prior
 from dugong.fit.em import EM, EMResult, Ties, expectation_maximisation, read_accuracies, read_correlations
 from dugong.fit.errors import StandardErrors
@@ -134,7 +134,8 @@ def _with_groups(found: Fit, data: Passes, options: FitOptions) -> Fit:
         laws, note = group_laws(parts, law, ties)
     else:
         lean = leanings([part.counts(law) for part in parts.values()], law.parameters, ties.beliefs)
-        own = replace(options, grouped=False, beliefs=_unknown(lean, options))
+        beliefs = {name: one for name, one in lean.items() if name not in options.accuracies}
+        own = replace(options, grouped=False, beliefs=beliefs)
         laws = {name: _more_trusted(_fit(part, own).law, law) for name, part in parts.items()}
         note = describe(lean, len(parts))
     laws = {
@@ -165,9 +166,7 @@ def _by_position(found: Fit, data: Passes, options: FitOptions, n_positions: Map
     ended = untie(data, found.law, n_positions, settings, ties)
     law = replace(ended.law, parameters=allow_unseen(ended.law.parameters, options.accuracies))
     estimate = _raised(found.estimate, ended, ties, graph)
-    errors = partial(_count_errors, data, law, estimate, graph)
-    later = errors if isinstance(data, InMemory) else errors()
-    return replace(found, law=law, estimate=estimate, errors=later, moments=None)
+    return replace(found, law=law, estimate=estimate, errors=_errors_of(data, law, estimate, graph), moments=None)
 
 
 def _where_positions_differ(found: Fit, data: Passes, options: FitOptions) -> Fit:
@@ -218,11 +217,6 @@ def _more_trusted(own: Law, law: Law) -> Law:
         return own if _trust(own) >= _trust(law) else law
     answer = replace(own.tempering.answer, exponents=law.tempering.answer.exponents)
     return replace(own, tempering=replace(own.tempering, answer=answer))
-
-
-def _unknown(lean: Mapping[str, Leaning], options: FitOptions) -> dict[str, AnyBelief]:
-    """What tables lean on, but for those that are given."""
-    return {name: one for name, one in lean.items() if name not in options.accuracies}
 
 
 def _fit(data: Passes, options: FitOptions) -> Fit:
@@ -331,9 +325,8 @@ def _over_patterns(data: Passes, options: FitOptions, settings: EM) -> Fit:
     ties = _ties(data.votes, law.parameters, options)
     ended = expectation_maximisation(data, law, settings, ties=ties)
     estimate = _raised(replace(found.estimate, raw={}), ended, ties, found.graph)
-    errors = partial(_count_errors, data, ended.law, estimate, found.graph)
-    later = errors if isinstance(data, InMemory) else errors()
-    return replace(found, law=ended.law, estimate=estimate, errors=later, moments=None)
+    errors = _errors_of(data, ended.law, estimate, found.graph)
+    return replace(found, law=ended.law, estimate=estimate, errors=errors, moments=None)
 
 
 def _likely(votes: Votes, options: FitOptions) -> bool:
@@ -397,10 +390,8 @@ def _from_guess(data: Passes, options: FitOptions) -> Fit:
         ),
     )
     estimate = _raised(nothing, ended, ties, graph)
-    errors = partial(_count_errors, data, ended.law, estimate, graph)
-    # Of shards at once: who reads the errors may have closed them by then.
-    later = errors if isinstance(data, InMemory) else errors()
-    return Fit(law=ended.law, estimate=estimate, errors=later, graph=graph, contents=contents)
+    errors = _errors_of(data, ended.law, estimate, graph)
+    return Fit(law=ended.law, estimate=estimate, errors=errors, graph=graph, contents=contents)
 
 
 def _from_search(data: Passes, options: FitOptions) -> Fit:
@@ -494,6 +485,14 @@ def _raised(estimate: Estimate, ended: EMResult, ties: Ties, graph: SourceGraph)
         correlations={**estimate.correlations, **read_correlations(parameters, ended.counts, graph.edges)},
         diagnostics=estimate.diagnostics.noted(Note(kind="em", text=text, size=gain)),
     )
+
+
+def _errors_of(
+    data: Passes, law: Law, estimate: Estimate, graph: SourceGraph
+) -> StandardErrors | Callable[[], StandardErrors]:
+    """Errors from expected counts, worked out when they are read; of shards at once: they may be closed by then."""
+    errors = partial(_count_errors, data, law, estimate, graph)
+    return errors if isinstance(data, InMemory) else errors()
 
 
 def _count_errors(data: Passes, law: Law, estimate: Estimate, graph: SourceGraph) -> StandardErrors:

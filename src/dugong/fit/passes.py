@@ -36,14 +36,6 @@ class Contents:
     codes: Mapping[str, Mapping[int, int]]
 
     @classmethod
-    def of(cls, votes: Votes) -> Contents:
-        """The contents of votes that are in memory."""
-        columns = zip(votes.source_names, votes.columns, strict=True)
-        return cls(
-            shapes=Shapes.of(votes.lengths, votes.spans), codes={name: count_codes(column) for name, column in columns}
-        )
-
-    @classmethod
     def of_moments(cls, moments: Moments) -> Contents:
         """The contents of votes with two classes, of which the moments are left."""
         # Reversed, so that the first row of a source wins: later ones may be by position.
@@ -180,7 +172,9 @@ class InMemory:
 
     def contents(self) -> Contents:
         """What the votes are like."""
-        return Contents.of(self.votes)
+        votes = self.votes
+        codes = {name: count_codes(own) for name, own in zip(votes.source_names, votes.columns, strict=True)}
+        return Contents(shapes=Shapes.of(votes.lengths, votes.spans), codes=codes)
 
     def moments(self, plan: Plan) -> Moments:
         """The moments of the votes."""

@@ -91,11 +91,6 @@ class Panel:
         """Number of sources."""
         return int(self.codes.shape[1])
 
-    @property
-    def linked(self) -> bool:
-        """Whether some element has one before it."""
-        return not bool(self.starts.all())
-
     def places(self) -> IntArray:
         """(n,) the place of every element in its sequence."""
         every = np.arange(len(self))

@@ -317,8 +317,3 @@ def marginals(design: Design, moments: Moments) -> dict[str, FloatArray]:
         total = counts.sum(axis=-1, keepdims=True)
         laws |= zip(some, np.divide(counts, total, out=np.zeros_like(counts), where=total > 0), strict=True)
     return {name: laws[key] for name, key in keys.items()}
-
-
-def marginal(design: Design, moments: Moments, name: str) -> FloatArray:
-    """P(vote) of one source, see `marginals`."""
-    return marginals(design, moments)[name]

@@ -19,7 +19,7 @@ from itertools import product
 import numpy as np
 
 from dugong.fit.moments.assemble import pattern_law
-from dugong.fit.moments.equations import marginal
+from dugong.fit.moments.equations import marginals
 from dugong.fit.moments.joints import need_rows, pool_positions
 from dugong.fit.moments.stages import Solution
 from dugong.fit.paper.agreements import SIGNS, Anchors, mean_products, ordinary_anchor
@@ -116,7 +116,7 @@ class PaperTables:
             known = np.asarray(self.accuracies[name], dtype=np.float64)
             return known if known.ndim == 3 else known[np.newaxis]
         by_position = self.design.levels[name] == "task"
-        votes = marginal(self.design, self.moments, name)
+        votes = marginals(self.design, self.moments)[name]
         mean = self.laws.mean(self.design.infos[name].resolution, by_position=by_position)[: len(votes)]
         solved = self.solved.of(self.design.keys[name])[:, 0]
         tables = zip(votes, mean, solved, strict=True)
