@@ -141,6 +141,10 @@ class Reader:
                 self._columns[info.name] = spread(votes, info)
         every: Int8Array = np.arange(256, dtype=np.uint8).view(np.int8)
         self._lookup = class_indices(votes, every, coding.n_classes)
+        shares = [info.shares for info in self.sources]
+        alone = range(len(shares), 2 * len(shares))
+        ties = [place if one is None else shares.index(one) for place, one in zip(alone, shares, strict=True)]
+        self.ties = np.array(ties) if any(shares) else None
 
     def read(self, begin: int, end: int) -> Panel:
         """The elements from `begin` to `end` on the flat axis; `begin` counts as the start of a sequence."""
@@ -157,7 +161,7 @@ class Reader:
             codes=codes,
             starts=starts,
             known=self.known(begin, end),
-            ties=_ties(self.sources),
+            ties=self.ties,
         )
 
     def known(self, begin: int, end: int) -> Int8Array:
@@ -184,11 +188,3 @@ def stack(panels: list[Panel]) -> Panel:
         ties=panels[0].ties,
         beliefs=panels[0].beliefs,
     )
-
-
-def _ties(sources: tuple[SourceInfo, ...]) -> IntArray | None:
-    names = [info.shares for info in sources]
-    if not any(names):
-        return None
-    alone = range(len(names), 2 * len(names))
-    return np.array([place if name is None else names.index(name) for place, name in zip(alone, names, strict=True)])
