@@ -214,18 +214,13 @@ def _raked(counts: Mapping[str, FloatArray], belief: AnyBelief) -> dict[str, Flo
 
 def votes_by_label(counts: Mapping[str, FloatArray]) -> FloatArray:
     """Expected votes of one source by its own label, (K, C), from the counts of its factor."""
-    return np.asarray(
-        sum(
-            table.sum(axis=tuple(a for a in range(table.ndim - 1) if a != _label(name)))
-            for name, table in counts.items()
-        )
-    )
-
-
-def _label(name: str) -> int:
-    return int(name == "step")  # the label before stands in front of the label
+    found = []
+    for name, table in counts.items():
+        own = int(name == "step")  # in a step the label before stands in front of the label
+        found.append(table.sum(axis=tuple(axis for axis in range(table.ndim - 1) if axis != own)))
+    return np.asarray(sum(found))
 
 
 def _axes(name: str, table: FloatArray, ratio: FloatArray) -> tuple[int, ...]:
-    lead = _label(name)
+    lead = int(name == "step")
     return (1,) * lead + (ratio.shape[0],) + (1,) * (table.ndim - lead - 2) + (ratio.shape[1],)
