@@ -39,9 +39,9 @@ def posterior(
     ----------
     evidence : (n_elements,) class values of known labels, 0 = unknown; optional
     """
-    if _differ(law, votes):
+    if parts := _by_group(law, votes):
         rows: dict[Resolution, FloatArray] = {}
-        for own, chosen in _by_group(law, votes):
+        for own, chosen in parts:
             part = _part(votes, evidence, chosen)
             for where, some in posterior(own, votes[chosen], resolutions, evidence=part, n_threads=n_threads).items():
                 whole = rows.setdefault(where, np.empty((votes.layout(where).n_tasks, some.shape[1])))
@@ -63,9 +63,9 @@ def posterior(
 
 def decode(law: Law, votes: Votes, *, evidence: Int8Array | None = None, n_threads: int | None = None) -> Int8Array:
     """The most likely labels of every sequence as a whole, as class values, (n_elements,)."""
-    if _differ(law, votes):
+    if parts := _by_group(law, votes):
         labels = np.empty(votes.n_elements, dtype=np.int8)
-        for own, chosen in _by_group(law, votes):
+        for own, chosen in parts:
             labels[_tasks(votes, Element(), chosen)] = decode(
                 own, votes[chosen], evidence=_part(votes, evidence, chosen), n_threads=n_threads
             )
@@ -84,9 +84,9 @@ def sample(
     n_threads: int | None = None,
 ) -> Int8Array:
     """Labels of whole sequences drawn given the votes, as class values, (n_draws, n_elements)."""
-    if _differ(law, votes):
+    if parts := _by_group(law, votes):
         draws = np.empty((n_draws, votes.n_elements), dtype=np.int8)
-        for own, chosen in _by_group(law, votes):
+        for own, chosen in parts:
             draws[:, _tasks(votes, Element(), chosen)] = sample(
                 own, votes[chosen], rng, n_draws, evidence=_part(votes, evidence, chosen), n_threads=n_threads
             )
@@ -99,9 +99,9 @@ def sample(
 
 def log_likelihood(law: Law, votes: Votes, *, n_threads: int | None = None) -> FloatArray:
     """Log P(votes) of every sequence, (n_sequences,)."""
-    if _differ(law, votes):
+    if parts := _by_group(law, votes):
         found = np.empty(votes.n_sequences)
-        for own, chosen in _by_group(law, votes):
+        for own, chosen in parts:
             found[chosen] = log_likelihood(own, votes[chosen], n_threads=n_threads)
         return found
     votes, parameters = with_scores(law.read(votes), law.parameters, law.soft)
@@ -135,14 +135,13 @@ def expected_counts(
 
 
 # --- groups that differ --------------------------------------------------------------------------------------------
-def _differ(law: Law, votes: Votes) -> bool:
-    """Whether some of these sequences belong to a group with a law of its own."""
-    return bool(law.groups) and votes.groups is not None and votes.n_sequences > 0
-
-
 def _by_group(law: Law, votes: Votes) -> list[tuple[Law, IntArray]]:
-    """Every law that answers for some of the sequences, and their places; unknown groups go together."""
-    assert votes.groups is not None
+    """Every law that answers for some of the sequences, and their places; none where one law answers for all.
+
+    Unknown groups go together.
+    """
+    if not law.groups or votes.groups is None:
+        return []
     names = np.where(np.isin(votes.groups, list(law.groups)), votes.groups, "")
     known = [(name, np.flatnonzero(names == name)) for name in np.unique(names).tolist()]
     # Without groups of its own, or the question would come back to here.
