@@ -29,7 +29,7 @@ from dugong.fit.learned.tables import count_tables
 from dugong.types import BoolArray, FloatArray, IntArray
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Products:
     """Sums of residual products, of their scales, of powers of the sums of blocks; (m, m) or (lags, m).
 
@@ -41,9 +41,18 @@ class Products:
     square: FloatArray
     fourth: FloatArray
 
+    @classmethod
+    def none(cls, *shape: int) -> Products:
+        """Nothing to see."""
+        return cls(**{name: np.zeros(shape) for name in ("total", "scale", "square", "fourth")})
+
     def correlation(self) -> FloatArray:
         """Residual correlations, steadied where there is little to see."""
         return np.asarray(self.total / (self.scale + STEADY))
+
+    def p_values(self) -> FloatArray:
+        """Of the hypothesis that there is no correlation."""
+        return p_values(self.total, self.square, self.fourth)
 
     def excess(self, mask: BoolArray, *, symmetric: bool) -> float:
         """Mean size of the correlations beyond noise, pair by pair or of their sum, whichever is larger."""
@@ -88,7 +97,7 @@ def find_misfit(setting: Setting, state: State, apart: BoolArray) -> Misfit:
     """Compare a fitted model with the votes; `apart` says which pairs of sources have no edge between them."""
     sums, m = _sums(setting, state), setting.panel.n_sources
     errors, speaking = (sums.same_element(about) for about in (kernels.ERRORS, kernels.SPEAKING))
-    later, own = Products(*np.zeros((4, m, m))), Products(*np.zeros((4, LONGEST_LAG, m)))
+    later, own = Products.none(m, m), Products.none(LONGEST_LAG, m)
     if state.labels is not None and state.kept is not None:
         later = sums.next_element(state.kept)
         own = sums.own(state.labels, state.kept)
@@ -110,7 +119,7 @@ def find_misfit(setting: Setting, state: State, apart: BoolArray) -> Misfit:
 def find_shared_errors(setting: Setting, state: State) -> FloatArray:
     """Residual correlations of errors on one element that are discoveries, (m, m), else zero."""
     errors = _sums(setting, state).same_element(kernels.ERRORS)
-    discovered, _ = _discovered(errors, Products(*np.zeros((4, LONGEST_LAG, setting.panel.n_sources))))
+    discovered, _ = _discovered(errors, Products.none(LONGEST_LAG, setting.panel.n_sources))
     return np.where(discovered, errors.correlation(), 0.0)
 
 
@@ -118,8 +127,8 @@ def _discovered(errors: Products, own: Products) -> tuple[BoolArray, BoolArray]:
     """Pairs (m, m) and lags (n_lags, m) that are discoveries among all that were tested."""
     m = len(errors.total)
     pairs = np.tril_indices(m, -1)
-    p = [p_values(one.total, one.square, one.fourth) for one in (errors, own)]
-    found = discoveries(np.concatenate([p[0][pairs], p[1][own.scale > 0]]), FALSE_DISCOVERIES)
+    p = np.concatenate([errors.p_values()[pairs], own.p_values()[own.scale > 0]])
+    found = discoveries(p, FALSE_DISCOVERIES)
     discovered, own_discovered = np.zeros((m, m), dtype=np.bool_), np.zeros(own.scale.shape, dtype=np.bool_)
     discovered[pairs] = found[: len(pairs[0])]
     own_discovered[own.scale > 0] = found[len(pairs[0]) :]
@@ -198,12 +207,12 @@ class _Sums:
             # A repeating source repeats itself less when the label changes, so the two cases expect different votes.
             weights = np.stack([state.kept, state.labels - state.kept])
         sums = self._products(weights, np.tri(self.panel.n_sources, dtype=np.bool_), about=about)
-        return Products(*np.stack([table + np.tril(table, -1).T for table in sums]))
+        return _products(np.stack([table + np.tril(table, -1).T for table in sums]))
 
     def next_element(self, kept: FloatArray) -> Products:
         """The residual error of a source (row) and of another one element earlier, where the label stayed."""
         every = np.ones((self.panel.n_sources, self.panel.n_sources), dtype=np.bool_)
-        return Products(*self._products(kept[np.newaxis], every, lag=1))
+        return _products(self._products(kept[np.newaxis], every, lag=1))
 
     def own(self, labels: FloatArray, kept: FloatArray) -> Products:
         """Residual errors of a source some elements apart, where the label stayed all the time, (lags, m)."""
@@ -214,7 +223,7 @@ class _Sums:
         for lag in range(1, min(LONGEST_LAG, int(self.place.max(initial=0))) + 1):
             kernels.follow(self.state.labels, kept, self.place, lag, weights)
             sums[:, lag - 1] = np.diagonal(self._products(weights[np.newaxis], itself, lag=lag), axis1=1, axis2=2)
-        return Products(*sums)
+        return _products(sums)
 
     def _products(
         self, weights: FloatArray, pairs: BoolArray, *, lag: int = 0, about: int = kernels.ERRORS
@@ -238,6 +247,10 @@ class _Sums:
             sums,
         )
         return sums
+
+
+def _products(sums: FloatArray) -> Products:
+    return Products(total=sums[0], scale=sums[1], square=sums[2], fourth=sums[3])
 
 
 # --- tests with a bound on false discoveries --------------------------------------------------------------------------
