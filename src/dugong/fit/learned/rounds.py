@@ -179,7 +179,7 @@ def _in_time(setting: Setting, law: LabelLaw, tables: Tables, parents: IntArray,
         _evidence(panel, tables, parents, repeats, moved, stayed)
         likelihood = kernels.smooth(moved, stayed, panel.starts, *chain, labels, steps, kept)
     else:
-        logs = _row_evidence(setting, tables, parents)
+        logs = _row_evidence(folded.rows, tables, parents)
         likelihood = kernels.smooth_rows(logs, folded.which, folded.starts, *chain, labels, steps, kept)
     if setting.given is None:
         allowed = None if setting.possible is None else setting.possible.steps

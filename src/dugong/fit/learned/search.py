@@ -188,9 +188,10 @@ def _attempt(
     misfit = find_misfit(setting, state, apart)
     if not repeats:
         # The strongest of every source, at a lag that an exact chain can remember.
-        lags = np.arange(1, len(misfit.own) + 1)
+        lasting = misfit.discovered[1]
+        lags = np.arange(1, len(lasting) + 1)
         possible = (lags == 1) | (float(panel.coding.n_classes) ** lags <= MOST_STATES)
-        own = np.where(possible[:, np.newaxis] & (misfit.own > SELF_EDGE), misfit.own, 0.0)
+        own = np.where(possible[:, np.newaxis] & (lasting > SELF_EDGE), lasting, 0.0)
         repeats = Repeats.about(own.max(axis=0), own.argmax(axis=0) + 1)
     state = replace(state, repeats=repeats)
     found = GraphFinding(forest=forest, strength=strength, state=state, misfit=misfit)

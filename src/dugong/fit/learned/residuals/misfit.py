@@ -29,7 +29,7 @@ from dugong.fit.learned.tables import count_tables
 from dugong.types import BoolArray, FloatArray, IntArray
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Products:
     """Sums of residual products, of their scales, of powers of the sums of blocks; (m, m) or (lags, m).
 
@@ -41,18 +41,9 @@ class Products:
     square: FloatArray
     fourth: FloatArray
 
-    @classmethod
-    def none(cls, *shape: int) -> Products:
-        """Nothing to see."""
-        return cls(**{name: np.zeros(shape) for name in ("total", "scale", "square", "fourth")})
-
     def correlation(self) -> FloatArray:
         """Residual correlations, steadied where there is little to see."""
         return np.asarray(self.total / (self.scale + STEADY))
-
-    def p_values(self) -> FloatArray:
-        """Of the hypothesis that there is no correlation."""
-        return p_values(self.total, self.square, self.fourth)
 
     def excess(self, mask: BoolArray, *, symmetric: bool) -> float:
         """Mean size of the correlations beyond noise, pair by pair or of their sum, whichever is larger."""
@@ -77,92 +68,6 @@ class Misfit:
     fresh, usual : (2, m, K) rates of fresh votes, and of all votes
     """
 
-    errors: float
-    speaking: float
-    lagged: float
-    persistence: float
-    correlation: FloatArray
-    error: FloatArray
-    discovered: BoolArray
-    own: FloatArray
-    own_discovered: BoolArray
-
-    @property
-    def worst(self) -> float:
-        """The largest of the three."""
-        return max(self.errors, self.speaking, self.lagged)
-
-
-def find_misfit(setting: Setting, state: State, apart: BoolArray) -> Misfit:
-    """Compare a fitted model with the votes; `apart` says which pairs of sources have no edge between them."""
-    sums, m = _sums(setting, state), setting.panel.n_sources
-    errors, speaking = (sums.same_element(about) for about in (kernels.ERRORS, kernels.SPEAKING))
-    later, own = Products.none(m, m), Products.none(LONGEST_LAG, m)
-    if state.labels is not None and state.kept is not None:
-        later = sums.next_element(state.kept)
-        own = sums.own(state.labels, state.kept)
-    discovered, own_discovered = _discovered(errors, own)
-    lasting = np.where(own_discovered & (own.total > 0), own.correlation(), 0.0)
-    return Misfit(
-        errors=errors.excess(apart, symmetric=True),
-        speaking=speaking.excess(apart, symmetric=True),
-        lagged=later.excess(apart, symmetric=False),
-        persistence=float(np.median(lasting[0])),
-        correlation=np.where(np.eye(m, dtype=np.bool_), 0.0, errors.correlation()),
-        error=np.sqrt(errors.square) / (errors.scale + STEADY),
-        discovered=discovered,
-        own=lasting,
-        own_discovered=own_discovered,
-    )
-
-
-def find_shared_errors(setting: Setting, state: State) -> FloatArray:
-    """Residual correlations of errors on one element that are discoveries, (m, m), else zero."""
-    errors = _sums(setting, state).same_element(kernels.ERRORS)
-    discovered, _ = _discovered(errors, Products.none(LONGEST_LAG, setting.panel.n_sources))
-    return np.where(discovered, errors.correlation(), 0.0)
-
-
-def _discovered(errors: Products, own: Products) -> tuple[BoolArray, BoolArray]:
-    """Pairs (m, m) and lags (n_lags, m) that are discoveries among all that were tested."""
-    m = len(errors.total)
-    pairs = np.tril_indices(m, -1)
-    p = np.concatenate([errors.p_values()[pairs], own.p_values()[own.scale > 0]])
-    found = discoveries(p, FALSE_DISCOVERIES)
-    discovered, own_discovered = np.zeros((m, m), dtype=np.bool_), np.zeros(own.scale.shape, dtype=np.bool_)
-    discovered[pairs] = found[: len(pairs[0])]
-    own_discovered[own.scale > 0] = found[len(pairs[0]) :]
-    return discovered | discovered.T, own_discovered
-
-
-def _rates(panel: Panel, counts: FloatArray) -> FloatArray:
-    """P(wrong | spoke, label) and P(spoke | label), (2, m, K)."""
-    asked = counts.sum(axis=2)
-    spoken = asked - counts[:, :, panel.coding.silent]
-    right = (counts * (panel.coding.split > 0).T).sum(axis=2)
-    speaks = (spoken + 0.5) / (asked + 1)
-    # A source that never abstains has no residual of speaking: half a pseudo-vote would invent one.
-    speaks[spoken.sum(axis=1) >= asked.sum(axis=1) - 1e-6] = 1.0
-    return np.stack([np.clip(1 - (right + 0.5) / (spoken + 1), 1e-3, 1 - 1e-3), speaks])
-
-
-def _sums(setting: Setting, state: State) -> _Sums:
-    panel, folded = setting.panel, setting.folded
-    everything = count_tables(folded.rows, state.weights, folded.everywhere())
-    usual = _rates(panel, everything)
-    fresh = usual
-    if state.repeats and state.single is not None:
-        # The table of a repeating source is of its fresh votes; rates must be of the same votes as the table.
-        counts = state.single * everything.sum(axis=2, keepdims=True)
-        fresh = _rates(panel, np.where(state.repeats.sources[:, np.newaxis, np.newaxis], counts, everything))
-        fresh[1, (usual[1] == 1).all(axis=1)] = 1.0
-    return _Sums(panel=panel, place=panel.places(), state=state, fresh=fresh, usual=usual)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Sums:
-    """Sums of products under one state; rates (2, m, K) are those of fresh votes, and of all votes."""
-
     panel: Panel
     place: IntArray
     state: State
@@ -173,10 +78,10 @@ class _Sums:
     @cached_property
     def worst(self) -> float:
         """Mean size beyond noise over pairs without an edge: of errors, of speaking, of errors one element apart."""
-        speaking, later = self._same_element(kernels.SPEAKING), Products.none(*self.apart.shape)
+        speaking, later = self._same_element(kernels.SPEAKING), Products(*np.zeros((4, *self.apart.shape)))
         if self.state.kept is not None:
             every = np.ones(self.apart.shape, dtype=np.bool_)
-            later = _products(self._products(self.state.kept[np.newaxis], every, lag=1))
+            later = Products(*self._products(self.state.kept[np.newaxis], every, lag=1))
         here = max(one.excess(self.apart, symmetric=True) for one in (self.errors, speaking))
         return max(here, later.excess(self.apart, symmetric=False))
 
@@ -191,7 +96,8 @@ class _Sums:
 
         Of one source with itself only those above zero, (n_lags, m).
         """
-        own = Products.none(LONGEST_LAG, len(self.apart)) if self.state.kept is None else self._own(self.state.kept)
+        nothing = Products(*np.zeros((4, LONGEST_LAG, len(self.apart))))
+        own = nothing if self.state.kept is None else self._own(self.state.kept)
         pairs, lags = _discovered(self.errors, own)
         return (
             np.where(pairs, self.errors.correlation(), 0.0),
@@ -207,14 +113,9 @@ class _Sums:
             # A repeating source repeats itself less when the label changes, so the two cases expect different votes.
             weights = np.stack([state.kept, state.labels - state.kept])
         sums = self._products(weights, np.tri(self.panel.n_sources, dtype=np.bool_), about=about)
-        return _products(np.stack([table + np.tril(table, -1).T for table in sums]))
+        return Products(*np.stack([table + np.tril(table, -1).T for table in sums]))
 
-    def next_element(self, kept: FloatArray) -> Products:
-        """The residual error of a source (row) and of another one element earlier, where the label stayed."""
-        every = np.ones((self.panel.n_sources, self.panel.n_sources), dtype=np.bool_)
-        return _products(self._products(kept[np.newaxis], every, lag=1))
-
-    def own(self, labels: FloatArray, kept: FloatArray) -> Products:
+    def _own(self, kept: FloatArray) -> Products:
         """Residual errors of a source some elements apart, where the label stayed all the time, (lags, m)."""
         assert self.state.labels is not None
         sums = np.zeros((4, LONGEST_LAG, self.panel.n_sources))
@@ -223,7 +124,7 @@ class _Sums:
         for lag in range(1, min(LONGEST_LAG, int(self.place.max(initial=0))) + 1):
             kernels.follow(self.state.labels, kept, self.place, lag, weights)
             sums[:, lag - 1] = np.diagonal(self._products(weights[np.newaxis], itself, lag=lag), axis1=1, axis2=2)
-        return _products(sums)
+        return Products(*sums)
 
     def _products(
         self, weights: FloatArray, pairs: BoolArray, *, lag: int = 0, about: int = kernels.ERRORS
@@ -249,8 +150,41 @@ class _Sums:
         return sums
 
 
-def _products(sums: FloatArray) -> Products:
-    return Products(total=sums[0], scale=sums[1], square=sums[2], fourth=sums[3])
+def find_misfit(setting: Setting, state: State, apart: BoolArray) -> Misfit:
+    """Compare a fitted model with the votes; `apart` says which pairs of sources have no edge between them."""
+    panel, folded = setting.panel, setting.folded
+    everything = count_tables(folded.rows, state.weights, folded.everywhere())
+    usual = _rates(panel, everything)
+    fresh = usual
+    if state.repeats and state.single is not None:
+        # The table of a repeating source is of its fresh votes; rates must be of the same votes as the table.
+        counts = state.single * everything.sum(axis=2, keepdims=True)
+        fresh = _rates(panel, np.where(state.repeats.sources[:, np.newaxis, np.newaxis], counts, everything))
+        fresh[1, (usual[1] == 1).all(axis=1)] = 1.0
+    return Misfit(panel=panel, place=panel.places(), state=state, apart=apart, fresh=fresh, usual=usual)
+
+
+def _discovered(errors: Products, own: Products) -> tuple[BoolArray, BoolArray]:
+    """Pairs (m, m) and lags (n_lags, m) that are discoveries among all that were tested."""
+    m = len(errors.total)
+    pairs = np.tril_indices(m, -1)
+    p = [p_values(one.total, one.square, one.fourth) for one in (errors, own)]
+    found = discoveries(np.concatenate([p[0][pairs], p[1][own.scale > 0]]), FALSE_DISCOVERIES)
+    discovered, own_discovered = np.zeros((m, m), dtype=np.bool_), np.zeros(own.scale.shape, dtype=np.bool_)
+    discovered[pairs] = found[: len(pairs[0])]
+    own_discovered[own.scale > 0] = found[len(pairs[0]) :]
+    return discovered | discovered.T, own_discovered
+
+
+def _rates(panel: Panel, counts: FloatArray) -> FloatArray:
+    """P(wrong | spoke, label) and P(spoke | label), (2, m, K)."""
+    asked = counts.sum(axis=2)
+    spoken = asked - counts[:, :, panel.coding.silent]
+    right = (counts * (panel.coding.split > 0).T).sum(axis=2)
+    speaks = (spoken + 0.5) / (asked + 1)
+    # A source that never abstains has no residual of speaking: half a pseudo-vote would invent one.
+    speaks[spoken.sum(axis=1) >= asked.sum(axis=1) - 1e-6] = 1.0
+    return np.stack([np.clip(1 - (right + 0.5) / (spoken + 1), 1e-3, 1 - 1e-3), speaks])
 
 
 # --- tests with a bound on false discoveries --------------------------------------------------------------------------
