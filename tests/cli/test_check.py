@@ -10,7 +10,7 @@ import pytest
 
 import dugong as dg
 from command_line import Command
-from dugong.cli.check import find_all
+from dugong.cli.findings import find_all
 from dugong.cli.gold import write_gold
 from dugong.worlds import lopsided
 

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.drift import changed, draw
 
 import dugong as dg
-from dugong.cli.job import drift_lines
+from dugong.cli.findings import drift_lines
 from dugong.worlds.standard import lopsided
 
 

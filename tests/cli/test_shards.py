@@ -145,6 +145,24 @@ def test_run_in_shards_compares_with_gold_and_reports(cli: Command, small_projec
     assert "Label report" in report
 
 
+def test_run_in_shards_has_the_intervals_of_groups(cli: Command, small_project: Path) -> None:
+    write_gold(small_project, n_sequences=60)
+    small_project.write_text(small_project.read_text() + 'gold = "gold.csv"\ngroups = "q([0-9])"\n')
+    whole = cli("run", small_project, "--json").json["comparison"]["differences"]
+    parts = cli("run", small_project, "--shard-size", 7, "--json").json["comparison"]["differences"]
+    bounds = [[(one["low"], one["high"]) for one in found if one["low"] is not None] for found in (whole, parts)]
+    assert bounds[0]
+    np.testing.assert_allclose(bounds[1], bounds[0], rtol=0, atol=1e-9)
+
+
+def test_wrong_groups_are_an_error_for_folders_too(cli: Command, small_project: Path, tmp_path: Path) -> None:
+    for place, options in ((tmp_path / "whole.parquet", ()), (tmp_path / "votes", ("--shard-size", 25))):
+        assert cli("apply", small_project, "-o", place, *options).code == 0
+        outcome = cli("check", place, "--groups", "(patient)")
+        assert outcome.code == 1
+        assert "must find a group in every id" in outcome.err
+
+
 def test_what_works_on_folders_is_refused_on_files(cli: Command, small_project: Path, tmp_path: Path) -> None:
     votes = tmp_path / "whole.parquet"
     assert cli("apply", small_project, "-o", votes).code == 0

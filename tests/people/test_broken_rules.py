@@ -8,7 +8,7 @@ import numpy as np
 
 import dugong as dg
 from command_line import Command
-from dugong.cli.job import findings
+from dugong.cli.findings import findings
 
 BROKEN = """
 

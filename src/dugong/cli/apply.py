@@ -12,14 +12,13 @@ from dugong.cli.output import PLACE, Outcome, Watch, log_option, user_code, verb
 from dugong.cli.project import DEFAULT, read_project
 from dugong.cli.steps import (
     ApplyOptions,
-    apply_in_shards,
     apply_options,
     open_engine,
     project_material,
     throughput,
     time_table,
 )
-from dugong.paths import Place, locked, parts_of
+from dugong.paths import Place, locked
 from dugong.texts import counted
 
 if TYPE_CHECKING:
@@ -61,12 +60,13 @@ def command(
     """
     found, watch = read_project(project), Watch(log_json=log_json)
     options = ApplyOptions(limit=limit, only=only, **given)
-    whole = options.shard_size is None
-    into, name = (_into_one_file, "votes.parquet") if whole else (_into_shards, "votes")
-    tried = whole and (limit or only)
-    target = output or (None if tried else found.output / name)
+    tried = options.shard_size is None and bool(limit or only)
+    target = output or (None if tried else found.output / f"votes{options.ending}")
     with nullcontext() if output or tried else locked(found.output):
-        summary, report, n_elements = into(found, target, options, watch)
+        if target is None or tried:
+            summary, report, n_elements = _try(found, target, options)
+        else:
+            summary, report, n_elements = _apply(found, target, options, watch)
     written = f"Votes are in {target}." if target else "Nothing was written (--output says where to write)."
     head = f"{counted(len(report.sources), 'source')}, {report.n_sequences:,} sequences, {report.n_elements:,} elements"
     result = {
@@ -80,47 +80,31 @@ def command(
     return result, "\n".join(parts)
 
 
-def _into_shards(
-    project: Project, target: Place | None, options: ApplyOptions, watch: Watch
-) -> tuple[Summary, ApplyReport, int]:
-    from dugong.shards import summarize_shards
+def _apply(project: Project, target: Place, options: ApplyOptions, watch: Watch) -> tuple[Summary, ApplyReport, int]:
+    """Apply all sources to all sequences; a later call continues."""
+    from dugong.cli.job import vote
 
-    assert target is not None
-    applied, _ = apply_in_shards(project, target, options, watch)
-    summary = summarize_shards(applied.shards)
-    if project.gold is not None:
-        from dugong.cli.gold import read_known
-
-        known = read_known(project.gold, applied.shards, missing_ok=True)
-        summary = known.graded(summary)
+    votes, applied, _ = vote(project, target, options, watch)
+    known = None if project.gold is None else votes.known(project.gold, missing_ok=True)
+    if known is not None and known.remark:
         watch.remark(known.remark)
-    return summary, applied.report, applied.n_elements
+    return votes.summary(known), applied.report, applied.n_elements
 
 
-def _into_one_file(
-    project: Project, target: Place | None, options: ApplyOptions, watch: Watch
-) -> tuple[Summary, ApplyReport, int]:
-    from dugong.cli.steps import add_annotations
+def _try(project: Project, target: Place | None, options: ApplyOptions) -> tuple[Summary, ApplyReport, int]:
+    """Apply some sources to some sequences; loads no more than that takes."""
     from dugong.sources import apply_with_report
-    from dugong.votes import Votes
 
-    if target is None or options.limit or options.only:
-        with user_code():
-            sources, material = project_material(project, options.jobs, options.on_fault)
-            engine = open_engine(options.engine, material["n_jobs"])
-            tried = apply_with_report(
-                sources, limit=options.limit, only=options.only or None, engine=engine, **material
-            )
-        votes, report, n_elements = tried.votes, tried.report, tried.report.n_elements
-    else:
-        applied, _ = apply_in_shards(project, parts_of(target), options, watch)
-        votes = add_annotations(project, Votes.concat(applied.shards))
-        report, n_elements = applied.report, applied.n_elements
+    with user_code():
+        sources, material = project_material(project, options.jobs, options.on_fault)
+        engine = open_engine(options.engine, material["n_jobs"])
+        done = apply_with_report(sources, limit=options.limit, only=options.only or None, engine=engine, **material)
     if target is not None:
         target.parent.mkdir(parents=True, exist_ok=True)
-        votes.write(target)
-    if project.gold is None:
-        return votes.summary(), report, n_elements
-    from dugong.cli.gold import read_gold
+        done.votes.write(target)
+    gold = None
+    if project.gold is not None:
+        from dugong.cli.gold import read_gold
 
-    return votes.summary(read_gold(project.gold, votes, missing_ok=True)), report, n_elements
+        gold = read_gold(project.gold, done.votes, missing_ok=True)
+    return done.votes.summary(gold), done.report, done.report.n_elements

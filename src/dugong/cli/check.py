@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -12,8 +11,9 @@ import click
 import numpy as np
 
 from dugong.baselines import MajorityVote
-from dugong.cli.gold import labelled, read_gold, read_known
-from dugong.cli.job import find_all
+from dugong.cli.findings import find_all
+from dugong.cli.gold import Known, labelled, read_gold
+from dugong.cli.job import OpenedVotes, open_votes
 from dugong.cli.output import PLACE, Outcome, fit_width, listing, say, verb
 from dugong.cli.project import load_sources, read_project
 from dugong.cli.settings import LEARN, model_options, read_dependencies, read_groups, read_prior
@@ -23,11 +23,10 @@ from dugong.metrics import Comparison, compare, evaluate
 from dugong.metrics.scores import figure, range_of
 from dugong.model import LabelModel
 from dugong.paths import Place
-from dugong.shards import VoteShards, fit_shards, read_sample, summarize_shards
 from dugong.shards.folder import COMPARED
 from dugong.texts import text_table
 from dugong.types import BoolArray, FloatArray, Int8Array
-from dugong.votes import Summary, Votes
+from dugong.votes import Votes
 
 
 @verb(
@@ -71,17 +70,18 @@ def command(
     request = Request(votes=votes, gold=gold, train_gold=train_gold, groups=groups, model=model_file)
     if votes.suffix == ".toml" or (votes.is_dir() and (votes / "project.toml").is_file()):
         request = _of_project(request)
-    if request.train_gold is not None and request.votes.is_dir():
-        raise click.UsageError("--train-gold needs all votes in one file, and VOTES is a folder.")
+    needs_all = "--train-gold needs all votes in one file, and VOTES is a folder." if request.train_gold else None
+    opened = open_votes(request.votes, needs_all=needs_all)
     if request.model is not None:
         model = LabelModel.load(request.model)
     else:
         model = LabelModel(prior=read_prior(prior), dependencies=read_dependencies(dependencies))
-    checked = (_of_folder if request.votes.is_dir() else _of_file)(request, model)
-    summary, size = checked.summary, checked.size
-    findings = find_all(checked.votes, summary.problems)
+    size, seen, known = opened.whole, opened.sample(COMPARED), _known(request, opened)
+    members = _groups(request, seen if known is None else known.votes)
+    summary = opened.summary(known)
+    findings = find_all(seen, summary.problems)
     result: dict[str, Any] = {
-        "votes": {"sequences": size.n_sequences, "elements": size.n_elements, "classes": checked.votes.classes},
+        "votes": {"sequences": size.n_sequences, "elements": size.n_elements, "classes": seen.classes},
         "summary": summary.to_dict(),
         "findings": [{"kind": one.kind, "source": one.source, "text": one.text} for one in findings],
     }
@@ -89,10 +89,10 @@ def command(
     parts = [repr(size), str(summary).split("\n- ")[0], found]
     asked = (prior, dependencies) != (LEARN, LEARN)
     sections = [
-        _identifiability(checked.votes, model) if asked else None,
-        None if checked.gold is None else _comparison(checked, checked.gold, model),
+        _identifiability(seen, model) if asked else None,
+        None if known is None else _comparison(opened, known, members, model),
         None if request.sends is None else ({"sends": request.sends}, _sending(request.sends)),
-        None if request.train_gold is None else _worth(checked, request.train_gold, model),
+        None if request.train_gold is None else _worth(seen, request.train_gold, known, model),
     ]
     for plain, text in filter(None, sections):
         result |= plain
@@ -141,65 +141,21 @@ def _of_project(request: Request) -> Request:
     return replace(request, votes=votes, folder=None if request.groups else project.folder, sends=sending, **given)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Checked:
-    """What there is to say something about.
-
-    Attributes
-    ----------
-    size : all votes, or the folder
-    votes : all votes, or a sample
-    known, gold : votes on sequences with known labels, and these; None without
-    groups : of the sequences in `known`, for intervals; None without
-    summary : of all votes
-    fit : fits a model to all votes
-    """
-
-    size: Votes | VoteShards
-    votes: Votes
-    known: Votes
-    gold: Int8Array | None
-    groups: list[str] | None
-    summary: Summary
-    fit: Callable[[], LabelModel]
-
-
-def _of_file(request: Request, model: LabelModel) -> _Checked:
-    found = Votes.read(request.votes)
-    labels = None if request.gold is None else read_gold(request.gold, found)
-    if labels is not None and request.train_gold is not None:
-        labels = held_out(labels, read_gold(request.train_gold, found, missing_ok=True), found)
-        if not labels.any():
-            say("nothing is compared with known labels: every sequence that has some was fitted with.")
-            labels = None
-    return _Checked(
-        size=found,
-        votes=found,
-        known=found,
-        gold=labels,
-        groups=_groups(request, found),
-        summary=found.summary(labels),
-        fit=lambda: model.fit(found),
-    )
-
-
-def _of_folder(request: Request, model: LabelModel) -> _Checked:
-    """One file after the other."""
-    shards = VoteShards.open(request.votes)
-    sample, summary = read_sample(shards, COMPARED), summarize_shards(shards)
-    known = None if request.gold is None else read_known(request.gold, shards)
-    if known is not None:
-        summary = known.graded(summary)
+def _known(request: Request, opened: OpenedVotes) -> Known | None:
+    """Votes and known labels to compare on, of sequences that no model is fitted with."""
+    if request.gold is None:
+        return None
+    known = opened.known(request.gold)
+    if known.remark:
         say(known.remark)
-    return _Checked(
-        size=shards,
-        votes=sample,
-        known=sample if known is None else known.votes,
-        gold=None if known is None else known.gold,
-        groups=None if known is None else _groups(request, known.votes),
-        summary=summary,
-        fit=lambda: fit_shards(model, shards),
-    )
+    if request.train_gold is None:
+        return known
+    train = read_gold(request.train_gold, known.votes, missing_ok=True)
+    others = held_out(known.gold, train, known.votes)
+    if others.any():
+        return replace(known, gold=others)
+    say("nothing is compared with known labels: every sequence that has some was fitted with.")
+    return None
 
 
 def _groups(request: Request, votes: Votes) -> list[str] | None:
@@ -215,12 +171,12 @@ def _identifiability(votes: Votes, model: LabelModel) -> Outcome:
     return {"identifiability": outcome.to_dict()}, f"Identifiability:\n{outcome}"
 
 
-def _comparison(checked: _Checked, gold: Int8Array, model: LabelModel) -> Outcome:
+def _comparison(opened: OpenedVotes, known: Known, groups: list[str] | None, model: LabelModel) -> Outcome:
     """Majority vote and the model on the known labels; majority vote alone if the model cannot be fitted."""
-    votes = checked.known
+    votes, gold = known.votes, known.gold
     try:
-        fitted = model if hasattr(model, "law_") else checked.fit()
-        comparison = compare_with_majority(votes, gold, fitted, checked.groups)
+        fitted = model if hasattr(model, "law_") else opened.fit(model)
+        comparison = compare_with_majority(votes, gold, fitted, groups)
     except DugongError as error:
         shares = MajorityVote().fit(votes).predict_proba(votes)
         alone = evaluate(shares, gold, lengths=votes.lengths, **class_options(votes))
@@ -231,10 +187,10 @@ def _comparison(checked: _Checked, gold: Int8Array, model: LabelModel) -> Outcom
     return {"model": summary.to_dict(), "comparison": comparison.to_dict()}, "\n\n".join(parts)
 
 
-def _worth(checked: _Checked, train_gold: Place, model: LabelModel) -> Outcome:
+def _worth(votes: Votes, train_gold: Place, known: Known | None, model: LabelModel) -> Outcome:
     """What the labels are worth that the model can be fitted with."""
-    train = read_gold(train_gold, checked.votes, missing_ok=True)
-    comparison, where = worth_of(checked.votes, train, checked.gold, model)
+    train = read_gold(train_gold, votes, missing_ok=True)
+    comparison, where = worth_of(votes, train, None if known is None else known.gold, model)
     text = f"Known labels to fit with ({where}):\n{_scores(comparison)}\n\n{comparison}"
     return {"worth": comparison.to_dict()}, text
 

@@ -10,23 +10,23 @@ import click
 
 from dugong import formats
 from dugong.cli.gold import read_gold
+from dugong.cli.job import OpenedVotes, open_votes, refuse_folder_options
 from dugong.cli.output import PLACE, Outcome, Watch, log_option, verb
 from dugong.cli.settings import (
-    groups_by_id,
     groups_option,
     in_groups,
     model_options,
     read_dependencies,
-    read_groups,
     read_prior,
 )
-from dugong.cli.steps import folder_engine, folder_options, refuse_folder_options, shard_sizes, sizes
+from dugong.cli.steps import folder_options, sizes
 from dugong.model import LabelModel
-from dugong.paths import Place, parts_of, place_of
+from dugong.paths import Place, place_of
 from dugong.report import summarize, write_report
 from dugong.report.text import check_kind
-from dugong.shards import VoteShards, fit_shards, label_shards
 from dugong.votes import Votes
+
+_NEEDS_ALL = "--gold, and --groups without --sharing group, need all votes in one file, and VOTES is a folder."
 
 
 @verb("fit", "dugong fit votes.parquet -o model.json --prior markov:positive=0.1,stay=0.9 --dependencies none")
@@ -75,29 +75,10 @@ def command(
         estimator=estimator,
         signs=signs,
     )
-    if votes.is_dir():
-        if gold is not None or (groups is not None and sharing != "group"):
-            raise click.UsageError(
-                "--gold, and --groups without --sharing group, need all votes in one file, and VOTES is a folder."
-            )
-        shards = VoteShards.open(votes)
-        watch.done("read", shard_sizes(shards))
-        fit_shards(
-            model,
-            shards,
-            engine=folder_engine(shards, **folder),
-            keep=parts_of(output),
-            memory=folder["memory"],
-            groups=groups_by_id(shards, groups),
-            progress=watch.fitting,
-        )
-    else:
-        refuse_folder_options(folder)
-        found = Votes.read(votes)
-        watch.done("read", sizes(found))
-        labels = None if gold is None else read_gold(gold, found, missing_ok=True)
-        members = None if groups is None else read_groups(groups, found)
-        model.fit(found, labels, members, progress=watch.fitting)
+    whole = gold is not None or (groups is not None and sharing != "group")
+    found = open_votes(votes, groups, gold, _NEEDS_ALL if whole else None, **folder)
+    watch.done("read", found.sizes())
+    found.fit(model, output, watch.fitting)
     model.save(output)
     watch.done("fit", "how far each source can be trusted")
     summary = model.summary()
@@ -151,51 +132,33 @@ def label(
     the votes know them. VOTES may be a folder of .parquet files, here or at a URL: each gets a file of labels of its
     own, and after a crash the same label continues where it stopped.
     """
-    if known is not None and (votes.is_dir() or intervals):
-        raise click.UsageError("--known works on one file of votes, without --intervals.")
-    if intervals or not votes.is_dir():
-        refuse_folder_options({**folder, "restart": restart})
-    watch = Watch(log_json=log_json)
-    fitted = LabelModel.load(model)
+    needs_all = None if known is None else "--known works on one file of votes, without --intervals."
+    if intervals and needs_all:
+        raise click.UsageError(needs_all)
+    folder["restart"] = restart
     if intervals:
-        return _write_intervals(fitted, votes, output or place_of("labels.csv"), resolutions, groups, watch)
-    if votes.is_dir():
-        shards, place = VoteShards.open(votes), output or place_of("labels")
-        watch.done("read", shard_sizes(shards))
-        done = label_shards(
-            fitted,
-            shards,
-            place,
-            resolutions=resolutions or None,
-            engine=folder_engine(shards, **folder),
-            restart=restart,
-            groups=groups_by_id(shards, groups),
-            memory=folder["memory"],
-            progress=partial(watch.steps_done, "label"),
-        )
-        n_rows, voted = done.n_rows, shards.specimen().resolutions
-    else:
-        found, place = in_groups(Votes.read(votes), groups), output or place_of("labels.parquet")
-        watch.done("read", sizes(found))
-        sure = None if known is None else read_gold(known, found, missing_ok=True)
-        labels = fitted.labels(found, list(resolutions) or None, known=sure)
-        labels.write(place)
-        n_rows, voted = len(labels), found.resolutions
+        refuse_folder_options(folder)
+    watch = Watch(log_json=log_json)
+    fitted, found = LabelModel.load(model), open_votes(votes, groups, known, needs_all, **folder)
+    if intervals:
+        return _write_intervals(fitted, found, votes, output or place_of("labels.csv"), resolutions, watch)
+    watch.done("read", found.sizes())
+    place = output or place_of(found.labels_name)
+    n_rows, _ = found.label(fitted, place, resolutions or None, partial(watch.steps_done, "label"))
     watch.done("label", f"{n_rows:,} tasks")
-    names = list(resolutions) or [resolution.name for resolution in voted]
+    names = list(resolutions) or [resolution.name for resolution in found.resolutions]
     result = {"labels": place, "rows": n_rows, "resolutions": names, "seconds": watch.steps}
     return result, f"{n_rows:,} rows at {', '.join(names)} are in {place}."
 
 
 def _write_intervals(
-    model: LabelModel, votes: Place, output: Place, resolutions: tuple[str, ...], groups: str | None, watch: Watch
+    model: LabelModel, votes: OpenedVotes, place: Place, output: Place, resolutions: tuple[str, ...], watch: Watch
 ) -> Outcome:
     """Intervals of one resolution, in a format that the ending says."""
     if len(resolutions) > 1:
         raise click.UsageError(f"--intervals are of one --resolution; found {' and '.join(resolutions)}.")
     name = next(iter(resolutions), "element")
-    parts = VoteShards.open(votes) if votes.is_dir() else [Votes.read(votes)]
-    found = formats.joined(votes, [model.labels(in_groups(one, groups), [name]).segments(name) for one in parts])
+    found = formats.joined(place, [model.labels(one, [name]).segments(name) for one in votes])
     files = formats.write(found, output)
     watch.done("label", f"{len(found):,} intervals")
     result = {"labels": list(files), "intervals": len(found), "resolution": name, "seconds": watch.steps}

@@ -239,22 +239,12 @@ class Known:
     Attributes
     ----------
     gold : one label per element, 0 where unknown
-    n_known : sequences with a known label in the whole folder
+    remark : on how much a comparison rests, where these are not simply all votes
     """
 
     votes: Votes
     gold: Int8Array
-    n_known: int
-
-    @property
-    def remark(self) -> str:
-        """On how much the comparison rests."""
-        if self.votes.n_sequences == self.n_known:
-            return f"compared on the {self.n_known:,} sequences with known labels"
-        return (
-            f"compared on {self.votes.n_sequences:,} of the {self.n_known:,} sequences with known labels, chosen by a "
-            "hash of their ids"
-        )
+    remark: str = ""
 
     def graded(self, summary: Summary) -> Summary:
         """A summary of all votes, with right and wrong votes where labels are known."""
@@ -275,15 +265,22 @@ def read_known(
     sizes = [int(votes.lengths[known].sum()) for votes, _, known in _walk(shards, labels)]
     share = min(1.0, n_elements / max(sum(sizes), 1))
     votes, gold, n_known = [], [], 0
-    for part, found, known in _walk(shards, labels):
+    for part, marks, known in _walk(shards, labels):
         n_known += int(known.sum())
         chosen = known & (hashes_of(part) <= share * 2.0**32)
         if chosen.any():
             votes.append(part[np.flatnonzero(chosen)])
-            gold.append(found[np.repeat(chosen, part.lengths)])
+            gold.append(marks[np.repeat(chosen, part.lengths)])
     if not votes:
         raise LabelError(f"{place} has no label of a sequence of {shards.folder}.")
-    return Known(votes=concat(votes), gold=np.concatenate(gold), n_known=n_known)
+    found = concat(votes)
+    remark = f"compared on the {n_known:,} sequences with known labels"
+    if found.n_sequences < n_known:
+        remark = (
+            f"compared on {found.n_sequences:,} of the {n_known:,} sequences with known labels, chosen by a hash of "
+            "their ids"
+        )
+    return Known(votes=found, gold=np.concatenate(gold), remark=remark)
 
 
 def with_others(known: Known, others: Votes) -> tuple[Votes, Int8Array]:

@@ -1,404 +1,348 @@
-"""What `dugong run` does: all votes in memory and in one file, or one shard at a time.
+"""The steps of a job over votes wherever they are: in one file, all in memory, or in a folder, one shard at a time.
 
-In: a project, its prior, and options. Out: the files that were written, what was applied, and the outcome in words.
+In: a path and what the command line says about it, or a project whose sources vote now. Out: one value that fits,
+labels, counts and compares, and the whole job of `dugong run`. `open_votes` and `vote` look which of the two it is; no
+verb asks again. What truly differs stands here side by side: in memory there can be labels to fit with, and labels of
+the last run to compare with; a folder has processes, a limit of memory, and steps that continue where they stopped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from functools import partial
-from itertools import combinations
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from itertools import accumulate
+from typing import Any, ClassVar
 
-import numpy as np
+import click
 
-from dugong.cli.gold import read_gold, read_known, with_others
+from dugong.cli.findings import LastRun, News, drift_lines, findings, nothing_new
+from dugong.cli.gold import Known, read_gold, read_known, with_others
 from dugong.cli.output import Watch, listing
 from dugong.cli.project import Project
-from dugong.cli.settings import groups_by_id, in_groups, read_groups
+from dugong.cli.settings import groups_by_id, groups_of, in_groups
 from dugong.cli.steps import (
     ApplyOptions,
     add_annotations,
     apply_in_shards,
-    check_room,
     compare_with_majority,
     export_labels,
-    folder_engine,
     held_out,
     project_model,
-    shard_sizes,
     shown_media,
     sizes,
     train_labels,
 )
-from dugong.drift import FEW_UNITS, REFERENCE
-from dugong.exceptions import DugongError
-from dugong.fit.result import FAR
+from dugong.drift import REFERENCE
+from dugong.engines import named_engine, usable_cores
 from dugong.labels import Labels
-from dugong.metrics import Comparison, evaluate
 from dugong.model import LabelModel
 from dugong.paths import Place, parts_of
-from dugong.shards import AppliedShards, VoteShards, fit_shards, label_shards, read_sample
-from dugong.shards.folder import COMPARED
-from dugong.tasks import Element, Window
-from dugong.texts import counted
-from dugong.types import ABSTAIN, MISSING, Int8Array
-from dugong.votes import Problem, Votes, allowed_classes, code_name, count_codes, implied_background
+from dugong.progress import FitProgress
+from dugong.shards import AppliedShards, VoteShards, fit_shards, label_shards, read_sample, summarize_shards
+from dugong.shards.folder import COMPARED, jobs_within, need, words
+from dugong.sources import Source
+from dugong.tasks import Resolution
+from dugong.texts import counted, read_size
+from dugong.types import Int8Array
+from dugong.votes import Summary, Votes
 from dugong.votes.concat import concat
 
-Ran = tuple[dict[str, Place], AppliedShards, tuple[dict[str, Any], str]]
+LabelProgress = Callable[[int, int], None]
+_ONE_FILE = "works on a folder of votes, and VOTES is one file; `dugong apply --shard-size` writes a folder."
 
 
-def _files(project: Project, ending: str) -> dict[str, Place]:
-    """Where the results go; votes and labels are files or, without an ending, folders."""
-    names = (f"votes{ending}", "model.json", f"labels{ending}", "report.html")
-    return {name.partition(".")[0]: project.output / name for name in names}
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Reported:
+    """What a run reports on: votes, their known labels, and which part of all they are.
+
+    Attributes
+    ----------
+    judged, truth : votes and known labels that the last words of the run are about
+    remark : on how much these rest
+    """
+
+    votes: Votes
+    gold: Int8Array | None
+    judged: Votes | None
+    truth: Int8Array | None
+    part: str = ""
+    remark: str = ""
 
 
-def run_in_files(project: Project, prior: Any, options: ApplyOptions, watch: Watch) -> Ran:
-    """All votes in memory and in one file; the shards beside it are what a later run continues from."""
-    files = _files(project, ".parquet")
-    applied, sources = apply_in_shards(project, project.output / "votes.parts", options, watch)
-    check_room(applied.shards, options.memory)
-    votes = add_annotations(project, Votes.concat(applied.shards))
-    votes.write(files["votes"])
-    watch.done("apply", sizes(votes))
-    train, last = train_labels(project, votes), LastRun.read(files["model"], files["labels"])
-    groups = None if project.groups is None else read_groups(project.groups, votes, project.folder)
-    votes = votes.in_groups(groups)
-    model = project_model(project, prior, sources).fit(votes, train, groups, progress=watch.fitting)
-    model.save(files["model"])
-    watch.done("fit", "how far each source can be trusted")
-    labels = model.labels(votes, list(project.resolutions or ()) or None, known=train)
-    labels.write(files["labels"])
-    watch.done("label", f"{len(labels):,} tasks")
-    if project.export:
-        files |= export_labels(project, [labels])
-        watch.done("export", ", ".join(project.export))
-    gold = None if project.gold is None else held_out(read_gold(project.gold, votes), train, votes)
-    model.report(votes, files["report"], gold, **shown_media(project))
-    watch.done("report", "to be opened in a browser")
-    news = [] if last is None else changes(last, model, labels, votes, gold)
-    news += [] if last is None else drift_lines(last.model, last.new(votes))
-    return files, applied, _outcome(votes, gold, model, groups, news)
+@dataclass(frozen=True, kw_only=True, eq=False)
+class InOneFile:
+    """All votes, in their groups if there are any, and labels to fit with, which are certain."""
+
+    whole: Votes
+    train: Int8Array | None = None
+    labels_name: ClassVar[str] = "labels.parquet"
+
+    @property
+    def resolutions(self) -> tuple[Resolution, ...]:
+        """All at which there are labels."""
+        return self.whole.resolutions
+
+    def __iter__(self) -> Iterator[Votes]:
+        yield self.whole
+
+    def of_project(self, project: Project) -> InOneFile:
+        """The same in the groups of a project, with its labels to fit with."""
+        train = train_labels(project, self.whole)
+        return InOneFile(whole=in_groups(self.whole, project.groups, project.folder), train=train)
+
+    def sizes(self) -> str:
+        """How much there is."""
+        return sizes(self.whole)
+
+    def sample(self, n_elements: int) -> Votes:  # noqa: ARG002  (all are in memory)
+        """Votes in memory: all of them."""
+        return self.whole
+
+    def known(self, gold: Place, *, missing_ok: bool = False) -> Known:
+        """All votes, and what labels are known."""
+        return Known(votes=self.whole, gold=read_gold(gold, self.whole, missing_ok=missing_ok))
+
+    def summary(self, known: Known | None) -> Summary:
+        """What all votes are like, and how many are right where labels are known."""
+        return self.whole.summary(None if known is None else known.gold)
+
+    def fit(
+        self,
+        model: LabelModel,
+        file: Place | None = None,  # noqa: ARG002  (there are no sums to keep beside it)
+        progress: FitProgress | None = None,
+    ) -> LabelModel:
+        """Fit a model to all votes."""
+        return model.fit(self.whole, self.train, groups_of(self.whole), progress=progress)
+
+    def label(
+        self,
+        model: LabelModel,
+        place: Place,
+        names: Iterable[str] | None,
+        progress: LabelProgress,  # noqa: ARG002  (which counts shards)
+    ) -> tuple[int, Iterable[Labels]]:
+        """Write the labels of all votes; returns how many there are, and the labels themselves."""
+        found = model.labels(self.whole, names, known=self.train)
+        found.write(place)
+        return len(found), [found]
+
+    def since(self, files: dict[str, Place]) -> News:
+        """What a run can say about the last one, whose files it replaces."""
+        last = LastRun.read(files["model"], files["labels"])
+        return nothing_new if last is None else partial(last.news, self.whole)
+
+    def shown(self, project: Project) -> Reported:
+        """What a run reports on: all votes, and known labels that it did not fit with."""
+        gold = None if project.gold is None else held_out(self.known(project.gold).gold, self.train, self.whole)
+        return Reported(votes=self.whole, gold=gold, judged=self.whole, truth=gold)
 
 
-def run_in_shards(project: Project, prior: Any, options: ApplyOptions, watch: Watch) -> Ran:
-    """One shard in memory at a time."""
-    files = _files(project, "")
-    applied, sources = apply_in_shards(project, files["votes"], options, watch)
-    shards, memory = applied.shards, options.memory
-    watch.done("apply", shard_sizes(shards))
-    jobs = project.jobs if options.jobs is None else options.jobs
-    engine = folder_engine(shards, engine=options.engine, jobs=jobs, memory=memory)
-    keep = None if options.restart else parts_of(files["model"])
-    news = _drift_of_shards(shards, files)
-    model = project_model(project, prior, sources)
-    groups = groups_by_id(shards, project.groups if project.sharing == "group" else None, project.folder)
-    fit_shards(model, shards, engine=engine, keep=keep, memory=memory, groups=groups, progress=watch.fitting)
-    model.save(files["model"])
-    watch.done("fit", "how far each source can be trusted")
-    labelled = label_shards(
-        model,
-        shards,
-        files["labels"],
-        resolutions=project.resolutions,
-        engine=engine,
-        restart=options.restart,
-        groups=groups,
-        memory=memory,
-        progress=partial(watch.steps_done, "label"),
-    )
-    watch.done("label", f"{labelled.n_rows:,} tasks")
-    if project.export:
-        files |= export_labels(project, map(Labels.read, sorted(files["labels"].glob("*.parquet"), key=str)))
-        watch.done("export", ", ".join(project.export))
-    return files, applied, _report_on_sample(project, shards, model, files["report"], watch, news)
+@dataclass(frozen=True, kw_only=True, eq=False)
+class InFolder:
+    """Shards of votes, the group of every sequence by its id if there are groups, and how steps over them run."""
 
+    whole: VoteShards
+    groups: dict[str, str] = field(default_factory=dict)
+    engine: str = "local"
+    jobs: int | None = None
+    memory: str | None = None
+    restart: bool = False
+    labels_name: ClassVar[str] = "labels"
 
-def _drift_of_shards(shards: VoteShards, files: dict[str, Place]) -> list[str]:
-    """What shards without labels, which are new, say about the model of the last run."""
-    fresh = [one for one in shards.shards if not (files["labels"] / one.path.name).is_file()]
-    if not files["model"].is_file() or not files["labels"].is_dir() or not fresh:
-        return []
-    parts, n_elements = [], 0
-    for shard in fresh:
-        parts.append(shard.read())
-        n_elements += shard.n_elements
-        if n_elements >= REFERENCE:
-            break
-    return drift_lines(LabelModel.load(files["model"]), concat(parts))
+    @property
+    def resolutions(self) -> tuple[Resolution, ...]:
+        """All at which there are labels."""
+        return self.whole.specimen().resolutions
 
+    def __iter__(self) -> Iterator[Votes]:
+        for votes in self.whole:
+            names = [self.groups[str(one)] for one in votes.sequence_ids.tolist()] if self.groups else None
+            yield votes.in_groups(names)
 
-def _report_on_sample(
-    project: Project, shards: VoteShards, model: LabelModel, file: Place, watch: Watch, news: list[str]
-) -> tuple[dict[str, Any], str]:
-    """The comparison on all known labels, and the report on these and a sample of the other sequences."""
-    sample, gold, outcome = read_sample(shards, COMPARED), None, _outcome(None, None, model, news=news)
-    sample = in_groups(sample, project.groups, project.folder)
-    if project.gold is not None:
-        known = read_known(project.gold, shards)
+    def of_project(self, project: Project) -> InFolder:
+        """The same in the groups of a project, where groups have tables; other groups are those of a sample."""
+        text = project.groups if project.sharing == "group" else None
+        return replace(self, groups=groups_by_id(self.whole, text, project.folder))
+
+    def sizes(self) -> str:
+        """How much there is."""
+        found = {"shard": len(self.whole), "sequence": self.whole.n_sequences, "element": self.whole.n_elements}
+        return ", ".join(counted(number, noun) for noun, number in found.items())
+
+    def sample(self, n_elements: int) -> Votes:
+        """Votes in memory: about so many elements."""
+        return read_sample(self.whole, n_elements)
+
+    def known(self, gold: Place, *, missing_ok: bool = False) -> Known:
+        """Votes in memory that have known labels, and these."""
+        return read_known(gold, self.whole, missing_ok=missing_ok)
+
+    def summary(self, known: Known | None) -> Summary:
+        """What all votes are like, and how many are right where labels are known."""
+        found = summarize_shards(self.whole)
+        return found if known is None else known.graded(found)
+
+    def fit(self, model: LabelModel, file: Place | None = None, progress: FitProgress | None = None) -> LabelModel:
+        """Fit a model to all votes; sums of shards stay beside its file, and are not counted again."""
+        keep = None if file is None or self.restart else parts_of(file)
+        return fit_shards(model, self.whole, keep=keep, progress=progress, **self._steps)
+
+    def label(
+        self, model: LabelModel, place: Place, names: Iterable[str] | None, progress: LabelProgress
+    ) -> tuple[int, Iterable[Labels]]:
+        """Write the labels of all shards that have none yet; returns how many there are, and the labels themselves."""
+        options = {"resolutions": names, "restart": self.restart, "progress": progress, **self._steps}
+        done = label_shards(model, self.whole, place, **options)
+        return done.n_rows, done
+
+    @cached_property
+    def _steps(self) -> dict[str, Any]:
+        """What the steps over shards take: as many processes as have room."""
+        wanted = self.jobs or 1
+        if self.memory is not None:
+            wanted = jobs_within(self.whole, self.memory, usable_cores() if wanted == -1 else wanted)
+        return {
+            "engine": named_engine(self.engine, n_jobs=wanted),
+            "memory": self.memory,
+            "groups": self.groups,
+        }
+
+    def since(self, files: dict[str, Place]) -> News:
+        """What a run can say about the last one, whose files it replaces: how shards without labels fit its model."""
+        fresh = [one for one in self.whole.shards if not (files["labels"] / one.path.name).is_file()]
+        if not files["model"].is_file() or not files["labels"].is_dir() or not fresh:
+            return nothing_new
+        sizes = accumulate((one.n_elements for one in fresh), initial=0)
+        parts = [one.read() for one, before in zip(fresh, sizes, strict=False) if before < REFERENCE]
+        said = drift_lines(LabelModel.load(files["model"]), concat(parts))
+        return lambda *_: said
+
+    def shown(self, project: Project) -> Reported:
+        """What a run reports on: sequences with known labels, which it ends with, and a sample of the others."""
+        votes = in_groups(self.sample(COMPARED), project.groups, project.folder)
+        if project.gold is None:
+            return Reported(votes=votes, gold=None, judged=None, truth=None, part=self._part(votes))
+        known = self.known(project.gold)
         known = replace(known, votes=in_groups(known.votes, project.groups, project.folder))
-        watch.remark(known.remark)
-        outcome = _outcome(known.votes, known.gold, model, news=news)
-        sample, gold = with_others(known, sample)
-    part = "" if sample.n_sequences == shards.n_sequences else f" on {sample.n_sequences:,} of {shards.n_sequences:,}"
-    model.report(sample, file, gold, title=f"Label report{part and f'{part} sequences'}", **shown_media(project))
-    watch.done("report", f"to be opened in a browser{part and f';{part} sequences'}")
-    return outcome
+        every, gold = with_others(known, votes)
+        part, truth = self._part(every), known.gold
+        return Reported(votes=every, gold=gold, judged=known.votes, truth=truth, part=part, remark=known.remark)
+
+    def _part(self, votes: Votes) -> str:
+        """Which part of all votes some are; no words for all."""
+        n_sequences = self.whole.n_sequences
+        return "" if votes.n_sequences == n_sequences else f" on {votes.n_sequences:,} of {n_sequences:,} sequences"
 
 
-def _outcome(
-    votes: Votes | None,
-    gold: Int8Array | None,
-    model: LabelModel,
-    groups: list[str] | None = None,
-    news: Iterable[str] = (),
-) -> tuple[dict[str, Any], str]:
+# --- which of the two it is -----------------------------------------------------------------------------------------
+OpenedVotes = InOneFile | InFolder
+
+
+def open_votes(
+    place: Place, groups: str | None = None, train: Place | None = None, needs_all: str | None = None, **folder: Any
+) -> OpenedVotes:
+    """Open a file or folder.
+
+    Parameters
+    ----------
+    groups : a table or pattern that says which sequences belong together
+    train : a file of labels to fit with, or that are certain
+    needs_all : why a folder cannot be used, if so
+    **folder : engine, jobs, memory, restart
+        What one file cannot use.
+    """
+    if not place.is_dir():
+        refuse_folder_options(folder)
+        votes = in_groups(Votes.read(place), groups)
+        return InOneFile(whole=votes, train=None if train is None else read_gold(train, votes, missing_ok=True))
+    if needs_all is not None:
+        raise click.UsageError(needs_all)
+    shards = VoteShards.open(place)
+    return InFolder(whole=shards, groups=groups_by_id(shards, groups), **folder)
+
+
+def refuse_folder_options(given: Mapping[str, object]) -> None:
+    """Stop if an option was given that one file of votes cannot use."""
+    for name, value in given.items():
+        if value not in (None, False, "local"):
+            raise click.UsageError(f"--{name} {_ONE_FILE}")
+
+
+def vote(
+    project: Project, target: Place, options: ApplyOptions, watch: Watch
+) -> tuple[OpenedVotes, AppliedShards, tuple[Source, ...]]:
+    """Let the sources of a project vote, into a folder or a file; also returns what was done, and all sources.
+
+    The shards beside the file are what a later run continues from.
+    """
+    if options.shard_size is not None:
+        applied, sources = apply_in_shards(project, target, options, watch)
+        votes = InFolder(
+            whole=applied.shards,
+            engine=options.engine,
+            jobs=project.jobs if options.jobs is None else options.jobs,
+            memory=options.memory,
+            restart=options.restart,
+        )
+        return votes, applied, sources
+    applied, sources = apply_in_shards(project, parts_of(target), options, watch)
+    _check_room(applied.shards, options.memory)
+    every = add_annotations(project, Votes.concat(applied.shards))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    every.write(target)
+    return InOneFile(whole=every), applied, sources
+
+
+def _check_room(shards: VoteShards, memory: str | None) -> None:
+    """Stop if all votes together need more memory than is allowed."""
+    wanted = need(shards.n_elements, shards)
+    if memory is not None and wanted > read_size(memory):
+        raise click.UsageError(
+            f"all votes at once ({counted(shards.n_elements, 'element')}) need about {words(wanted)}, and --memory is "
+            f"{memory}; with --shard-size, one file of votes is held at a time."
+        )
+
+
+# --- the whole job --------------------------------------------------------------------------------------------------
+def run_job(
+    project: Project, prior: Any, options: ApplyOptions, watch: Watch
+) -> tuple[dict[str, Place], AppliedShards, tuple[dict[str, Any], str]]:
+    """Apply, fit, label and report; returns the files, what was applied, and the outcome as a value and in words."""
+    names = (f"votes{options.ending}", "model.json", f"labels{options.ending}", "report.html")
+    files = {name.partition(".")[0]: project.output / name for name in names}
+    votes, applied, sources = vote(project, files["votes"], options, watch)
+    watch.done("apply", votes.sizes())
+    votes = votes.of_project(project)
+    since = votes.since(files)
+    model = votes.fit(project_model(project, prior, sources), files["model"], watch.fitting)
+    model.save(files["model"])
+    watch.done("fit", "how far each source can be trusted")
+    n_rows, labels = votes.label(model, files["labels"], project.resolutions, partial(watch.steps_done, "label"))
+    watch.done("label", f"{n_rows:,} tasks")
+    if project.export:
+        files |= export_labels(project, labels)
+        watch.done("export", ", ".join(project.export))
+    shown = votes.shown(project)
+    if shown.remark:
+        watch.remark(shown.remark)
+    title, media = f"Label report{shown.part}", shown_media(project)
+    model.report(shown.votes, files["report"], shown.gold, title=title, **media)
+    watch.done("report", f"to be opened in a browser{shown.part and ';'}{shown.part}")
+    return files, applied, _outcome(shown, model, since(model, labels, shown.truth))
+
+
+def _outcome(shown: Reported, model: LabelModel, news: list[str]) -> tuple[dict[str, Any], str]:
     """What is worth a look, the model at a glance, the comparison with majority vote, and what changed."""
-    known = votes is not None and gold is not None
-    comparison = compare_with_majority(votes, gold, model, groups) if known else None  # type: ignore[arg-type]
-    summary = model.summary(votes, gold) if known else model.summary(votes)
+    votes, gold = shown.judged, shown.truth
+    comparison = None if votes is None or gold is None else compare_with_majority(votes, gold, model, groups_of(votes))
+    summary = model.summary(votes, gold)
     said = [] if votes is None else findings(model, votes, comparison)
-    result: dict[str, Any] = {"model": summary.to_dict(), "findings": said, "changes": list(news)}
+    result: dict[str, Any] = {"model": summary.to_dict(), "findings": said, "changes": news}
     parts = [listing("Worth a look:", said), str(summary)]
     if comparison is not None:
         result["comparison"] = comparison.to_dict()
         parts.append(str(comparison))
     parts.append(listing("Since the last run:", news))
     return result, "\n\n".join(filter(None, parts))
-
-
-# --- what is worth knowing about votes and labels: how `dugong run` ends, and what `dugong check` finds ---------------
-# In: a fitted model, its votes and, if there are any, known labels; the files that the last run left. Out: sentences.
-NEAR_COPY = 0.98
-# Accuracy by which a source must have changed to be mentioned.
-_MENTIONED = 0.005
-# By how much plain voting may be better on known labels before that is the first thing that a run says.
-_TRIFLE = 0.003
-_AHEAD = {"accuracy": "accuracy", "f1": "F1"}
-# What `dugong check` remarks and many good rules do: to vote for one class or abstain.
-_NORMAL = ("unipolar", "background")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LastRun:
-    """What an earlier run left: its model, the accuracy of every source, and the labels of elements by sequence."""
-
-    model: LabelModel
-    accuracies: dict[str, float]
-    labels: dict[str, list[str]]
-
-    @classmethod
-    def read(cls, model: Place, labels: Place) -> LastRun | None:
-        """Read both files; None if there is no earlier run, or its files cannot be read any more."""
-        if not (model.is_file() and labels.is_file()):
-            return None
-        try:
-            fitted = LabelModel.load(model)
-            known = fitted.summary()
-            found = Labels.read(labels).at("element")
-        except DugongError:
-            return None
-        accuracies = {one.name: one.accuracy for one in known.sources if one.accuracy is not None}
-        return cls(model=fitted, accuracies=accuracies, labels=_by_sequence(found))
-
-    def new(self, votes: Votes) -> Votes | None:
-        """The sequences that this run has not seen; None if there are none."""
-        fresh = [place for place, one in enumerate(votes.sequence_ids.tolist()) if str(one) not in self.labels]
-        return votes[fresh] if fresh else None
-
-
-def _by_sequence(labels: Any) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for name, word in zip(labels.ids.astype(str).tolist(), labels.label.tolist(), strict=True):
-        found.setdefault(name, []).append(word)
-    return found
-
-
-def changes(last: LastRun, model: LabelModel, labels: Any, votes: Votes, gold: Int8Array | None) -> list[str]:
-    """What changed since the last run, in sentences."""
-    now = {one.name: one.accuracy for one in model.summary().sources if one.accuracy is not None}
-    said = [f"{name} is new." for name in now if name not in last.accuracies]
-    said += [f"{name} is gone." for name in last.accuracies if name not in now]
-    said += [
-        f"{name}: accuracy {last.accuracies[name]:.3f} to {value:.3f}."
-        for name, value in now.items()
-        if name in last.accuracies and abs(value - last.accuracies[name]) > _MENTIONED
-    ]
-    before, after = last.labels, _by_sequence(labels.at("element"))
-    same = [name for name in after if len(before.get(name, ())) == len(after[name])]
-    flipped = sum(a != b for name in same for a, b in zip(before[name], after[name], strict=True))
-    if flipped:
-        said.append(f"{counted(flipped, 'label')} flipped{_worth(before, after, votes, gold)}.")
-    return said
-
-
-def _worth(before: dict[str, list[str]], after: dict[str, list[str]], votes: Votes, gold: Int8Array | None) -> str:
-    """The difference in accuracy, and in F1 of two classes, on known labels."""
-    if gold is None:
-        return ""
-    codes = dict(zip(votes.class_words, votes.classes, strict=True))
-    known = np.split(gold, votes.layout("element").offsets[1:-1])
-    pairs = zip(votes.sequence_ids.astype(str).tolist(), known, strict=True)
-    kept = [(name, labels) for name, labels in pairs if len(before.get(name, ())) == len(labels) and labels.any()]
-    if not kept:
-        return ""
-    truth = np.concatenate([labels for _, labels in kept])
-    old, new = (
-        evaluate([codes.get(word, 0) for name, _ in kept for word in some[name]], truth, classes=votes.classes)
-        for some in (before, after)
-    )
-    gains = {
-        word: np.nan_to_num(new.value(name) or 0) - np.nan_to_num(old.value(name) or 0)
-        for name, word in _AHEAD.items()
-        if name in new
-    }
-    return f"; {', '.join(f'{word} {gain:+.3f}' for word, gain in gains.items())} on known labels"
-
-
-def findings(model: LabelModel, votes: Votes, comparison: Comparison | None) -> list[str]:
-    """What is worth a look, the most important first: the vote ahead, then every source with something wrong."""
-    said = []
-    if comparison is not None and (ahead := _vote_is_ahead(comparison)):
-        clear = any(one.name in _AHEAD and one.finding == "worse" for one in comparison.differences)
-        doubt = "" if clear else ", which may be chance"
-        said.append(
-            f"On the known labels plain majority vote is better: {', '.join(ahead)}{doubt}. Look at the sources named "
-            "below, or fit with known labels (train_gold)."
-        )
-    if votes.n_sequences == 1:
-        said.append(
-            "All data are one sequence, and only several show how far estimates vary: cut it into parts such as files, "
-            'days or sentences (of CoNLL: dg.loaders.conll(path, by="sentence") in a loader).'
-        )
-    said += _too_fine(votes)
-    found = [one for one in find_all(votes, votes.summary().problems) if one.kind not in _NORMAL]
-    said += [one.text for one in found if one.kind != "faults"] + _faults(votes)
-    same = {one.source for one in found if one.kind == "always-same"}
-    chance = 0.45 if votes.n_classes == 2 else 0.9 / votes.n_classes
-    said += [
-        f"source {one.name!r} is worse than chance (accuracy {one.accuracy:.2f}): look whether it is turned around."
-        for one in model.summary().sources
-        if one.accuracy is not None and one.accuracy < chance and one.name not in same
-    ]
-    warned = [
-        note
-        for note in model.diagnostics_.notes
-        if note.kind == "contradiction" or (note.kind == "projection" and note.size > FAR)
-    ]
-    return said + [note.text for note in warned]
-
-
-def _faults(votes: Votes) -> list[str]:
-    """How often every source raised, and the first of its errors."""
-    faults: dict[str, list[Any]] = {}
-    for fault in votes.faults:
-        faults.setdefault(fault.source, []).append(fault)
-    return [
-        f"source {name!r} raised {counted(len(some), 'time')} and abstained there; first {some[0].error}, in sequence "
-        f"{str(some[0].sequence)!r}."
-        for name, some in faults.items()
-    ]
-
-
-def _too_fine(votes: Votes) -> list[str]:
-    """Where nobody votes on elements: what the finest source looks at, and how to make elements of that size."""
-    sizes = [one.resolution.size for one in votes.sources if isinstance(one.resolution, Window)]
-    if not votes.sources or 1 in sizes or any(isinstance(one.resolution, Element) for one in votes.sources):
-        return []
-    if not sizes:
-        return [
-            "No source votes on less than a whole sequence, so labels of single elements only repeat that of theirs."
-        ]
-    rate = None if votes.time is None else votes.time.common_rate
-    every = "..." if rate is None else f"{min(sizes) / rate:g}s"
-    return [
-        f"No source votes on single elements: the finest looks at {min(sizes):,} at once, so labels cannot be told "
-        f'apart within these. Make them the elements: every = "{every}" and reduce = "none" in project.toml (the '
-        "sources stay as they are), then dugong run --restart."
-    ]
-
-
-def _vote_is_ahead(comparison: Comparison) -> list[str]:
-    """In what plain voting is better by more than a trifle, with both figures."""
-    ahead = [one for one in comparison.differences if one.name in _AHEAD and one.value < -_TRIFLE]
-    return [f"{_AHEAD[one.name]} {one.first:.3f} against {one.last:.3f}" for one in ahead]
-
-
-def drift_lines(model: LabelModel, new: Votes | None) -> list[str]:
-    """What new sequences of a project say about an earlier model of it; nothing if too few are new to tell."""
-    if new is None or new.n_sequences < FEW_UNITS:
-        return []
-    known = [info.name for info in model.sources_ if info.name in new.source_names]
-    try:
-        alarms = model.drift(new.select(sources=known)).alarms
-    except DugongError:  # sources at other resolutions, or a model that does not know what its votes looked like
-        return []
-    return [f"In {new.n_sequences:,} new sequences, {one} (chance {one.chance:.2g})." for one in alarms]
-
-
-# --- what is wrong with votes --------------------------------------------------------------------------------------
-def find_all(votes: Votes, problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
-    """All remarks about votes; `problems` are those that their summary has already."""
-    copies = {one.source for one in problems if one.kind == "copy"}
-    return (*problems, *_unipolar(votes), *_near_copies(votes, copies), *_unvoted(votes))
-
-
-def _spoken(votes: Votes, name: str) -> list[int]:
-    return [code for code in count_codes(votes.column(name)) if code not in (ABSTAIN, MISSING)]
-
-
-def _unipolar(votes: Votes) -> list[Problem]:
-    found = []
-    for source in votes.sources:
-        codes, abstains = _spoken(votes, source.name), ABSTAIN in count_codes(votes.column(source.name))
-        if len(codes) == 1 and abstains:
-            word = code_name(votes, codes[0], source.resolution)
-            text = f"source {source.name!r} votes {word} or abstains; what it tells lies in when it abstains."
-            found.append(Problem(kind="unipolar", source=source.name, text=text))
-    return found
-
-
-def _near_copies(votes: Votes, copies: set[str | None]) -> list[Problem]:
-    """Pairs of sources on the same tasks that agree almost wherever one of them speaks."""
-    found = []
-    for first, second in combinations([one for one in votes.sources if one.name not in copies], 2):
-        if first.resolution != second.resolution:
-            continue
-        one, other = votes.column(first.name), votes.column(second.name)
-        asked = (one != MISSING) & (other != MISSING)
-        spoken = asked & ((one != ABSTAIN) | (other != ABSTAIN))
-        n_spoken = int(np.count_nonzero(spoken))
-        share = np.count_nonzero(spoken & (one == other)) / max(n_spoken, 1)
-        constant = min(len(_spoken(votes, first.name)), len(_spoken(votes, second.name))) < 2
-        if share >= NEAR_COPY and not constant:
-            text = (
-                f"sources {first.name!r} and {second.name!r} vote alike on {share:.1%} of the tasks where either "
-                "speaks; declare them dependent, or keep one."
-            )
-            found.append(Problem(kind="near-copy", source=second.name, text=text))
-    return found
-
-
-def _unvoted(votes: Votes) -> list[Problem]:
-    """Classes of elements for which no source ever votes, beside the background."""
-    if not any(isinstance(source.resolution, Element) for source in votes.sources):
-        return []
-    voted: set[int] = set()
-    for source in votes.sources:
-        if isinstance(source.resolution, Element):
-            voted = voted.union(*(allowed_classes(votes, code) for code in _spoken(votes, source.name)))
-    background = implied_background(votes)
-    found = []
-    for value in votes.classes:
-        if value not in voted and value != background:
-            word = code_name(votes, value, Element())
-            text = f"no source that votes on elements ever votes {word}; nothing but the prior speaks for this class."
-            found.append(Problem(kind="unvoted-class", source=None, text=text))
-    if background is not None and votes.background is None:
-        word = code_name(votes, background, Element())
-        text = f"{word} is the only class that no source votes for: it is taken as background."
-        found.append(Problem(kind="background", source=None, text=text))
-    return found

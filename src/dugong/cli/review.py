@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from dugong.cli.gold import read_gold, write_table
+from dugong.cli.job import open_votes
 from dugong.cli.output import PLACE, Outcome, fit_width, user_code, verb
 from dugong.cli.project import DEFAULT, last_run, load_sequences, read_project
 from dugong.cli.steps import train_labels
@@ -16,7 +17,6 @@ from dugong.drift import REFERENCE
 from dugong.model import LabelModel
 from dugong.paths import Place
 from dugong.review import Review
-from dugong.shards import VoteShards, read_sample
 from dugong.types import Int8Array
 from dugong.votes import Votes
 
@@ -118,6 +118,5 @@ def drift(*, model: Place, votes: Place, level: float, strict: bool) -> tuple[*O
     all together: the balance of the labels and the likelihood. Sequences are the units of chance, and the number of
     things that are compared is taken into account.
     """
-    new = read_sample(VoteShards.open(votes), REFERENCE) if votes.is_dir() else Votes.read(votes)
-    found = LabelModel.load(model).drift(new, level=level)
+    found = LabelModel.load(model).drift(open_votes(votes).sample(REFERENCE), level=level)
     return found.to_dict(), fit_width(str(found)), int(strict and bool(found))

@@ -76,15 +76,14 @@ def command(
 
 def _run(project: Path, options: ApplyOptions, *, log_json: bool, as_json: bool, show: bool) -> None:
     """The whole job once."""
-    from dugong.cli.job import run_in_files, run_in_shards
+    from dugong.cli.job import run_job
 
     found, watch = read_project(project), Watch(log_json=log_json)
-    prior, shard_size = found.read_prior(), options.shard_size  # read before the sources run for hours
-    if shard_size is not None:
+    prior = found.read_prior()  # before the sources run for hours
+    if options.shard_size is not None:
         _refuse_what_needs_all(found)
-    job = run_in_files if shard_size is None else run_in_shards
     with locked(found.output):
-        files, applied, (result, text) = job(found, prior, options, watch)
+        files, applied, (result, text) = run_job(found, prior, options, watch)
     report = applied.report
     result |= {"files": files, "seconds": watch.steps, "report": report.to_dict()}
     parts = [text, f"{time_table(report)}\n{throughput(report, applied.n_elements)}", f"Files:\n{file_lines(files)}"]

@@ -167,6 +167,11 @@ def in_groups(votes: Votes, text: str | None, folder: Path | None = None) -> Vot
     return votes if text is None else votes.in_groups(read_groups(text, votes, folder))
 
 
+def groups_of(votes: Votes) -> list[str] | None:
+    """The group of every sequence, if there are groups."""
+    return None if votes.groups is None else votes.groups.tolist()
+
+
 def groups_by_id(shards: VoteShards, text: str | None, folder: Path | None = None) -> dict[str, str]:
     """The group of every sequence of a folder by its id; empty without groups."""
     found: dict[str, str] = {}

@@ -15,7 +15,7 @@ from dugong.cli.output import say, seconds, user_code
 from dugong.cli.project import load_function, load_sequences, load_sources
 from dugong.exceptions import DugongError, VoteError
 from dugong.paths import Place
-from dugong.texts import counted, read_size, text_table
+from dugong.texts import counted, text_table
 
 if TYPE_CHECKING:
     from dugong.cli.output import Watch
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dugong.metrics import Comparison
     from dugong.model import LabelModel
     from dugong.priors import Prior
-    from dugong.shards import AppliedShards, VoteShards
+    from dugong.shards import AppliedShards
     from dugong.sources import ApplyReport, Source
     from dugong.types import Int8Array
     from dugong.votes import Votes
@@ -268,7 +268,6 @@ _MEMORY_HELP = (
     "At most about so much on this machine, such as 2GB: fewer processes at a time and a smaller sample to learn on if "
     "need be; an error if one shard needs more. Default: no limit; a shard takes 0.3 GB and some 250 bytes per element."
 )
-_ONE_FILE = "works on a folder of votes, and VOTES is one file; `dugong apply --shard-size` writes a folder."
 
 
 engine_option = click.option("--engine", metavar="NAME", default="local", help=_ENGINE_HELP)
@@ -279,13 +278,6 @@ def folder_options(function: FunctionT) -> FunctionT:
     """Add ``--jobs``, ``--engine`` and ``--memory`` to a verb that reads votes."""
     jobs = click.option("--jobs", type=int, help="Processes for a folder of votes; -1 for one per core. Default: 1.")
     return jobs(engine_option(memory_option(function)))
-
-
-def refuse_folder_options(given: Mapping[str, object]) -> None:
-    """Stop if an option was given that one file of votes cannot use."""
-    for name, value in given.items():
-        if value not in (None, False, "local"):
-            raise click.UsageError(f"--{name} {_ONE_FILE}")
 
 
 def apply_options(function: FunctionT) -> FunctionT:
@@ -320,6 +312,11 @@ class ApplyOptions:
     only: tuple[str, ...] = ()
     memory: str | None = None
 
+    @property
+    def ending(self) -> str:
+        """Of the names of votes and labels: in one file, or in a folder."""
+        return ".parquet" if self.shard_size is None else ""
+
 
 def apply_in_shards(
     project: Project, folder: Place, options: ApplyOptions, watch: Watch
@@ -352,38 +349,9 @@ def open_engine(name: str, n_jobs: int = 1) -> Engine | None:
     return None if name == "local" else named_engine(name, n_jobs=n_jobs)
 
 
-def folder_engine(shards: VoteShards, *, engine: str, jobs: int | None, memory: str | None) -> Engine:
-    """The engine for steps over a folder, with as many of its processes as have room."""
-    from dugong.engines import named_engine, usable_cores
-    from dugong.shards.folder import jobs_within
-
-    wanted = jobs or 1
-    if memory is not None:
-        wanted = jobs_within(shards, memory, usable_cores() if wanted == -1 else wanted)
-    return named_engine(engine, n_jobs=wanted)
-
-
-def check_room(shards: VoteShards, memory: str | None) -> None:
-    """Stop if all votes together need more memory than is allowed."""
-    from dugong.shards.folder import need, words
-
-    wanted = need(shards.n_elements, shards)
-    if memory is not None and wanted > read_size(memory):
-        raise click.UsageError(
-            f"all votes at once ({counted(shards.n_elements, 'element')}) need about {words(wanted)}, and --memory is "
-            f"{memory}; with --shard-size, one file of votes is held at a time."
-        )
-
-
 def _say_what_was_kept(applied: AppliedShards, watch: Watch) -> None:
     if applied.n_kept or any(ran < applied.shards.n_sequences for ran in applied.ran.values()):
         names = ", ".join(name for name, ran in applied.ran.items() if ran) or "no source"
         done, n_shards = applied.n_kept, len(applied.shards)
         some = f" ({done:,} of {counted(n_shards, 'shard')} were done already)" if 0 < done < n_shards else ""
         watch.remark(f"votes of an earlier run are kept{some}; {names} ran now")
-
-
-def shard_sizes(shards: VoteShards) -> str:
-    """How much there is."""
-    sizes = {"shard": len(shards), "sequence": shards.n_sequences, "element": shards.n_elements}
-    return ", ".join(counted(number, noun) for noun, number in sizes.items())

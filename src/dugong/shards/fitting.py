@@ -28,6 +28,7 @@ from dugong.engines.protocol import FAN_IN
 from dugong.exceptions import GraphError, LabelError
 from dugong.fit.passes import Contents, InMemory, LabelSums
 from dugong.fit.result import Note
+from dugong.labels import Labels
 from dugong.law import ExpectedCounts, Law
 from dugong.model import LabelModel
 from dugong.paths import Place, locked, place_of
@@ -349,12 +350,21 @@ def fit_shards(
 # there already, from the same model and the same votes, is left as it is: after a crash the same call continues.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledShards:
-    """A folder of labels: rows, shards that were labelled now, shards that were there already."""
+    """A folder of labels; iterate over it for one `Labels` after the other.
+
+    Attributes
+    ----------
+    n_rows : labels of all shards
+    n_done, n_kept : shards that were labelled now, and that were there already
+    """
 
     folder: Place
     n_rows: int
     n_done: int
     n_kept: int
+
+    def __iter__(self) -> Iterator[Labels]:
+        return map(Labels.read, sorted(self.folder.glob("*.parquet"), key=str))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -24,7 +24,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, BinaryIO
 
-from dugong.cli.job import run_in_files
+from dugong.cli.job import run_job
 from dugong.cli.output import Watch, forget_modules, saved
 from dugong.cli.project import Project, load_module, read_project
 from dugong.cli.steps import ApplyOptions, project_material
@@ -155,7 +155,7 @@ class Bench:
         found = read_project(project)
         forget_modules(found.folder.resolve())
         with _captured() as printed:
-            files, applied, (result, _) = run_in_files(found, found.read_prior(), ApplyOptions(), _Sent(self._send))
+            files, applied, (result, _) = run_job(found, found.read_prior(), ApplyOptions(), _Sent(self._send))
         result |= {"files": {name: str(path) for name, path in files.items()}, "report": applied.report.to_dict()}
         return {**to_plain(result), "printed": _text(printed)}
 
