@@ -168,7 +168,7 @@ def test_a_project_with_annotations_train_gold_and_export(small_project: Path, c
 
 
 def test_scores_leave_out_what_was_fitted_with() -> None:
-    from dugong.cli.steps import held_out
+    from dugong.cli.gold import held_out
 
     votes = dg.Votes.from_tasks({"s": np.zeros(6, np.int8)}, [2, 2, 2])
     gold, train = np.array([1, -1] * 3, dtype=np.int8), np.array([0, 0, 0, 1, 0, 0], dtype=np.int8)

@@ -47,6 +47,7 @@ VERBS = {
 
 # Where a verb is, if not in the file of its name as `command`; the studio stands on top of the other verbs.
 _FILES = {
+    "apply": "dugong.cli.run:apply",
     "demo": "dugong.cli.worlds:demo",
     "drift": "dugong.cli.review:drift",
     "export": "dugong.cli.exchange:export",

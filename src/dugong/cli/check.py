@@ -11,13 +11,12 @@ import click
 import numpy as np
 
 from dugong.baselines import MajorityVote
-from dugong.cli.findings import find_all
-from dugong.cli.gold import Known, labelled, read_gold
+from dugong.cli.findings import class_options, compare_with_majority, find_all
+from dugong.cli.gold import Known, held_out, labelled, read_gold
 from dugong.cli.job import OpenedVotes, open_votes
 from dugong.cli.output import PLACE, Outcome, fit_width, listing, say, verb
 from dugong.cli.project import load_sources, read_project
 from dugong.cli.settings import LEARN, model_options, read_dependencies, read_groups, read_prior
-from dugong.cli.steps import class_options, compare_with_majority, held_out
 from dugong.exceptions import DugongError, LabelError, VoteError
 from dugong.metrics import Comparison, compare, evaluate
 from dugong.metrics.scores import figure, range_of
@@ -77,7 +76,8 @@ def command(
     else:
         model = LabelModel(prior=read_prior(prior), dependencies=read_dependencies(dependencies))
     size, seen, known = opened.whole, opened.sample(COMPARED), _known(request, opened)
-    members = _groups(request, seen if known is None else known.votes)
+    judged = seen if known is None else known.votes
+    members = None if request.groups is None else read_groups(request.groups, judged, request.folder)
     summary = opened.summary(known)
     findings = find_all(seen, summary.problems)
     result: dict[str, Any] = {
@@ -156,10 +156,6 @@ def _known(request: Request, opened: OpenedVotes) -> Known | None:
         return replace(known, gold=others)
     say("nothing is compared with known labels: every sequence that has some was fitted with.")
     return None
-
-
-def _groups(request: Request, votes: Votes) -> list[str] | None:
-    return None if request.groups is None else read_groups(request.groups, votes, request.folder)
 
 
 def _identifiability(votes: Votes, model: LabelModel) -> Outcome:

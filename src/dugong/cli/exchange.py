@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import textwrap
+from collections.abc import Iterable
 from typing import Any
 
 import click
@@ -16,6 +17,7 @@ import click
 from dugong import formats
 from dugong.cli.gold import write_gold, write_segments
 from dugong.cli.output import PLACE, Outcome, verb
+from dugong.cli.project import Project
 from dugong.exceptions import FormatError, LabelError
 from dugong.labels import Labels, holds_labels
 from dugong.model import LabelModel
@@ -165,6 +167,18 @@ def _text(place: Place, about: Recording, element: str | None) -> dict[str, Any]
         f"{place} has {len(words)} words and {len(lines)} lines, and the sequence {about.length} elements.\n"
         "  Say what an element is: --element word or --element line."
     )
+
+
+def export_labels(project: Project, parts: Iterable[Labels]) -> dict[str, Place]:
+    """Write labels, of one file or shard by shard, in all formats that the project names, each into its own folder."""
+    found = [one.segments("element" if "element" in one.resolutions else one.resolutions[0]) for one in parts]
+    segments = with_media(formats.joined(project.output, found), project.media)
+    files: dict[str, Place] = {}
+    for name in project.export:
+        folder = project.output / "export" / formats.of_name(name).name
+        formats.write(segments, folder, name)
+        files[f"labels for {formats.of_name(name).title}"] = folder
+    return files
 
 
 # --- import -----------------------------------------------------------------------------------------------------------

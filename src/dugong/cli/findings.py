@@ -12,11 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from dugong.baselines import MajorityVote
+from dugong.cli.corrections import class_codes
 from dugong.drift import FEW_UNITS
 from dugong.exceptions import DugongError
 from dugong.fit.result import FAR
 from dugong.labels import Labels
-from dugong.metrics import Comparison, evaluate
+from dugong.metrics import Comparison, compare, evaluate
 from dugong.model import LabelModel
 from dugong.paths import Place
 from dugong.tasks import Element, Window
@@ -264,3 +266,21 @@ def _unvoted(votes: Votes) -> list[Problem]:
         text = f"{word} is the only class that no source votes for: it is taken as background."
         found.append(Problem(kind="background", source=None, text=text))
     return found
+
+
+# --- compare -------------------------------------------------------------------------------------------------------
+def compare_with_majority(
+    votes: Votes, gold: Int8Array, model: LabelModel, groups: list[str] | None = None
+) -> Comparison:
+    """Majority vote and the model on the known labels, with intervals by sequence."""
+    methods = {
+        "majority vote": MajorityVote().fit(votes).predict_proba(votes),
+        "label model": model.predict_proba(votes),
+    }
+    return compare(methods, gold, lengths=votes.lengths, groups=groups, **class_options(votes))
+
+
+def class_options(votes: Votes) -> dict[str, Any]:
+    """What the metrics must know about the classes."""
+    background = implied_background(votes) if votes.n_classes > 2 else None
+    return {"classes": {value: name for name, value in class_codes(votes).items()}, "background": background}

@@ -146,7 +146,7 @@ def label(
     place = output or place_of(found.labels_name)
     n_rows, _ = found.label(fitted, place, resolutions or None, partial(watch.steps_done, "label"))
     watch.done("label", f"{n_rows:,} tasks")
-    names = list(resolutions) or [resolution.name for resolution in found.resolutions]
+    names = list(resolutions) or [resolution.name for resolution in found.whole.resolutions]
     result = {"labels": place, "rows": n_rows, "resolutions": names, "seconds": watch.steps}
     return result, f"{n_rows:,} rows at {', '.join(names)} are in {place}."
 

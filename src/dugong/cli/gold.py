@@ -21,13 +21,14 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from dugong.archives import from_arrow, load_array, read_table
-from dugong.cli.corrections import FILE, Journal
+from dugong.cli.corrections import FILE, Journal, corrected
+from dugong.cli.project import Project, inside
 from dugong.codec import reading
-from dugong.exceptions import FormatError, LabelError, TaskError
+from dugong.exceptions import DugongError, FormatError, LabelError, TaskError, VoteError
 from dugong.paths import Place, place_of, write_atomically
 from dugong.segments import Segments
 from dugong.shards.folder import SAMPLE, hashes_of
-from dugong.tasks import Element
+from dugong.tasks import Element, Sequence
 from dugong.tasks.layout import stretches
 from dugong.types import AnyArray, BoolArray, Int8Array
 from dugong.votes import SourceInfo, Summary, Votes, gold_at
@@ -224,6 +225,51 @@ def known_table(place: Place) -> pa.Table:
 def _voted(table: pa.Table, votes: Votes) -> pa.Table:
     ids = pa.array(list(map(str, votes.sequence_ids.tolist())))
     return table.filter(pc.is_in(pc.cast(table.column("sequence"), pa.string()), value_set=ids))
+
+
+# --- what people marked, as a project names it ------------------------------------------------------------------------
+def add_annotations(project: Project, votes: Votes) -> Votes:
+    """The votes, and what the files of annotations say, as further sources.
+
+    Where an annotator looked and marked nothing, the vote is the background; with two classes, the negative one.
+    """
+    from dugong import formats
+
+    for place in project.annotations:
+        marked = formats.read(place)
+        marked = replace(marked, source=tuple(one or place.stem for one in marked.source) or (place.stem,))
+        names = votes.class_names or tuple(map(str, votes.classes))
+        silence = project.background or (names[0] if votes.n_classes == 2 else None)
+        try:
+            votes = votes.with_segments(marked, background=silence, missing_ok=True)
+        except DugongError as error:
+            raise VoteError(f"{place} cannot be used as a source: {error}") from None
+    return _add_tables(project, votes)
+
+
+def _add_tables(project: Project, votes: Votes) -> Votes:
+    """The votes, and the columns of tables that the project names, as further sources."""
+    for name, about in project.tables.items():
+        place, options = inside(project.folder, about["file"]), {key: about[key] for key in about if key != "file"}
+        options["resolution"] = Sequence() if options.get("resolution") == "sequence" else None
+        try:
+            votes = votes.with_table(known_table(place), name, **options)
+        except DugongError as error:
+            raise VoteError(f"{place} cannot be used as a source: {error}") from None
+    return votes
+
+
+def train_labels(project: Project, votes: Votes) -> Int8Array | None:
+    """Known labels that the model is fitted with, if the project has any: its file, and corrections of its studio."""
+    known = None if project.train_gold is None else read_gold(project.train_gold, votes, missing_ok=True)
+    return corrected(project.folder, votes, known)
+
+
+def held_out(gold: Int8Array, train: Int8Array | None, votes: Votes) -> Int8Array:
+    """Known labels of sequences that the model was not fitted with; 0 elsewhere."""
+    if train is None:
+        return gold
+    return np.where(np.repeat(labelled(train, votes), votes.lengths), np.int8(0), gold)
 
 
 # --- known labels of a folder of votes --------------------------------------------------------------------------------

@@ -16,33 +16,24 @@ from typing import Any, ClassVar
 
 import click
 
-from dugong.cli.findings import LastRun, News, drift_lines, findings, nothing_new
-from dugong.cli.gold import Known, read_gold, read_known, with_others
-from dugong.cli.output import Watch, listing
-from dugong.cli.project import Project
-from dugong.cli.settings import groups_by_id, groups_of, in_groups
-from dugong.cli.steps import (
-    ApplyOptions,
-    add_annotations,
-    apply_in_shards,
-    compare_with_majority,
-    export_labels,
-    held_out,
-    project_model,
-    shown_media,
-    sizes,
-    train_labels,
-)
+from dugong.cli.exchange import export_labels
+from dugong.cli.findings import LastRun, News, compare_with_majority, drift_lines, findings, nothing_new
+from dugong.cli.gold import Known, add_annotations, held_out, read_gold, read_known, train_labels, with_others
+from dugong.cli.output import Watch, listing, say
+from dugong.cli.project import DEFAULT, Project
+from dugong.cli.settings import LEARN, beliefs_of, groups_by_id, groups_of, in_groups
+from dugong.cli.steps import ApplyOptions, apply_in_shards, shown_media, sizes
 from dugong.drift import REFERENCE
 from dugong.engines import named_engine, usable_cores
+from dugong.graph import Dependency, temporal
 from dugong.labels import Labels
 from dugong.model import LabelModel
 from dugong.paths import Place, parts_of
+from dugong.priors import Prior
 from dugong.progress import FitProgress
 from dugong.shards import AppliedShards, VoteShards, fit_shards, label_shards, read_sample, summarize_shards
 from dugong.shards.folder import COMPARED, jobs_within, need, words
-from dugong.sources import Source
-from dugong.tasks import Resolution
+from dugong.sources import Source, declared_dependencies
 from dugong.texts import counted, read_size
 from dugong.types import Int8Array
 from dugong.votes import Summary, Votes
@@ -77,11 +68,6 @@ class InOneFile:
     whole: Votes
     train: Int8Array | None = None
     labels_name: ClassVar[str] = "labels.parquet"
-
-    @property
-    def resolutions(self) -> tuple[Resolution, ...]:
-        """All at which there are labels."""
-        return self.whole.resolutions
 
     def __iter__(self) -> Iterator[Votes]:
         yield self.whole
@@ -150,11 +136,6 @@ class InFolder:
     memory: str | None = None
     restart: bool = False
     labels_name: ClassVar[str] = "labels"
-
-    @property
-    def resolutions(self) -> tuple[Resolution, ...]:
-        """All at which there are labels."""
-        return self.whole.specimen().resolutions
 
     def __iter__(self) -> Iterator[Votes]:
         for votes in self.whole:
@@ -316,7 +297,7 @@ def run_job(
     watch.done("apply", votes.sizes())
     votes = votes.of_project(project)
     since = votes.since(files)
-    model = votes.fit(project_model(project, prior, sources), files["model"], watch.fitting)
+    model = votes.fit(_model_of(project, prior, sources), files["model"], watch.fitting)
     model.save(files["model"])
     watch.done("fit", "how far each source can be trusted")
     n_rows, labels = votes.label(model, files["labels"], project.resolutions, partial(watch.steps_done, "label"))
@@ -346,3 +327,25 @@ def _outcome(shown: Reported, model: LabelModel, news: list[str]) -> tuple[dict[
         parts.append(str(comparison))
     parts.append(listing("Since the last run:", news))
     return result, "\n\n".join(filter(None, parts))
+
+
+def declared(sources: Iterable[Source]) -> list[Dependency]:
+    """What the sources themselves say about what they depend on."""
+    return [temporal(name, lag=lag) if lag else (name, other) for name, other, lag in declared_dependencies(sources)]
+
+
+def _model_of(project: Project, prior: Prior | str, sources: Iterable[Source]) -> LabelModel:
+    """The label model of a project, not fitted yet; with the dependencies that it or its sources name, else learned."""
+    dependencies: Any = project.dependencies
+    if dependencies is None:
+        dependencies = declared(sources) or LEARN
+        if dependencies != LEARN:
+            say(f"dependencies: the {len(dependencies)} that the sources declare")
+    return LabelModel(
+        prior=prior,
+        dependencies=dependencies,
+        sharing=project.sharing,  # type: ignore[arg-type]
+        estimator=project.estimator,
+        signs=project.signs,
+        beliefs=beliefs_of(project.beliefs, f"beliefs in {project.folder / DEFAULT}"),
+    )

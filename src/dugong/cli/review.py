@@ -8,11 +8,10 @@ import click
 import numpy as np
 import pyarrow as pa
 
-from dugong.cli.gold import read_gold, write_table
+from dugong.cli.gold import read_gold, train_labels, write_table
 from dugong.cli.job import open_votes
 from dugong.cli.output import PLACE, Outcome, fit_width, user_code, verb
 from dugong.cli.project import DEFAULT, last_run, load_sequences, read_project
-from dugong.cli.steps import train_labels
 from dugong.drift import REFERENCE
 from dugong.model import LabelModel
 from dugong.paths import Place

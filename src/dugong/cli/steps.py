@@ -1,19 +1,19 @@
-"""The steps of a job, as `run`, the single verbs and the demo take them: apply, fit, label, compare.
+"""Sources of a project vote: what they get, how they are run, and what is said about it.
 
-Each takes plain values and returns plain values; what is said on the way goes to the standard error.
+In: a project and what the command line says. Out: shards of votes. This file loads little, so that sources can be tried
+while they are written; what needs a model is in `job`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from dugong.cli.output import say, seconds, user_code
 from dugong.cli.project import load_function, load_sequences, load_sources
-from dugong.exceptions import DugongError, VoteError
 from dugong.paths import Place
 from dugong.texts import counted, text_table
 
@@ -21,14 +21,8 @@ if TYPE_CHECKING:
     from dugong.cli.output import Watch
     from dugong.cli.project import Project
     from dugong.engines import Engine
-    from dugong.graph import Dependency
-    from dugong.labels import Labels
-    from dugong.metrics import Comparison
-    from dugong.model import LabelModel
-    from dugong.priors import Prior
     from dugong.shards import AppliedShards
     from dugong.sources import ApplyReport, Source
-    from dugong.types import Int8Array
     from dugong.votes import Votes
 
 
@@ -116,60 +110,6 @@ def throughput(report: ApplyReport, n_elements: int | None = None) -> str:
     return f"{seconds(report.seconds)} in all{pace}, {counted(report.n_faults, 'fault')}."
 
 
-# --- fit -----------------------------------------------------------------------------------------------------------
-def declared(sources: Iterable[Source]) -> list[Dependency]:
-    """What the sources themselves say about what they depend on."""
-    from dugong.graph import temporal
-    from dugong.sources import declared_dependencies
-
-    return [temporal(name, lag=lag) if lag else (name, other) for name, other, lag in declared_dependencies(sources)]
-
-
-def project_model(project: Project, prior: Prior | str, sources: Iterable[Source]) -> LabelModel:
-    """The label model of a project, not fitted yet; with the dependencies that it or its sources name, else learned."""
-    from dugong.cli.project import DEFAULT
-    from dugong.cli.settings import LEARN, beliefs_of
-    from dugong.model import LabelModel
-
-    dependencies: Any = project.dependencies
-    if dependencies is None:
-        dependencies = declared(sources) or LEARN
-        if dependencies != LEARN:
-            say(f"dependencies: the {len(dependencies)} that the sources declare")
-    return LabelModel(
-        prior=prior,
-        dependencies=dependencies,
-        sharing=project.sharing,  # type: ignore[arg-type]
-        estimator=project.estimator,
-        signs=project.signs,
-        beliefs=beliefs_of(project.beliefs, f"beliefs in {project.folder / DEFAULT}"),
-    )
-
-
-# --- compare -------------------------------------------------------------------------------------------------------
-def compare_with_majority(
-    votes: Votes, gold: Int8Array, model: LabelModel, groups: list[str] | None = None
-) -> Comparison:
-    """Majority vote and the model on the known labels, with intervals by sequence."""
-    from dugong.baselines import MajorityVote
-    from dugong.metrics import compare
-
-    methods = {
-        "majority vote": MajorityVote().fit(votes).predict_proba(votes),
-        "label model": model.predict_proba(votes),
-    }
-    return compare(methods, gold, lengths=votes.lengths, groups=groups, **class_options(votes))
-
-
-def class_options(votes: Votes) -> dict[str, Any]:
-    """What the metrics must know about the classes."""
-    from dugong.cli.corrections import class_codes
-    from dugong.votes import implied_background
-
-    background = implied_background(votes) if votes.n_classes > 2 else None
-    return {"classes": {value: name for name, value in class_codes(votes).items()}, "background": background}
-
-
 # --- files ---------------------------------------------------------------------------------------------------------
 def file_lines(files: Mapping[str, Place]) -> str:
     """Files and what they are, one per line."""
@@ -183,77 +123,6 @@ def sizes(votes: Votes) -> str:
         f"{counted(votes.n_sources, 'source')}, {counted(votes.n_sequences, 'sequence')}, "
         f"{counted(votes.n_elements, 'element')}"
     )
-
-
-# --- what people marked -----------------------------------------------------------------------------------------------
-def add_annotations(project: Project, votes: Votes) -> Votes:
-    """The votes, and what the files of annotations say, as further sources.
-
-    Where an annotator looked and marked nothing, the vote is the background; with two classes, the negative one.
-    """
-    from dugong import formats
-
-    for place in project.annotations:
-        marked = formats.read(place)
-        marked = replace(marked, source=tuple(one or place.stem for one in marked.source) or (place.stem,))
-        names = votes.class_names or tuple(map(str, votes.classes))
-        silence = project.background or (names[0] if votes.n_classes == 2 else None)
-        try:
-            votes = votes.with_segments(marked, background=silence, missing_ok=True)
-        except DugongError as error:
-            raise VoteError(f"{place} cannot be used as a source: {error}") from None
-    return _add_tables(project, votes)
-
-
-def _add_tables(project: Project, votes: Votes) -> Votes:
-    """The votes, and the columns of tables that the project names, as further sources."""
-    from dugong.cli.gold import known_table
-    from dugong.cli.project import inside
-    from dugong.tasks import Sequence
-
-    for name, about in project.tables.items():
-        place, options = inside(project.folder, about["file"]), {key: about[key] for key in about if key != "file"}
-        options["resolution"] = Sequence() if options.get("resolution") == "sequence" else None
-        try:
-            votes = votes.with_table(known_table(place), name, **options)
-        except DugongError as error:
-            raise VoteError(f"{place} cannot be used as a source: {error}") from None
-    return votes
-
-
-def train_labels(project: Project, votes: Votes) -> Int8Array | None:
-    """Known labels that the model is fitted with, if the project has any: its file, and corrections of its studio."""
-    from dugong.cli.corrections import corrected
-    from dugong.cli.gold import read_gold
-
-    known = None if project.train_gold is None else read_gold(project.train_gold, votes, missing_ok=True)
-    return corrected(project.folder, votes, known)
-
-
-def held_out(gold: Int8Array, train: Int8Array | None, votes: Votes) -> Int8Array:
-    """Known labels of sequences that the model was not fitted with; 0 elsewhere."""
-    if train is None:
-        return gold
-    import numpy as np
-
-    from dugong.cli.gold import labelled
-
-    return np.where(np.repeat(labelled(train, votes), votes.lengths), np.int8(0), gold)
-
-
-def export_labels(project: Project, parts: Iterable[Labels]) -> dict[str, Place]:
-    """Write labels, of one file or shard by shard, in all formats that the project names, each into its own folder."""
-    from dugong import formats
-    from dugong.cli.exchange import with_media
-
-    found = [one.segments("element" if "element" in one.resolutions else one.resolutions[0]) for one in parts]
-    segments = with_media(formats.joined(project.output, found), project.media)
-    files: dict[str, Place] = {}
-    for name in project.export:
-        folder = project.output / "export" / formats.of_name(name).name
-        formats.write(segments, folder, name)
-        files[f"labels for {formats.of_name(name).title}"] = folder
-    return files
 
 
 # --- the steps of a job over shards: votes and labels as folders, every step continues where it stopped ---------------

@@ -12,9 +12,11 @@ from typing import Any, cast
 
 import click
 
+from dugong.cli.findings import compare_with_majority
 from dugong.cli.gold import write_gold
+from dugong.cli.job import declared
 from dugong.cli.output import Outcome, Watch, say, seconds, verb
-from dugong.cli.steps import compare_with_majority, declared, file_lines, sizes
+from dugong.cli.steps import file_lines, sizes
 from dugong.exceptions import TaskError
 from dugong.graph import Dependency, TemporalDependency
 from dugong.law.parameters import Temporal

@@ -372,6 +372,6 @@ def _explain(
     return "\n".join(lines)
 
 
-def _some(names: Iterable[str], most: int = 8) -> str:
+def _some(names: Iterable[str]) -> str:
     every = list(names)
-    return ", ".join(every[:most]) + (f" and {len(every) - most} more" if len(every) > most else "")
+    return ", ".join(every[:8]) + (f" and {len(every) - 8} more" if len(every) > 8 else "")

@@ -396,3 +396,11 @@ def columns(segments: Segments, *names: str) -> Iterable[tuple[Any, ...]]:
     if "probability" in given:
         given["probability"] = [None if isnan(p) else p for p in given["probability"]]
     return zip(*given.values(), strict=True)
+
+
+def by_sequence(segments: Segments, *names: str) -> dict[str, list[tuple[Any, ...]]]:
+    """The same, sequence by sequence; those without intervals have none."""
+    found: dict[str, list[tuple[Any, ...]]] = {name: [] for name in segments.recordings}
+    for name, *row in columns(segments, "sequence", *names):
+        found[name].append(tuple(row))
+    return found

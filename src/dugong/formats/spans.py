@@ -20,6 +20,7 @@ from dugong.formats.files import (
     TOOL,
     File,
     Intervals,
+    by_sequence,
     columns,
     forbid,
     json_lines,
@@ -131,14 +132,12 @@ def _doccano_spans(one: dict[str, Any]) -> Iterator[tuple[int, int, str]]:
 
 def _write_doccano(segments: Segments, stem: str, _: Mapping[str, Any]) -> Files:
     found = placed(segments, "character", "doccano").sort()
-    texts: dict[str, dict[str, Any]] = {
-        name: {"text": _text(found, name, "doccano"), "label": [], "p": [], "sequence": name}
-        for name in found.recordings
-    }
-    for name, start, end, label, p in columns(found, "sequence", "start", "end", "label", "probability"):
-        texts[name]["label"].append([int(start), int(end), label])
-        texts[name]["p"].append(p)
-    return {f"{stem}.jsonl": json_lines(texts.values())}
+    texts = []
+    for name, rows in by_sequence(found, "start", "end", "label", "probability").items():
+        spans = [[int(start), int(end), label] for start, end, label, _ in rows]
+        shares = [p for *_, p in rows]
+        texts.append({"text": _text(found, name, "doccano"), "label": spans, "p": shares, "sequence": name})
+    return {f"{stem}.jsonl": json_lines(texts)}
 
 
 # --- Prodigy ----------------------------------------------------------------------------------------------------------
@@ -188,29 +187,24 @@ def _recording(one: dict[str, Any]) -> Recording:
 def _write_prodigy(segments: Segments, stem: str, _: Mapping[str, Any]) -> Files:
     sound = segments.unit == "second"
     found = placed(segments, "second" if sound else "character", "prodigy").sort()
-    spans: dict[str, list[dict[str, Any]]] = {name: [] for name in found.recordings}
-    tokens = {name: _TokenFinder(about) for name, about in found.recordings.items()}
-    for name, start, end, label, p in columns(found, "sequence", "start", "end", "label", "probability"):
-        span: dict[str, Any] = {"start": start, "end": end, "label": label}
-        if not sound:
-            span = {"start": int(start), "end": int(end), "label": label, **tokens[name].around(int(start), int(end))}
-        spans[name].append(span | ({} if p is None else {"score": p}))
-    sources = dict(zip(found.sequence, found.source, strict=True))
-    tasks = (_task(found, name, spans[name], sources.get(name) or TOOL, sound=sound) for name in found.recordings)
+    sources, tasks = dict(zip(found.sequence, found.source, strict=True)), []
+    for name, rows in by_sequence(found, "start", "end", "label", "probability").items():
+        spans = list(_prodigy_spans(rows, found.recordings[name], sound=sound))
+        tasks.append(_task(found, name, spans, sources.get(name) or TOOL, sound=sound))
     return {f"{stem}.jsonl": json_lines(tasks)}
 
 
-class _TokenFinder:
-    """Finds the tokens of a span, where there are any."""
-
-    def __init__(self, about: Recording) -> None:
-        self.first = {start: place for place, (start, _) in enumerate(about.tokens or ())}
-        self.last = {end: place for place, (_, end) in enumerate(about.tokens or ())}
-
-    def around(self, start: int, end: int) -> dict[str, int]:
-        if start not in self.first or end not in self.last:
-            return {}
-        return {"token_start": self.first[start], "token_end": self.last[end]}
+def _prodigy_spans(rows: list[tuple[Any, ...]], about: Recording, *, sound: bool) -> Iterator[dict[str, Any]]:
+    """Spans of a sequence: seconds of a sound, or characters of a text and the tokens that begin and end there."""
+    first = {start: place for place, (start, _) in enumerate(about.tokens or ())}
+    last = {end: place for place, (_, end) in enumerate(about.tokens or ())}
+    for start, end, label, p in rows:
+        span: dict[str, Any] = {"start": start, "end": end, "label": label}
+        if not sound:
+            span |= {"start": int(start), "end": int(end)}
+            if start in first and end in last:
+                span |= {"token_start": first[start], "token_end": last[end]}
+        yield span | ({} if p is None else {"score": p})
 
 
 def _task(found: Segments, name: str, spans: list[dict[str, Any]], source: str, *, sound: bool) -> dict[str, Any]:
@@ -269,19 +263,12 @@ def _write_spacy(segments: Segments, stem: str, _: Mapping[str, Any]) -> Files:
     found = placed(segments, "element", "spacy").sort()
     vocab = spacy.blank("xx").vocab
     bin_ = spacy.tokens.DocBin(store_user_data=True)
-    by_name: dict[str, list[tuple[int, int, str, float | None, str]]] = {name: [] for name in found.recordings}
-    for name, start, end, label, p, source in columns(
-        found, "sequence", "start", "end", "label", "probability", "source"
-    ):
-        by_name[name].append((int(start), int(end), label, p, source))
-    for name, spans in by_name.items():
+    for name, spans in by_sequence(found, "start", "end", "label", "probability", "source").items():
         bin_.add(_doc(spacy, vocab, name, found.recordings[name], spans))
     return {f"{stem}.spacy": bin_.to_bytes()}
 
 
-def _doc(
-    spacy: Any, vocab: Any, name: str, about: Recording, spans: list[tuple[int, int, str, float | None, str]]
-) -> Any:
+def _doc(spacy: Any, vocab: Any, name: str, about: Recording, spans: list[tuple[Any, ...]]) -> Any:
     words = tokens_of(about, name, "spacy")
     assert about.text is not None
     assert about.tokens is not None
@@ -293,7 +280,7 @@ def _doc(
             "  Make tokens of the white space too, or write brat, which keeps texts as they are."
         )
     doc = spacy.tokens.Doc(vocab, words=words, spaces=[gap == " " for gap in gaps])
-    made = [spacy.tokens.Span(doc, start, end, label=label) for start, end, label, _, _ in spans]
+    made = [spacy.tokens.Span(doc, int(start), int(end), label=label) for start, end, label, _, _ in spans]
     doc.spans[_KEY] = made
     doc.spans[_KEY].attrs["scores"] = [p for _, _, _, p, _ in spans]
     doc.ents = spacy.util.filter_spans(made)

@@ -24,6 +24,7 @@ from dugong.codec import decode, parse, reading
 from dugong.engines import Engine, Serial, reduce_sums
 from dugong.exceptions import FileError, VoteError
 from dugong.paths import Place, locked, move, place_of, write_atomically, written_aside
+from dugong.tasks import Resolution
 from dugong.texts import read_size
 from dugong.types import IntArray
 from dugong.votes import Votes
@@ -266,6 +267,11 @@ class VoteShards:
     def __repr__(self) -> str:
         return f"VoteShards({len(self)} shards, {self.n_sequences:,} sequences, {self.n_elements:,} elements)"
 
+    @property
+    def resolutions(self) -> tuple[Resolution, ...]:
+        """The elements and every resolution that a source votes on."""
+        return self.specimen().resolutions
+
     def specimen(self) -> Votes:
         """The shortest and the longest sequence: what is voted on, without the votes."""
         ends = [
@@ -278,9 +284,9 @@ class VoteShards:
         return parts[0] if same else concat(parts, keys=["shortest", "longest"])
 
 
-def file_name(number: int, suffix: str = ".parquet") -> str:
+def file_name(number: int) -> str:
     """Name of the file of a shard."""
-    return f"part-{number:05d}{suffix}"
+    return f"part-{number:05d}.parquet"
 
 
 def refuse_votes(folder: Place) -> None:

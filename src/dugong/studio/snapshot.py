@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from dugong.cli.gold import read_gold
+from dugong.cli.gold import held_out, read_gold, train_labels
 from dugong.cli.project import Project
 from dugong.cli.settings import read_groups
-from dugong.cli.steps import held_out, train_labels
 from dugong.infer.potentials import sum_by_sequence
 from dugong.model import LabelModel
 from dugong.report.material import Interest, Material, gather, label_names, measure
