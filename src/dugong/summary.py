@@ -141,6 +141,11 @@ class ModelSummary:
                 return one
         raise KeyError(f"{name!r} is none of the sources {[one.name for one in self.sources]}")
 
+    @property
+    def accuracies(self) -> dict[str, float]:
+        """Estimated P(right | it votes) by source, where it is known."""
+        return {one.name: one.accuracy for one in self.sources if one.accuracy is not None}
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
         return asdict(self)

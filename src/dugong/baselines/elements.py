@@ -39,6 +39,7 @@ class ElementBaseline(Configured):
         self.accuracies_, self.prior_ = tables, prior
         self.parameters_ = parameters_of(tables, votes.n_classes)
 
+    @typed(LabelError)
     def predict_proba(self, votes: Votes, resolution: str | Resolution = "element") -> FloatArray:
         """P(label | votes forced onto elements), shape (n_tasks, n_classes), exact under what was learned."""
         self._check_fitted()
@@ -147,14 +148,15 @@ class MajorityVote(Configured):
         if shares.shape[1] == 2 and threshold != 0.5:
             return likeliest(shares, self.classes_, threshold)
         classes = np.array((-1, 1) if shares.shape[1] == 2 else votes.classes, dtype=np.int8)
-        return np.asarray(classes[self._winner(shares)])
+        return np.asarray(classes[self.winner(shares)])
 
     @typed(LabelError)
     def score(self, votes: Votes, gold: AnyArray) -> float:
         """Accuracy on the elements whose gold label is known (not 0)."""
         return accuracy_on(self.predict(votes), gold)
 
-    def _winner(self, shares: FloatArray) -> AnyArray:
+    def winner(self, shares: FloatArray) -> IntArray:
+        """The place of the class with most votes in every row of shares, ties by the named rule."""
         best = shares >= shares.max(axis=1, keepdims=True) - 1e-12
         if self.ties == "first":
             return np.asarray(np.argmax(best, axis=1))

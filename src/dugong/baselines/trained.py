@@ -113,11 +113,6 @@ class HiddenMarkov(ElementBaseline):
         data = InMemory(votes=forced, evidence=evidence, n_threads=self.n_threads)
         return expectation_maximisation(data, Law(parameters=start, prior=prior), settings)
 
-    @typed(LabelError)
-    def predict_proba(self, votes: Votes, resolution: str | Resolution = "element") -> FloatArray:
-        """P(label | all votes of the sequence), shape (n_tasks, n_classes)."""
-        return super().predict_proba(votes, resolution)
-
     def decode(self, votes: Votes) -> Int8Array:
         """The most likely label sequence of every sequence (Viterbi), flat over elements."""
         self._check_fitted()

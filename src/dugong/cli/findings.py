@@ -53,20 +53,31 @@ class LastRun:
             return None
         try:
             fitted = LabelModel.load(model)
-            known = fitted.summary()
+            accuracies = fitted.summary().accuracies
             found = Labels.read(labels).at("element")
         except DugongError:
             return None
-        accuracies = {one.name: one.accuracy for one in known.sources if one.accuracy is not None}
         return cls(model=fitted, accuracies=accuracies, labels=_by_sequence(found))
 
     def news(
         self, votes: Votes, model: LabelModel, labels: Iterable[Labels], gold: Int8Array | None = None
     ) -> list[str]:
-        """What changed since then: in the model, in its labels, and in what the votes are like."""
-        fresh = [place for place, one in enumerate(votes.sequence_ids.tolist()) if str(one) not in self.labels]
-        drifted = drift_lines(self.model, votes[fresh] if fresh else None)
-        return changes(self, model, next(iter(labels)), votes, gold) + drifted
+        """What changed since then, in sentences: in the model, in its labels, and in what the votes are like."""
+        now = model.summary().accuracies
+        said = [f"{name} is new." for name in now if name not in self.accuracies]
+        said += [f"{name} is gone." for name in self.accuracies if name not in now]
+        said += [
+            f"{name}: accuracy {self.accuracies[name]:.3f} to {value:.3f}."
+            for name, value in now.items()
+            if name in self.accuracies and abs(value - self.accuracies[name]) > _MENTIONED
+        ]
+        before, after = self.labels, _by_sequence(next(iter(labels)).at("element"))
+        same = [name for name in after if len(before.get(name, ())) == len(after[name])]
+        flipped = sum(a != b for name in same for a, b in zip(before[name], after[name], strict=True))
+        if flipped:
+            said.append(f"{counted(flipped, 'label')} flipped{_worth(before, after, votes, gold)}.")
+        fresh = [place for place, one in enumerate(votes.sequence_ids.tolist()) if str(one) not in before]
+        return said + drift_lines(self.model, votes[fresh] if fresh else None)
 
 
 def nothing_new(*_: object) -> list[str]:
@@ -79,24 +90,6 @@ def _by_sequence(labels: Labels) -> dict[str, list[str]]:
     for name, word in zip(labels.ids.astype(str).tolist(), labels.label.tolist(), strict=True):
         found.setdefault(name, []).append(word)
     return found
-
-
-def changes(last: LastRun, model: LabelModel, labels: Labels, votes: Votes, gold: Int8Array | None) -> list[str]:
-    """What changed since the last run, in sentences."""
-    now = {one.name: one.accuracy for one in model.summary().sources if one.accuracy is not None}
-    said = [f"{name} is new." for name in now if name not in last.accuracies]
-    said += [f"{name} is gone." for name in last.accuracies if name not in now]
-    said += [
-        f"{name}: accuracy {last.accuracies[name]:.3f} to {value:.3f}."
-        for name, value in now.items()
-        if name in last.accuracies and abs(value - last.accuracies[name]) > _MENTIONED
-    ]
-    before, after = last.labels, _by_sequence(labels.at("element"))
-    same = [name for name in after if len(before.get(name, ())) == len(after[name])]
-    flipped = sum(a != b for name in same for a, b in zip(before[name], after[name], strict=True))
-    if flipped:
-        said.append(f"{counted(flipped, 'label')} flipped{_worth(before, after, votes, gold)}.")
-    return said
 
 
 def _worth(before: dict[str, list[str]], after: dict[str, list[str]], votes: Votes, gold: Int8Array | None) -> str:

@@ -40,25 +40,9 @@ from dugong.votes import Summary, Votes
 from dugong.votes.concat import concat
 
 LabelProgress = Callable[[int, int], None]
+Judged = tuple[Votes | None, Int8Array | None]
+"""Votes that the last words of a run are about, and their known labels, as far as there are any."""
 _ONE_FILE = "works on a folder of votes, and VOTES is one file; `dugong apply --shard-size` writes a folder."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Reported:
-    """What a run reports on: votes, their known labels, and which part of all they are.
-
-    Attributes
-    ----------
-    judged, truth : votes and known labels that the last words of the run are about
-    remark : on how much these rest
-    """
-
-    votes: Votes
-    gold: Int8Array | None
-    judged: Votes | None
-    truth: Int8Array | None
-    part: str = ""
-    remark: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -119,10 +103,12 @@ class InOneFile:
         last = LastRun.read(files["model"], files["labels"])
         return nothing_new if last is None else partial(last.news, self.whole)
 
-    def shown(self, project: Project) -> Reported:
-        """What a run reports on: all votes, and known labels that it did not fit with."""
+    def report(self, model: LabelModel, project: Project, file: Place, watch: Watch) -> Judged:
+        """Report on all votes, beside known labels that were not fitted with; a run ends with the same."""
         gold = None if project.gold is None else held_out(self.known(project.gold).gold, self.train, self.whole)
-        return Reported(votes=self.whole, gold=gold, judged=self.whole, truth=gold)
+        model.report(self.whole, file, gold, **shown_media(project))
+        watch.done("report", "to be opened in a browser")
+        return self.whole, gold
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -200,21 +186,21 @@ class InFolder:
         said = drift_lines(LabelModel.load(files["model"]), concat(parts))
         return lambda *_: said
 
-    def shown(self, project: Project) -> Reported:
-        """What a run reports on: sequences with known labels, which it ends with, and a sample of the others."""
-        votes = in_groups(self.sample(COMPARED), project.groups, project.folder)
-        if project.gold is None:
-            return Reported(votes=votes, gold=None, judged=None, truth=None, part=self._part(votes))
-        known = self.known(project.gold)
-        known = replace(known, votes=in_groups(known.votes, project.groups, project.folder))
-        every, gold = with_others(known, votes)
-        part, truth = self._part(every), known.gold
-        return Reported(votes=every, gold=gold, judged=known.votes, truth=truth, part=part, remark=known.remark)
-
-    def _part(self, votes: Votes) -> str:
-        """Which part of all votes some are; no words for all."""
-        n_sequences = self.whole.n_sequences
-        return "" if votes.n_sequences == n_sequences else f" on {votes.n_sequences:,} of {n_sequences:,} sequences"
+    def report(self, model: LabelModel, project: Project, file: Place, watch: Watch) -> Judged:
+        """Report on the sequences with known labels, which a run ends with, and on a sample of the others."""
+        votes, gold = in_groups(self.sample(COMPARED), project.groups, project.folder), None
+        judged: Judged = (None, None)
+        if project.gold is not None:
+            known = self.known(project.gold)
+            known = replace(known, votes=in_groups(known.votes, project.groups, project.folder))
+            watch.remark(known.remark)
+            votes, gold = with_others(known, votes)
+            judged = known.votes, known.gold
+        every = self.whole.n_sequences
+        part = "" if votes.n_sequences == every else f" on {votes.n_sequences:,} of {every:,} sequences"
+        model.report(votes, file, gold, title=f"Label report{part}", **shown_media(project))
+        watch.done("report", f"to be opened in a browser{part and ';'}{part}")
+        return judged
 
 
 # --- which of the two it is -----------------------------------------------------------------------------------------
@@ -305,18 +291,13 @@ def run_job(
     if project.export:
         files |= export_labels(project, labels)
         watch.done("export", ", ".join(project.export))
-    shown = votes.shown(project)
-    if shown.remark:
-        watch.remark(shown.remark)
-    title, media = f"Label report{shown.part}", shown_media(project)
-    model.report(shown.votes, files["report"], shown.gold, title=title, **media)
-    watch.done("report", f"to be opened in a browser{shown.part and ';'}{shown.part}")
-    return files, applied, _outcome(shown, model, since(model, labels, shown.truth))
+    judged = votes.report(model, project, files["report"], watch)
+    return files, applied, _outcome(judged, model, since(model, labels, judged[1]))
 
 
-def _outcome(shown: Reported, model: LabelModel, news: list[str]) -> tuple[dict[str, Any], str]:
+def _outcome(judged: Judged, model: LabelModel, news: list[str]) -> tuple[dict[str, Any], str]:
     """What is worth a look, the model at a glance, the comparison with majority vote, and what changed."""
-    votes, gold = shown.judged, shown.truth
+    votes, gold = judged
     comparison = None if votes is None or gold is None else compare_with_majority(votes, gold, model, groups_of(votes))
     summary = model.summary(votes, gold)
     said = [] if votes is None else findings(model, votes, comparison)

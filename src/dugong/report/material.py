@@ -79,7 +79,7 @@ def gather(model: LabelModel, votes: Votes, gold: Any = None, known: Int8Array |
         probabilities=found,
         shares=shares,
         chosen=elements.argmax(axis=1),
-        majority=_first_best(shares),
+        majority=voting.winner(shares),
         decoded=decoded,
         how_decoded=how,
         gold=None if gold is None else gold_at(votes, gold, Element()),
@@ -103,11 +103,6 @@ def places_of(labels: Int8Array, votes: Votes) -> IntArray:
     """Class values of elements as places 0..K-1, -1 where unknown (0)."""
     places = class_indices(votes, labels, votes.n_classes).astype(np.int64)
     return np.where((places < 0) | (places >= votes.n_classes), -1, places)
-
-
-def _first_best(shares: FloatArray) -> IntArray:
-    """As `MajorityVote.predict`: the first of the classes with most votes."""
-    return np.asarray((shares >= shares.max(axis=1, keepdims=True) - 1e-12).argmax(axis=1), dtype=np.int64)
 
 
 def _decode(model: LabelModel, votes: Votes, elements: FloatArray, known: Int8Array | None) -> tuple[IntArray, str]:

@@ -227,6 +227,12 @@ def code_places(votes: Votes, resolution: Resolution, column: Int8Array, n_codes
     return np.where((places < 0) | (places >= n_codes), n_codes - 1, places).astype(np.int8)
 
 
+def codes_of(votes: Votes, voters: tuple[VoterInfo, ...]) -> list[Int8Array]:
+    """Votes of every source as places in its list of codes."""
+    asked = zip(votes.sources, votes.columns, voters, strict=True)
+    return [code_places(votes, source.resolution, column, len(one.codes)) for source, column, one in asked]
+
+
 def code_classes(votes: Votes, resolution: Resolution, n_codes: int) -> tuple[int, ...]:
     """The label (its place) that each code stands for; -1 for those that name no single one."""
     n_labels = len(label_names(votes, resolution))

@@ -34,7 +34,7 @@ from dugong.report.track import (
     Track,
     VoterInfo,
     chars_per_code,
-    code_places,
+    codes_of,
     logs_of,
     make_voters,
     order_of_credit,
@@ -90,7 +90,7 @@ def make_sequences(
         n_all=material.votes.n_sequences,
         how=_how(material.votes, parts) + _how_many_drawn(tracks, media),
         classes=material.names,
-        lanes=tuple(_lane_info(material.votes, one) for one in material.probabilities),
+        lanes=tuple(lane_info(material.votes, one) for one in material.probabilities),
         voters=voters,
         path=material.how_decoded == WHOLE,
         order=order_of_credit(material),
@@ -166,7 +166,8 @@ def _how_many_drawn(tracks: tuple[Track, ...], media: Any) -> str:
 
 
 # --- cutting -------------------------------------------------------------------------------------------------------
-def _lane_info(votes: Votes, resolution: Resolution) -> LaneInfo:
+def lane_info(votes: Votes, resolution: Resolution) -> LaneInfo:
+    """A resolution in words."""
     words = "elements" if isinstance(resolution, Element) else describe(resolution)
     return LaneInfo(name=resolution.name, kind=resolution.kind, words=words, labels=label_names(votes, resolution))
 
@@ -179,8 +180,7 @@ def _cut(
     priors = _inferred(material, places, silent=True)
     # Labels may be an average of the exact model and a more cautious answer, be it only the class balance.
     exact = None if material.model.law_.tempering is None else _inferred(material, places, silent=False)
-    asked = zip(votes.sources, votes.columns, voters, strict=True)
-    codes = [code_places(votes, source.resolution, column, len(voter.codes)) for source, column, voter in asked]
+    codes = codes_of(votes, voters)
     bounds = {resolution: votes.layout(resolution).bounds() for resolution in material.probabilities}
     tracks = []
     for number, part in enumerate(parts):
@@ -257,11 +257,12 @@ def _track(
         decoded=material.decoded[rows].astype(np.int8),
         majority=material.majority[rows].astype(np.int8),
         gold=None if gold is None else gold.astype(np.int8),
-        seconds=_seconds(votes, place),
+        seconds=seconds_of(votes, place),
     )
 
 
-def _seconds(votes: Votes, place: int) -> tuple[float, float] | None:
+def seconds_of(votes: Votes, place: int) -> tuple[float, float] | None:
+    """When a sequence begins and how long an element takes; None without a regular clock."""
     if votes.time is None or votes.time.rate is None:
         return None
     return float(votes.time.start[place]), float(1 / votes.time.rate[place])

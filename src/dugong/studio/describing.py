@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mimetypes
 import tempfile
+from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -18,13 +19,12 @@ from dugong.codec import to_plain
 from dugong.exceptions import DugongError
 from dugong.labels import Labels
 from dugong.report.html.tags import class_colours
-from dugong.report.material import label_names
 from dugong.report.media import Raw
+from dugong.report.tracks import lane_info, seconds_of
 from dugong.studio.editing import SourceFile
 from dugong.studio.pages import SORTS, sequence_row, source_details, source_rows
 from dugong.studio.snapshot import Snapshot
 from dugong.studio.state import Studio, StudioError
-from dugong.tasks import Element, describe
 from dugong.tasks.layout import stretches
 
 SAMPLES = {
@@ -108,16 +108,7 @@ def _fitted(studio: Studio, snapshot: Snapshot) -> dict[str, Any]:
         "fit": snapshot.number,
         "two": dict(zip(("light", "dark"), class_colours(2), strict=True)),
         "classes": [{"name": name, "value": value, "light": a, "dark": b} for name, value, a, b in classes],
-        "lanes": [
-            {
-                "name": one.name,
-                "kind": one.kind,
-                "words": "elements" if isinstance(one, Element) else describe(one),
-                "labels": list(label_names(votes, one)),
-                "n_tasks": votes.layout(one).n_tasks,
-            }
-            for one in snapshot.lanes
-        ],
+        "lanes": [asdict(lane_info(votes, one)) | {"n_tasks": votes.layout(one).n_tasks} for one in snapshot.lanes],
         "sources": [
             {"name": one.name, "resolution": one.resolution.name, "editable": one.name in editable}
             | {"lane": snapshot.voters[place].lane}
@@ -139,8 +130,6 @@ def sequence_page(studio: Studio, name: str) -> dict[str, Any]:
     except DugongError:  # the tracks say what is wrong; votes and labels can be seen all the same
         raw, file = Raw(kind="other", length=int(snapshot.votes.lengths[place])), None
     path = quote(name, safe="")
-    time = snapshot.votes.time
-    clock = None if time is None or time.rate is None else [float(time.start[place]), 1 / float(time.rate[place])]
     kind = None if file is None else mimetypes.guess_type(file.name)[0]
     playable = kind is not None and kind.startswith(("video/", "audio/", "image/"))
     ids = snapshot.ids
@@ -148,7 +137,7 @@ def sequence_page(studio: Studio, name: str) -> dict[str, Any]:
         "id": name,
         "place": place,
         "length": int(snapshot.votes.lengths[place]),
-        "seconds": clock,
+        "seconds": seconds_of(snapshot.votes, place),
         "kind": raw.kind,
         "signals": [one.name for one in raw.signals],
         "tokens": len(raw.tokens),

@@ -13,17 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from dugong.cli.gold import held_out, read_gold, train_labels
+from dugong.cli.gold import held_out
+from dugong.cli.job import InOneFile
 from dugong.cli.project import Project
-from dugong.cli.settings import read_groups
 from dugong.infer.potentials import sum_by_sequence
 from dugong.model import LabelModel
 from dugong.report.material import Interest, Material, gather, label_names, measure
-from dugong.report.track import VoterInfo, code_places, make_voters
+from dugong.report.track import VoterInfo, codes_of, make_voters
 from dugong.review import entropy
 from dugong.tasks import Element, Resolution
 from dugong.types import ABSTAIN, MISSING, AnyArray, BoolArray, FloatArray, Int8Array, IntArray
 from dugong.votes import Votes, class_indices
+from dugong.votes.codes import positive_class
+from dugong.votes.overlaps import paint
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -74,8 +76,7 @@ class Snapshot:
     @cached_property
     def codes(self) -> list[Int8Array]:
         """Votes of every source as places in its list of codes."""
-        asked = zip(self.votes.sources, self.votes.columns, self.voters, strict=True)
-        return [code_places(self.votes, source.resolution, column, len(one.codes)) for source, column, one in asked]
+        return codes_of(self.votes, self.voters)
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -137,19 +138,12 @@ class Snapshot:
         """Labels of all elements (places of classes) by sequence id: what the next fit is compared with."""
         return {name: self.material.chosen[self.elements(place)] for place, name in enumerate(self.ids)}
 
-    def accuracies(self) -> dict[str, float]:
-        """Estimated accuracies by source."""
-        return {one.name: one.accuracy for one in self.model.summary().sources if one.accuracy is not None}
-
 
 def load_snapshot(project: Project, number: int, outcome: Mapping[str, Any], last: Snapshot | None) -> Snapshot:
     """Read what a run has written."""
-    votes = Votes.read(project.output / "votes.parquet")
-    if project.groups is not None:
-        votes = votes.in_groups(read_groups(project.groups, votes, project.folder))
-    model = LabelModel.load(project.output / "model.json")
-    train = train_labels(project, votes)
-    known = None if project.gold is None else read_gold(project.gold, votes)
+    opened = InOneFile(whole=Votes.read(project.output / "votes.parquet")).of_project(project)
+    votes, train, model = opened.whole, opened.train, LabelModel.load(project.output / "model.json")
+    known = None if project.gold is None else opened.known(project.gold).gold
     scored = None if known is None else held_out(known, train, votes)
     material = gather(model, votes, scored, train)
     found = Snapshot(
@@ -163,7 +157,7 @@ def load_snapshot(project: Project, number: int, outcome: Mapping[str, Any], las
         outcome=outcome,
         before={} if last is None else last.by_sequence(),
         votes_before=None if last is None else last.votes,
-        accuracies_before={} if last is None else last.accuracies(),
+        accuracies_before={} if last is None else last.model.summary().accuracies,
     )
     # The queue is what people open first: its numbers are worked out here, where nobody waits for them.
     _ = (found.interest, found.conflict, found.worth, found.change, found.shares, found.codes)
@@ -184,29 +178,10 @@ def conflicts(votes: Votes) -> BoolArray:
             for place in range(n_classes):
                 said[:, place] |= places == place
         elif getattr(source.resolution, "link", None) == "any":
-            of = _about(votes, source.resolution)
+            of = votes.classes.index(positive_class(votes, source.resolution))
             starts, stops = votes.layout(source.resolution).flat_bounds()
-            denied[:, of] |= covered(starts[column == -1], stops[column == -1], votes.n_elements)
+            denied[:, of] |= paint(column == -1, starts, stops, votes.n_elements)
     return np.asarray((said.sum(axis=1) > 1) | (said & denied).any(axis=1))
-
-
-def _about(votes: Votes, resolution: Resolution) -> int:
-    """Place of the class that a coarse resolution asks for."""
-    if votes.n_classes == 2:
-        return 1
-    of = getattr(resolution, "of", None)
-    names = votes.class_names or ()
-    if isinstance(of, str) and of in names:
-        return names.index(of)
-    return votes.classes.index(of) if of in votes.classes else 0
-
-
-def covered(starts: IntArray, stops: IntArray, length: int) -> BoolArray:
-    """Elements inside of some interval."""
-    edges = np.zeros(length + 1, dtype=np.int64)
-    np.add.at(edges, starts, 1)
-    np.add.at(edges, stops, -1)
-    return np.asarray(np.cumsum(edges[:-1]) > 0)
 
 
 def spoken(column: AnyArray) -> BoolArray:

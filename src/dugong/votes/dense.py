@@ -79,10 +79,8 @@ def from_dense(
         raise VoteError(f"coding must be 'paper' or left out; found {coding!r}.\n  {_PAPER_HINT}")
     codes, nan = add_missing({-1: -1, 0: 0, 1: 1}, missing)
     book = Codebook(codes=codes, says=_PAPER, hint=_PAPER_HINT, nan=nan)
-    names = None if classes is None else tuple(classes)
-    return _read(
-        votes, book, lengths, ids, sources, unclear=coding is None, class_names=names, background=background, time=time
-    )
+    unclear = coding is None
+    return _read(votes, book, lengths, ids, sources, classes, unclear=unclear, background=background, time=time)
 
 
 @typed(VoteError)
@@ -132,9 +130,9 @@ def from_classes(
         lengths,
         ids,
         sources,
+        names,
         given=tuple(range(count)),
         n_classes=count,
-        class_names=names,
         background=None if background is None else _our_class(background, count, "the background"),
         partial=codebook,
         time=time,
@@ -201,8 +199,7 @@ def from_metal(
         says=f"0 (abstain) or a class from 1 to {n_classes}",
         hint="If -1 means abstain, use Votes.from_classes(..., abstain=-1); with more classes, pass n_classes=.",
     )
-    names = None if classes is None else tuple(classes)
-    return _read(votes, book, lengths, ids, sources, n_classes=n_classes, class_names=names)
+    return _read(votes, book, lengths, ids, sources, classes, n_classes=n_classes)
 
 
 def _read(
@@ -211,6 +208,7 @@ def _read(
     lengths: ArrayLike | None,
     ids: Any,
     sources: Iterable[str] | None,
+    classes: Iterable[str] | None,
     *,
     unclear: bool = False,
     **about: Any,
@@ -226,6 +224,7 @@ def _read(
     columns = encode_pieces(pieces, book, tuple(info.name for info in infos))
     if unclear:
         _check_ambiguous(pieces, columns)
+    about["class_names"] = None if classes is None else tuple(classes)
     return Votes(sources=infos, columns=tuple(columns), lengths=found, ids=normal_ids(ids), **about)
 
 

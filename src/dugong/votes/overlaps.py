@@ -228,14 +228,14 @@ def elements_in_pieces(votes: Votes, sets: ClassSets) -> Iterator[ElementVotes]:
             run = finders[source.resolution].touching(begin, end)
             tasks = column[run.first : run.last]
             first, last = np.maximum(run.starts, begin) - begin, np.minimum(run.stops, end) - begin
-            spoke[place] = _paint((tasks != ABSTAIN) & (tasks != MISSING), first, last, end - begin)
+            spoke[place] = paint((tasks != ABSTAIN) & (tasks != MISSING), first, last, end - begin)
             vote, number = sets.forced[source.resolution]
             if vote:
-                said[place] = number * _paint(tasks == vote, first, last, end - begin)
+                said[place] = number * paint(tasks == vote, first, last, end - begin)
         yield ElementVotes(begin=begin, said=said, spoke=spoke)
 
 
-def _paint(chosen: BoolArray, first: Any, last: Any, size: int) -> BoolArray:
+def paint(chosen: BoolArray, first: Any, last: Any, size: int) -> BoolArray:
     """Whether an element lies in one of the chosen spans."""
     steps = np.bincount(first[chosen], minlength=size + 1) - np.bincount(last[chosen], minlength=size + 1)
     return np.asarray(np.cumsum(steps[:size]) > 0)
