@@ -30,7 +30,7 @@ from dugong.segments import Segments
 from dugong.shards.folder import SAMPLE, hashes_of
 from dugong.tasks import Element, Sequence
 from dugong.tasks.layout import stretches
-from dugong.types import AnyArray, BoolArray, Int8Array
+from dugong.types import AnyArray, BoolArray, Int8Array, IntArray
 from dugong.votes import SourceInfo, Summary, Votes, gold_at
 from dugong.votes.concat import concat
 
@@ -132,20 +132,25 @@ def labelled(labels: Int8Array, votes: Votes) -> BoolArray:
 
 def write_gold(gold: AnyArray, votes: Votes, path: str | PathLike[str]) -> None:
     """Write labels of elements as runs: one row per stretch of equal known labels."""
-    labels = np.asarray(gold)
-    offsets = votes.layout("element").offsets
-    starts, stops = stretches(labels, offsets)
-    known = labels[starts] != 0
-    starts, stops = starts[known], stops[known]
-    owners = np.searchsorted(offsets, starts, side="right") - 1
+    owners, starts, stops, labels = known_runs(np.asarray(gold), votes)
     names = dict(zip(votes.classes, votes.class_names or votes.classes, strict=True))
     columns = {
         "sequence": pa.array(votes.sequence_ids[owners]),
-        "start": pa.array(starts - offsets[owners]),
-        "end": pa.array(stops - offsets[owners]),
-        "label": pa.array([names[label] for label in labels[starts].tolist()]),
+        "start": pa.array(starts),
+        "end": pa.array(stops),
+        "label": pa.array([names[label] for label in labels.tolist()]),
     }
     write_table(pa.table(columns), path)
+
+
+def known_runs(gold: AnyArray, votes: Votes) -> tuple[IntArray, IntArray, IntArray, AnyArray]:
+    """Stretches of equal known labels: the place of the sequence, start and end inside it, and the label."""
+    offsets = votes.layout("element").offsets
+    starts, stops = stretches(gold, offsets)
+    known = gold[starts] != 0
+    starts, stops = starts[known], stops[known]
+    owners = np.searchsorted(offsets, starts, side="right") - 1
+    return owners, starts - offsets[owners], stops - offsets[owners], gold[starts]
 
 
 def write_segments(segments: Segments, path: str | PathLike[str]) -> None:

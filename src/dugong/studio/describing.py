@@ -13,6 +13,7 @@ from urllib.parse import quote
 from dugong import __version__, formats
 from dugong.cli.corrections import FILE, Correction, class_codes
 from dugong.cli.exchange import with_media
+from dugong.cli.gold import known_runs
 from dugong.cli.init import write_project
 from dugong.cli.project import DEFAULT
 from dugong.codec import to_plain
@@ -25,7 +26,6 @@ from dugong.studio.editing import SourceFile
 from dugong.studio.pages import SORTS, sequence_row, source_details, source_rows
 from dugong.studio.snapshot import Snapshot
 from dugong.studio.state import Studio, StudioError
-from dugong.tasks.layout import stretches
 
 SAMPLES = {
     "sensor": ("a sensor: who walks, and when", None),
@@ -275,17 +275,11 @@ def take_file(studio: Studio, name: str, content: bytes, kind: str | None) -> di
         segments = formats.read(file, kind) if kind else formats.read(file)
     labels = segments.to_gold(snapshot.votes, missing_ok=True)
     names = {value: word for word, value in class_codes(snapshot.votes).items()}
-    offsets = snapshot.votes.layout("element").offsets
-    marks = []
-    for start, stop in zip(*(side.tolist() for side in stretches(labels, offsets)), strict=True):
-        if labels[start]:
-            place = int(offsets.searchsorted(start, side="right")) - 1
-            first = int(offsets[place])
-            marks.append(
-                {"sequence": snapshot.ids[place], "start": start - first, "end": stop - first}
-                | {"label": names[int(labels[start])], "length": int(snapshot.votes.lengths[place])}
-                | {"shown": {"file": safe}}
-            )
+    marks = [
+        {"sequence": snapshot.ids[place], "start": start, "end": stop}
+        | {"label": names[label], "length": int(snapshot.votes.lengths[place]), "shown": {"file": safe}}
+        for place, start, stop, label in zip(*(one.tolist() for one in known_runs(labels, snapshot.votes)), strict=True)
+    ]
     if not marks:
         raise StudioError(f"{safe} marks nothing in the sequences of this project.", kind="data", status=422)
     new = studio.correct(marks)
