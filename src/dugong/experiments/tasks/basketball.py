@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dugong.experiments.recipe import Facts, Recipe, Size, TaskMaterial
+from dugong.experiments.recipe import EndModel, Facts, Recipe, Size, TaskMaterial
 from dugong.experiments.tasks.drawing import Camera, Colour, box, cloud, ellipse, paint, plain
 from dugong.experiments.tasks.examples import (
     FULL,
@@ -28,8 +28,7 @@ from dugong.experiments.tasks.examples import (
     choose,
     load_frames,
     material,
-    picture_model,
-    share_of,
+    pictures,
     sizes_of,
 )
 from dugong.graph import temporal
@@ -84,7 +83,7 @@ def ball_rises(frames: Sequence[DrawnFrame]) -> int:
 
 def user_prior(dev: Sequence[Int8Array]) -> Prior:
     """The share of the dev set, and the intuition that a video does not change its sport."""
-    return Markov(positive=share_of(dev, 0.02), stay=0.995)
+    return Markov(positive=float(np.clip(np.mean(np.concatenate(dev) == POSITIVE), 0.02, 0.5)), stay=0.995)
 
 
 # --- simulated videos -------------------------------------------------------------------------------------------------
@@ -278,7 +277,12 @@ RECIPE = Recipe(
     dependencies=(temporal("orange_ball"),),
     user_prior=user_prior,
     generate=generate,
-    end_model=picture_model(network, small_epochs=6),
+    end_model=EndModel(
+        network=network,
+        inputs=pictures,
+        options={"epochs": 20, "batch_size": 32, "learning_rate": 1e-3},
+        small_options={"epochs": 6, "batch_size": 32, "learning_rate": 2e-3},
+    ),
     load=lambda folder: load_frames(folder, "ActivityNet"),
     real_data=(
         "ActivityNet, http://activity-net.org: videos of the class Basketball (label 1) and of other sports, one frame "

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dugong.exceptions import LoaderError
-from dugong.experiments.recipe import PARTS, EndModel, Part, Size, TaskMaterial
+from dugong.experiments.recipe import PARTS, Part, Size, TaskMaterial
 from dugong.experiments.tasks.drawing import read_picture
-from dugong.types import POSITIVE, AnyArray, BoolArray, Int8Array
-
-if TYPE_CHECKING:
-    from torch import nn
+from dugong.types import AnyArray, BoolArray, Int8Array
 
 
 class Example(NamedTuple):
@@ -53,11 +50,6 @@ def choose(rng: np.random.Generator, number: int, share: float) -> BoolArray:
     """Which of `number` things are positive: a fixed share of them, one at least."""
     chosen = np.arange(number) < max(1, round(share * number))
     return rng.permutation(chosen)
-
-
-def share_of(dev: Sequence[Int8Array], least: float) -> float:
-    """The share of positive elements that an expert sees in the dev set: neither nearly none nor most."""
-    return float(np.clip(np.mean(np.concatenate(dev) == POSITIVE), least, 0.5))
 
 
 def read_table(path: Path, columns: tuple[str, ...]) -> list[dict[str, str]]:
@@ -165,16 +157,6 @@ def pictures(sequence: Sequence[DrawnFrame], small: bool) -> AnyArray:  # noqa: 
     """What a network of single frames reads, (n_frames, 3, height, width)."""
     pixels = np.stack([frame.pixels(SMALL if small else REAL) for frame in sequence])
     return np.asarray(pixels.transpose(0, 3, 1, 2) / np.float32(255) - np.float32(0.45))
-
-
-def picture_model(network: Callable[[bool], nn.Module], *, small_epochs: int) -> EndModel:
-    """An end model of single frames, trained as in both tasks."""
-    return EndModel(
-        network=network,
-        inputs=pictures,
-        options={"epochs": 20, "batch_size": 32, "learning_rate": 1e-3},
-        small_options={"epochs": small_epochs, "batch_size": 32, "learning_rate": 2e-3},
-    )
 
 
 def load_frames(folder: Path, origin: str) -> TaskMaterial:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dugong.experiments.recipe import Facts, Recipe, Size, TaskMaterial
+from dugong.experiments.recipe import EndModel, Facts, Recipe, Size, TaskMaterial
 from dugong.experiments.tasks.drawing import Camera, Colour, box, cloud, ellipse, paint, plain
 from dugong.experiments.tasks.examples import (
     FULL,
@@ -28,8 +28,7 @@ from dugong.experiments.tasks.examples import (
     choose,
     load_frames,
     material,
-    picture_model,
-    share_of,
+    pictures,
     sizes_of,
 )
 from dugong.priors import Markov, Prior
@@ -74,7 +73,7 @@ def same_number_of_faces(window: WindowView) -> int:
 
 def user_prior(dev: Sequence[Int8Array]) -> Prior:
     """The share of the dev set, and the intuition that an interview takes about a minute."""
-    return Markov(positive=share_of(dev, 0.01), bout=5)
+    return Markov(positive=float(np.clip(np.mean(np.concatenate(dev) == POSITIVE), 0.01, 0.5)), bout=5)
 
 
 # --- simulated broadcasts ---------------------------------------------------------------------------------------------
@@ -250,7 +249,12 @@ RECIPE = Recipe(
     dependencies=(),
     user_prior=user_prior,
     generate=generate,
-    end_model=picture_model(network, small_epochs=3),
+    end_model=EndModel(
+        network=network,
+        inputs=pictures,
+        options={"epochs": 20, "batch_size": 32, "learning_rate": 1e-3},
+        small_options={"epochs": 3, "batch_size": 32, "learning_rate": 2e-3},
+    ),
     load=lambda folder: load_frames(folder, "TV news"),
     real_data=(
         "TV news is not published as video; with recordings of your own (or of the Internet Archive's TV News Archive, "
