@@ -76,8 +76,7 @@ def command(
         signs=signs,
     )
     whole = gold is not None or (groups is not None and sharing != "group")
-    found = open_votes(votes, groups, gold, _NEEDS_ALL if whole else None, **folder)
-    watch.done("read", found.sizes())
+    found = open_votes(votes, groups, gold, needs_all=_NEEDS_ALL if whole else None, tell=watch.done, **folder)
     found.fit(model, output, watch.fitting)
     model.save(output)
     watch.done("fit", "how far each source can be trusted")
@@ -139,10 +138,11 @@ def label(
     if intervals:
         refuse_folder_options(folder)
     watch = Watch(log_json=log_json)
-    fitted, found = LabelModel.load(model), open_votes(votes, groups, known, needs_all, **folder)
+    fitted = LabelModel.load(model)
     if intervals:
-        return _write_intervals(fitted, found, votes, output or place_of("labels.csv"), resolutions, watch)
-    watch.done("read", found.sizes())
+        place = output or place_of("labels.csv")
+        return _write_intervals(fitted, open_votes(votes, groups), votes, place, resolutions, watch)
+    found = open_votes(votes, groups, known, needs_all=needs_all, tell=watch.done, **folder)
     place = output or place_of(found.labels_name)
     n_rows, _ = found.label(fitted, place, resolutions or None, partial(watch.steps_done, "label"))
     watch.done("label", f"{n_rows:,} tasks")

@@ -208,7 +208,13 @@ OpenedVotes = InOneFile | InFolder
 
 
 def open_votes(
-    place: Place, groups: str | None = None, train: Place | None = None, needs_all: str | None = None, **folder: Any
+    place: Place,
+    groups: str | None = None,
+    train: Place | None = None,
+    *,
+    needs_all: str | None = None,
+    tell: Callable[[str, str], None] = lambda *_: None,
+    **folder: Any,
 ) -> OpenedVotes:
     """Open a file or folder.
 
@@ -217,17 +223,21 @@ def open_votes(
     groups : a table or pattern that says which sequences belong together
     train : a file of labels to fit with, or that are certain
     needs_all : why a folder cannot be used, if so
+    tell : is told what was read
     **folder : engine, jobs, memory, restart
         What one file cannot use.
     """
-    if not place.is_dir():
-        refuse_folder_options(folder)
-        votes = in_groups(Votes.read(place), groups)
-        return InOneFile(whole=votes, train=None if train is None else read_gold(train, votes, missing_ok=True))
-    if needs_all is not None:
-        raise click.UsageError(needs_all)
-    shards = VoteShards.open(place)
-    return InFolder(whole=shards, groups=groups_by_id(shards, groups), **folder)
+    if place.is_dir():
+        if needs_all is not None:
+            raise click.UsageError(needs_all)
+        shards = InFolder(whole=VoteShards.open(place), **folder)
+        tell("read", shards.sizes())
+        return replace(shards, groups=groups_by_id(shards.whole, groups))
+    refuse_folder_options(folder)
+    votes = Votes.read(place)
+    tell("read", sizes(votes))
+    known = None if train is None else read_gold(train, votes, missing_ok=True)
+    return InOneFile(whole=in_groups(votes, groups), train=known)
 
 
 def refuse_folder_options(given: Mapping[str, object]) -> None:
