@@ -175,8 +175,8 @@ def learn_sayings(
     silences = np.full(tables.shape[:2], np.nan)
     if background is None:
         silences = _silences(rows, folded.weighted(labels), shares.use)
-    # Sources are written to find something and find too much: where as many say yes as say no, no is right three
-    # times in five. With a given prior it is the prior that says how often.
+    # Sources are written to find something and find too much: where as many say yes as say no, no is right more
+    # often. With a given prior it is the prior that says how often.
     two = background is None and len(balance) == 2 and fixed.law is None
     sayings = Sayings(
         weights=weights,
