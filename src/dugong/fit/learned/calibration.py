@@ -123,7 +123,7 @@ class _Problem:
         counts = np.bincount(codes, minlength=N_VOTES).astype(np.float64)
         # A vote that never occurs must still have a rate, as its logarithm is taken.
         self.rates = (counts + 1e-6) / (counts + 1e-6).sum()
-        self.said = np.eye(N_VOTES)[codes]
+        self.said = np.eye(N_VOTES)[:, codes]  # votes first: sums over few votes of many windows are then quick
         self.share = None
         if share is not None:
             spread = float(share.std())
@@ -132,7 +132,7 @@ class _Problem:
     def first(self) -> FloatArray:
         """The elements at their word, and the table that follows."""
         r = expit(self.x)
-        counts = np.stack([(1 - r) @ self.said, r @ self.said]) + PSEUDO * self.rates
+        counts = np.stack([self.said @ (1 - r), self.said @ r]) + PSEUDO * self.rates
         table = counts / counts.sum(axis=1, keepdims=True)
         return np.concatenate([[0.0, 0.0], np.log(table).ravel(), np.zeros(int(self.share is not None))])
 
@@ -170,25 +170,24 @@ class _Problem:
     ) -> float:
         table, value = self.table_of(theta), 0.0
         for row, weights in enumerate((1 - positive, positive)):
-            missed = weights[:, np.newaxis] * (rows[row] - self.said)
+            missed = weights * (rows[row] - self.said)
             place = slice(2 + row * N_VOTES, 2 + (row + 1) * N_VOTES)
-            gradient[place] = missed.sum(axis=0) + PSEUDO * (table[row] - self.rates)
+            gradient[place] = missed.sum(axis=1) + PSEUDO * (table[row] - self.rates)
             value -= PSEUDO * float(self.rates @ np.log(table[row] + 1e-300))
             if self.share is not None and row == self.leaning:
-                gradient[-1] = self.share @ (missed[:, YES] - missed[:, NO]) / 2 + theta[-1] / LEAN**2
+                gradient[-1] = (missed[YES] - missed[NO]) @ self.share / 2 + theta[-1] / LEAN**2
                 value += (theta[-1] / LEAN) ** 2 / 2
         return value
 
     def _rows(self, theta: FloatArray) -> list[FloatArray]:
-        """P(vote | window negative), P(vote | window positive) of every window, (n or 1, 3) each."""
-        table = self.table_of(theta)
-        rows = [table[:1], table[1:]]
+        """P(vote | window negative), P(vote | window positive) of every window, (3, n or 1) each."""
+        rows = list(self.table_of(theta)[:, :, np.newaxis])
         if self.share is not None:
-            logs = np.repeat(np.log(rows[self.leaning] + 1e-300), len(self.x), axis=0)
-            logs[:, YES] += theta[-1] * self.share / 2
-            logs[:, NO] -= theta[-1] * self.share / 2
-            rows[self.leaning] = softmax(logs, axis=1)
+            logs = np.repeat(np.log(rows[self.leaning] + 1e-300), len(self.x), axis=1)
+            logs[YES] += theta[-1] * self.share / 2
+            logs[NO] -= theta[-1] * self.share / 2
+            rows[self.leaning] = softmax(logs, axis=0)
         return rows
 
     def _of(self, row: FloatArray) -> FloatArray:
-        return row[0, self.codes] if len(row) == 1 else row[np.arange(len(self.codes)), self.codes]
+        return row[self.codes, 0] if row.shape[1] == 1 else row[self.codes, np.arange(len(self.codes))]

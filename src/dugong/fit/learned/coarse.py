@@ -134,11 +134,12 @@ def learn_coarse(
     known, beliefs = known or {}, beliefs or {}
     coarse = [s for s in sources if not isinstance(s.resolution, Element) and s.resolution.link != "joint"]
     learned: list[CoarseSource] = []
+    fitted: list[CoarseSource] = []
     for level in _levels(coarse):
+        labels = _move_level(labels, votes, fitted)  # long windows see what short ones changed
         fitted = [_learn_one(labels, votes, info, known.get(info.name), beliefs.get(info.name)) for info in level]
         fitted = _weigh(labels, votes, fitted)
         fitted = [one for same in _same(fitted) for one in _hold_together(labels, votes, same)]
-        labels = _move_level(labels, votes, fitted)
         learned += fitted
     return CoarseRules(sources=tuple(learned))
 

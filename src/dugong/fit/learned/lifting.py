@@ -154,9 +154,9 @@ def _move_share(labels: FloatArray, before: FloatArray, after: FloatArray, compo
     middle = (low + high) / 2
     for _ in range(_STEPS):  # Newton's steps, halving the bracket where they leave it
         window = expit(middle[:, np.newaxis] + lean)
-        gap = (labels * window).sum(axis=1) - before
+        gap = np.einsum("nk,nk->n", labels, window) - before
         low, high = np.where(gap < 0, middle, low), np.where(gap < 0, high, middle)
-        step = middle - gap / np.maximum((labels * window * (1 - window)).sum(axis=1), 1e-300)
+        step = middle - gap / np.maximum(np.einsum("nk,nk->n", labels * window, 1 - window), 1e-300)
         middle = np.where((step >= low) & (step <= high), step, (low + high) / 2)
     window = expit(middle[:, np.newaxis] + lean)
     up, down = after / before, (1 - after) / (1 - before)
