@@ -211,10 +211,10 @@ the best peer's minus .003, and Brier score and log loss are at most the best pe
 
 Cells that are not held, and why:
 
-- *tennis, headline*: one frame of 746.
 - *crowd-ner, headline*: the best peer models spans; here the neighbours of a token count for little, because the same
   workers tag them.
-- *occupancy, headline*: one part in 1,000: ties of the five rules go to "empty" more often than gold does.
+- *occupancy, headline*: one part in 1,000: where the five rules tie, the room is nearly always empty, which no vote
+  tells.
 - *sed-speech with clip tags, headline*: the networks miss speech together; a method that says "on" more
   often has the better F1 and no better accuracy, and nothing in the votes asks for it.
 - *sentiment, without stars*: the lexicons share errors (.37 to .64 given gold), and the best Brier score and log loss
@@ -240,7 +240,8 @@ much of a loss comes from such elements.
 Changes of the Brier score if one belief is moved (below zero is better), and for how many sets the other seven would
 have preferred that value, with the most that the eighth would have lost by it. Preferred is what makes the scores of
 seven sets smaller on average, each beside its own size: sums would be led by sentiment, whose score is five times that
-of the others and which any more caution improves.
+of the others and which any more caution improves. The same with the thirteen public development sets beside these eight
+is `python -m benchmarks.public constants`; its table is on the page about [the defaults](learned-defaults.md).
 
 {constants}
 
