@@ -108,6 +108,7 @@ def test_intervals_in_place_of_tasks(ran: Path, cli: Command, tmp_path: Path) ->
     assert cli(*words).code == 0
     assert formats.read(tmp_path / "events.csv").equals(dg.Labels.read(ran / "labels.parquet").segments())
     assert cli(*words, "--resolution", "element", "--resolution", "sequence").code == 2
+    assert "--jobs does not go with --intervals" in cli(*words, "--jobs", 2).err
 
 
 def test_intervals_and_exports_of_a_folder_are_those_of_one_file(cli: Command, small_project: Path) -> None:

@@ -161,6 +161,15 @@ def test_wrong_groups_are_an_error_for_folders_too(cli: Command, small_project: 
         outcome = cli("check", place, "--groups", "(patient)")
         assert outcome.code == 1
         assert "must find a group in every id" in outcome.err
+    ids = [str(one) for one in dg.Votes.read(tmp_path / "whole.parquet").sequence_ids]
+    write_gold(small_project, n_sequences=2)  # the last sequence is not among those that are compared
+    known = ("--gold", small_project.parent / "gold.csv")
+    for left_out, code in ((None, 0), (-1, 1)):
+        rows = [f"{one},{one[-1]}" for one in ids[:left_out]]
+        (tmp_path / "groups.csv").write_text("\n".join(["sequence,group", *rows]))
+        outcome = cli("check", tmp_path / "votes", "--groups", tmp_path / "groups.csv", *known)
+        assert outcome.code == code, outcome.err
+    assert f"{ids[-1]!r} is missing" in outcome.err
 
 
 def test_what_works_on_folders_is_refused_on_files(cli: Command, small_project: Path, tmp_path: Path) -> None:

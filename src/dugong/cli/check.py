@@ -77,7 +77,7 @@ def command(
         model = LabelModel(prior=read_prior(prior), dependencies=read_dependencies(dependencies))
     size, seen, known = opened.whole, opened.sample(COMPARED), _known(request, opened)
     judged = seen if known is None else known.votes
-    members = None if request.groups is None else read_groups(request.groups, judged, request.folder)
+    members = None if request.groups is None else _members(request.groups, opened, judged, request.folder)
     summary = opened.summary(known)
     findings = find_all(seen, summary.problems)
     result: dict[str, Any] = {
@@ -139,6 +139,13 @@ def _of_project(request: Request) -> Request:
     }
     given: dict[str, Any] = {name: getattr(request, name) or value for name, value in named.items()}
     return replace(request, votes=votes, folder=None if request.groups else project.folder, sends=sending, **given)
+
+
+def _members(groups: str, opened: OpenedVotes, judged: Votes, folder: Path | None) -> list[str]:
+    """The groups of the sequences that are judged; there must be one for every sequence."""
+    for votes in opened:
+        read_groups(groups, votes, folder)
+    return read_groups(groups, judged, folder)
 
 
 def _known(request: Request, opened: OpenedVotes) -> Known | None:

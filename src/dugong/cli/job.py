@@ -240,11 +240,11 @@ def open_votes(
     return InOneFile(whole=in_groups(votes, groups), train=known)
 
 
-def refuse_folder_options(given: Mapping[str, object]) -> None:
+def refuse_folder_options(given: Mapping[str, object], why: str = _ONE_FILE) -> None:
     """Stop if an option was given that one file of votes cannot use."""
     for name, value in given.items():
         if value not in (None, False, "local"):
-            raise click.UsageError(f"--{name} {_ONE_FILE}")
+            raise click.UsageError(f"--{name} {why}")
 
 
 def vote(

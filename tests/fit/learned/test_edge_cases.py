@@ -63,8 +63,28 @@ def test_classes_that_nobody_names_could_change_places(rng, n_unnamed):
     codes[codes >= 5 - n_unnamed] = -1
     learned = learn(Votes.from_classes(codes, n_classes=5, abstain=-1, lengths=[5] * 1_600))
     text = next(note.text for note in learned.diagnostics.notes if note.kind == "trust")
-    assert ("nobody votes for 2 of the classes, so nothing tells which of them is which" in text) == (n_unnamed == 2)
+    assert ("labels of 2 classes that no source on elements tells from each other" in text) == (n_unnamed == 2)
     assert (learned.trust == 0) == (n_unnamed == 2)
+
+
+@pytest.mark.parametrize("told", ["never occur", "background", "tags", "partial"])
+def test_classes_that_nobody_names_do_no_harm_where_they_hold_nothing_or_are_told_apart(rng, told):
+    """A class that exists in name alone must not cost the trust in a model that holds."""
+    labels = np.array([[0, 0, 0], [1, 1, 1], [1, 2, 2]])[rng.integers(0, 3, 2_000)].ravel()
+    codes = np.where(rng.random((6_000, 6)) < 0.75, labels[:, np.newaxis], rng.integers(0, 3, (6_000, 6)))
+    given = {
+        "never occur": {"n_classes": 6},
+        "background": {"n_classes": 4, "background": 0},
+        "tags": {"n_classes": 5, "classes": ["O", "B-x", "I-x", "B-y", "I-y"]},
+        "partial": {"n_classes": 6, "partial": {7: (0, 1)}},
+    }[told]
+    codes = np.where(codes == 0, -1, codes) if told == "background" else codes
+    votes = Votes.from_classes(codes, abstain=-1, lengths=[3] * 2_000, **given)
+    learned = learn(votes)
+    right = (probabilities(votes, learned).argmax(axis=1) == labels).mean()
+    notes = " ".join(note.text for note in learned.diagnostics.notes)
+    assert "tells from each other" not in notes
+    assert right > 0.95
 
 
 def test_one_source_follows_its_votes(rng):

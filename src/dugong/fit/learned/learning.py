@@ -100,7 +100,9 @@ def learn(
     if testable:
         trial = make_trial(part, related, first.sayings, exponents, lasting, fixed)
         if finding is not None:
-            trust = find_trust(setting, finding, part, trial, exponents, coarse=bool(case.coarse))
+            trust = find_trust(
+                setting, finding, part, trial, exponents, coarse=bool(case.coarse), nameless=_nameless(case)
+            )
         # Where the model answers alone, exponents would not be used, but for the first tables of sources on windows.
         alone = trust.share >= TRUSTED and not case.coarse
         if case.background is None and len(trial.targets.votes) and not alone:
@@ -154,14 +156,20 @@ def _unsearched(case: Case) -> str:
         return "no source votes on single elements"
     if len(case.panel) and float((case.panel.codes < 0).mean()) > CROWD:  # pairs share too little to find edges
         return "most sources were not asked about most elements"
-    # The likelihood is the same if two classes change places that nobody names and nothing else tells apart.
-    rows, told_apart = case.folded.rows, case.prior is not None or case.pinned or case.beliefs or case.votes.partial
-    unnamed = set(range(case.votes.n_classes)) - set(np.unique(rows.codes)) - set(np.unique(rows.known))
-    if len(rows) and len(unnamed) > 1 and not told_apart:
-        return f"nobody votes for {len(unnamed)} of the classes, so nothing tells which of them is which"
     # A model is tested where sources speak, and would mostly answer elsewhere.
     heard = case.folded.sizes @ case.folded.rows.spoken().any(axis=1) / len(case.panel) if len(case.panel) else 1.0
     return "most elements have no vote" if case.background is None and heard < CROWD else ""
+
+
+def _nameless(case: Case) -> list[int]:
+    """Classes that could change places: no vote on elements, no known label, nothing given tells them apart."""
+    rows, background = case.folded.rows, case.background
+    if case.prior is not None or case.possible is not None or case.pinned or case.beliefs:
+        return []
+    said = rows.coding.split[np.unique(rows.codes[rows.codes >= 0])] > 0
+    named = [*np.unique(rows.known[rows.known >= 0]), *([] if background is None else [background])]
+    about = [tuple(column) for column in np.vstack([said, np.eye(case.votes.n_classes)[named] > 0]).T]
+    return [place for place, own in enumerate(about) if about.count(own) > 1]
 
 
 def _finish(case: Case, answer: ElementAnswer, setting: Setting, finding: GraphFinding | None, trust: Trust) -> Learned:

@@ -18,7 +18,7 @@ BELIEF: Final = (0.5, 0.5, 0.5, 0.1, 1.0)
 RIDGE_SHARE: Final = 1.0  # the belief weighs this / (m - 2) of the votes of m sources: as one source among its peers
 RIDGE_VOTES: Final = 20.0  # ... and in votes, at least
 SHARE_PRIOR: Final = 0.5  # votes' worth of class balance that is added to the vote share
-CASTING: Final = log(4 / 3)  # log-odds of the first of two classes where votes tie: it is right four times in seven
+CASTING: Final = log(4 / 3)  # log-odds of the first of two classes where votes tie, before doubt: four times in seven
 TEMPER: Final = 0.25  # errors that all sources share are invisible: so much of the log-odds is taken back
 DOUBT: Final = 0.03  # ... and so much of every label is the class balance
 PATIENCE: Final = 2e-3  # nats per vote by which a model may predict its worst source worse than caution does: no trust
@@ -76,6 +76,7 @@ MOST_CLASSES: Final = 5  # classes with indicators, those with most votes
 OPPOSITE: Final = 0.95  # share of contradictions from which on one of two sources is taken to be turned round
 SPLIT: Final = 1 << 12  # elements on which a second kind of elements in every class is looked for
 ROUNDS_SPLIT: Final = 20  # ... in so many rounds
+HELD: Final = 0.01  # share of the labels up to which a class of a fitted model holds next to nothing
 SATURATED: Final = 3  # independent groups of sources that some label always explains: they confirm nothing
 FEWEST_SOURCES: Final = 3  # on elements, below which no model can be tested
 

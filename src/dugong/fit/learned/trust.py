@@ -11,6 +11,7 @@ repeat themselves are not asked: what they say now tells of earlier labels too, 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,7 +24,7 @@ from dugong.fit.learned.peers import Trial, predict_votes
 from dugong.fit.learned.repeats import Repeats
 from dugong.fit.learned.rounds import Setting, posterior_of, tables_of
 from dugong.fit.learned.search import REPEATING, GraphFinding
-from dugong.fit.learned.settings import JACKKNIFE_BLOCK, PATIENCE, ROUNDS_SPLIT, SATURATED, SPLIT
+from dugong.fit.learned.settings import HELD, JACKKNIFE_BLOCK, PATIENCE, ROUNDS_SPLIT, SATURATED, SPLIT
 from dugong.fit.learned.tables import Tables, class_balance, logs_of, smoothed, softmax
 from dugong.fit.learned.views import add_logs
 from dugong.types import FloatArray, IntArray
@@ -83,17 +84,22 @@ def find_trust(
     exponents: FloatArray,
     *,
     coarse: bool = False,
+    nameless: Sequence[int] = (),
 ) -> Trust:
     """The trust that a model earns; none where nothing can be predicted.
 
     `coarse`: whether there are sources on windows. One that follows such a source repeats itself inside of windows, and
-    is still a group of its own.
+    is still a group of its own. `nameless`: classes that nothing tells apart.
     """
     targets = trial.targets
     if not len(targets.votes):
         return Trust(share=0.0, untested="no source says anything that others could predict")
     if why := finding.untestable():
         return Trust(share=0.0, untested=why)
+    # The likelihood is the same if such classes change places. One that holds next to nothing does no harm.
+    if len(held := [place for place in nameless if finding.state.law.balance[place] > HELD]) > 1:
+        why = f"labels of {len(held)} classes that no source on elements tells from each other"
+        return Trust(share=0.0, untested=f"the model would hold {why}")
     parents, repeats = finding.structure()
     apart = parents < 0
     tables, _ = tables_of(setting, replace(finding.state, repeats=repeats), setting.folded.everywhere(), parents)

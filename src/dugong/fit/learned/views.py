@@ -80,7 +80,7 @@ class Sayings:
     silences : (m, K) P(abstain | label), NaN where that tells nothing
     background : class index of elements about which nobody speaks, or None
     effect : design effect by which the log-likelihood of the votes is divided
-    casting : log-odds of the first of two classes where both have as many votes
+    casting : log-odds of the first of two classes where both have as many votes, before what is doubted
     """
 
     weights: FloatArray
