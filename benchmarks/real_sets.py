@@ -50,7 +50,7 @@ MOVED = {
     "room for shared errors .25 to .15": (answer, "TEMPER", 0.15),
     "room for shared errors .25 to .35": (answer, "TEMPER", 0.35),
     "no casting vote": (views, "CASTING", 0.0),
-    "casting vote of 2 to 1": (views, "CASTING", float(np.log(2))),
+    "casting vote of 3 to 1": (views, "CASTING", float(np.log(3))),
     "doubt .03 to .015": (answer, "DOUBT", 0.015),
     "variants .7 to .5": (families, "NEAR", 0.5),
 }

@@ -257,12 +257,11 @@ def test_the_first_of_two_classes_has_the_casting_vote(seed: int, monkeypatch: p
     assert with_it < 0.5
 
 
-def test_a_tie_is_worth_four_to_three_for_the_first_of_two_classes(monkeypatch):
+def test_a_tie_is_worth_two_to_one_for_the_first_of_two_classes(monkeypatch):
     """Two sources that are equally often right and contradict each other say nothing else about the label."""
     codes = np.repeat([[1, 1], [-1, -1], [1, -1], [-1, 1]], [400, 400, 100, 100], axis=0)
     votes = dg.Votes.from_dense(codes.astype(np.int8), lengths=[1] * len(codes))
-    monkeypatch.setattr(answer, "TEMPER", 0.0)
     monkeypatch.setattr(answer, "DOUBT", 0.0)
     found = dg.LabelModel().fit(votes).predict_proba(votes)
-    np.testing.assert_allclose(found[800:, 0], 4 / 7, atol=0.01)
+    np.testing.assert_allclose(found[800:, 0], 2 / 3, atol=0.01)
     np.testing.assert_allclose(found[:400, 1], found[400:800, 0], atol=0.01)

@@ -86,9 +86,10 @@ def answer(seen: View, exponents: FloatArray) -> FloatArray:
     logs = np.einsum("rfk,f->rk", seen.rows, exponents[:NEIGHBOURS]).take(which, axis=0)
     if exponents[NEIGHBOURS] > 0:
         logs += exponents[NEIGHBOURS] * seen.messages(exponents)
+    logs *= 1 - TEMPER
     # A tie goes to the first class, as in majority vote, and not to rounding errors.
     logs[:, 0] += seen.tie[which] + _HAIR
-    labels = softmax((1 - TEMPER) * logs)
+    labels = softmax(logs)
     labels += DOUBT * (seen.base.take(which, axis=0) - labels)
     known = rows.known[which]
     labels[known >= 0] = np.eye(labels.shape[1])[known[known >= 0]]

@@ -80,7 +80,7 @@ class Sayings:
     silences : (m, K) P(abstain | label), NaN where that tells nothing
     background : class index of elements about which nobody speaks, or None
     effect : design effect by which the log-likelihood of the votes is divided
-    casting : log-odds of the first of two classes where both have as many votes, before what is doubted
+    casting : log-odds of the first of two classes where both have as many votes, beside what else is known
     """
 
     weights: FloatArray
@@ -175,8 +175,8 @@ def learn_sayings(
     silences = np.full(tables.shape[:2], np.nan)
     if background is None:
         silences = _silences(rows, folded.weighted(labels), shares.use)
-    # Sources are written to find something and find too much: where as many say yes as say no, no is right more
-    # often. With a given prior it is the prior that says how often.
+    # Sources are written to find something and find too much: where as many say yes as say no, no is right two
+    # times in three. With a given prior it is the prior that says how often.
     two = background is None and len(balance) == 2 and fixed.law is None
     sayings = Sayings(
         weights=weights,
