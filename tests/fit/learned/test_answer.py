@@ -265,3 +265,16 @@ def test_a_tie_is_worth_two_to_one_for_the_first_of_two_classes(monkeypatch):
     found = dg.LabelModel().fit(votes).predict_proba(votes)
     np.testing.assert_allclose(found[800:, 0], 2 / 3, atol=0.01)
     np.testing.assert_allclose(found[:400, 1], found[400:800, 0], atol=0.01)
+
+
+def test_the_less_sources_agree_the_more_of_the_log_odds_is_taken_back():
+    """Of the log-odds (k + 1/3) / (k + 2/3) are kept at an agreement k beyond chance."""
+    rng = np.random.default_rng(3)
+    labels = rng.integers(0, 2, (6_000, 1))
+    for right in (0.5, 0.7, 0.999):
+        said = np.where(rng.random((6_000, 5)) < right, labels, 1 - labels)
+        said[:600] = 1 - labels[:600]  # errors that all share
+        votes = dg.Votes.from_classes(said, n_classes=2, lengths=[6] * 1_000)
+        kappa = 0.1 + 0.9 * (2 * right - 1) ** 2
+        kept = dg.LabelModel().fit(votes).diagnostics_.learned["kept"]
+        np.testing.assert_allclose(kept, (kappa + 1 / 3) / (kappa + 2 / 3), atol=0.01)

@@ -12,7 +12,7 @@ from dugong.codec import decode, encode
 from dugong.fit.learned import _kernels as kernels
 from dugong.fit.learned import learn
 from dugong.fit.learned.exact import run_exact
-from dugong.fit.learned.families import family_weights, find_families
+from dugong.fit.learned.families import count_agreements, family_weights, find_families
 from dugong.fit.learned.folded import fold
 from dugong.fit.learned.panel import Coding, Panel, Reader
 from dugong.fit.learned.repeats import Repeats, fresh_votes
@@ -194,7 +194,7 @@ def test_near_copies_share_one_vote(rng):
     codes = np.where(rng.random((3000, 4)) < 0.8, truth, base)
     copies = np.where(rng.random((3000, 3)) < 0.98, codes[:, :1], base[:, :3])
     votes = Votes.from_classes(np.hstack([codes, copies]), n_classes=3, lengths=[3000])
-    weights = family_weights(find_families(fold(panel_of(votes))))
+    weights = family_weights(find_families(count_agreements(fold(panel_of(votes)))))
     assert 0.9 < weights[[0, 4, 5, 6]].sum() < 1.5
     assert (weights[1:4] > 0.9).all()
 
@@ -204,7 +204,24 @@ def test_accurate_sources_are_not_variants_because_they_agree(rng):
     right = np.array([0.98, 0.97, 0.7, 0.65, 0.7])
     codes = np.where(rng.random((6000, 5)) < right, truth[:, np.newaxis], 1 - truth[:, np.newaxis])
     votes = Votes.from_classes(codes, n_classes=2, lengths=[6000])
-    assert family_weights(find_families(fold(panel_of(votes)))).min() > 0.9
+    assert family_weights(find_families(count_agreements(fold(panel_of(votes))))).min() > 0.9
+
+
+@pytest.mark.parametrize("right", [0.5, 0.7, 0.9])
+def test_agreement_beyond_chance_is_the_product_of_skills(rng, right):
+    """For independent errors Cohen's kappa of two even sources is the product of their skills."""
+    truth = rng.integers(0, 2, 20_000)
+    codes = np.where(rng.random((20_000, 5)) < right, truth[:, np.newaxis], 1 - truth[:, np.newaxis])
+    votes = Votes.from_classes(codes, n_classes=2, lengths=[20_000])
+    found = count_agreements(fold(panel_of(votes))).beyond_chance(np.ones(5))
+    np.testing.assert_allclose(found, (2 * right - 1) ** 2, atol=0.01)
+
+
+def test_agreement_of_sources_that_never_speak_together_is_believed_to_be_one_half(rng):
+    codes = np.where(np.arange(4_000)[:, np.newaxis] % 2 == [0, 1], rng.integers(0, 2, (4_000, 2)), -1)
+    agreements = count_agreements(fold(panel_of(Votes.from_classes(codes, n_classes=2, lengths=[4_000]))))
+    assert agreements.beyond_chance(np.ones(2)) == 0.5
+    assert agreements.beyond_chance(np.zeros(2)) == 0.5
 
 
 # --- constraints ---------------------------------------------------------------------------------------------------
@@ -278,7 +295,7 @@ def test_two_variants_do_not_prove_each_other_skilled(rng):
     heard = [label | size, label | size, label, label, label]
     wrong = rng.random((4_000, 5)) < (0.05, 0.1, 0.08, 0.08, 0.2)
     votes = Votes.from_classes((np.stack(heard, axis=1) ^ wrong).astype(int), n_classes=2, lengths=[10] * 400)
-    similar = find_families(fold(panel_of(votes)))
+    similar = find_families(count_agreements(fold(panel_of(votes))))
     assert similar[0, 1] > 0.2
     similar[:2, :2] = 0.0
     assert similar.max() < 0.05

@@ -11,13 +11,15 @@ every answer is therefore left to the class balance.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 
+from dugong.codec import Numbers
 from dugong.exceptions import FileError
 from dugong.fit.learned.folded import fold
 from dugong.fit.learned.panel import Coding, Panel
-from dugong.fit.learned.settings import BELIEF, DOUBT, TEMPER
+from dugong.fit.learned.settings import BELIEF, DOUBT, ROOM
 from dugong.fit.learned.tables import softmax
 from dugong.fit.learned.views import (
     BALANCE,
@@ -48,6 +50,7 @@ class ElementAnswer:
     sayings : what their votes tell
     law : balance and transitions of the labels
     exponents : (5,) of balance, share, votes, silence and neighbours
+    kept : share of the log-odds that is not taken back for errors that all sources share
     """
 
     sources: tuple[SourceInfo, ...]
@@ -55,6 +58,7 @@ class ElementAnswer:
     sayings: Sayings
     law: LabelLaw
     exponents: FloatArray
+    kept: Annotated[float, Numbers(low=0, high=1)] = 0.75
 
     def __post_init__(self) -> None:
         m, k = len(self.sources), self.coding.n_classes
@@ -77,16 +81,16 @@ class ElementAnswer:
     def look(self, panel: Panel) -> FloatArray:
         """P(label) of every element of a panel of these sources, (n, K)."""
         seen = view(fold(panel), self.sayings, self.law)
-        return answer(seen, self.exponents)
+        return answer(seen, self.exponents, self.kept)
 
 
-def answer(seen: View, exponents: FloatArray) -> FloatArray:
+def answer(seen: View, exponents: FloatArray, kept: float) -> FloatArray:
     """The formula, and the room for errors that all sources share."""
     which, rows = seen.folded.which, seen.folded.rows
     logs = np.einsum("rfk,f->rk", seen.rows, exponents[:NEIGHBOURS]).take(which, axis=0)
     if exponents[NEIGHBOURS] > 0:
         logs += exponents[NEIGHBOURS] * seen.messages(exponents)
-    logs *= 1 - TEMPER
+    logs *= kept
     # A tie goes to the first class, as in majority vote, and not to rounding errors.
     logs[:, 0] += seen.tie[which] + _HAIR
     labels = softmax(logs)
@@ -124,12 +128,16 @@ def first_answer(
 
 
 def finish_answer(
-    first: ElementAnswer, panel: Panel, exponents: FloatArray, lasting: float, fixed: Constraints
+    first: ElementAnswer, panel: Panel, exponents: FloatArray, lasting: float, fixed: Constraints, agreement: float
 ) -> ElementAnswer:
-    """The same with other exponents, and transitions learned with them."""
+    """The same with other exponents, transitions learned with them, and room for errors by how far sources agree.
+
+    What all sources get wrong together looks like agreement beyond chance. Where there is much of that, a little of it
+    may be errors; where there is hardly any, all of it: half of the log-odds are kept there, at most four fifths.
+    """
     exponents = np.where(np.arange(5) == NEIGHBOURS, lasting * exponents, exponents)
     law = learn_steps(view(fold(panel), first.sayings, first.law), exponents, fixed).law
-    return replace(first, exponents=exponents, law=law)
+    return replace(first, exponents=exponents, law=law, kept=(agreement + ROOM) / (agreement + 2 * ROOM))
 
 
 def says_something(panel: Panel) -> FloatArray:

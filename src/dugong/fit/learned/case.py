@@ -15,7 +15,7 @@ from dugong.fit.beliefs import AnyBelief
 from dugong.fit.em import Ties, read_accuracies
 from dugong.fit.learned.coarse import finest
 from dugong.fit.learned.exact import Exact, run_exact
-from dugong.fit.learned.families import content_order, find_families
+from dugong.fit.learned.families import Agreements, content_order, count_agreements, find_families
 from dugong.fit.learned.folded import Folded, fold
 from dugong.fit.learned.panel import Coding, Panel, Reader
 from dugong.fit.learned.rounds import Setting
@@ -43,7 +43,7 @@ class Case:
     element_names, spread : their names, and whether none of them votes on elements
     coarse : the sources whose votes are not read element by element, by name
     panel, folded : the votes on elements, or a part of them
-    similar : (m, m) which of these sources are variants of one another
+    agreements, similar : how pairs of these sources agree, and (m, m) which are variants of one another
     prior, law : the given prior, and what it says about neighbours; None where it is to be learned
     possible : steps that are possible, if some are not
     background : class index of elements about which nobody speaks, or None
@@ -56,6 +56,7 @@ class Case:
     votes: Votes
     panel: Panel
     folded: Folded
+    agreements: Agreements
     similar: FloatArray
     sources: tuple[SourceInfo, ...]
     element_names: tuple[str, ...]
@@ -139,12 +140,14 @@ def prepare_case(
     if beliefs:
         panel = replace(panel, beliefs=tuple(beliefs.get(info.name) for info in sources))
     folded, background = fold(panel), implied_background(votes)
+    agreements = count_agreements(folded)
     return Case(
         names=votes.source_names,
         votes=votes.select(sources=[info.name for info in (*sources, *coarse)]),
         panel=panel,
         folded=folded,
-        similar=find_families(folded),
+        agreements=agreements,
+        similar=find_families(agreements),
         sources=sources,
         element_names=tuple(info.name for info in sources),
         spread=spread,

@@ -44,6 +44,12 @@ class Agreements:
         nearness = np.clip(1 - steadied / np.maximum(NEAR * expected, 1e-9), 0, 1)
         return np.asarray(nearness * self.both / np.sqrt(np.outer(own, own)) * self.others)
 
+    def beyond_chance(self, weights: FloatArray) -> float:
+        """Cohen's kappa over all pairs of sources, which count so much, (m,); one vote is added that says one half."""
+        pairs = np.outer(weights, weights) * self.both * self.others
+        agreed = float((pairs * (1 - self.apart - self.chance)).sum())
+        return max((agreed + 0.5) / (float((pairs * (1 - self.chance)).sum()) + 1), 0.0)
+
 
 def content_order(panel: Panel, names: tuple[str, ...]) -> IntArray:
     """Places of the sources sorted by what they voted; ties go by name."""
@@ -54,12 +60,10 @@ def content_order(panel: Panel, names: tuple[str, ...]) -> IntArray:
     return np.array(sorted(range(len(names)), key=keys.__getitem__), dtype=np.int64)
 
 
-def find_families(folded: Folded) -> FloatArray:
+def find_families(agreements: Agreements) -> FloatArray:
     """Similarity of every pair of sources, (m, m), zero on the diagonal."""
-    m = folded.rows.n_sources
-    if m < _FEWEST:
-        return np.zeros((m, m))
-    agreements = _agreements(folded)
+    if len(agreements.both) < _FEWEST:
+        return np.zeros(agreements.both.shape)
     by_agreement = _beyond_typical(agreements)
     by_skill = _beyond_skill(agreements, by_agreement)
     large = np.clip((by_agreement.sum(axis=1) - 1) / FAMILY, 0, 1)
@@ -72,7 +76,8 @@ def family_weights(similar: FloatArray) -> FloatArray:
     return np.asarray(1 / (1 + similar.sum(axis=1)))
 
 
-def _agreements(folded: Folded) -> Agreements:
+def count_agreements(folded: Folded) -> Agreements:
+    """How pairs of sources agree on the elements about which both speak."""
     rows, m = folded.rows, folded.rows.n_sources
     sizes, spoken = folded.sizes[:, np.newaxis], rows.spoken().astype(np.float64)
     heard, same, chance = spoken * sizes, np.zeros((m, m)), np.zeros((m, m))

@@ -113,7 +113,8 @@ def learn(
     whole = trust.share < TRUSTED or bool(case.coarse)
     if whole:
         first, _ = first_answer(case.panel, case.sources, weights, case.background, fixed)
-    answer = finish_answer(first, case.panel if whole else part, exponents, lasting, fixed)
+    agreement = case.agreements.beyond_chance(weights)
+    answer = finish_answer(first, case.panel if whole else part, exponents, lasting, fixed, agreement)
     learned = _finish(case, answer, setting, finding, trust)
     tell(_STAGES, _STAGES)
     return learned

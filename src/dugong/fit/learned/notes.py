@@ -47,6 +47,7 @@ def describe_learned(
         "exponents": dict(zip(_EXPONENTS, answer.exponents.tolist(), strict=True)),
         "discounts": dict(zip(case.element_names, discounts.tolist(), strict=True)),
         "copy_weights": weights,
+        "kept": answer.kept,
         "coarse": {note.where: note.size for note in coarse if note.where},
         "prior": law.prior.to_dict(),
         "background": _background(votes, answer),
@@ -145,7 +146,8 @@ def _discount_notes(answer: ElementAnswer, trust: Trust, n_sources: int) -> list
     near = float(answer.exponents[NEIGHBOURS])
     texts = [
         f"a vote counts {counts:.0%} of what it would if sources erred independently, and the share of votes for a "
-        f"label {answer.exponents[SHARE]:.0%}: what sources get wrong together would else be believed too firmly.",
+        f"label {answer.exponents[SHARE]:.0%}: what sources get wrong together would else be believed too firmly. Of "
+        f"the log-odds {answer.kept:.0%} are kept: the less sources agree, the more of that may be errors of all.",
         f"votes on neighbours count {near:.0%}: "
         + ("labels last no longer than errors do." if near < 0.02 else "so far labels last longer than errors do."),
     ]
