@@ -174,15 +174,19 @@ def moved(briers: Callable[[], dict[str, float]]) -> Iterator[tuple[str, dict[st
             setattr(module, constant, kept)
 
 
-def left_out(shipped: dict[str, float], found: dict[str, float], names: Iterable[str]) -> str:
+def left_out(shipped: dict[str, float], found: dict[str, float], names: Iterable[str], errors: float) -> str:
     """How many of the named sets would lose something if the others chose this value, and how much at most.
 
+    The others choose it if it makes their scores smaller by more than so many standard errors of the mean over sets.
     Relative changes, because one set has a score five times that of the others and would choose alone.
     """
     relative = {name: np.log(found[name] / shipped[name]) for name in shipped}
-    names = list(names)
-    chosen = [n for n in names if sum(gain for other, gain in relative.items() if other != n) < -1e-3]
-    loss = max((found[n] - shipped[n] for n in chosen), default=0.0)
+    names, chosen = list(names), []
+    for name in names:
+        gains = -np.array([gain for other, gain in relative.items() if other != name])
+        if gains.mean() > max(errors * gains.std(ddof=1) / np.sqrt(len(gains)), 1e-4):
+            chosen.append(name)
+    loss = max((found[name] - shipped[name] for name in chosen), default=0.0)
     return f"{len(chosen)} of {len(names)}; {loss:+.4f}" if chosen else "none"
 
 
@@ -195,8 +199,8 @@ def constants_section(names: Iterable[str] = EVERY) -> str:
         return {name: scores(sets[name], labels[name])[2] for name in sets}
 
     (text, shipped), *others = moved(briers)
-    rows = [(text, *(f"{value:.4f}" for value in shipped.values()), "")]
+    rows = [(text, *(f"{value:.4f}" for value in shipped.values()), "", "")]
     for text, found in others:
         gains = (f"{found[name] - shipped[name]:+.4f}" for name in sets)
-        rows.append((text, *gains, left_out(shipped, found, sets)))
-    return make_table(("Brier", *sets, "preferred by the other seven; the eighth then"), rows)
+        rows.append((text, *gains, *(left_out(shipped, found, sets, errors) for errors in (0, 1))))
+    return make_table(("Brier", *sets, "preferred by the other seven; the eighth then", "by a standard error"), rows)
