@@ -26,32 +26,24 @@ class Folded:
     rows : the rows, as a panel of sequences of one element
     which : (n,) the row of every element
     sizes : (n_rows,) how many elements have it
+    every : (n_rows,) ones: every row counts
     starts : (n,) whether an element is the first of its sequence
+    linked : whether some element has one before it
     """
 
     rows: Panel
     which: IntArray
     sizes: FloatArray
+    every: BoolArray
     starts: BoolArray
-
-    @property
-    def linked(self) -> bool:
-        """Whether some element has one before it."""
-        return not bool(self.starts.all())
-
-    def everywhere(self) -> BoolArray:
-        """Every row counts."""
-        return np.ones(len(self.rows), dtype=np.bool_)
+    linked: bool
 
     def columns(self, sources: IntArray) -> Folded:
         """The same for some of the sources."""
         fewer = fold(self.rows.columns(sources))
         sizes = np.bincount(fewer.which, self.sizes, len(fewer.rows)).astype(np.float64)
-        return replace(fewer, which=fewer.which.take(self.which), sizes=sizes, starts=self.starts)
-
-    def weighted(self, labels: FloatArray) -> FloatArray:
-        """Soft labels of rows (n_rows, K), summed over their elements."""
-        return np.asarray(labels * self.sizes[:, np.newaxis])
+        which = fewer.which.take(self.which)
+        return replace(fewer, which=which, sizes=sizes, starts=self.starts, linked=self.linked)
 
     def summed(self, labels: FloatArray) -> FloatArray:
         """Soft labels of elements (n, K), summed by row, (n_rows, K)."""
@@ -61,20 +53,7 @@ class Folded:
 
 
 def fold(panel: Panel) -> Folded:
-    """The different rows of a panel."""
-    first, which = _unique_rows(panel)
-    rows = replace(
-        panel,
-        codes=panel.codes.take(first, axis=0),
-        starts=np.ones(len(first), dtype=np.bool_),
-        known=panel.known[first],
-    )
-    sizes = np.bincount(which, minlength=len(first)).astype(np.float64)
-    return Folded(rows=rows, which=which, sizes=sizes, starts=panel.starts)
-
-
-def _unique_rows(panel: Panel) -> tuple[IntArray, IntArray]:
-    """An element with every row, and the row of every element: columns are joined as digits of one number."""
+    """The different rows of a panel: its columns are joined as digits of one number."""
     keys: IntArray = panel.known.astype(np.int64) + 1
     base, many = panel.coding.n_columns + 1, panel.coding.n_classes + 1
     for place in range(panel.n_sources):
@@ -85,7 +64,12 @@ def _unique_rows(panel: Panel) -> tuple[IntArray, IntArray]:
         keys *= base
         keys += panel.codes[:, place].astype(np.int64)
         many *= base
-    return _distinct(keys)
+    first, which = _distinct(keys)
+    every = np.ones(len(first), dtype=np.bool_)
+    rows = replace(panel, codes=panel.codes.take(first, axis=0), starts=every, known=panel.known[first])
+    sizes = np.bincount(which, minlength=len(first)).astype(np.float64)
+    linked = not bool(panel.starts.all())
+    return Folded(rows=rows, which=which, sizes=sizes, every=every, starts=panel.starts, linked=linked)
 
 
 def _distinct(keys: IntArray) -> tuple[IntArray, IntArray]:

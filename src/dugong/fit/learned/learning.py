@@ -251,7 +251,7 @@ def _prior(case: Case, answer: ElementAnswer) -> Prior:
 def _accuracies(case: Case, answer: ElementAnswer, rules: CoarseRules) -> dict[str, FloatArray]:
     """P(vote | label) of every source, silence included, under the labels of the answer."""
     labels = case.folded.summed(answer.look(case.panel))
-    single = make_tables(case.folded.rows, labels, case.folded.everywhere(), None, case.pinned_tables()).single
+    single = make_tables(case.folded.rows, labels, case.folded.every, None, case.pinned_tables()).single
     never = (
         np.stack([np.bincount(c[c >= 0], minlength=single.shape[2]) == 0 for c in case.panel.codes.T])
         if len(single)
@@ -294,7 +294,7 @@ def _found_graph(case: Case, finding: GraphFinding | None) -> tuple[SourceGraph,
 
 def _exact(case: Case, setting: Setting, finding: GraphFinding, rules: CoarseRules) -> Exact:
     parents, repeats = finding.structure()
-    tables, _ = tables_of(setting, replace(finding.state, repeats=repeats), setting.folded.everywhere(), parents)
+    tables, _ = tables_of(setting, replace(finding.state, repeats=repeats), setting.folded.every, parents)
     edges = {place: tables.edges[tables.slots[place]] for place in np.flatnonzero(parents >= 0).tolist()}
     cells = case.votes.n_elements / VOTES_PER_CELL
     factors = forest_factors(case.element_names, parents, repeats, tables.single, edges, cells)
@@ -313,6 +313,6 @@ def _sample_correlations(
     for first, second in graph.edges:
         parents = np.full(len(names), -1, dtype=np.int64)
         parents[names.index(second)] = names.index(first)
-        tables = make_tables(folded.rows, weights, folded.everywhere(), parents, setting.pinned)
+        tables = make_tables(folded.rows, weights, folded.every, parents, setting.pinned)
         found[first, second] = tables.single[names.index(first)][:, :, np.newaxis] * tables.edges[0]
     return found

@@ -104,7 +104,7 @@ def run_rounds(
             initial = first_classes(balance, setting.possible)
             law = LabelLaw(balance=balance, initial=initial, transition=state.law.transition)
         # Rows that nobody spoke about have no label in the vote share; after a round they do, and count as well.
-        use = setting.folded.everywhere()
+        use = setting.folded.every
         state = _in_time(setting, law, tables, parents, repeats) if linked else _alone(setting, law, tables, parents)
         state = replace(state, repeats=repeats, single=tables.single)
     return state
@@ -161,7 +161,7 @@ def _alone(setting: Setting, law: LabelLaw, tables: Tables, parents: IntArray) -
     labels = softmax(logs)
     likelihoods = most + np.log(np.exp(logs - most[:, np.newaxis]).sum(axis=1))
     return State(
-        weights=setting.folded.weighted(labels),
+        weights=labels * setting.folded.sizes[:, np.newaxis],
         law=law,
         repeats=Repeats.none(setting.panel.n_sources),
         labels=labels.take(setting.folded.which, axis=0),

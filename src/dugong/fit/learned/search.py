@@ -154,28 +154,28 @@ def _better_start(setting: Setting, shares: Shares, background: int) -> Shares:
 
 def _first_fit(setting: Setting, shares: Shares, forest: Forest) -> State:
     """From the vote, a few rounds without edges in time, then half of those with the chain; no self-dependence."""
-    start = first_state(setting, setting.folded.weighted(shares.share), shares.use)
+    start = first_state(setting, shares.share * setting.folded.sizes[:, np.newaxis], shares.use)
     alone = run_rounds(setting, start, shares.use, ROUNDS_ALONE, parents=forest.parents, chain=False)
-    state = first_state(setting, alone.weights, setting.folded.everywhere())
+    state = first_state(setting, alone.weights, setting.folded.every)
     return _rounds(setting, state, ROUNDS_CHAIN // 2, forest)
 
 
 def _counted_down(setting: Setting, shares: Shares, weights: FloatArray) -> State:
     """The same with families counted down: else many variants make the label, and their errors vanish."""
     folded = setting.folded
-    use, labels = shares.use, shares.share
-    state = first_state(setting, folded.weighted(labels), use)
+    use, labels, sizes = shares.use, shares.share, folded.sizes[:, np.newaxis]
+    state = first_state(setting, labels * sizes, use)
     for _ in range(ROUNDS_ALONE):
         tables = make_tables(folded.rows, state.weights, use, pinned=setting.pinned).single
-        logs = add_logs(folded.rows, logs_of(tables) * weights[:, np.newaxis, np.newaxis], folded.everywhere())
+        logs = add_logs(folded.rows, logs_of(tables) * weights[:, np.newaxis, np.newaxis], folded.every)
         labels = softmax(clamp(logs, folded.rows) + np.log(np.maximum(state.law.balance, 1e-300)))
-        use = folded.everywhere()
-        state = first_state(setting, folded.weighted(labels), use)
+        use = folded.every
+        state = first_state(setting, labels * sizes, use)
     return replace(state, labels=labels.take(folded.which, axis=0))
 
 
 def _rounds(setting: Setting, state: State, rounds: int, forest: Forest, settled: float = 0.0) -> State:
-    everywhere = setting.folded.everywhere()
+    everywhere = setting.folded.every
     return run_rounds(setting, state, everywhere, rounds, parents=forest.parents, chain=True, settled=settled)
 
 

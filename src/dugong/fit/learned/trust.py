@@ -102,7 +102,7 @@ def find_trust(
         return Trust(share=0.0, untested=f"the model would hold {why}")
     parents, repeats = finding.structure()
     apart = parents < 0
-    tables, _ = tables_of(setting, replace(finding.state, repeats=repeats), setting.folded.everywhere(), parents)
+    tables, _ = tables_of(setting, replace(finding.state, repeats=repeats), setting.folded.every, parents)
     if not keeps_names(tables.single, panel):
         why = "votes for some class are more frequent under another one of the fitted model: classes changed"
         return Trust(share=0.0, untested=f"{why} their meaning")
@@ -217,7 +217,7 @@ def _second_kind(panel: Panel, single: FloatArray, balance: FloatArray) -> float
     single, balance : their tables and the class balance in the fitted model
     """
     folded = fold(panel.rows(np.arange(0, len(panel), -(-len(panel) // SPLIT)), panel.starts))
-    rows, every = folded.rows, folded.everywhere()
+    rows, every = folded.rows, folded.every
     labels = softmax(add_logs(rows, logs_of(single), every) + np.log(np.maximum(balance, 1e-300)))
     labels, _ = _explained(folded, labels)
     # The less certain half of the elements is where to look first for a kind on which sources err together.
@@ -234,9 +234,9 @@ def _second_kind(panel: Panel, single: FloatArray, balance: FloatArray) -> float
 
 def _explained(folded: Folded, labels: FloatArray) -> tuple[FloatArray, float]:
     """Soft labels (n_rows, L) after rounds of independent sources from others; log-likelihood of the votes."""
-    rows, every, logs = folded.rows, folded.everywhere(), labels
+    rows, every, logs = folded.rows, folded.every, labels
     for _ in range(ROUNDS_SPLIT):
-        weights = folded.weighted(labels)
+        weights = labels * folded.sizes[:, np.newaxis]
         counts = np.zeros((rows.n_sources, rows.coding.n_columns, weights.shape[1]))
         kernels.count_votes(rows.codes, weights, every, counts)
         tables = smoothed(counts.swapaxes(1, 2))

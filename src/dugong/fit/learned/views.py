@@ -157,10 +157,11 @@ def learn_sayings(
     A class that nobody names is known by silence alone: more rounds would let it swallow what single sources say.
     """
     rows, shares = folded.rows, vote_shares(folded.rows, weights, background)
+    sizes = folded.sizes[:, np.newaxis]
     heard = rows if background is not None else replace(rows, codes=_heard(rows))
 
     def maximise(labels: FloatArray) -> tuple[FloatArray, FloatArray]:
-        summed = folded.weighted(labels)
+        summed = labels * sizes
         tables = _pinned(_leaning(count_tables(heard, summed, shares.use)), fixed.pinned, background)
         balance = class_balance(summed, shares.use) if fixed.law is None else np.maximum(fixed.law.balance, 1e-12)
         return tables, balance
@@ -174,7 +175,7 @@ def learn_sayings(
         tables, balance = maximise(labels)
     silences = np.full(tables.shape[:2], np.nan)
     if background is None:
-        silences = _silences(rows, folded.weighted(labels), shares.use)
+        silences = _silences(rows, labels * sizes, shares.use)
     # Sources are written to find something and find too much: where as many say yes as say no, no is right two
     # times in three. With a given prior it is the prior that says how often.
     two = background is None and len(balance) == 2 and fixed.law is None

@@ -153,7 +153,7 @@ class Misfit:
 def find_misfit(setting: Setting, state: State, apart: BoolArray) -> Misfit:
     """Compare a fitted model with the votes; `apart` says which pairs of sources have no edge between them."""
     panel, folded = setting.panel, setting.folded
-    everything = count_tables(folded.rows, state.weights, folded.everywhere())
+    everything = count_tables(folded.rows, state.weights, folded.every)
     usual = _rates(panel, everything)
     fresh = usual
     if state.repeats and state.single is not None:
