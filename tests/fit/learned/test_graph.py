@@ -165,8 +165,8 @@ def test_the_strongest_edges_make_a_forest():
         strength[j, k] = strength[k, j] = value
     forest = strongest_forest(strength, 0.5)
     assert forest.parents.tolist() == [1, -1, 1, -1, -1]
-    assert forest.apart()[0, 3]
-    assert not forest.apart()[0, 2]
+    assert forest.apart[0, 3]
+    assert not forest.apart[0, 2]
     assert strongest_forest(strength, 0.1).n_edges == 3
     assert strongest_forest(strength, 0.1, most=1).n_edges == 1
     assert no_edges(3).n_edges == 0

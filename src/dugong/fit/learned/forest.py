@@ -15,24 +15,17 @@ from dugong.types import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Forest:
-    """A forest over sources: parents (m,), -1 for roots, and components (m,)."""
+    """A forest over sources: parents (m,), -1 for roots; (m, m) whether no path joins two sources."""
 
     parents: IntArray
-    components: IntArray
-
-    @property
-    def n_edges(self) -> int:
-        """Number of edges."""
-        return int((self.parents >= 0).sum())
-
-    def apart(self) -> BoolArray:
-        """(m, m) whether no path joins two sources."""
-        return np.asarray(self.components[:, np.newaxis] != self.components)
+    apart: BoolArray
+    n_edges: int
 
 
 def no_edges(n_sources: int) -> Forest:
     """Every source alone."""
-    return Forest(parents=np.full(n_sources, -1, dtype=np.int64), components=np.arange(n_sources))
+    apart = ~np.eye(n_sources, dtype=np.bool_)
+    return Forest(parents=np.full(n_sources, -1, dtype=np.int64), apart=apart, n_edges=0)
 
 
 def strongest_forest(strength: FloatArray, threshold: float, most: int | None = None) -> Forest:
@@ -54,7 +47,7 @@ def strongest_forest(strength: FloatArray, threshold: float, most: int | None = 
             n_edges += 1
     # The best connected source as root, because then most tables lean on one parent that has much to say.
     parents, _ = _turned(near, np.zeros(m), strength)
-    return Forest(parents=parents, components=components)
+    return Forest(parents=parents, apart=components[:, np.newaxis] != components, n_edges=n_edges)
 
 
 def reroot(forest: Forest, repeats: FloatArray, strength: FloatArray) -> tuple[IntArray, BoolArray]:

@@ -81,19 +81,19 @@ def first_state(setting: Setting, weights: FloatArray, use: BoolArray) -> State:
 def run_rounds(
     setting: Setting,
     state: State,
-    use: BoolArray,
     rounds: int,
-    *,
     parents: IntArray,
-    chain: bool,
+    *,
+    use: BoolArray | None = None,
+    chain: bool = True,
     settled: float = 0.0,
 ) -> State:
-    """Some rounds from soft labels; `use` says which rows the first tables are made from.
+    """Some rounds from soft labels; `use` says which rows the first tables are made from, if not from all.
 
     Without `chain` every element stands alone: only the class balance is learned. Rounds end early when no entry of a
     table moves by more than `settled`.
     """
-    linked = chain and setting.folded.linked
+    use = setting.folded.every if use is None else use
     for _ in range(rounds):
         tables, repeats = tables_of(setting, state, use, parents)
         if state.single is not None and np.abs(tables.single - state.single).max(initial=0.0) < settled:
@@ -105,8 +105,8 @@ def run_rounds(
             law = LabelLaw(balance=balance, initial=initial, transition=state.law.transition)
         # Rows that nobody spoke about have no label in the vote share; after a round they do, and count as well.
         use = setting.folded.every
-        state = _in_time(setting, law, tables, parents, repeats) if linked else _alone(setting, law, tables, parents)
-        state = replace(state, repeats=repeats, single=tables.single)
+        step = _in_time if chain and setting.folded.linked else _alone
+        state = step(setting, law, tables, parents, repeats)
     return state
 
 
@@ -123,14 +123,16 @@ def tables_of(setting: Setting, state: State, use: BoolArray, parents: IntArray)
     return make_tables(rows, state.weights, use, parents, setting.pinned, counts), repeats
 
 
-def _evidence(
-    panel: Panel, tables: Tables, parents: IntArray, repeats: Repeats, moved: FloatArray, stayed: FloatArray
-) -> None:
-    """Log-likelihoods of the votes of every element, known labels clamped."""
+def _evidence(panel: Panel, tables: Tables, parents: IntArray, repeats: Repeats) -> tuple[FloatArray, FloatArray]:
+    """Log-likelihoods of the votes of every element if its label moved and if it stayed, known labels clamped.
+
+    Where no source repeats itself the second would be the first, and is empty.
+    """
+    shape = len(panel), panel.coding.n_classes
     if not repeats and (parents < 0).all():
-        moved[:] = add_logs(panel, logs_of(tables.single), np.ones(len(panel), dtype=np.bool_))
-        clamp(moved, panel)
-        return
+        logs = add_logs(panel, logs_of(tables.single), np.ones(len(panel), dtype=np.bool_))
+        return clamp(logs, panel), np.empty((0, shape[1]))
+    moved, stayed = np.empty(shape), np.empty(shape if repeats else (0, shape[1]))
     kernels.add_model(
         panel.codes,
         logs_of(tables.single),
@@ -143,28 +145,22 @@ def _evidence(
         moved,
         stayed,
     )
-    clamp(moved, panel)
-    if repeats:
-        clamp(stayed, panel)
+    return clamp(moved, panel), clamp(stayed, panel) if repeats else stayed
 
 
-def _row_evidence(rows: Panel, tables: Tables, parents: IntArray) -> FloatArray:
-    logs, none = np.empty((len(rows), rows.coding.n_classes)), np.zeros((0, rows.coding.n_classes))
-    _evidence(rows, tables, parents, Repeats.none(rows.n_sources), logs, none)
-    return logs
-
-
-def _alone(setting: Setting, law: LabelLaw, tables: Tables, parents: IntArray) -> State:
+def _alone(setting: Setting, law: LabelLaw, tables: Tables, parents: IntArray, repeats: Repeats) -> State:
     """Every element by itself, row by row."""
-    logs = _row_evidence(setting.folded.rows, tables, parents) + np.log(np.maximum(law.balance, 1e-300))
+    logs, _ = _evidence(setting.folded.rows, tables, parents, repeats)
+    logs += np.log(np.maximum(law.balance, 1e-300))
     most = logs.max(axis=1, initial=-np.inf)
     labels = softmax(logs)
     likelihoods = most + np.log(np.exp(logs - most[:, np.newaxis]).sum(axis=1))
     return State(
         weights=labels * setting.folded.sizes[:, np.newaxis],
         law=law,
-        repeats=Repeats.none(setting.panel.n_sources),
+        repeats=repeats,
         labels=labels.take(setting.folded.which, axis=0),
+        single=tables.single,
         likelihood=float(setting.folded.sizes @ likelihoods),
     )
 
@@ -175,11 +171,10 @@ def _in_time(setting: Setting, law: LabelLaw, tables: Tables, parents: IntArray,
     labels, kept = np.empty((2, len(panel), panel.coding.n_classes))
     steps, chain = np.zeros(law.transition.shape), (law.initial, law.transition)
     if repeats:
-        moved, stayed = np.empty((2, *labels.shape))
-        _evidence(panel, tables, parents, repeats, moved, stayed)
+        moved, stayed = _evidence(panel, tables, parents, repeats)
         likelihood = kernels.smooth(moved, stayed, panel.starts, *chain, labels, steps, kept)
     else:
-        logs = _row_evidence(folded.rows, tables, parents)
+        logs, _ = _evidence(folded.rows, tables, parents, repeats)
         likelihood = kernels.smooth_rows(logs, folded.which, folded.starts, *chain, labels, steps, kept)
     if setting.given is None:
         allowed = None if setting.possible is None else setting.possible.steps
@@ -187,9 +182,10 @@ def _in_time(setting: Setting, law: LabelLaw, tables: Tables, parents: IntArray,
     return State(
         weights=folded.summed(labels),
         law=law,
-        repeats=Repeats.none(panel.n_sources),
+        repeats=repeats,
         labels=labels,
         kept=kept,
+        single=tables.single,
         likelihood=float(likelihood),
     )
 
@@ -199,9 +195,8 @@ def posterior_of(
 ) -> FloatArray:
     """P(label) of every element of a panel, also by row, under fitted tables, (n, K)."""
     if not repeats:
-        return through_chain(folded, _row_evidence(folded.rows, tables, parents), law)[0]
-    moved, stayed, labels = np.empty((3, len(panel), panel.coding.n_classes))
-    _evidence(panel, tables, parents, repeats, moved, stayed)
-    steps, none = np.zeros(law.transition.shape), np.zeros((0, labels.shape[1]))
+        return through_chain(folded, _evidence(folded.rows, tables, parents, repeats)[0], law)[0]
+    moved, stayed = _evidence(panel, tables, parents, repeats)
+    labels, steps, none = np.empty(moved.shape), np.zeros(law.transition.shape), np.zeros((0, moved.shape[1]))
     kernels.smooth(moved, stayed, panel.starts, law.initial, law.transition, labels, steps, none)
     return labels

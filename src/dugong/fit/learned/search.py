@@ -99,7 +99,8 @@ def search(
         found = _by_low_rank(setting, shares, progress)
     if found.untestable():
         return found
-    return replace(found, state=_rounds(setting, found.state, ROUNDS_MORE, found.forest, SETTLED))
+    state = run_rounds(setting, found.state, ROUNDS_MORE, found.forest.parents, settled=SETTLED)
+    return replace(found, state=state)
 
 
 def _by_low_rank(setting: Setting, shares: Shares, progress: Callable[[int, int], object] | None) -> GraphFinding:
@@ -113,7 +114,7 @@ def _by_residuals(setting: Setting, shares: Shares, weights: FloatArray) -> Grap
     """Greedy with refitting: what a fit leaves unexplained, beyond chance, becomes an edge."""
     panel = setting.panel
     alone = no_edges(panel.n_sources)
-    first, _ = find_misfit(setting, _counted_down(setting, shares, weights), alone.apart()).discovered
+    first, _ = find_misfit(setting, _counted_down(setting, shares, weights), alone.apart).discovered
     found = _attempt(setting, shares, strongest_forest(first, STRONG_EDGE), first)
     most = found.forest.n_edges + max(1, (panel.n_sources - 2) // 2)
     # Where errors last, weak residuals are those of labels and errors that were taken for each other.
@@ -129,7 +130,7 @@ def _by_residuals(setting: Setting, shares: Shares, weights: FloatArray) -> Grap
 
 def _grown(found: GraphFinding, first: FloatArray, most: int) -> tuple[Forest, FloatArray]:
     """The forest with a few more edges, where the fit left the strongest residuals; and all strengths."""
-    joined = ~found.forest.apart()
+    joined = ~found.forest.apart
     strength = np.where(joined, found.strength, found.misfit.discovered[0])
     few = min(most, found.forest.n_edges + max(1, len(first) // 4))
     return strongest_forest(np.where(joined, 1 + found.strength, strength), WEAK_EDGE, few), strength
@@ -155,9 +156,9 @@ def _better_start(setting: Setting, shares: Shares, background: int) -> Shares:
 def _first_fit(setting: Setting, shares: Shares, forest: Forest) -> State:
     """From the vote, a few rounds without edges in time, then half of those with the chain; no self-dependence."""
     start = first_state(setting, shares.share * setting.folded.sizes[:, np.newaxis], shares.use)
-    alone = run_rounds(setting, start, shares.use, ROUNDS_ALONE, parents=forest.parents, chain=False)
+    alone = run_rounds(setting, start, ROUNDS_ALONE, forest.parents, use=shares.use, chain=False)
     state = first_state(setting, alone.weights, setting.folded.every)
-    return _rounds(setting, state, ROUNDS_CHAIN // 2, forest)
+    return run_rounds(setting, state, ROUNDS_CHAIN // 2, forest.parents)
 
 
 def _counted_down(setting: Setting, shares: Shares, weights: FloatArray) -> State:
@@ -174,16 +175,11 @@ def _counted_down(setting: Setting, shares: Shares, weights: FloatArray) -> Stat
     return replace(state, labels=labels.take(folded.which, axis=0))
 
 
-def _rounds(setting: Setting, state: State, rounds: int, forest: Forest, settled: float = 0.0) -> State:
-    everywhere = setting.folded.every
-    return run_rounds(setting, state, everywhere, rounds, parents=forest.parents, chain=True, settled=settled)
-
-
 def _attempt(
     setting: Setting, shares: Shares, forest: Forest, strength: FloatArray, repeats: Repeats | None = None
 ) -> GraphFinding:
     """Fit the model on one set of edges; who repeats itself is tested unless given."""
-    panel, apart = setting.panel, forest.apart()
+    panel, apart = setting.panel, forest.apart
     state = _first_fit(setting, shares, forest)
     misfit = find_misfit(setting, state, apart)
     if not repeats:
@@ -197,9 +193,9 @@ def _attempt(
     found = GraphFinding(forest=forest, strength=strength, state=state, misfit=misfit)
     if found.untestable():  # nothing is gained by a better fit of a model that is not used
         return found
-    state = _rounds(setting, state, ROUNDS_CHAIN // 2, forest)
+    state = run_rounds(setting, state, ROUNDS_CHAIN // 2, forest.parents)
     misfit = find_misfit(setting, state, apart)
     if misfit.worst > FITS:  # what looks like a missing edge may only be a fit that has not settled
-        state = _rounds(setting, state, ROUNDS_MORE, forest)
+        state = run_rounds(setting, state, ROUNDS_MORE, forest.parents)
         misfit = find_misfit(setting, state, apart)
     return replace(found, state=state, misfit=misfit)
