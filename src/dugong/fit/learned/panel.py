@@ -6,7 +6,7 @@ In: votes. Out: `Panel`s of the sources on elements.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -20,12 +20,24 @@ from dugong.votes import SourceInfo, Votes, class_indices
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Coding:
-    """What the codes of votes on elements say: ``split[code]`` is spread over the classes, (C, K).
+    """What the codes of votes on elements say.
 
-    The code after the classes is abstain, which says nothing; those behind it are underspecified.
+    Attributes
+    ----------
+    split : (C, K) every code, spread over the classes: abstain says nothing, those behind it are underspecified
+    n_columns, n_classes : numbers of different votes, abstain included, and of classes
+    silent : the code of abstain, the one after the classes
     """
 
     split: FloatArray
+    n_columns: int = field(init=False)
+    n_classes: int = field(init=False)
+    silent: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        n_columns, n_classes = len(self.split), self.split.shape[1]
+        for name, size in (("n_columns", n_columns), ("n_classes", n_classes), ("silent", n_classes)):
+            object.__setattr__(self, name, size)
 
     @classmethod
     def of(cls, votes: Votes, *, spread: bool = False) -> Coding:
@@ -45,21 +57,6 @@ class Coding:
                 split = np.vstack([split, np.zeros((row + 1 - len(split), n_classes))])
             split[row, places] = 1 / len(places)
         return cls(split=read_only(split))
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-        return int(self.split.shape[1])
-
-    @property
-    def n_columns(self) -> int:
-        """Number of different votes, abstain included."""
-        return len(self.split)
-
-    @property
-    def silent(self) -> int:
-        """The code of abstain."""
-        return self.n_classes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
