@@ -21,7 +21,7 @@ from dugong.fit.learned.panel import Coding, Panel, Reader
 from dugong.fit.learned.rounds import Setting
 from dugong.fit.learned.sample import read_sample, thin
 from dugong.fit.learned.settings import ROUNDS_EXACT, ROUNDS_LARGE
-from dugong.fit.learned.views import LabelLaw
+from dugong.fit.learned.views import Constraints, LabelLaw
 from dugong.infer.engine import check_known
 from dugong.law.parameters import Conditional, Factor, Parameters
 from dugong.priors import Markov, Prior, pair_law
@@ -44,10 +44,10 @@ class Case:
     coarse : the sources whose votes are not read element by element, by name
     panel, folded : the votes on elements, or a part of them
     agreements, similar : how pairs of these sources agree, and (m, m) which are variants of one another
-    prior, law : the given prior, and what it says about neighbours; None where it is to be learned
-    possible : steps that are possible, if some are not
+    prior : the given prior; None where it is to be learned
+    fixed : what it says about neighbours, steps that are possible if some are not, known tables on elements
     background : class index of elements about which nobody speaks, or None
-    pinned : known tables by source
+    pinned : all known tables by source
     beliefs : what is believed about sources
     evidence : known labels
     """
@@ -63,33 +63,17 @@ class Case:
     spread: bool
     coarse: tuple[SourceInfo, ...]
     prior: Prior | None
-    law: LabelLaw | None
-    possible: Possible | None
+    fixed: Constraints
     background: int | None
     pinned: Mapping[str, FloatArray]
     beliefs: Mapping[str, AnyBelief]
     evidence: Int8Array | None
     n_threads: int | None
 
-    def pinned_tables(self) -> FloatArray | None:
-        """Known tables of sources on elements, NaN where there is none."""
-        coding = self.panel.coding
-        tables = np.full((len(self.sources), coding.n_classes, coding.n_columns), np.nan)
-        for place, info in enumerate(self.sources):
-            if info.name in self.pinned and isinstance(info.resolution, Element):
-                tables[place] = self.pinned[info.name]
-        return None if np.isnan(tables).all() else tables
-
     def setting(self) -> Setting:
         """What the rounds on elements need."""
         panel = thin(self.panel, self.folded)
-        return Setting(
-            panel=panel,
-            folded=self.folded if panel is self.panel else fold(panel),
-            given=self.law,
-            possible=self.possible,
-            pinned=self.pinned_tables(),
-        )
+        return Setting(panel=panel, folded=self.folded if panel is self.panel else fold(panel), fixed=self.fixed)
 
     def exact_rounds(self, factors: list[Factor], law: LabelLaw, n_searched: int) -> Exact:
         """Exact rounds over all votes, from first factors and a first law of the labels.
@@ -141,6 +125,11 @@ def prepare_case(
         panel = replace(panel, beliefs=tuple(beliefs.get(info.name) for info in sources))
     folded, background = fold(panel), implied_background(votes)
     agreements = count_agreements(folded)
+    fixed = Constraints(
+        law=None if prior is None else _law_of(prior, votes),
+        possible=None if prior is not None else _possible(votes, Reader(votes, (), coding, evidence)),
+        pinned=_pinned_tables(sources, pinned, coding),
+    )
     return Case(
         names=votes.source_names,
         votes=votes.select(sources=[info.name for info in (*sources, *coarse)]),
@@ -153,8 +142,7 @@ def prepare_case(
         spread=spread,
         coarse=tuple(coarse),
         prior=prior,
-        law=None if prior is None else _law_of(prior, votes),
-        possible=None if prior is not None else _possible(votes, Reader(votes, (), coding, evidence)),
+        fixed=fixed,
         background=None if background is None else votes.classes.index(background),
         pinned={name: np.asarray(table, dtype=np.float64) for name, table in pinned.items()},
         beliefs=beliefs,
@@ -170,6 +158,17 @@ def _check_pinned(info: SourceInfo, shape: tuple[int, ...], coding: Coding) -> N
             f"the known table of {info.name!r} must be P(vote | label) with one row per class and one column per vote, "
             f"abstain after the classes, shape {wanted}; found {shape}."
         )
+
+
+def _pinned_tables(
+    sources: tuple[SourceInfo, ...], pinned: Mapping[str, FloatArray], coding: Coding
+) -> FloatArray | None:
+    """Known tables of sources on elements, NaN where there is none."""
+    tables = np.full((len(sources), coding.n_classes, coding.n_columns), np.nan)
+    for place, info in enumerate(sources):
+        if info.name in pinned and isinstance(info.resolution, Element):
+            tables[place] = pinned[info.name]
+    return None if np.isnan(tables).all() else tables
 
 
 def _law_of(prior: Prior, votes: Votes) -> LabelLaw:

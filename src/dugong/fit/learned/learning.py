@@ -41,7 +41,7 @@ from dugong.fit.learned.settings import (
 from dugong.fit.learned.tables import make_tables, mute_unseen
 from dugong.fit.learned.tempering import Peers
 from dugong.fit.learned.trust import Trust, find_trust, related_by
-from dugong.fit.learned.views import VOTES, Constraints, LabelLaw, vote_shares
+from dugong.fit.learned.views import VOTES, LabelLaw, vote_shares
 from dugong.graph import SourceGraph, temporal
 from dugong.law import Law
 from dugong.law.parameters import Conditional, Factor, Parameters
@@ -84,9 +84,8 @@ def learn(
     case = prepare_case(votes, prior, evidence, accuracies or {}, beliefs or {}, n_threads)
     tell(1, _STAGES)
     weights = family_weights(case.similar) * says_something(case.folded.rows) * _upright(case)
-    fixed = Constraints(law=case.law, possible=case.possible, pinned=case.pinned_tables())
     part = in_order(thin(case.panel, case.folded, LEARNED_FROM))
-    first, lasting = first_answer(part, case.sources, weights, case.background, fixed)
+    first, lasting = first_answer(part, case.sources, weights, case.background, case.fixed)
     tell(2, _STAGES)
     setting, finding, related = case.setting(), None, case.similar
     testable, unsearched = bool((weights > 0).sum() >= FEWEST_SOURCES), _unsearched(case)
@@ -98,7 +97,7 @@ def learn(
     exponents = first.exponents
     trust = Trust(share=0.0, untested=unsearched or f"fewer than {FEWEST_SOURCES} sources say something of their own")
     if testable:
-        trial = make_trial(part, related, first.sayings, exponents, lasting, fixed)
+        trial = make_trial(part, related, first.sayings, exponents, lasting, case.fixed)
         if finding is not None:
             trust = find_trust(
                 setting, finding, part, trial, exponents, coarse=bool(case.coarse), nameless=_nameless(case)
@@ -112,9 +111,9 @@ def learn(
             exponents = learn_exponents(trial, exponents, RIDGE_SHARE / max(n_sources - 2, 1))
     whole = trust.share < TRUSTED or bool(case.coarse)
     if whole:
-        first, _ = first_answer(case.panel, case.sources, weights, case.background, fixed)
+        first, _ = first_answer(case.panel, case.sources, weights, case.background, case.fixed)
     agreement = case.agreements.beyond_chance(weights)
-    answer = finish_answer(first, case.panel if whole else part, exponents, lasting, fixed, agreement)
+    answer = finish_answer(first, case.panel if whole else part, exponents, lasting, case.fixed, agreement)
     learned = _finish(case, answer, setting, finding, trust)
     tell(_STAGES, _STAGES)
     return learned
@@ -165,7 +164,7 @@ def _unsearched(case: Case) -> str:
 def _nameless(case: Case) -> list[int]:
     """Classes that could change places: no vote on elements, no known label, nothing given tells them apart."""
     rows, background = case.folded.rows, case.background
-    if case.prior is not None or case.possible is not None or case.pinned or case.beliefs:
+    if case.prior is not None or case.fixed.possible is not None or case.pinned or case.beliefs:
         return []
     said = rows.coding.split[np.unique(rows.codes[rows.codes >= 0])] > 0
     named = [*np.unique(rows.known[rows.known >= 0]), *([] if background is None else [background])]
@@ -216,7 +215,7 @@ def _crossed(case: Case, exact: Exact, n_searched: int) -> tuple[Exact, dict[tup
     parameters, across = find_crossings(case, exact)
     if not across:
         return exact, {}
-    law = case.law or _law_of_chain(exact.prior)
+    law = case.fixed.law or _law_of_chain(exact.prior)
     return case.exact_rounds(list(parameters.factors), law, n_searched), across
 
 
@@ -251,7 +250,7 @@ def _prior(case: Case, answer: ElementAnswer) -> Prior:
 def _accuracies(case: Case, answer: ElementAnswer, rules: CoarseRules) -> dict[str, FloatArray]:
     """P(vote | label) of every source, silence included, under the labels of the answer."""
     labels = case.folded.summed(answer.look(case.panel))
-    single = make_tables(case.folded.rows, labels, case.folded.every, None, case.pinned_tables()).single
+    single = make_tables(case.folded.rows, labels, case.folded.every, None, case.fixed.pinned).single
     never = (
         np.stack([np.bincount(c[c >= 0], minlength=single.shape[2]) == 0 for c in case.panel.codes.T])
         if len(single)
@@ -313,6 +312,6 @@ def _sample_correlations(
     for first, second in graph.edges:
         parents = np.full(len(names), -1, dtype=np.int64)
         parents[names.index(second)] = names.index(first)
-        tables = make_tables(folded.rows, weights, folded.every, parents, setting.pinned)
+        tables = make_tables(folded.rows, weights, folded.every, parents, setting.fixed.pinned)
         found[first, second] = tables.single[names.index(first)][:, :, np.newaxis] * tables.edges[0]
     return found

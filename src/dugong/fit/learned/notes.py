@@ -33,7 +33,7 @@ def describe_learned(
     coarse: list[Note],
 ) -> Diagnostics:
     """What was learned about sources and labels, how far the model is trusted, and why."""
-    votes, bio = case.votes, case.possible is not None
+    votes, bio = case.votes, case.fixed.possible is not None
     weights = dict(zip(case.element_names, answer.sayings.weights.tolist(), strict=True))
     discounts = answer.exponents[VOTES] / answer.sayings.effect * answer.sayings.weights
     learned: dict[str, Any] = {

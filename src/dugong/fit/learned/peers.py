@@ -157,7 +157,8 @@ def make_trial(
         places = np.flatnonzero(np.isin(targets.sources, one.left_out))
         if len(places):
             folded = whole.columns(one.peers)
-            sayings, law = learn_sayings(folded, weights[one.peers], first.background, fixed.only(one.peers))
+            known = fixed if fixed.pinned is None else replace(fixed, pinned=fixed.pinned[one.peers])
+            sayings, law = learn_sayings(folded, weights[one.peers], first.background, known)
             groups.append((one.peers, places, learn_steps(view(folded, sayings, law), exponents, fixed)))
     return Trial(targets=targets, groups=tuple(groups), lasting=lasting, fixed=fixed)
 

@@ -24,20 +24,17 @@ from dugong.fit.learned.tables import (
     softmax,
     steps_to_transition,
 )
-from dugong.fit.learned.views import LabelLaw, add_logs, first_classes, through_chain
-from dugong.tasks.bio import Possible
+from dugong.fit.learned.views import Constraints, LabelLaw, add_logs, through_chain
 from dugong.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Setting:
-    """What stays the same in all rounds: the votes, by element and by row, and what is given or impossible."""
+    """What stays the same in all rounds: the votes, by element and by row, and what is not to be learned."""
 
     panel: Panel
     folded: Folded
-    given: LabelLaw | None = None
-    possible: Possible | None = None
-    pinned: FloatArray | None = None
+    fixed: Constraints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -66,15 +63,9 @@ class State:
 
 def first_state(setting: Setting, weights: FloatArray, use: BoolArray) -> State:
     """Before the first round: soft labels, their balance, and transitions half-way between staying and redrawing."""
-    law = setting.given
-    if law is None:
-        balance = class_balance(weights, use)
-        steps = None if setting.possible is None else setting.possible.steps
-        law = LabelLaw(
-            balance=balance,
-            initial=first_classes(balance, setting.possible),
-            transition=steps_to_transition(np.eye(len(balance)), balance, steps),
-        )
+    balance = class_balance(weights, use)
+    transition = steps_to_transition(np.eye(len(balance)), balance, setting.fixed.possible)
+    law = setting.fixed.law_with(balance, transition)
     return State(weights=weights, law=law, repeats=Repeats.none(setting.panel.n_sources))
 
 
@@ -98,11 +89,7 @@ def run_rounds(
         tables, repeats = tables_of(setting, state, use, parents)
         if state.single is not None and np.abs(tables.single - state.single).max(initial=0.0) < settled:
             break
-        law = setting.given
-        if law is None:
-            balance = class_balance(state.weights, use)
-            initial = first_classes(balance, setting.possible)
-            law = LabelLaw(balance=balance, initial=initial, transition=state.law.transition)
+        law = setting.fixed.law_with(class_balance(state.weights, use), state.law.transition)
         # Rows that nobody spoke about have no label in the vote share; after a round they do, and count as well.
         use = setting.folded.every
         step = _in_time if chain and setting.folded.linked else _alone
@@ -120,7 +107,7 @@ def tables_of(setting: Setting, state: State, use: BoolArray, parents: IntArray)
         roots = parents < 0
         counts = np.where(roots[:, np.newaxis, np.newaxis], fresh, counts)
         repeats = Repeats(rates=np.where(roots, again.rates, repeats.rates), lags=repeats.lags)
-    return make_tables(rows, state.weights, use, parents, setting.pinned, counts), repeats
+    return make_tables(rows, state.weights, use, parents, setting.fixed.pinned, counts), repeats
 
 
 def _evidence(panel: Panel, tables: Tables, parents: IntArray, repeats: Repeats) -> tuple[FloatArray, FloatArray]:
@@ -176,9 +163,8 @@ def _in_time(setting: Setting, law: LabelLaw, tables: Tables, parents: IntArray,
     else:
         logs, _ = _evidence(folded.rows, tables, parents, repeats)
         likelihood = kernels.smooth_rows(logs, folded.which, folded.starts, *chain, labels, steps, kept)
-    if setting.given is None:
-        allowed = None if setting.possible is None else setting.possible.steps
-        law = replace(law, transition=steps_to_transition(steps, law.balance, allowed))
+    if setting.fixed.law is None:
+        law = replace(law, transition=steps_to_transition(steps, law.balance, setting.fixed.possible))
     return State(
         weights=folded.summed(labels),
         law=law,

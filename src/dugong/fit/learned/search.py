@@ -167,7 +167,7 @@ def _counted_down(setting: Setting, shares: Shares, weights: FloatArray) -> Stat
     use, labels, sizes = shares.use, shares.share, folded.sizes[:, np.newaxis]
     state = first_state(setting, labels * sizes, use)
     for _ in range(ROUNDS_ALONE):
-        tables = make_tables(folded.rows, state.weights, use, pinned=setting.pinned).single
+        tables = make_tables(folded.rows, state.weights, use, pinned=setting.fixed.pinned).single
         logs = add_logs(folded.rows, logs_of(tables) * weights[:, np.newaxis, np.newaxis], folded.every)
         labels = softmax(clamp(logs, folded.rows) + np.log(np.maximum(state.law.balance, 1e-300)))
         use = folded.every

@@ -14,6 +14,7 @@ import numpy as np
 from dugong.fit.learned import _kernels as kernels
 from dugong.fit.learned.panel import Panel
 from dugong.fit.learned.settings import PSEUDO_PAIRS, PSEUDO_VOTES, UNSEEN
+from dugong.tasks.bio import Possible
 from dugong.types import BoolArray, FloatArray, IntArray
 
 
@@ -74,10 +75,10 @@ def make_tables(
     return Tables(single=single, edges=edges / edges.sum(axis=-1, keepdims=True), slots=slots)
 
 
-def smoothed(counts: FloatArray) -> FloatArray:
+def smoothed(counts: FloatArray, least: float | None = None) -> FloatArray:
     """P(vote | label) from counts (m, K, C), with pseudo-votes spread like the votes of the source."""
-    # A tenth of a vote in all, so that a source which was never asked has a marginal too.
-    marginal = counts.sum(axis=1, keepdims=True) + 0.1 / counts.shape[-1]
+    # So much of every vote, a tenth of a vote in all, that a source which was never asked has a marginal too.
+    marginal = counts.sum(axis=1, keepdims=True) + (0.1 / counts.shape[-1] if least is None else least)
     marginal /= marginal.sum(axis=-1, keepdims=True)
     total = counts + PSEUDO_VOTES * marginal
     return np.asarray(total / total.sum(axis=-1, keepdims=True))
@@ -101,12 +102,12 @@ def class_balance(labels: FloatArray, use: BoolArray) -> FloatArray:
     return np.asarray((total + 1) / (total.sum() + labels.shape[1]))
 
 
-def steps_to_transition(steps: FloatArray, balance: FloatArray, possible: BoolArray | None) -> FloatArray:
+def steps_to_transition(steps: FloatArray, balance: FloatArray, possible: Possible | None) -> FloatArray:
     """P(next class | class) from expected steps, with one pseudo-step per row; impossible ones are zero."""
     # The pseudo-step goes where labels are common, because a rare class is rarely what comes next.
     rows = steps + balance
     if possible is not None:
-        rows = np.where(possible, rows, 0.0)
+        rows = np.where(possible.steps, rows, 0.0)
     return np.asarray(rows / rows.sum(axis=1, keepdims=True))
 
 

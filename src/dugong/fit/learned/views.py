@@ -26,18 +26,26 @@ from dugong.fit.learned.panel import Panel
 from dugong.fit.learned.settings import (
     CASTING,
     FARTHEST,
-    PSEUDO_VOTES,
     ROUNDS_STICKY,
     ROUNDS_TABLES,
     SHARE_PRIOR,
     SHARED_ERRORS,
     STAYING,
 )
-from dugong.fit.learned.tables import clamp, class_balance, count_tables, softmax, steps_to_transition
+from dugong.fit.learned.tables import (
+    clamp,
+    class_balance,
+    count_tables,
+    logs_of,
+    smoothed,
+    softmax,
+    steps_to_transition,
+)
 from dugong.tasks.bio import Possible
 from dugong.types import BoolArray, FloatArray, Int8Array, IntArray
 
 BALANCE, SHARE, VOTES, SILENCE, NEIGHBOURS = range(5)
+_LEAST = 1e-6  # of every vote in the marginal of a source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -57,16 +65,12 @@ class Constraints:
     possible: Possible | None = None
     pinned: FloatArray | None = None
 
-    def only(self, sources: IntArray) -> Constraints:
-        """The same for some sources."""
-        return self if self.pinned is None else replace(self, pinned=self.pinned[sources])
-
-    def first_law(self, balance: FloatArray) -> LabelLaw:
-        """The given law, or one with a balance and labels that stay."""
+    def law_with(self, balance: FloatArray, transition: FloatArray) -> LabelLaw:
+        """The given law, or one with these numbers that begins with a class that a sequence can begin with."""
         if self.law is not None:
             return self.law
-        initial = first_classes(balance, self.possible)
-        return LabelLaw(balance=balance, initial=initial, transition=np.eye(len(balance)))
+        initial = balance if self.possible is None else np.where(self.possible.first, balance, 0.0)
+        return LabelLaw(balance=balance, initial=initial / initial.sum(), transition=transition)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -162,7 +166,7 @@ def learn_sayings(
 
     def maximise(labels: FloatArray) -> tuple[FloatArray, FloatArray]:
         summed = labels * sizes
-        tables = _pinned(_leaning(count_tables(heard, summed, shares.use)), fixed.pinned, background)
+        tables = _pinned(smoothed(count_tables(heard, summed, shares.use), _LEAST), fixed.pinned, background)
         balance = class_balance(summed, shares.use) if fixed.law is None else np.maximum(fixed.law.balance, 1e-12)
         return tables, balance
 
@@ -187,7 +191,7 @@ def learn_sayings(
         effect=_effect(folded, shares),
         casting=CASTING if two else 0.0,
     )
-    return sayings, fixed.first_law(balance)
+    return sayings, fixed.law_with(balance, np.eye(len(balance)))
 
 
 def _effect(folded: Folded, shares: Shares) -> float:
@@ -234,21 +238,14 @@ def learn_steps(seen: View, exponents: FloatArray, fixed: Constraints) -> View:
     if fixed.law is not None:
         return seen
     balance, law = seen.law.balance, seen.law
-    allowed = None if fixed.possible is None else fixed.possible.steps
     start = STAYING * np.eye(len(balance)) + (1 - STAYING) * balance
-    law = replace(law, transition=steps_to_transition(start, np.zeros(len(balance)), allowed))
+    law = replace(law, transition=steps_to_transition(start, np.zeros(len(balance)), fixed.possible))
     if seen.folded.linked:
         logs = seen.carried(exponents)
         for _ in range(ROUNDS_STICKY):
             _, steps = through_chain(seen.folded, logs, law)
-            law = replace(law, transition=steps_to_transition(steps, balance, allowed))
+            law = replace(law, transition=steps_to_transition(steps, balance, fixed.possible))
     return replace(seen, law=law)
-
-
-def first_classes(balance: FloatArray, possible: Possible | None) -> FloatArray:
-    """The law of first labels: the balance of the classes that a sequence can begin with."""
-    initial = balance if possible is None else np.where(possible.first, balance, 0.0)
-    return np.asarray(initial / initial.sum())
 
 
 def through_chain(folded: Folded, logs: FloatArray, law: LabelLaw) -> tuple[FloatArray, FloatArray]:
@@ -279,17 +276,10 @@ def _heard(rows: Panel) -> Int8Array:
 
 def _vote_logs(tables: FloatArray, weights: FloatArray, rows: Panel, background: int | None) -> FloatArray:
     """Logs (m, C, K) of votes; silence has a feature and an exponent of its own, because it tells far less."""
-    logs = _weighted_logs(tables, weights)
+    logs = logs_of(tables) * weights[:, np.newaxis, np.newaxis]
     if background is None:
         logs[:, rows.coding.silent] = 0.0
     return logs
-
-
-def _leaning(counts: FloatArray) -> FloatArray:
-    """P(vote | label) from counts (m, K, C), with pseudo-votes spread like the votes of the source."""
-    marginal = counts.sum(axis=1, keepdims=True) + 1e-6
-    total = counts + PSEUDO_VOTES * marginal / marginal.sum(axis=-1, keepdims=True)
-    return np.asarray(total / total.sum(axis=-1, keepdims=True))
 
 
 def _pinned(tables: FloatArray, pinned: FloatArray | None, background: int | None) -> FloatArray:
@@ -306,14 +296,9 @@ def _pinned(tables: FloatArray, pinned: FloatArray | None, background: int | Non
 def _silences(rows: Panel, labels: FloatArray, use: BoolArray) -> FloatArray:
     """P(abstain | label) of every source, NaN for one that never abstains."""
     silent = rows.coding.silent
-    tables = _leaning(count_tables(rows, labels, use))[:, :, silent]
+    tables = smoothed(count_tables(rows, labels, use), _LEAST)[:, :, silent]
     never = np.ascontiguousarray((rows.codes != silent).T).all(axis=1, keepdims=True)
     return np.where(never, np.nan, np.clip(tables, 1e-9, 1 - 1e-9))
-
-
-def _weighted_logs(tables: FloatArray, weights: FloatArray) -> FloatArray:
-    logs = np.log(np.maximum(np.moveaxis(tables, 1, -1), 1e-300))
-    return np.ascontiguousarray(logs * weights[:, np.newaxis, np.newaxis])
 
 
 def _silence_logs(sayings: Sayings, n_columns: int) -> FloatArray:
