@@ -66,7 +66,7 @@ class Ties:
 
     Attributes
     ----------
-    keys : name of the table of sources that may share one; only of sources that depend on their label alone
+    keys : name of the tables of sources that may share them; those whose tables have the same shapes do
     known : sources whose tables are given
     beliefs : what is believed about sources
     """
@@ -77,16 +77,16 @@ class Ties:
 
     def pool(self, counts: ExpectedCounts, parameters: Parameters) -> ExpectedCounts:
         """The same counts, those of sources that share a table added up, with what is believed about them."""
-        sums: dict[object, FloatArray] = {}
+        sums: dict[object, Mapping[str, FloatArray]] = {}
+        places: dict[str, object] = {}
         for source, tables in counts.factors.items():
-            for name, table in tables.items():
-                # Sources may share a name and still differ in columns; only tables of one shape are one table.
-                key = (self.keys.get(source, source), name, table.shape)
-                sums[key] = sums[key] + table if key in sums else table
-        factors: dict[str, Mapping[str, FloatArray]] = {
-            source: {name: sums[self.keys.get(source, source), name, table.shape] for name, table in tables.items()}
-            for source, tables in counts.factors.items()
-        }
+            # Sources may share a name and still differ in columns; only tables of one shape are one table.
+            shapes = tuple((name, table.shape) for name, table in tables.items())
+            place = places[source] = (self.keys.get(source, (source,)), shapes)
+            sums[place] = (
+                {name: sums[place][name] + table for name, table in tables.items()} if place in sums else tables
+            )
+        factors = {source: sums[place] for source, place in places.items()}
         factors |= {name: hold(factors[name], parameters[name], one) for name, one in self.beliefs.items()}
         return replace(counts, factors=factors)
 

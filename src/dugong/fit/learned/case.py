@@ -49,6 +49,7 @@ class Case:
     background : class index of elements about which nobody speaks, or None
     pinned : all known tables by source
     beliefs : what is believed about sources
+    ties : these, and which sources share their tables
     evidence : known labels
     """
 
@@ -67,6 +68,7 @@ class Case:
     background: int | None
     pinned: Mapping[str, FloatArray]
     beliefs: Mapping[str, AnyBelief]
+    ties: Ties
     evidence: Int8Array | None
     n_threads: int | None
 
@@ -86,16 +88,15 @@ class Case:
             Markov(initial=law.initial, transition=law.transition) if self.prior is None else self.prior,
             ROUNDS_EXACT if n_searched == self.votes.n_elements else ROUNDS_LARGE,
             learn_prior=self.prior is None,
-            ties=Ties(known=frozenset(self.pinned), beliefs=self.beliefs),
+            ties=self.ties,
             evidence=self.evidence,
             n_threads=self.n_threads,
         )
 
     def accuracies(self, exact: Exact) -> dict[str, FloatArray]:
         """P(vote | label) of every source, in the given order."""
-        shared = {info.name: info.shares or info.name for info in self.votes.sources}
-        plain = (f.source for f in exact.parameters.factors if isinstance(f, Conditional) and not f.parents)
-        ties = Ties(keys={name: shared[name] for name in plain}, beliefs=self.beliefs)
+        plain = {f.source for f in exact.parameters.factors if isinstance(f, Conditional) and not f.parents}
+        ties = replace(self.ties, keys={name: key for name, key in self.ties.keys.items() if name in plain})
         held = ties.pool(exact.counts, exact.parameters)
         found = read_accuracies(exact.parameters, held) | dict(self.pinned)
         return {name: found[name] for name in self.names}
@@ -130,6 +131,7 @@ def prepare_case(
         possible=None if prior is not None else _possible(votes, Reader(votes, (), coding, evidence)),
         pinned=_pinned_tables(sources, pinned, coding),
     )
+    shared = {info.name: info.shares for info in votes.sources if info.shares}
     return Case(
         names=votes.source_names,
         votes=votes.select(sources=[info.name for info in (*sources, *coarse)]),
@@ -146,6 +148,7 @@ def prepare_case(
         background=None if background is None else votes.classes.index(background),
         pinned={name: np.asarray(table, dtype=np.float64) for name, table in pinned.items()},
         beliefs=beliefs,
+        ties=Ties(keys=shared, known=frozenset(pinned), beliefs=beliefs),
         evidence=evidence,
         n_threads=n_threads,
     )

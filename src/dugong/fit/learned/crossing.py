@@ -32,17 +32,16 @@ _TRIED = 3  # pairs at most, the most suspect ones, for every edge that is found
 def find_crossings(case: Case, exact: Exact) -> tuple[Parameters, dict[tuple[str, str], float]]:
     """The factors with edges across resolutions, and the correlation of the errors of each pair."""
     part = choose_part(case.votes, case.evidence, most=_ELEMENTS)
-    ties = Ties(known=frozenset(case.pinned), beliefs=case.beliefs)
     found: dict[tuple[str, str], float] = {}
     parameters = exact.parameters
     while True:
-        suspects = _suspects(part.votes, parameters, exact, [s for s in case.coarse if _apart(s)], ties.known)
+        suspects = _suspects(part.votes, parameters, exact, [s for s in case.coarse if _apart(s)], case.ties.known)
         before = None
         for strength, fine, coarse in suspects[:_TRIED]:
             tried = _with_edge(parameters, fine, coarse)
             if before is None:
-                before = _trial(part.votes, parameters, exact, ties)
-            if _trial(part.votes, tried, exact, ties) - before > _price(tried[fine], part.votes):
+                before = _trial(part.votes, parameters, exact, case.ties)
+            if _trial(part.votes, tried, exact, case.ties) - before > _price(tried[fine], part.votes):
                 parameters, found[coarse.name, fine] = tried, strength
                 break
         else:

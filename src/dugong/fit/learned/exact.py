@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dugong.fit.beliefs import hold, votes_by_label
+from dugong.fit.beliefs import votes_by_label
 from dugong.fit.em import FREE, Ties
 from dugong.fit.learned.settings import PSEUDO_PAIRS, PSEUDO_VOTES
 from dugong.fit.learned.tables import mute_unseen, smoothed
@@ -51,7 +51,6 @@ def run_exact(
 ) -> Exact:
     """At least one and at most `rounds` rounds; known tables are kept, and beliefs hold."""
     n_votes = max(sum(np.count_nonzero(column != MISSING) for column in votes.columns), 1)
-    shares = {info.name: info.shares for info in votes.sources}
     parameters, law = start, prior
     likelihoods: list[float] = []
     for _ in range(max(rounds, 1)):
@@ -62,7 +61,7 @@ def run_exact(
                 initial=_leaning(counts.initial, np.asarray(prior.initial), _FIRST_CLASSES),
                 transition=_leaning(counts.transitions, np.asarray(prior.transition), _STEPS),
             )
-        parameters = _next_parameters(counts, parameters, start, ties, shares)
+        parameters = _next_parameters(counts, parameters, start, ties)
         # Per vote, because the likelihood grows with the votes, and so does what a round can gain.
         if len(likelihoods) > 1 and likelihoods[-1] - likelihoods[-2] < _GAIN * n_votes:
             break
@@ -82,42 +81,16 @@ def _mute(factor: Factor, counts: ExpectedCounts, pinned: frozenset[str]) -> Fac
     return replace(factor, table=mute_unseen(factor.table, never), marginal=marginal)
 
 
-def _next_parameters(
-    counts: ExpectedCounts,
-    parameters: Parameters,
-    start: Parameters,
-    ties: Ties,
-    shares: Mapping[str, str | None],
-) -> Parameters:
+def _next_parameters(counts: ExpectedCounts, parameters: Parameters, start: Parameters, ties: Ties) -> Parameters:
     anchors = {factor.source: factor for factor in start.factors}
+    pooled = ties.pool(counts, parameters).factors
     factors = tuple(
         factor
-        if factor.source in ties.known or factor.source not in counts.factors
-        else _next_factor(
-            factor,
-            anchors[factor.source],
-            hold(_pooled(factor, parameters, counts, shares), factor, ties.beliefs.get(factor.source)),
-        )
+        if factor.source in ties.known or factor.source not in pooled
+        else _next_factor(factor, anchors[factor.source], pooled[factor.source])
         for factor in parameters.factors
     )
     return Parameters(n_classes=parameters.n_classes, factors=factors)
-
-
-def _pooled(
-    factor: Factor, parameters: Parameters, counts: ExpectedCounts, shares: Mapping[str, str | None]
-) -> Mapping[str, FloatArray]:
-    """Counts of a factor, summed over the sources that share its parameters and have a table of the same kind."""
-    own, group = counts.factors[factor.source], shares.get(factor.source)
-    if group is None:
-        return own
-    members = [f.source for f in parameters.factors if shares.get(f.source) == group and type(f) is type(factor)]
-    alike = [
-        counts.factors[name]
-        for name in members
-        if {key: table.shape for key, table in counts.factors[name].items()}
-        == {key: table.shape for key, table in own.items()}
-    ]
-    return {key: np.sum([one[key] for one in alike], axis=0) for key in own}
 
 
 def _next_factor(factor: Factor, anchor: Factor, counts: Mapping[str, FloatArray]) -> Factor:
