@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dugong.fit.beliefs import votes_by_label
-from dugong.fit.em import FREE, Ties
+from dugong.fit.em import FREE, Ties, normalised
 from dugong.fit.learned.settings import PSEUDO_PAIRS, PSEUDO_VOTES
 from dugong.fit.learned.tables import mute_unseen, smoothed
 from dugong.infer.engine import expected_counts
@@ -57,9 +57,10 @@ def run_exact(
         counts = expected_counts(votes, parameters, law, evidence=evidence, n_threads=n_threads)
         likelihoods.append(float(counts.log_likelihood))
         if learn_prior and isinstance(law, Markov) and isinstance(prior, Markov):
+            initial, transition = np.asarray(prior.initial), np.asarray(prior.transition)
             law = Markov(
-                initial=_leaning(counts.initial, np.asarray(prior.initial), _FIRST_CLASSES),
-                transition=_leaning(counts.transitions, np.asarray(prior.transition), _STEPS),
+                initial=normalised(counts.initial + _FIRST_CLASSES * initial, initial),
+                transition=normalised(counts.transitions + _STEPS * transition, transition),
             )
         parameters = _next_parameters(counts, parameters, start, ties)
         # Per vote, because the likelihood grows with the votes, and so does what a round can gain.
@@ -95,19 +96,12 @@ def _next_parameters(counts: ExpectedCounts, parameters: Parameters, start: Para
 
 def _next_factor(factor: Factor, anchor: Factor, counts: Mapping[str, FloatArray]) -> Factor:
     if isinstance(factor, Temporal) and isinstance(anchor, Temporal):
-        return replace(
-            factor,
-            first=_leaning(counts["first"], anchor.first, PSEUDO_VOTES),
-            step=_leaning(counts["step"], anchor.step, PSEUDO_PAIRS),
-        )
+        first = normalised(counts["first"] + PSEUDO_VOTES * anchor.first, anchor.first)
+        return replace(factor, first=first, step=normalised(counts["step"] + PSEUDO_PAIRS * anchor.step, anchor.step))
     assert isinstance(factor, Conditional | Crossed)
     assert isinstance(anchor, Conditional | Crossed)
     if isinstance(factor, Conditional) and not factor.parents:
-        return replace(factor, table=_leaning(counts["table"], anchor.table, PSEUDO_VOTES))
+        return replace(factor, table=normalised(counts["table"] + PSEUDO_VOTES * anchor.table, anchor.table))
     marginal = smoothed(votes_by_label(counts)[np.newaxis])[0]
-    return replace(factor, table=_leaning(counts["table"], anchor.table, PSEUDO_PAIRS), marginal=marginal)
-
-
-def _leaning(counts: FloatArray, anchor: FloatArray, weight: float) -> FloatArray:
-    total = counts + weight * anchor
-    return np.asarray(total / total.sum(axis=-1, keepdims=True))
+    table = normalised(counts["table"] + PSEUDO_PAIRS * anchor.table, anchor.table)
+    return replace(factor, table=table, marginal=marginal)

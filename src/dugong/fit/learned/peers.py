@@ -43,14 +43,16 @@ class Targets:
     sources : (n,) its source
     elements : (n,) its element
     weights : (n,) what its source counts
-    margins : (m, K + 1) how often every source votes for every class, or is silent if that is a vote
+    usual : (m, K + 1) how often every source votes for every class, or is silent if that is a vote
+    meant : (m, K, K + 1) one for the vote that is right: the class, or silence about a class that is never named
     """
 
     votes: IntArray
     sources: IntArray
     elements: IntArray
     weights: FloatArray
-    margins: FloatArray
+    usual: FloatArray
+    meant: FloatArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -89,12 +91,14 @@ def choose_targets(panel: Panel, related: FloatArray, weights: FloatArray) -> Ta
                 sources.append(np.full(len(chosen), source))
                 elements.append(chosen)
     where, what = np.concatenate(sources), np.concatenate(elements)
+    usual = margins + 1e-9
     return Targets(
         votes=panel.codes[what, where].astype(np.int64),
         sources=where,
         elements=what,
         weights=weights[where],
-        margins=margins,
+        usual=usual / usual.sum(axis=1, keepdims=True),
+        meant=_meant(margins > 0),
     )
 
 
@@ -124,7 +128,7 @@ class Trial:
 
     def features(self, exponents: FloatArray) -> FloatArray:
         """Features of every target as the peers of its source see it, (5, n K)."""
-        n_classes = self.targets.margins.shape[1] - 1
+        n_classes = self.targets.meant.shape[1]
         found = np.zeros((5, len(self.targets.votes), n_classes))
         for _, places, seen in self.groups:
             elements = self.targets.elements[places]
@@ -166,7 +170,7 @@ def make_trial(
 def learn_exponents(trial: Trial, belief: FloatArray, lean: float) -> FloatArray:
     """The exponents with which the peers predict best; the belief weighs `lean` of the votes."""
     targets, exponents = trial.targets, belief
-    tables = first_tables(targets)
+    tables: FloatArray | None = None
     # Twice, because transitions depend on the exponents and the exponents on what neighbours say.
     for place in range(2):
         if place:
@@ -203,14 +207,13 @@ def _descend(
     return np.asarray(found.x)
 
 
-def first_tables(targets: Targets) -> FloatArray:
-    """Tables (m, K, K + 1) of sources that are right but for one vote in twenty."""
-    return _right_but_for(targets, np.full(len(targets.margins), 0.05))
+def own_tables(targets: Targets, labels: FloatArray, tables: FloatArray | None = None, rounds: int = 5) -> FloatArray:
+    """Tables of the left-out sources given what their peers say, (m, K, K + 1), leaning to first guesses of them.
 
-
-def own_tables(targets: Targets, labels: FloatArray, tables: FloatArray, rounds: int = 5) -> FloatArray:
-    """Tables of the left-out sources given what their peers say, (m, K, K + 1), leaning to first guesses of them."""
+    They begin as `tables`, or as those of sources that are right but for one vote in twenty.
+    """
     lean = OWN_VOTES * _lapses(targets, labels)
+    tables = _right_but_for(targets, np.full(len(lean), 0.05)) if tables is None else tables
     for _ in range(rounds):
         counts = np.zeros(lean.shape)
         kernels.count_own(targets.sources, targets.votes, labels, tables, counts)
@@ -221,9 +224,9 @@ def own_tables(targets: Targets, labels: FloatArray, tables: FloatArray, rounds:
 
 def _lapses(targets: Targets, labels: FloatArray) -> FloatArray:
     """Tables of sources that are right but for a share of lapses, by how well the peers agree with them."""
-    m, right = len(targets.margins), np.empty(len(labels))
-    kernels.right_votes(targets.sources, targets.votes, labels, _meant(targets), right)
-    chance = _shares(targets)[targets.sources, targets.votes]
+    m, right = len(targets.usual), np.empty(len(labels))
+    kernels.right_votes(targets.sources, targets.votes, labels, targets.meant, right)
+    chance = targets.usual[targets.sources, targets.votes]
     counts, lapse = np.bincount(targets.sources, minlength=m), np.full(m, 0.05)
     for _ in range(10):
         own = lapse[targets.sources]
@@ -234,14 +237,13 @@ def _lapses(targets: Targets, labels: FloatArray) -> FloatArray:
 
 def _right_but_for(targets: Targets, lapses: FloatArray) -> FloatArray:
     """Tables (m, K, K + 1) of sources that lapse so often, and then vote as they use to."""
-    meant, shares, near = _meant(targets), _shares(targets)[:, np.newaxis], lapses[:, np.newaxis, np.newaxis]
-    tables = np.where(meant.any(axis=2, keepdims=True), (1 - near) * meant + near * shares, shares)
+    meant, usual, near = targets.meant, targets.usual[:, np.newaxis], lapses[:, np.newaxis, np.newaxis]
+    tables = np.where(meant.any(axis=2, keepdims=True), (1 - near) * meant + near * usual, usual)
     return np.asarray(tables / tables.sum(axis=2, keepdims=True))
 
 
-def _meant(targets: Targets) -> FloatArray:
-    """(m, K, K + 1) one for the vote that is right: the class, or silence about a class that a source never names."""
-    named = targets.margins > 0
+def _meant(named: BoolArray) -> FloatArray:
+    """(m, K, K + 1) one for the vote that is right, among those that a source gives, (m, K + 1)."""
     n_classes = named.shape[1] - 1
     meant = np.zeros((len(named), n_classes, n_classes + 1))
     every = np.arange(n_classes)
@@ -250,14 +252,9 @@ def _meant(targets: Targets) -> FloatArray:
     return meant
 
 
-def _shares(targets: Targets) -> FloatArray:
-    margins = targets.margins + 1e-9
-    return np.asarray(margins / margins.sum(axis=1, keepdims=True))
-
-
 def predict_votes(targets: Targets, labels: FloatArray) -> FloatArray:
     """P(vote) of every target (n, K + 1), given what its peers say about the label, by the best table of its source."""
-    tables = own_tables(targets, labels, first_tables(targets), rounds=12)
+    tables = own_tables(targets, labels, rounds=12)
     found = np.empty((len(labels), tables.shape[2]))
     for source in np.unique(targets.sources):
         own = targets.sources == source
