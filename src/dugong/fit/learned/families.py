@@ -119,14 +119,9 @@ def _beyond_skill(agreements: Agreements, start: FloatArray) -> FloatArray:
             skill = np.sqrt(skill * np.clip(fitted, 1e-3, 0.99))
             if np.abs(skill - before).max() < _SETTLED:
                 break
-        others = _without_the_other(skill, weights, kappa)
+        # The skill of i as all sources but j show it: that two agree with each other does not prove their skill.
+        agreed, explained = (one.sum(axis=1, keepdims=True) - one for one in (agreed * skill, weights * skill**2))
+        shown = np.clip(agreed / np.where(explained > 0, explained, 1.0), 1e-3, 0.99)
+        others = np.where(explained > 0, shown, skill[:, np.newaxis])
         similar = (similar + agreements.similar((1 - others * others.T) * (1 - chance)) * usable) / 2
     return similar
-
-
-def _without_the_other(skill: FloatArray, weights: FloatArray, kappa: FloatArray) -> FloatArray:
-    """(m, m) the skill of i as all sources but j show it: that two agree with each other does not prove their skill."""
-    agreed, explained = weights * kappa * skill, weights * skill**2
-    agreed, explained = (one.sum(axis=1, keepdims=True) - one for one in (agreed, explained))
-    shown = np.clip(agreed / np.where(explained > 0, explained, 1.0), 1e-3, 0.99)
-    return np.where(explained > 0, shown, skill[:, np.newaxis])

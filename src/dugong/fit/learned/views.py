@@ -208,7 +208,12 @@ def view(folded: Folded, sayings: Sayings, law: LabelLaw) -> View:
     votes = add_logs(rows, _vote_logs(sayings.tables, sayings.weights, rows, background), shares.use) / sayings.effect
     silence = add_logs(rows, _silence_logs(sayings, rows.coding.n_columns), shares.use)
     quiet = (reduce(np.add, shares.counts.T) == 0) & (rows.codes == rows.coding.silent).any(axis=1)
-    base = np.where(quiet[:, np.newaxis], at_rest(law.balance, background or 0), law.balance)
+    # The balance of what sources speak about is not that of what they are silent about, and nothing in the votes tells
+    # it. Most sources are written to find something, so that silence does not speak for what they look for: the class
+    # at rest, which is the one that nobody names, else the first, is then as common as any.
+    rest = law.balance.copy()
+    rest[background or 0] = rest.max()
+    base = np.where(quiet[:, np.newaxis], rest / rest.sum(), law.balance)
     counts = shares.counts + SHARE_PRIOR * base
     if background is not None:  # silence of all who were asked is a vote for the class that nobody names
         counts[quiet, background] += 1.0
@@ -219,18 +224,6 @@ def view(folded: Folded, sayings: Sayings, law: LabelLaw) -> View:
         heads = vote_shares(rows, np.sign(sayings.weights), background).counts  # ties of the vote: nobody counted down
         tie[(heads[:, 0] == heads[:, 1]) & (heads[:, 0] > 0)] = sayings.casting
     return View(folded=folded, rows=features, law=law, base=base, tie=tie)
-
-
-def at_rest(balance: FloatArray, place: int) -> FloatArray:
-    """Class balance of elements about which all were asked and nobody speaks: the class at rest is as common as any.
-
-    The balance of what sources speak about is not that of what they are silent about, and nothing in the votes tells
-    it. Most sources are written to find something, so that silence does not speak for what they look for: the class at
-    rest is the one that nobody names, else the first.
-    """
-    lifted = balance.copy()
-    lifted[place] = balance.max()
-    return np.asarray(lifted / lifted.sum())
 
 
 def learn_steps(seen: View, exponents: FloatArray, fixed: Constraints) -> View:

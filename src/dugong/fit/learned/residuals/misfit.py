@@ -98,9 +98,13 @@ class Misfit:
         """
         nothing = Products(*np.zeros((4, LONGEST_LAG, len(self.apart))))
         own = nothing if self.state.kept is None else self._own(self.state.kept)
-        pairs, lags = _discovered(self.errors, own)
+        both, tested = (self.errors, own), (np.tri(len(self.apart), k=-1, dtype=np.bool_), own.scale > 0)
+        p = [p_values(one.total, one.square, one.fourth)[places] for one, places in zip(both, tested, strict=True)]
+        found = discoveries(np.concatenate(p), FALSE_DISCOVERIES)
+        pairs, lags = (np.zeros(places.shape, dtype=np.bool_) for places in tested)
+        pairs[tested[0]], lags[tested[1]] = np.split(found, [len(p[0])])
         return (
-            np.where(pairs, self.errors.correlation(), 0.0),
+            np.where(pairs | pairs.T, self.errors.correlation(), 0.0),
             np.where(lags & (own.total > 0), own.correlation(), 0.0),
         )
 
@@ -162,18 +166,6 @@ def find_misfit(setting: Setting, state: State, apart: BoolArray) -> Misfit:
         fresh = _rates(panel, np.where(state.repeats.sources[:, np.newaxis, np.newaxis], counts, everything))
         fresh[1, (usual[1] == 1).all(axis=1)] = 1.0
     return Misfit(panel=panel, place=panel.places(), state=state, apart=apart, fresh=fresh, usual=usual)
-
-
-def _discovered(errors: Products, own: Products) -> tuple[BoolArray, BoolArray]:
-    """Pairs (m, m) and lags (n_lags, m) that are discoveries among all that were tested."""
-    m = len(errors.total)
-    pairs = np.tril_indices(m, -1)
-    p = [p_values(one.total, one.square, one.fourth) for one in (errors, own)]
-    found = discoveries(np.concatenate([p[0][pairs], p[1][own.scale > 0]]), FALSE_DISCOVERIES)
-    discovered, own_discovered = np.zeros((m, m), dtype=np.bool_), np.zeros(own.scale.shape, dtype=np.bool_)
-    discovered[pairs] = found[: len(pairs[0])]
-    own_discovered[own.scale > 0] = found[len(pairs[0]) :]
-    return discovered | discovered.T, own_discovered
 
 
 def _rates(panel: Panel, counts: FloatArray) -> FloatArray:
