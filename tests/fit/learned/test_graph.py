@@ -151,7 +151,9 @@ def test_large_trees_and_little_data_keep_single_parents():
     names, chain = tuple("abcde"), np.array([-1, 0, 1, 2, 3])
 
     def widths(parents: np.ndarray, most_cells: float) -> list[int]:
-        factors = forest_factors(names, parents, Repeats.none(5), single, edges, most_cells)
+        factors = forest_factors(
+            names, parents, Repeats(rates=np.zeros((2, 5)), lags=np.ones(5, dtype=np.int64)), single, edges, most_cells
+        )
         return [len(factor.parents) for factor in factors]
 
     assert widths(chain, 1e9) == [0, 1, 1, 1, 1]

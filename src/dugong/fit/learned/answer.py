@@ -140,12 +140,6 @@ def finish_answer(
     return replace(first, exponents=exponents, law=law, kept=(agreement + ROOM) / (agreement + 2 * ROOM))
 
 
-def says_something(panel: Panel) -> FloatArray:
-    """One for every source, zero for one that always does the same, unless all of them do."""
-    varied = (panel.codes != panel.codes[:1]).any(axis=0)
-    return np.asarray(varied if varied.any() else np.ones(panel.n_sources), dtype=np.float64)
-
-
 def outlasting(seen: View, panel: Panel, exponents: FloatArray) -> float:
     """How far labels outlast errors, from 0 to 1: one minus the ratio of their correlations with the element before.
 

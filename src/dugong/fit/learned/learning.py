@@ -16,7 +16,7 @@ import numpy as np
 
 from dugong.fit.beliefs import AnyBelief
 from dugong.fit.em import read_correlations
-from dugong.fit.learned.answer import ElementAnswer, finish_answer, first_answer, says_something
+from dugong.fit.learned.answer import ElementAnswer, finish_answer, first_answer
 from dugong.fit.learned.case import Case, prepare_case
 from dugong.fit.learned.coarse import CoarseRules, describe_coarse, learn_coarse, table_of
 from dugong.fit.learned.crossing import find_crossings
@@ -40,7 +40,7 @@ from dugong.fit.learned.settings import (
 )
 from dugong.fit.learned.tables import make_tables, mute_unseen
 from dugong.fit.learned.tempering import Peers
-from dugong.fit.learned.trust import Trust, find_trust, related_by
+from dugong.fit.learned.trust import Trust, find_trust, root_of
 from dugong.fit.learned.views import VOTES, LabelLaw, vote_shares
 from dugong.graph import SourceGraph, temporal
 from dugong.law import Law
@@ -83,7 +83,7 @@ def learn(
     tell = partial(heard, "learn")
     case = prepare_case(votes, prior, evidence, accuracies or {}, beliefs or {}, n_threads)
     tell(1, _STAGES)
-    weights = family_weights(case.similar) * says_something(case.folded.rows) * _upright(case)
+    weights = family_weights(case.similar) * _counted(case)
     part = in_order(thin(case.panel, case.folded, LEARNED_FROM))
     first, lasting = first_answer(part, case.sources, weights, case.background, case.fixed)
     tell(2, _STAGES)
@@ -92,7 +92,8 @@ def learn(
     if testable and not unsearched:
         shares = vote_shares(setting.folded.rows, weights, case.background)
         finding = search(setting, shares, case.background, weights, method, partial(heard, "low-rank"))
-        related = np.maximum(related_by(finding.structure()[0]), related)
+        root = root_of(finding.structure()[0])
+        related = np.maximum(root[:, np.newaxis] == root, related)  # given the label they still tell of each other
     tell(3, _STAGES)
     exponents = first.exponents
     trust = Trust(share=0.0, untested=unsearched or f"fewer than {FEWEST_SOURCES} sources say something of their own")
@@ -119,12 +120,15 @@ def learn(
     return learned
 
 
-def _upright(case: Case) -> FloatArray:
+def _counted(case: Case) -> FloatArray:
     """One for every source on elements; zero for one of two opposites that windows and sequences speak against.
 
     Peers find a source that is turned round where there are three. Two that contradict each other would cancel out.
+    Zero, too, for a source that always does the same, unless all of them do.
     """
-    kept = np.ones(len(case.sources))
+    codes = case.folded.rows.codes
+    varied = (codes != codes[:1]).any(axis=0)
+    kept = np.asarray(varied if varied.any() else np.ones(len(varied)), dtype=np.float64)
     if len(kept) != 2 or case.spread or case.votes.n_classes != 2 or not case.coarse:
         return kept
     columns = [
@@ -135,7 +139,7 @@ def _upright(case: Case) -> FloatArray:
         return kept
     support = [sum(_agreement(case.votes, column, info) for info in case.coarse) for column in columns]
     for place in (0, 1):
-        kept[place] = not support[place] < 0 < support[1 - place]
+        kept[place] *= not support[place] < 0 < support[1 - place]
     return kept
 
 
@@ -175,43 +179,43 @@ def _nameless(case: Case) -> list[int]:
 def _finish(case: Case, answer: ElementAnswer, setting: Setting, finding: GraphFinding | None, trust: Trust) -> Learned:
     """The law, exact where it is trusted, and what is said about it."""
     graph, strengths = _found_graph(case, finding)
-    alone = Peers(answer=answer)
-    before = alone.without_coarse(case.votes, case.evidence, case.n_threads) if case.coarse else np.zeros((0, 0))
-    rules = learn_coarse(before, case.votes, case.coarse, case.pinned, case.beliefs)
+    before, rules = None, CoarseRules()
+    if case.coarse:
+        before = Peers(answer=answer).without_coarse(case.votes, case.evidence, case.n_threads)
+        rules = learn_coarse(before, case.votes, case.coarse, case.pinned, case.beliefs)
     exact, tempering = None, None
     if finding is not None and trust.share > 1 - TRUSTED:
         exact = _exact(case, setting, finding, rules)
-        exact, across = _crossed(case, exact, len(setting.panel))
-        graph, strengths = _joined(graph, across), strengths | across
+        if case.coarse and not case.spread:
+            exact, across = _crossed(case, exact, len(setting.panel))
+            graph, strengths = _joined(graph, across), strengths | across
     elif case.prior is not None and len(case.sources) < FEWEST_SOURCES and not case.spread:
         exact, trust = _at_its_word(case, answer, rules), Trust(share=1.0)
     if exact is None:
-        trust, tempering = replace(trust, share=0.0), replace(alone, coarse=rules)
+        trust, tempering = replace(trust, share=0.0), Peers(answer=answer, coarse=rules)
         law = Law(parameters=_discounted(case, answer, rules), prior=_prior(case, answer), tempering=tempering)
         accuracies = _accuracies(case, answer, rules)
         correlations = _sample_correlations(case, setting, answer, graph)
     else:
         if trust.share < TRUSTED:
-            tempering = replace(alone, coarse=rules, trust=trust.share)
+            tempering = Peers(answer=answer, coarse=rules, trust=trust.share)
         law = Law(parameters=exact.parameters, prior=exact.prior, tempering=tempering)
         accuracies = case.accuracies(exact)
         correlations = read_correlations(exact.parameters, exact.counts, graph.edges)
+    used = tempering is not None
+    coarse = [] if before is None else describe_coarse(rules, before, case.votes, used=used)
     return Learned(
         law=law,
         graph=graph,
         strengths=strengths,
         accuracies=accuracies,
         correlations=correlations,
-        diagnostics=describe_learned(
-            case, answer, law, trust, strengths, describe_coarse(rules, before, case.votes, used=tempering is not None)
-        ),
+        diagnostics=describe_learned(case, answer, law, trust, strengths, coarse),
     )
 
 
 def _crossed(case: Case, exact: Exact, n_searched: int) -> tuple[Exact, dict[tuple[str, str], float]]:
     """The exact model with dependence across resolutions, if there is any: no model is trusted that leaves it out."""
-    if case.spread or not case.coarse:
-        return exact, {}
     parameters, across = find_crossings(case, exact)
     if not across:
         return exact, {}

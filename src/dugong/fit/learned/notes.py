@@ -19,7 +19,6 @@ from dugong.law import Law
 from dugong.tasks import Element
 from dugong.texts import counted
 from dugong.types import FloatArray
-from dugong.votes import Votes
 
 _EXPONENTS = ("balance", "share", "votes", "silence", "neighbours")
 
@@ -33,7 +32,8 @@ def describe_learned(
     coarse: list[Note],
 ) -> Diagnostics:
     """What was learned about sources and labels, how far the model is trusted, and why."""
-    votes, bio = case.votes, case.fixed.possible is not None
+    votes, bio, background = case.votes, case.fixed.possible is not None, answer.sayings.background
+    words = votes.class_names or tuple(map(str, votes.classes))
     weights = dict(zip(case.element_names, answer.sayings.weights.tolist(), strict=True))
     discounts = answer.exponents[VOTES] / answer.sayings.effect * answer.sayings.weights
     learned: dict[str, Any] = {
@@ -50,7 +50,7 @@ def describe_learned(
         "kept": answer.kept,
         "coarse": {note.where: note.size for note in coarse if note.where},
         "prior": law.prior.to_dict(),
-        "background": _background(votes, answer),
+        "background": None if background is None else words[background],
         "bio": bio,
     }
     notes = [
@@ -60,7 +60,7 @@ def describe_learned(
         *_edge_notes(learned),
         *_family_notes(weights),
     ]
-    if learned["background"] is not None and votes.background is None:
+    if background is not None and votes.background is None:
         text = f"no source votes for class {learned['background']!r}: it is taken as the background"
         notes.append(Note(kind="background", text=f"{text} to which elements belong about which nobody speaks."))
     if bio:
@@ -68,13 +68,6 @@ def describe_learned(
             Note(kind="bio", text="the classes are BIO tags: steps into I-x from anything but x are impossible.")
         )
     return Diagnostics(notes=tuple(notes), learned=learned)
-
-
-def _background(votes: Votes, answer: ElementAnswer) -> str | None:
-    place = answer.sayings.background
-    if place is None:
-        return None
-    return votes.class_names[place] if votes.class_names else str(votes.classes[place])
 
 
 def _first_note(case: Case, answer: ElementAnswer, law: Law, trust: Trust) -> Note:

@@ -31,11 +31,6 @@ class Repeats:
     lags: IntArray
 
     @classmethod
-    def none(cls, n_sources: int) -> Repeats:
-        """No source repeats itself."""
-        return cls(rates=np.zeros((2, n_sources)), lags=np.ones(n_sources, dtype=np.int64))
-
-    @classmethod
     def about(cls, rates: FloatArray, lags: IntArray) -> Repeats:
         """A first guess from own-lag correlations (m,): of last votes half as often when the label changes."""
         # Half as often when the label changes: whoever copies itself for a reason notices some of the changes.

@@ -66,7 +66,9 @@ def first_state(setting: Setting, weights: FloatArray, use: BoolArray) -> State:
     balance = class_balance(weights, use)
     transition = steps_to_transition(np.eye(len(balance)), balance, setting.fixed.possible)
     law = setting.fixed.law_with(balance, transition)
-    return State(weights=weights, law=law, repeats=Repeats.none(setting.panel.n_sources))
+    m = setting.panel.n_sources
+    nobody = Repeats(rates=np.zeros((2, m)), lags=np.ones(m, dtype=np.int64))
+    return State(weights=weights, law=law, repeats=nobody)
 
 
 def run_rounds(

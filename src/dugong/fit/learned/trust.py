@@ -69,13 +69,6 @@ def root_of(parents: IntArray) -> IntArray:
     return root
 
 
-def related_by(parents: IntArray) -> FloatArray:
-    """(m, m) one where two sources are in the same tree: given the label they still tell of each other."""
-    root = root_of(parents)
-    same = root[:, np.newaxis] == root
-    return np.asarray(same & ~np.eye(len(parents), dtype=np.bool_), dtype=np.float64)
-
-
 def find_trust(
     setting: Setting,
     finding: GraphFinding,
@@ -116,13 +109,13 @@ def find_trust(
     better = np.log(ours) - np.log(theirs)
     gains = better[np.arange(len(better)), targets.votes]
     fresh = ~repeats.sources[targets.sources]
-    asked = [(places[fresh[places]], places) for _, places, _ in trial.groups]
-    asked = [(own, places) for own, places in asked if len(own)]
+    asked = [own for own in (places[fresh[places]] for _, places, _ in trial.groups) if len(own)]
     if not asked:
         return Trust(share=0.0, untested=REPEATING)
-    means = np.array([gains[own].mean() for own, _ in asked])
-    blocks = _blocks(panel)[targets.elements]
-    errors = np.array([_two_errors(gains[own], blocks[own]) for own, _ in asked]) / 2
+    means = np.array([gains[own].mean() for own in asked])
+    # Numbers of pieces of sequences: what neighbours gain goes together.
+    blocks = np.cumsum(panel.places() % JACKKNIFE_BLOCK == 0)[targets.elements]
+    errors = np.array([_two_errors(gains[own], blocks[own]) for own in asked]) / 2
     worst = int(np.argmin(means + 2 * errors))
     limit = float((means + 2 * errors)[worst])
     earned = gains[fresh] - _seen(tables, setting)
@@ -140,7 +133,7 @@ def find_trust(
         surprise=surprise,
         gain=float(gains[fresh].mean()),
         worst=limit,
-        sources=tuple(np.unique(targets.sources[asked[worst][0]]).tolist()),
+        sources=tuple(np.unique(targets.sources[asked[worst]]).tolist()),
         gains=tuple(means.tolist()),
     )
 
@@ -154,11 +147,6 @@ def keeps_names(single: FloatArray, panel: Panel) -> bool:
     named = range(panel.coding.n_classes)
     chances = single[:, :, : len(named)].mean(axis=0)
     return all(chances[:, k].argmax() == k for k in named if (panel.codes == k).any())
-
-
-def _blocks(panel: Panel) -> IntArray:
-    """(n,) number of the piece of its sequence to which every element belongs: what neighbours gain goes together."""
-    return np.asarray(np.cumsum(panel.places() % JACKKNIFE_BLOCK == 0))
 
 
 def _two_errors(gains: FloatArray, blocks: IntArray) -> float:
