@@ -6,7 +6,7 @@ In: votes. Out: `Panel`s of the sources on elements.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -99,22 +99,14 @@ class Panel:
 
     def rows(self, chosen: IntArray, starts: BoolArray) -> Panel:
         """Some of the elements, in whole pieces that begin where `starts` says."""
-        return Panel(
-            coding=self.coding,
-            codes=self.codes.take(chosen, axis=0),  # of rows this short an index takes many times as long
-            starts=starts[chosen],
-            known=self.known[chosen],
-            ties=self.ties,
-            beliefs=self.beliefs,
-        )
+        codes = self.codes.take(chosen, axis=0)  # of rows this short an index takes many times as long
+        return replace(self, codes=codes, starts=starts[chosen], known=self.known[chosen])
 
     def columns(self, places: IntArray) -> Panel:
         """Some of the sources."""
-        return Panel(
-            coding=self.coding,
+        return replace(
+            self,
             codes=self.codes.take(places, axis=1),
-            starts=self.starts,
-            known=self.known,
             ties=None if self.ties is None else self.ties[places],
             beliefs=None if self.beliefs is None else tuple(self.beliefs[place] for place in places),
         )
@@ -153,13 +145,7 @@ class Reader:
         first, last = np.searchsorted(self.offsets, (begin, end))
         starts[self.offsets[first:last] - begin] = True
         starts[:1] = True
-        return Panel(
-            coding=self.coding,
-            codes=codes,
-            starts=starts,
-            known=self.known(begin, end),
-            ties=self.ties,
-        )
+        return Panel(coding=self.coding, codes=codes, starts=starts, known=self.known(begin, end), ties=self.ties)
 
     def known(self, begin: int, end: int) -> Int8Array:
         """Class indices of known labels, -1 where there is none."""
@@ -177,11 +163,9 @@ class Reader:
 
 def stack(panels: list[Panel]) -> Panel:
     """Several panels, one after the other."""
-    return Panel(
-        coding=panels[0].coding,
+    return replace(
+        panels[0],
         codes=np.concatenate([panel.codes for panel in panels]),
         starts=np.concatenate([panel.starts for panel in panels]),
         known=np.concatenate([panel.known for panel in panels]),
-        ties=panels[0].ties,
-        beliefs=panels[0].beliefs,
     )

@@ -30,7 +30,7 @@ from dugong.fit.learned.settings import (
 )
 from dugong.fit.learned.tables import softmax
 from dugong.fit.learned.views import Constraints, Sayings, View, learn_sayings, learn_steps, view
-from dugong.types import BoolArray, FloatArray, Int8Array, IntArray
+from dugong.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -76,14 +76,17 @@ def folds(similar: FloatArray) -> Iterator[Fold]:
 
 def choose_targets(panel: Panel, related: FloatArray, weights: FloatArray) -> Targets:
     """Votes of every source on elements about which a peer speaks as well, the same number of each source."""
-    m, per = panel.n_sources, max(FEWEST_TARGETS, TARGETS // max(panel.n_sources, 1))
-    spoken, margins = panel.spoken(), np.zeros((m, panel.coding.n_classes + 1))
+    m, n_classes, spoken = panel.n_sources, panel.coding.n_classes, panel.spoken()
+    per, margins = max(FEWEST_TARGETS, TARGETS // max(m, 1)), np.zeros((m, n_classes + 1))
     sources, elements = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
     for one in folds(related):
         heard = spoken[:, one.peers].any(axis=1)
         for source in one.left_out.tolist():
-            says = _says(panel.codes[:, source], panel.coding.n_classes)
-            margins[source] = np.bincount(panel.codes[says, source], minlength=margins.shape[1])
+            codes = panel.codes[:, source]
+            says = (codes >= 0) & (codes < n_classes)
+            if len(np.unique(codes[says])) == 1:  # to name one class only is to vote by silence, too
+                says |= codes == n_classes
+            margins[source] = np.bincount(codes[says], minlength=margins.shape[1])
             places = np.flatnonzero(says & heard)
             if (margins[source] > 0).sum() > 1 and len(places) > 1:
                 # Evenly spaced places of a panel in canonical order: the order of sequences does not enter.
@@ -100,13 +103,6 @@ def choose_targets(panel: Panel, related: FloatArray, weights: FloatArray) -> Ta
         usual=usual / usual.sum(axis=1, keepdims=True),
         meant=_meant(margins > 0),
     )
-
-
-def _says(codes: Int8Array, n_classes: int) -> BoolArray:
-    """Which votes of a source can be predicted: named classes, and its silence if it names one class only."""
-    named = (codes >= 0) & (codes < n_classes)
-    one_sided = len(np.unique(codes[named])) == 1
-    return np.asarray(named | (codes == n_classes) if one_sided else named)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -127,13 +123,16 @@ class Trial:
     fixed: Constraints
 
     def features(self, exponents: FloatArray) -> FloatArray:
-        """Features of every target as the peers of its source see it, (5, n K)."""
+        """Features of every target as the peers of its source see it, centred over the classes, (5, n K)."""
         n_classes = self.targets.meant.shape[1]
         found = np.zeros((5, len(self.targets.votes), n_classes))
         for _, places, seen in self.groups:
             elements = self.targets.elements[places]
-            features = seen.features(elements, self.lasting * seen.messages(exponents))
-            known = seen.folded.rows.known[seen.folded.which[elements]]
+            messages = (self.lasting * seen.messages(exponents)).take(elements, axis=0)
+            rows = seen.folded.which[elements]
+            features = np.concatenate([seen.rows.take(rows, axis=0), messages[:, np.newaxis]], axis=1)
+            features -= features.mean(axis=2, keepdims=True)
+            known = seen.folded.rows.known[rows]
             # Known labels: so large that they outweigh the rest with any usual exponents, and still finite.
             features[known >= 0] = 0.0
             features[known >= 0, :2] = 60.0 * np.eye(n_classes)[known[known >= 0], np.newaxis]

@@ -112,9 +112,8 @@ def _by_low_rank(setting: Setting, shares: Shares, progress: Callable[[int, int]
 
 def _by_residuals(setting: Setting, shares: Shares, weights: FloatArray) -> GraphFinding:
     """Greedy with refitting: what a fit leaves unexplained, beyond chance, becomes an edge."""
-    panel = setting.panel
-    alone = no_edges(panel.n_sources)
-    first, _ = find_misfit(setting, _counted_down(setting, shares, weights), alone.apart).discovered
+    panel, everyone = setting.panel, ~np.eye(setting.panel.n_sources, dtype=np.bool_)
+    first, _ = find_misfit(setting, _counted_down(setting, shares, weights), everyone).discovered
     found = _attempt(setting, shares, strongest_forest(first, STRONG_EDGE), first)
     most = found.forest.n_edges + max(1, (panel.n_sources - 2) // 2)
     # Where errors last, weak residuals are those of labels and errors that were taken for each other.

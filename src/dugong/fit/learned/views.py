@@ -42,7 +42,7 @@ from dugong.fit.learned.tables import (
     steps_to_transition,
 )
 from dugong.tasks.bio import Possible
-from dugong.types import BoolArray, FloatArray, Int8Array, IntArray
+from dugong.types import BoolArray, FloatArray, Int8Array
 
 BALANCE, SHARE, VOTES, SILENCE, NEIGHBOURS = range(5)
 _LEAST = 1e-6  # of every vote in the marginal of a source
@@ -116,12 +116,6 @@ class View:
     law: LabelLaw
     base: FloatArray
     tie: FloatArray
-
-    def features(self, chosen: IntArray, messages: FloatArray) -> FloatArray:
-        """All five features of some elements, given their messages, (n, 5, K), centred over the classes."""
-        own = self.rows.take(self.folded.which[chosen], axis=0)
-        found = np.concatenate([own, messages.take(chosen, axis=0)[:, np.newaxis]], axis=1)
-        return np.asarray(found - found.mean(axis=2, keepdims=True))
 
     def carried(self, exponents: FloatArray) -> FloatArray:
         """Evidence of every row inside the chain, (n_rows, K), known labels clamped."""

@@ -41,10 +41,6 @@ class Products:
     square: FloatArray
     fourth: FloatArray
 
-    def correlation(self) -> FloatArray:
-        """Residual correlations, steadied where there is little to see."""
-        return np.asarray(self.total / (self.scale + STEADY))
-
     def excess(self, mask: BoolArray, *, symmetric: bool) -> float:
         """Mean size of the correlations beyond noise, pair by pair or of their sum, whichever is larger."""
         total, scale, square = self.total[mask], self.scale[mask], self.square[mask]
@@ -103,9 +99,11 @@ class Misfit:
         found = discoveries(np.concatenate(p), FALSE_DISCOVERIES)
         pairs, lags = (np.zeros(places.shape, dtype=np.bool_) for places in tested)
         pairs[tested[0]], lags[tested[1]] = np.split(found, [len(p[0])])
+        # Steadied where there is little to see.
+        correlations = [one.total / (one.scale + STEADY) for one in both]
         return (
-            np.where(pairs | pairs.T, self.errors.correlation(), 0.0),
-            np.where(lags & (own.total > 0), own.correlation(), 0.0),
+            np.where(pairs | pairs.T, correlations[0], 0.0),
+            np.where(lags & (own.total > 0), correlations[1], 0.0),
         )
 
     def _same_element(self, about: int) -> Products:
