@@ -7,8 +7,8 @@ when the likelihood gains next to nothing per vote.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +18,9 @@ from dugong.fit.learned.settings import PSEUDO_PAIRS, PSEUDO_VOTES
 from dugong.fit.learned.tables import mute_unseen, smoothed
 from dugong.infer.engine import expected_counts
 from dugong.law import ExpectedCounts
-from dugong.law.parameters import Conditional, Crossed, Factor, Parameters, Temporal
+from dugong.law.parameters import Factor, Parameters
 from dugong.priors import Markov, Prior
-from dugong.types import MISSING, FloatArray, Int8Array
+from dugong.types import MISSING, Int8Array
 from dugong.votes import Votes
 
 _GAIN = 1e-7
@@ -62,7 +62,7 @@ def run_exact(
                 initial=normalised(counts.initial + _FIRST_CLASSES * initial, initial),
                 transition=normalised(counts.transitions + _STEPS * transition, transition),
             )
-        parameters = _next_parameters(counts, parameters, start, ties)
+        parameters = _maximised(counts, parameters, start, ties)
         # Per vote, because the likelihood grows with the votes, and so does what a round can gain.
         if len(likelihoods) > 1 and likelihoods[-1] - likelihoods[-2] < _GAIN * n_votes:
             break
@@ -75,33 +75,26 @@ def _mute(factor: Factor, counts: ExpectedCounts, pinned: frozenset[str]) -> Fac
     if factor.source in pinned or factor.source not in counts.factors:
         return factor
     never = votes_by_label(counts.factors[factor.source]).sum(axis=0) <= 0
-    if isinstance(factor, Temporal):
-        return replace(factor, first=mute_unseen(factor.first, never), step=mute_unseen(factor.step, never))
-    assert isinstance(factor, Conditional | Crossed)
-    marginal = None if factor.marginal is None else mute_unseen(factor.marginal, never)
-    return replace(factor, table=mute_unseen(factor.table, never), marginal=marginal)
+    tables = {name: getattr(factor, name, None) for name in ("table", "marginal", "first", "step")}
+    muted: dict[str, Any] = {name: mute_unseen(one, never) for name, one in tables.items() if one is not None}
+    return replace(factor, **muted)
 
 
-def _next_parameters(counts: ExpectedCounts, parameters: Parameters, start: Parameters, ties: Ties) -> Parameters:
-    anchors = {factor.source: factor for factor in start.factors}
-    pooled = ties.pool(counts, parameters).factors
-    factors = tuple(
-        factor
-        if factor.source in ties.known or factor.source not in pooled
-        else _next_factor(factor, anchors[factor.source], pooled[factor.source])
-        for factor in parameters.factors
-    )
-    return Parameters(n_classes=parameters.n_classes, factors=factors)
-
-
-def _next_factor(factor: Factor, anchor: Factor, counts: Mapping[str, FloatArray]) -> Factor:
-    if isinstance(factor, Temporal) and isinstance(anchor, Temporal):
-        first = normalised(counts["first"] + PSEUDO_VOTES * anchor.first, anchor.first)
-        return replace(factor, first=first, step=normalised(counts["step"] + PSEUDO_PAIRS * anchor.step, anchor.step))
-    assert isinstance(factor, Conditional | Crossed)
-    assert isinstance(anchor, Conditional | Crossed)
-    if isinstance(factor, Conditional) and not factor.parents:
-        return replace(factor, table=normalised(counts["table"] + PSEUDO_VOTES * anchor.table, anchor.table))
-    marginal = smoothed(votes_by_label(counts)[np.newaxis])[0]
-    table = normalised(counts["table"] + PSEUDO_PAIRS * anchor.table, anchor.table)
-    return replace(factor, table=table, marginal=marginal)
+def _maximised(counts: ExpectedCounts, parameters: Parameters, start: Parameters, ties: Ties) -> Parameters:
+    """The tables that explain the counts best, each leaning on the one that it began with; known ones stay."""
+    pooled, anchors = ties.pool(counts, parameters).factors, {factor.source: factor for factor in start.factors}
+    factors = []
+    for factor in parameters.factors:
+        seen = {} if factor.source in ties.known else pooled.get(factor.source, {})
+        tables: dict[str, Any] = {}
+        for name, table in seen.items():
+            if name == "marginal":
+                tables[name] = smoothed(votes_by_label(seen)[np.newaxis])[0]
+            else:
+                anchor, weight = (
+                    getattr(anchors[factor.source], name),
+                    PSEUDO_VOTES if table.ndim == 2 else PSEUDO_PAIRS,
+                )
+                tables[name] = normalised(table + weight * anchor, anchor)
+        factors.append(replace(factor, **tables))
+    return replace(parameters, factors=tuple(factors))

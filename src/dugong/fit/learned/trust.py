@@ -118,10 +118,12 @@ def find_trust(
     errors = np.array([_two_errors(gains[own], blocks[own]) for own in asked]) / 2
     worst = int(np.argmin(means + 2 * errors))
     limit = float((means + 2 * errors)[worst])
-    earned = gains[fresh] - _seen(tables, setting)
+    rows = setting.folded.rows
+    # The model has seen the votes that it predicts, one for each of its numbers: so much of what it gains is no gain.
+    seen_before = tables.single.size / max(float(setting.folded.sizes @ (rows.codes >= 0).sum(axis=1)), 1.0)
     groups = root_of(parents)[targets.sources[fresh]]
     n_groups = int(apart.sum()) if coarse else len(np.unique(groups))
-    confirmed = _confirmed(earned, groups, blocks[fresh], n_groups)
+    confirmed = _confirmed(gains[fresh] - seen_before, groups, blocks[fresh], n_groups)
     kinds = _second_kind(panel.columns(np.flatnonzero(apart)), tables.single[apart], finding.state.law.balance)
     surprises = gains - (ours * better).sum(axis=1)
     surprise = _surprise(surprises[fresh], targets.sources[fresh], blocks[fresh])
@@ -157,12 +159,6 @@ def _two_errors(gains: FloatArray, blocks: IntArray) -> float:
         return np.inf
     error = np.sqrt((sums**2).sum() * n_blocks / (n_blocks - 1)) / len(gains)
     return float(error * stdtrit(n_blocks - 1, _NORMAL_TWO))
-
-
-def _seen(tables: Tables, setting: Setting) -> float:
-    """Nats per vote that are no gain: the model has seen the votes that it predicts, one for each of its numbers."""
-    rows = setting.folded
-    return tables.single.size / max(float(rows.sizes @ (rows.rows.codes >= 0).sum(axis=1)), 1.0)
 
 
 def _confirmed(gains: FloatArray, groups: IntArray, blocks: IntArray, n_groups: int) -> float:
