@@ -45,7 +45,7 @@ class Case:
     panel, folded : the votes on elements, or a part of them
     agreements, similar : how pairs of these sources agree, and (m, m) which are variants of one another
     prior : the given prior; None where it is to be learned
-    fixed : what it says about neighbours, steps that are possible if some are not, known tables on elements
+    setting : what rounds on elements need: these votes or a part of them, and what is not to be learned
     background : class index of elements about which nobody speaks, or None
     pinned : all known tables by source
     beliefs : what is believed about sources
@@ -64,18 +64,13 @@ class Case:
     spread: bool
     coarse: tuple[SourceInfo, ...]
     prior: Prior | None
-    fixed: Constraints
+    setting: Setting
     background: int | None
     pinned: Mapping[str, FloatArray]
     beliefs: Mapping[str, AnyBelief]
     ties: Ties
     evidence: Int8Array | None
     n_threads: int | None
-
-    def setting(self) -> Setting:
-        """What the rounds on elements need."""
-        panel = thin(self.panel, self.folded)
-        return Setting(panel=panel, folded=self.folded if panel is self.panel else fold(panel), fixed=self.fixed)
 
     def exact_rounds(self, factors: list[Factor], law: LabelLaw, n_searched: int) -> Exact:
         """Exact rounds over all votes, from first factors and a first law of the labels.
@@ -131,6 +126,7 @@ def prepare_case(
         possible=None if prior is not None else _possible(votes, Reader(votes, (), coding, evidence)),
         pinned=_pinned_tables(sources, pinned, coding),
     )
+    searched = thin(panel, folded)
     shared = {info.name: info.shares for info in votes.sources if info.shares}
     return Case(
         names=votes.source_names,
@@ -144,7 +140,7 @@ def prepare_case(
         spread=spread,
         coarse=tuple(coarse),
         prior=prior,
-        fixed=fixed,
+        setting=Setting(panel=searched, folded=folded if searched is panel else fold(searched), fixed=fixed),
         background=None if background is None else votes.classes.index(background),
         pinned={name: np.asarray(table, dtype=np.float64) for name, table in pinned.items()},
         beliefs=beliefs,

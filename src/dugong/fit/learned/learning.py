@@ -26,7 +26,7 @@ from dugong.fit.learned.families import family_weights
 from dugong.fit.learned.notes import describe_learned
 from dugong.fit.learned.peers import learn_exponents, make_trial
 from dugong.fit.learned.result import Learned
-from dugong.fit.learned.rounds import Setting, tables_of
+from dugong.fit.learned.rounds import tables_of
 from dugong.fit.learned.sample import in_order, thin
 from dugong.fit.learned.search import GraphFinding, Method, search
 from dugong.fit.learned.settings import (
@@ -84,10 +84,11 @@ def learn(
     case = prepare_case(votes, prior, evidence, accuracies or {}, beliefs or {}, n_threads)
     tell(1, _STAGES)
     weights = family_weights(case.similar) * _counted(case)
+    setting, fixed = case.setting, case.setting.fixed
     part = in_order(thin(case.panel, case.folded, LEARNED_FROM))
-    first, lasting = first_answer(part, case.sources, weights, case.background, case.fixed)
+    first, lasting = first_answer(part, case.sources, weights, case.background, fixed)
     tell(2, _STAGES)
-    setting, finding, related = case.setting(), None, case.similar
+    finding, related = None, case.similar
     testable, unsearched = bool((weights > 0).sum() >= FEWEST_SOURCES), _unsearched(case)
     if testable and not unsearched:
         shares = vote_shares(setting.folded.rows, weights, case.background)
@@ -98,7 +99,7 @@ def learn(
     exponents = first.exponents
     trust = Trust(share=0.0, untested=unsearched or f"fewer than {FEWEST_SOURCES} sources say something of their own")
     if testable:
-        trial = make_trial(part, related, first.sayings, exponents, lasting, case.fixed)
+        trial = make_trial(part, related, first.sayings, exponents, lasting, fixed)
         if finding is not None:
             trust = find_trust(
                 setting, finding, part, trial, exponents, coarse=bool(case.coarse), nameless=_nameless(case)
@@ -112,10 +113,10 @@ def learn(
             exponents = learn_exponents(trial, exponents, RIDGE_SHARE / max(n_sources - 2, 1))
     whole = trust.share < TRUSTED or bool(case.coarse)
     if whole:
-        first, _ = first_answer(case.panel, case.sources, weights, case.background, case.fixed)
+        first, _ = first_answer(case.panel, case.sources, weights, case.background, fixed)
     agreement = case.agreements.beyond_chance(weights)
-    answer = finish_answer(first, case.panel if whole else part, exponents, lasting, case.fixed, agreement)
-    learned = _finish(case, answer, setting, finding, trust)
+    answer = finish_answer(first, case.panel if whole else part, exponents, lasting, fixed, agreement)
+    learned = _finish(case, answer, finding, trust)
     tell(_STAGES, _STAGES)
     return learned
 
@@ -168,7 +169,7 @@ def _unsearched(case: Case) -> str:
 def _nameless(case: Case) -> list[int]:
     """Classes that could change places: no vote on elements, no known label, nothing given tells them apart."""
     rows, background = case.folded.rows, case.background
-    if case.prior is not None or case.fixed.possible is not None or case.pinned or case.beliefs:
+    if case.prior is not None or case.setting.fixed.possible is not None or case.pinned or case.beliefs:
         return []
     said = rows.coding.split[np.unique(rows.codes[rows.codes >= 0])] > 0
     named = [*np.unique(rows.known[rows.known >= 0]), *([] if background is None else [background])]
@@ -176,7 +177,7 @@ def _nameless(case: Case) -> list[int]:
     return [place for place, own in enumerate(about) if about.count(own) > 1]
 
 
-def _finish(case: Case, answer: ElementAnswer, setting: Setting, finding: GraphFinding | None, trust: Trust) -> Learned:
+def _finish(case: Case, answer: ElementAnswer, finding: GraphFinding | None, trust: Trust) -> Learned:
     """The law, exact where it is trusted, and what is said about it."""
     graph, strengths = _found_graph(case, finding)
     before, rules = None, CoarseRules()
@@ -185,17 +186,18 @@ def _finish(case: Case, answer: ElementAnswer, setting: Setting, finding: GraphF
         rules = learn_coarse(before, case.votes, case.coarse, case.pinned, case.beliefs)
     exact, tempering = None, None
     if finding is not None and trust.share > 1 - TRUSTED:
-        exact = _exact(case, setting, finding, rules)
+        exact = _exact(case, finding, rules)
         if case.coarse and not case.spread:
-            exact, across = _crossed(case, exact, len(setting.panel))
+            exact, across = _crossed(case, exact)
             graph, strengths = _joined(graph, across), strengths | across
     elif case.prior is not None and len(case.sources) < FEWEST_SOURCES and not case.spread:
         exact, trust = _at_its_word(case, answer, rules), Trust(share=1.0)
     if exact is None:
         trust, tempering = replace(trust, share=0.0), Peers(answer=answer, coarse=rules)
-        law = Law(parameters=_discounted(case, answer, rules), prior=_prior(case, answer), tempering=tempering)
+        prior = case.prior or Markov(initial=answer.law.initial, transition=answer.law.transition)
+        law = Law(parameters=_discounted(case, answer, rules), prior=prior, tempering=tempering)
         accuracies = _accuracies(case, answer, rules)
-        correlations = _sample_correlations(case, setting, answer, graph)
+        correlations = _sample_correlations(case, answer, graph)
     else:
         if trust.share < TRUSTED:
             tempering = Peers(answer=answer, coarse=rules, trust=trust.share)
@@ -214,13 +216,13 @@ def _finish(case: Case, answer: ElementAnswer, setting: Setting, finding: GraphF
     )
 
 
-def _crossed(case: Case, exact: Exact, n_searched: int) -> tuple[Exact, dict[tuple[str, str], float]]:
+def _crossed(case: Case, exact: Exact) -> tuple[Exact, dict[tuple[str, str], float]]:
     """The exact model with dependence across resolutions, if there is any: no model is trusted that leaves it out."""
     parameters, across = find_crossings(case, exact)
     if not across:
         return exact, {}
-    law = case.fixed.law or _law_of_chain(exact.prior)
-    return case.exact_rounds(list(parameters.factors), law, n_searched), across
+    law = case.setting.fixed.law or _law_of_chain(exact.prior)
+    return case.exact_rounds(list(parameters.factors), law, len(case.setting.panel)), across
 
 
 def _law_of_chain(prior: Prior) -> LabelLaw:
@@ -247,14 +249,10 @@ def _at_its_word(case: Case, answer: ElementAnswer, rules: CoarseRules) -> Exact
     return case.exact_rounds(list(_discounted(case, whole, rules).factors), answer.law, len(case.panel))
 
 
-def _prior(case: Case, answer: ElementAnswer) -> Prior:
-    return case.prior or Markov(initial=answer.law.initial, transition=answer.law.transition)
-
-
 def _accuracies(case: Case, answer: ElementAnswer, rules: CoarseRules) -> dict[str, FloatArray]:
     """P(vote | label) of every source, silence included, under the labels of the answer."""
     labels = case.folded.summed(answer.look(case.panel))
-    single = make_tables(case.folded.rows, labels, case.folded.every, None, case.fixed.pinned).single
+    single = make_tables(case.folded.rows, labels, case.folded.every, None, case.setting.fixed.pinned).single
     never = (
         np.stack([np.bincount(c[c >= 0], minlength=single.shape[2]) == 0 for c in case.panel.codes.T])
         if len(single)
@@ -295,7 +293,8 @@ def _found_graph(case: Case, finding: GraphFinding | None) -> tuple[SourceGraph,
     return graph, found | {(name, name): float(repeats.rates[0, names.index(name)]) for name in graph.temporal}
 
 
-def _exact(case: Case, setting: Setting, finding: GraphFinding, rules: CoarseRules) -> Exact:
+def _exact(case: Case, finding: GraphFinding, rules: CoarseRules) -> Exact:
+    setting = case.setting
     parents, repeats = finding.structure()
     tables, _ = tables_of(setting, replace(finding.state, repeats=repeats), setting.folded.every, parents)
     edges = {place: tables.edges[tables.slots[place]] for place in np.flatnonzero(parents >= 0).tolist()}
@@ -305,13 +304,11 @@ def _exact(case: Case, setting: Setting, finding: GraphFinding, rules: CoarseRul
     return case.exact_rounds(factors, finding.state.law, len(setting.panel))
 
 
-def _sample_correlations(
-    case: Case, setting: Setting, answer: ElementAnswer, graph: SourceGraph
-) -> dict[tuple[str, str], FloatArray]:
+def _sample_correlations(case: Case, answer: ElementAnswer, graph: SourceGraph) -> dict[tuple[str, str], FloatArray]:
     """P(vote a, vote b | label) of learned edges, with the labels of the answer."""
     if not graph.edges:
         return {}
-    found, names, folded = {}, case.element_names, setting.folded
+    found, names, setting, folded = {}, case.element_names, case.setting, case.setting.folded
     weights = folded.summed(answer.look(setting.panel))
     for first, second in graph.edges:
         parents = np.full(len(names), -1, dtype=np.int64)

@@ -32,7 +32,7 @@ def describe_learned(
     coarse: list[Note],
 ) -> Diagnostics:
     """What was learned about sources and labels, how far the model is trusted, and why."""
-    votes, bio, background = case.votes, case.fixed.possible is not None, answer.sayings.background
+    votes, bio, background = case.votes, case.setting.fixed.possible is not None, answer.sayings.background
     words = votes.class_names or tuple(map(str, votes.classes))
     weights = dict(zip(case.element_names, answer.sayings.weights.tolist(), strict=True))
     discounts = answer.exponents[VOTES] / answer.sayings.effect * answer.sayings.weights

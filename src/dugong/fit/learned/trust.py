@@ -118,12 +118,11 @@ def find_trust(
     errors = np.array([_two_errors(gains[own], blocks[own]) for own in asked]) / 2
     worst = int(np.argmin(means + 2 * errors))
     limit = float((means + 2 * errors)[worst])
-    rows = setting.folded.rows
     # The model has seen the votes that it predicts, one for each of its numbers: so much of what it gains is no gain.
-    seen_before = tables.single.size / max(float(setting.folded.sizes @ (rows.codes >= 0).sum(axis=1)), 1.0)
+    n_votes = max(float(setting.folded.sizes @ (setting.folded.rows.codes >= 0).sum(axis=1)), 1.0)
     groups = root_of(parents)[targets.sources[fresh]]
     n_groups = int(apart.sum()) if coarse else len(np.unique(groups))
-    confirmed = _confirmed(gains[fresh] - seen_before, groups, blocks[fresh], n_groups)
+    confirmed = _confirmed(gains[fresh] - tables.single.size / n_votes, groups, blocks[fresh], n_groups)
     kinds = _second_kind(panel.columns(np.flatnonzero(apart)), tables.single[apart], finding.state.law.balance)
     surprises = gains - (ours * better).sum(axis=1)
     surprise = _surprise(surprises[fresh], targets.sources[fresh], blocks[fresh])

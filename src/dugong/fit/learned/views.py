@@ -97,9 +97,10 @@ class Sayings:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Shares:
-    """Votes by class (n, K), their shares, and which elements say something (all, if there is a background)."""
+    """Votes by class (n, K), their sums, their shares, and who says something (all, if there is a background)."""
 
     counts: FloatArray
+    total: FloatArray
     share: FloatArray
     use: BoolArray
 
@@ -138,13 +139,14 @@ def vote_shares(panel: Panel, weights: FloatArray, background: int | None) -> Sh
     n_classes = panel.coding.n_classes
     every = np.ones(len(panel), dtype=np.bool_)
     counts = add_logs(panel, weights[:, np.newaxis, np.newaxis] * panel.coding.split, every)
-    total = reduce(np.add, counts.T)[:, np.newaxis]
+    total = reduce(np.add, counts.T)
+    voted = (total > 0)[:, np.newaxis]
     nobody = np.full(n_classes, 1 / n_classes) if background is None else np.eye(n_classes)[background]
-    share = np.where(total > 0, counts / np.where(total > 0, total, 1.0), nobody)
+    share = np.where(voted, counts / np.where(voted, total[:, np.newaxis], 1.0), nobody)
     known = panel.known >= 0
     share[known] = np.eye(n_classes)[panel.known[known]]
-    use = (total[:, 0] > 0) | known if background is None else every
-    return Shares(counts=counts, share=share, use=use)
+    use = (total > 0) | known if background is None else every
+    return Shares(counts=counts, total=total, share=share, use=use)
 
 
 def learn_sayings(
@@ -174,6 +176,9 @@ def learn_sayings(
     silences = np.full(tables.shape[:2], np.nan)
     if background is None:
         silences = _silences(rows, labels * sizes, shares.use)
+    # Design effect of the mean number of votes per voted element, whose errors are believed to be correlated.
+    voted = max(float(folded.sizes[shares.total > 0].sum()), 1.0)
+    effect = 1 + SHARED_ERRORS * max(float(shares.total @ folded.sizes) / voted - 1, 0.0)
     # Sources are written to find something and find too much: where as many say yes as say no, no is right two
     # times in three. With a given prior it is the prior that says how often.
     two = background is None and len(balance) == 2 and fixed.law is None
@@ -182,17 +187,10 @@ def learn_sayings(
         tables=tables,
         silences=silences,
         background=background,
-        effect=_effect(folded, shares),
+        effect=effect,
         casting=CASTING if two else 0.0,
     )
     return sayings, fixed.law_with(balance, np.eye(len(balance)))
-
-
-def _effect(folded: Folded, shares: Shares) -> float:
-    """Design effect of the mean number of votes per voted element, whose errors are believed to be correlated."""
-    votes = reduce(np.add, shares.counts.T)
-    voted = folded.sizes[votes > 0].sum()
-    return float(1 + SHARED_ERRORS * max(float(votes @ folded.sizes) / max(float(voted), 1.0) - 1, 0.0))
 
 
 def view(folded: Folded, sayings: Sayings, law: LabelLaw) -> View:
@@ -201,7 +199,7 @@ def view(folded: Folded, sayings: Sayings, law: LabelLaw) -> View:
     shares = vote_shares(rows, sayings.weights, background)
     votes = add_logs(rows, _vote_logs(sayings.tables, sayings.weights, rows, background), shares.use) / sayings.effect
     silence = add_logs(rows, _silence_logs(sayings, rows.coding.n_columns), shares.use)
-    quiet = (reduce(np.add, shares.counts.T) == 0) & (rows.codes == rows.coding.silent).any(axis=1)
+    quiet = (shares.total == 0) & (rows.codes == rows.coding.silent).any(axis=1)
     # The balance of what sources speak about is not that of what they are silent about, and nothing in the votes tells
     # it. Most sources are written to find something, so that silence does not speak for what they look for: the class
     # at rest, which is the one that nobody names, else the first, is then as common as any.
