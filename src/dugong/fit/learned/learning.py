@@ -41,7 +41,7 @@ from dugong.fit.learned.settings import (
 from dugong.fit.learned.tables import make_tables, mute_unseen
 from dugong.fit.learned.tempering import Peers
 from dugong.fit.learned.trust import Trust, find_trust, root_of
-from dugong.fit.learned.views import VOTES, LabelLaw, vote_shares
+from dugong.fit.learned.views import VOTES, LabelLaw
 from dugong.graph import SourceGraph, temporal
 from dugong.law import Law
 from dugong.law.parameters import Conditional, Factor, Parameters
@@ -91,8 +91,7 @@ def learn(
     finding, related = None, case.similar
     testable, unsearched = bool((weights > 0).sum() >= FEWEST_SOURCES), _unsearched(case)
     if testable and not unsearched:
-        shares = vote_shares(setting.folded.rows, weights, case.background)
-        finding = search(setting, shares, case.background, weights, method, partial(heard, "low-rank"))
+        finding = search(setting, case.background, weights, method, partial(heard, "low-rank"))
         root = root_of(finding.structure()[0])
         related = np.maximum(root[:, np.newaxis] == root, related)  # given the label they still tell of each other
     tell(3, _STAGES)

@@ -1,8 +1,8 @@
 """The search for structure: which sources depend on each other or on themselves.
 
-In: a panel of sources on elements and their vote shares. Out: a `GraphFinding`: edges, self-dependence, and a fitted
-law of the labels. Greedy with refitting: strong residual correlations of an independent fit become edges at once,
-weaker ones after the first fit, if less is left to explain then.
+In: a panel of sources on elements. Out: a `GraphFinding`: edges, self-dependence, and a fitted law of the labels.
+Greedy with refitting: strong residual correlations of an independent fit become edges at once, weaker ones after the
+first fit, if less is left to explain then.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from dugong.fit.learned.settings import (
     WEAK_EDGE,
 )
 from dugong.fit.learned.tables import clamp, logs_of, make_tables, softmax
-from dugong.fit.learned.views import Shares, add_logs
+from dugong.fit.learned.views import Shares, add_logs, vote_shares
 from dugong.types import FloatArray, IntArray
 
 Method = Literal["residuals", "low-rank"]
@@ -81,7 +81,6 @@ class GraphFinding:
 
 def search(
     setting: Setting,
-    shares: Shares,
     background: int | None,
     weights: FloatArray,
     method: Method = "residuals",
@@ -91,6 +90,7 @@ def search(
 
     `progress` is told the steps of a low-rank decomposition, which take time in the cube of the sources.
     """
+    shares = vote_shares(setting.folded.rows, weights, background)
     if background is not None:
         shares = _better_start(setting, shares, background)
     if method == "residuals":
