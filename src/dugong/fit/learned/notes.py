@@ -34,7 +34,6 @@ def describe_learned(
     """What was learned about sources and labels, how far the model is trusted, and why."""
     votes, bio, background = case.votes, case.setting.fixed.possible is not None, answer.sayings.background
     words = votes.class_names or tuple(map(str, votes.classes))
-    weights = dict(zip(case.element_names, answer.sayings.weights.tolist(), strict=True))
     discounts = answer.exponents[VOTES] / answer.sayings.effect * answer.sayings.weights
     learned: dict[str, Any] = {
         "trust": trust.share,
@@ -46,7 +45,7 @@ def describe_learned(
         "self_dependent": {a: value for (a, b), value in strengths.items() if a == b},
         "exponents": dict(zip(_EXPONENTS, answer.exponents.tolist(), strict=True)),
         "discounts": dict(zip(case.element_names, discounts.tolist(), strict=True)),
-        "copy_weights": weights,
+        "copy_weights": dict(zip(case.element_names, answer.sayings.weights.tolist(), strict=True)),
         "kept": answer.kept,
         "coarse": {note.where: note.size for note in coarse if note.where},
         "prior": law.prior.to_dict(),
@@ -57,8 +56,7 @@ def describe_learned(
         _first_note(case, answer, law, trust),
         *_discount_notes(answer, trust, len(case.sources)),
         *coarse,
-        *_edge_notes(learned),
-        *_family_notes(weights),
+        *_source_notes(learned),
     ]
     if background is not None and votes.background is None:
         text = f"no source votes for class {learned['background']!r}: it is taken as the background"
@@ -150,7 +148,8 @@ def _discount_notes(answer: ElementAnswer, trust: Trust, n_sources: int) -> list
     ]
 
 
-def _edge_notes(learned: dict[str, Any]) -> list[Note]:
+def _source_notes(learned: dict[str, Any]) -> list[Note]:
+    """Who shares errors with whom, who repeats its own, and whose votes count less or nothing."""
     notes = [
         Note(kind="edge", where=f"{a}, {b}", size=value, text=f"{a!r} and {b!r} share errors ({value:+.2f}).")
         for a, b, value in learned["edges"]
@@ -159,13 +158,9 @@ def _edge_notes(learned: dict[str, Any]) -> list[Note]:
         Note(kind="temporal", where=name, size=value, text=f"{name!r} repeats its errors ({value:+.2f}).")
         for name, value in learned["self_dependent"].items()
     ]
-    return notes
-
-
-def _family_notes(weights: dict[str, float]) -> list[Note]:
+    weights = learned["copy_weights"]
     related = {name: weight for name, weight in weights.items() if 0 < weight < 0.75}
     constant = [name for name, weight in weights.items() if weight == 0]
-    notes = []
     if related:
         mean = float(np.mean([*related.values()]))
         text = f"{', '.join(map(repr, related))} are variants of one another and count less (x {mean:.2f})."

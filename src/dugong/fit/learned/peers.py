@@ -84,7 +84,7 @@ def choose_targets(panel: Panel, related: FloatArray, weights: FloatArray) -> Ta
         for source in one.left_out.tolist():
             codes = panel.codes[:, source]
             says = (codes >= 0) & (codes < n_classes)
-            if len(np.unique(codes[says])) == 1:  # to name one class only is to vote by silence, too
+            if len(np.unique(codes[says])) == 1:  # who names one class only votes by silence, too
                 says |= codes == n_classes
             margins[source] = np.bincount(codes[says], minlength=margins.shape[1])
             places = np.flatnonzero(says & heard)

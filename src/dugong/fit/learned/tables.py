@@ -77,7 +77,7 @@ def make_tables(
 
 def smoothed(counts: FloatArray, least: float | None = None) -> FloatArray:
     """P(vote | label) from counts (m, K, C), with pseudo-votes spread like the votes of the source."""
-    # So much of every vote, a tenth of a vote in all, that a source which was never asked has a marginal too.
+    # A little of every vote (a tenth of a vote in all), so that a source which was never asked has a marginal too.
     marginal = counts.sum(axis=1, keepdims=True) + (0.1 / counts.shape[-1] if least is None else least)
     marginal /= marginal.sum(axis=-1, keepdims=True)
     total = counts + PSEUDO_VOTES * marginal
