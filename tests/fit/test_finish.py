@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import truncnorm
 
 import dugong as dg
-from dugong.fit.em import EM
+from dugong.fit.em import EM, Ties
 from dugong.fit.finish import possible_mean
 from dugong.fit.fitting import fit_moments
 from dugong.fit.moments import solve_tables, table_errors
@@ -18,6 +18,8 @@ from dugong.fit.passes import InMemory
 from dugong.graph import SourceGraph
 from dugong.graph.design import make_design
 from dugong.infer.engine import posterior
+from dugong.law import ExpectedCounts
+from dugong.law.parameters import Conditional, Parameters
 from dugong.sums import count
 from dugong.worlds import Block, World, accurate, copying_pair, lopsided, multiresolution
 
@@ -118,6 +120,21 @@ def test_known_tables_stay_and_shared_ones_are_one(estimator) -> None:
     np.testing.assert_array_equal(model.accuracies_["s1"], model.accuracies_["s2"])
     np.testing.assert_array_equal(model.parameters_["s1"].table, model.parameters_["s2"].table)
     assert not np.array_equal(model.accuracies_["s1"], model.accuracies_["s3"])
+
+
+def test_only_tables_of_the_same_shapes_are_added_up() -> None:
+    """`longer` has one more kind of vote, `after` a table of another kind; `twins` only has the name of the group."""
+    shapes = {"a": (2, 3), "b": (2, 3), "longer": (2, 4), "twins": (2, 3)}
+    factors = {name: {"table": np.full(shape, 1.0 + place)} for place, (name, shape) in enumerate(shapes.items())}
+    factors["after"] = {"table": np.full((2, 3, 3), 5.0), "marginal": np.full((2, 3), 5.0)}
+    counts = ExpectedCounts(
+        factors=factors, initial=np.ones(2), transitions=np.ones((2, 2)), log_likelihood=np.zeros(())
+    )
+    tables = [Conditional(source=n, resolution=ELEMENT, table=np.full(s, 1 / s[1])) for n, s in shapes.items()]
+    keys = dict.fromkeys(("a", "b", "longer", "after"), "twins")
+    pooled = Ties(keys=keys).pool(counts, Parameters(n_classes=2, factors=tuple(tables))).factors
+    found = {name: {float(table.flat[0]) for table in own.values()} for name, own in pooled.items()}
+    assert found == {"a": {3.0}, "b": {3.0}, "longer": {3.0}, "twins": {4.0}, "after": {5.0}}
 
 
 @pytest.mark.parametrize("estimator", ["centred", EM(max_iter=3)], ids=["centred", "em"])
