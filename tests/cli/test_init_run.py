@@ -215,6 +215,30 @@ def test_a_run_says_what_changed_since_the_last_one(cli: Command, tmp_path: Path
     assert "flipped; accuracy" in again.out
 
 
+def test_a_run_with_other_resolutions_than_the_last_one_compares_what_both_have(cli: Command, tmp_path: Path) -> None:
+    folder = tmp_path / "walking"
+    assert cli("init", folder).code == 0
+    project = (folder / "project.toml").read_text()
+    for added in ("resolutions = []\n", 'resolutions = ["sequence"]\n', ""):
+        (folder / "project.toml").write_text(added + project)
+        outcome = cli("run", folder, "--json")
+        assert outcome.code == 0, outcome.err
+        assert outcome.json["changes"] == []
+        written = dg.Labels.read(outcome.json["files"]["labels"]).resolutions
+        assert ("element" in written) == ("sequence" not in added)
+
+
+def test_a_run_that_was_fitted_with_all_known_labels_says_so(cli: Command, tmp_path: Path) -> None:
+    folder = tmp_path / "walking"
+    assert cli("init", folder).code == 0
+    gold = next(folder.glob("gold*")).name
+    project = (folder / "project.toml").read_text()
+    (folder / "project.toml").write_text(f'train_gold = "{gold}"\n' + project)
+    outcome = cli("run", folder)
+    assert outcome.code == 0, outcome.err
+    assert "every sequence that has some was fitted with" in " ".join(outcome.err.split())
+
+
 def test_a_turned_rule_is_named_first(cli: Command, tmp_path: Path) -> None:
     folder = tmp_path / "walking"
     assert cli("init", folder).code == 0

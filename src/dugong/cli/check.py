@@ -12,7 +12,7 @@ import numpy as np
 
 from dugong.baselines import MajorityVote
 from dugong.cli.findings import class_options, compare_with_majority, find_all
-from dugong.cli.gold import Known, held_out, labelled, read_gold
+from dugong.cli.gold import Known, held_out, labelled, left_to_compare, read_gold
 from dugong.cli.job import OpenedVotes, open_votes
 from dugong.cli.output import PLACE, Outcome, fit_width, listing, say, verb
 from dugong.cli.project import load_sources, read_project
@@ -158,11 +158,8 @@ def _known(request: Request, opened: OpenedVotes) -> Known | None:
     if request.train_gold is None:
         return known
     train = read_gold(request.train_gold, known.votes, missing_ok=True)
-    others = held_out(known.gold, train, known.votes)
-    if others.any():
-        return replace(known, gold=others)
-    say("nothing is compared with known labels: every sequence that has some was fitted with.")
-    return None
+    others = left_to_compare(known.gold, train, known.votes, say)
+    return None if others is None else replace(known, gold=others)
 
 
 def _identifiability(votes: Votes, model: LabelModel) -> Outcome:

@@ -71,7 +71,8 @@ class LastRun:
             for name, value in now.items()
             if name in self.accuracies and abs(value - self.accuracies[name]) > _MENTIONED
         ]
-        before, after = self.labels, _by_sequence(next(iter(labels)).at("element"))
+        found = next(iter(labels))
+        before, after = self.labels, _by_sequence(found.at("element")) if "element" in found.resolutions else {}
         same = [name for name in after if len(before.get(name, ())) == len(after[name])]
         flipped = sum(a != b for name in same for a, b in zip(before[name], after[name], strict=True))
         if flipped:

@@ -136,7 +136,7 @@ def label(
         raise click.UsageError(needs_all)
     folder["restart"] = restart
     if intervals:
-        refuse_folder_options(folder, "does not go with --intervals, which read all votes at once.")
+        refuse_folder_options(folder, "does not go with --intervals, which one process writes.")
     watch = Watch(log_json=log_json)
     fitted = LabelModel.load(model)
     if intervals:

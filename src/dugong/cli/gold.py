@@ -277,6 +277,17 @@ def held_out(gold: Int8Array, train: Int8Array | None, votes: Votes) -> Int8Arra
     return np.where(np.repeat(labelled(train, votes), votes.lengths), np.int8(0), gold)
 
 
+def left_to_compare(
+    gold: Int8Array, train: Int8Array | None, votes: Votes, tell: Callable[[str], object]
+) -> Int8Array | None:
+    """The same, or None where every sequence with a known label was fitted with; that is told."""
+    others = held_out(gold, train, votes)
+    if others.any() or not gold.any():
+        return others
+    tell("nothing is compared with known labels: every sequence that has some was fitted with.")
+    return None
+
+
 # --- known labels of a folder of votes --------------------------------------------------------------------------------
 # The votes on all sequences with a known label and their labels, read one shard after the other. If those are more than
 # memory should hold, a hash of the ids chooses among them.

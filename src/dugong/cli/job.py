@@ -18,7 +18,15 @@ import click
 
 from dugong.cli.exchange import export_labels
 from dugong.cli.findings import LastRun, News, compare_with_majority, drift_lines, findings, nothing_new
-from dugong.cli.gold import Known, add_annotations, held_out, read_gold, read_known, train_labels, with_others
+from dugong.cli.gold import (
+    Known,
+    add_annotations,
+    left_to_compare,
+    read_gold,
+    read_known,
+    train_labels,
+    with_others,
+)
 from dugong.cli.output import Watch, listing, say
 from dugong.cli.project import DEFAULT, Project
 from dugong.cli.settings import LEARN, beliefs_of, groups_by_id, groups_of, in_groups
@@ -105,7 +113,9 @@ class InOneFile:
 
     def report(self, model: LabelModel, project: Project, file: Place, watch: Watch) -> Judged:
         """Report on all votes, beside known labels that were not fitted with; a run ends with the same."""
-        gold = None if project.gold is None else held_out(self.known(project.gold).gold, self.train, self.whole)
+        gold = None
+        if project.gold is not None:
+            gold = left_to_compare(self.known(project.gold).gold, self.train, self.whole, watch.remark)
         model.report(self.whole, file, gold, **shown_media(project))
         watch.done("report", "to be opened in a browser")
         return self.whole, gold
@@ -296,7 +306,8 @@ def run_job(
     model = votes.fit(_model_of(project, prior, sources), files["model"], watch.fitting)
     model.save(files["model"])
     watch.done("fit", "how far each source can be trusted")
-    n_rows, labels = votes.label(model, files["labels"], project.resolutions, partial(watch.steps_done, "label"))
+    asked = project.resolutions or None
+    n_rows, labels = votes.label(model, files["labels"], asked, partial(watch.steps_done, "label"))
     watch.done("label", f"{n_rows:,} tasks")
     if project.export:
         files |= export_labels(project, labels)

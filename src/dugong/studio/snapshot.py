@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dugong.cli.gold import held_out
+from dugong.cli.gold import left_to_compare
 from dugong.cli.job import InOneFile
 from dugong.cli.project import Project
 from dugong.infer.potentials import sum_by_sequence
@@ -144,7 +144,7 @@ def load_snapshot(project: Project, number: int, outcome: Mapping[str, Any], las
     opened = InOneFile(whole=Votes.read(project.output / "votes.parquet")).of_project(project)
     votes, train, model = opened.whole, opened.train, LabelModel.load(project.output / "model.json")
     known = None if project.gold is None else opened.known(project.gold).gold
-    scored = None if known is None else held_out(known, train, votes)
+    scored = None if known is None else left_to_compare(known, train, votes, lambda _: None)  # the run has told it
     material = gather(model, votes, scored, train)
     found = Snapshot(
         number=number,
