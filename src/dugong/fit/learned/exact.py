@@ -51,8 +51,7 @@ def run_exact(
 ) -> Exact:
     """At least one and at most `rounds` rounds; known tables are kept, and beliefs hold."""
     n_votes = max(sum(np.count_nonzero(column != MISSING) for column in votes.columns), 1)
-    parameters, law = start, prior
-    likelihoods: list[float] = []
+    parameters, law, likelihoods = start, prior, list[float]()
     for _ in range(max(rounds, 1)):
         counts = expected_counts(votes, parameters, law, evidence=evidence, n_threads=n_threads)
         likelihoods.append(float(counts.log_likelihood))

@@ -24,7 +24,7 @@ from dugong.fit.learned.tables import (
     softmax,
     steps_to_transition,
 )
-from dugong.fit.learned.views import Constraints, LabelLaw, add_logs, through_chain
+from dugong.fit.learned.views import Constraints, LabelLaw, add_logs
 from dugong.types import BoolArray, FloatArray, IntArray
 
 
@@ -122,18 +122,8 @@ def _evidence(panel: Panel, tables: Tables, parents: IntArray, repeats: Repeats)
         logs = add_logs(panel, logs_of(tables.single), np.ones(len(panel), dtype=np.bool_))
         return clamp(logs, panel), np.empty((0, shape[1]))
     moved, stayed = np.empty(shape), np.empty(shape if repeats else (0, shape[1]))
-    kernels.add_model(
-        panel.codes,
-        logs_of(tables.single),
-        logs_of(tables.edges),
-        tables.slots,
-        parents,
-        repeats.rates,
-        repeats.lags,
-        panel.places(),
-        moved,
-        stayed,
-    )
+    model = logs_of(tables.single), logs_of(tables.edges), tables.slots, parents, repeats.rates, repeats.lags
+    kernels.add_model(panel.codes, *model, panel.places(), moved, stayed)
     return clamp(moved, panel), clamp(stayed, panel) if repeats else stayed
 
 
@@ -155,16 +145,9 @@ def _alone(setting: Setting, law: LabelLaw, tables: Tables, parents: IntArray, r
 
 
 def _in_time(setting: Setting, law: LabelLaw, tables: Tables, parents: IntArray, repeats: Repeats) -> State:
-    """Elements in time; where some source repeats itself, its evidence depends on the element before."""
-    panel, folded = setting.panel, setting.folded
-    labels, kept = np.empty((2, len(panel), panel.coding.n_classes))
-    steps, chain = np.zeros(law.transition.shape), (law.initial, law.transition)
-    if repeats:
-        moved, stayed = _evidence(panel, tables, parents, repeats)
-        likelihood = kernels.smooth(moved, stayed, panel.starts, *chain, labels, steps, kept)
-    else:
-        logs, _ = _evidence(folded.rows, tables, parents, repeats)
-        likelihood = kernels.smooth_rows(logs, folded.which, folded.starts, *chain, labels, steps, kept)
+    """Elements in time."""
+    folded = setting.folded
+    labels, kept, steps, likelihood = posterior_of(folded, setting.panel, law, tables, parents, repeats, keep=True)
     if setting.fixed.law is None:
         law = replace(law, transition=steps_to_transition(steps, law.balance, setting.fixed.possible))
     return State(
@@ -174,17 +157,24 @@ def _in_time(setting: Setting, law: LabelLaw, tables: Tables, parents: IntArray,
         labels=labels,
         kept=kept,
         single=tables.single,
-        likelihood=float(likelihood),
+        likelihood=likelihood,
     )
 
 
 def posterior_of(
-    folded: Folded, panel: Panel, law: LabelLaw, tables: Tables, parents: IntArray, repeats: Repeats
-) -> FloatArray:
-    """P(label) of every element of a panel, also by row, under fitted tables, (n, K)."""
-    if not repeats:
-        return through_chain(folded, _evidence(folded.rows, tables, parents, repeats)[0], law)[0]
-    moved, stayed = _evidence(panel, tables, parents, repeats)
-    labels, steps, none = np.empty(moved.shape), np.zeros(law.transition.shape), np.zeros((0, moved.shape[1]))
-    kernels.smooth(moved, stayed, panel.starts, law.initial, law.transition, labels, steps, none)
-    return labels
+    folded: Folded, panel: Panel, law: LabelLaw, tables: Tables, parents: IntArray, repeats: Repeats, *, keep: bool
+) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+    """P(label) of a panel, also by row, under fitted tables; P(label before = label), if it is kept, (n, K) each.
+
+    Then expected steps, (K, K), and the log-likelihood of the votes.
+    """
+    shape, steps = (len(panel), panel.coding.n_classes), np.zeros(law.transition.shape)
+    labels, kept = np.empty(shape), np.empty(shape if keep else (0, shape[1]))
+    chain = law.initial, law.transition, labels, steps, kept
+    # Where some source repeats itself, the evidence of an element depends on the one before.
+    moved, stayed = _evidence(panel if repeats else folded.rows, tables, parents, repeats)
+    if repeats:
+        likelihood = kernels.smooth(moved, stayed, panel.starts, *chain)
+    else:
+        likelihood = kernels.smooth_rows(moved, folded.which, folded.starts, *chain)
+    return labels, kept, steps, float(likelihood)

@@ -102,7 +102,7 @@ def find_trust(
     labels = np.empty((len(targets.votes), panel.coding.n_classes))
     for peers, places, seen in trial.groups:
         own, forest, again = _only(peers, tables, parents, repeats)
-        found = posterior_of(seen.folded, panel.columns(peers), finding.state.law, own, forest, again)
+        found, *_ = posterior_of(seen.folded, panel.columns(peers), finding.state.law, own, forest, again, keep=False)
         labels[places] = found[targets.elements[places]]
     cautious = softmax((exponents @ trial.features(exponents)).reshape(labels.shape))
     ours, theirs = predict_votes(targets, labels), predict_votes(targets, cautious)

@@ -133,21 +133,9 @@ class Misfit:
     ) -> FloatArray:
         panel, repeats = self.panel, self.state.repeats
         sums = np.zeros((4, *pairs.shape))
+        fitted = weights, self.fresh, self.usual, lag, panel.coding.split <= 0, panel.coding.silent, about
         kernels.add_products(
-            panel.codes,
-            self.place,
-            weights,
-            self.fresh,
-            self.usual,
-            lag,
-            panel.coding.split <= 0,
-            panel.coding.silent,
-            about,
-            repeats.rates,
-            repeats.lags,
-            JACKKNIFE_BLOCK,
-            pairs,
-            sums,
+            panel.codes, self.place, *fitted, repeats.rates, repeats.lags, JACKKNIFE_BLOCK, pairs, sums
         )
         return sums
 
