@@ -211,11 +211,12 @@ def _more_trusted(own: Law, law: Law) -> Law:
     """The law of a group, or that of all where a group cannot confirm a model by itself (nobody in it is positive).
 
     Where neither is confirmed, a group has its own tables, and the votes of all say how far to go by them: what few
-    votes say about exponents is mostly noise.
+    votes say about exponents, and about how far sources agree, is mostly noise.
     """
     if _trust(own) != _trust(law) or not (isinstance(own.tempering, Peers) and isinstance(law.tempering, Peers)):
         return own if _trust(own) >= _trust(law) else law
-    answer = replace(own.tempering.answer, exponents=law.tempering.answer.exponents)
+    whole = law.tempering.answer
+    answer = replace(own.tempering.answer, exponents=whole.exponents, kept=whole.kept)
     return replace(own, tempering=replace(own.tempering, answer=answer))
 
 

@@ -224,6 +224,23 @@ def test_agreement_of_sources_that_never_speak_together_is_believed_to_be_one_ha
     assert agreements.beyond_chance(np.zeros(2)) == 0.5
 
 
+@pytest.mark.parametrize("right", [0.5, 0.9, 0.99])
+def test_lists_that_can_only_contradict_each_other_agree_where_they_seldom_speak_together(rng, right):
+    """A list of yes and a list of no: one that guesses speaks beside the other as often as anywhere."""
+    truth = rng.integers(0, 2, 20_000)
+    finds = np.where(rng.random((20_000, 2)) < right, truth[:, np.newaxis] == [0, 1], truth[:, np.newaxis] != [0, 1])
+    votes = Votes.from_classes(np.where(finds, [0, 1], -1), n_classes=2, lengths=[20_000])
+    found = count_agreements(fold(panel_of(votes))).beyond_chance(np.ones(2))
+    np.testing.assert_allclose(found, 1 - 4 * right * (1 - right), atol=0.02)
+
+
+def test_underspecified_votes_agree_with_what_they_leave_open(rng):
+    truth = rng.integers(0, 3, 20_000)
+    wide = np.where(truth == 2, 2, 7)  # "0 or 1", or 2: always right
+    votes = Votes.from_classes(np.stack([truth, wide], axis=1), n_classes=3, partial={7: (0, 1)}, lengths=[20_000])
+    np.testing.assert_allclose(count_agreements(fold(panel_of(votes))).beyond_chance(np.ones(2)), 1, atol=1e-3)
+
+
 # --- constraints ---------------------------------------------------------------------------------------------------
 def test_bio_tags_forbid_what_cannot_follow():
     names = ("O", "B-x", "I-x", "B-y", "I-y")

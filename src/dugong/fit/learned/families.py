@@ -27,15 +27,22 @@ _SETTLED = 1e-14  # a step of a skill below this is rounding
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Agreements:
-    """How pairs of sources agree: how often both speak (m, m), how often they differ then, and by chance.
+    """How pairs of sources agree, (m, m).
 
-    `others` is off the diagonal.
+    Attributes
+    ----------
+    both : how often both speak
+    apart, chance : shares of different and, by chance, of equal votes among these
+    others : off the diagonal
+    excess, possible : votes that agree beyond chance, and that could
     """
 
     both: FloatArray
     apart: FloatArray
     chance: FloatArray
     others: BoolArray
+    excess: FloatArray
+    possible: FloatArray
 
     def similar(self, expected: FloatArray) -> FloatArray:
         """From 0 to 1: how much less often than `expected` two sources differ, a few pseudo-votes added."""
@@ -46,9 +53,7 @@ class Agreements:
 
     def beyond_chance(self, weights: FloatArray) -> float:
         """Cohen's kappa over all pairs of sources, which count so much, (m,); one vote is added that says one half."""
-        pairs = np.outer(weights, weights) * self.both * self.others
-        agreed = float((pairs * (1 - self.apart - self.chance)).sum())
-        return max((agreed + 0.5) / (float((pairs * (1 - self.chance)).sum()) + 1), 0.0)
+        return max((float(weights @ self.excess @ weights) + 0.5) / (float(weights @ self.possible @ weights) + 1), 0.0)
 
 
 def content_order(panel: Panel, names: tuple[str, ...]) -> IntArray:
@@ -77,19 +82,40 @@ def family_weights(similar: FloatArray) -> FloatArray:
 
 
 def count_agreements(folded: Folded) -> Agreements:
-    """How pairs of sources agree on the elements about which both speak."""
+    """How pairs of sources agree on the elements about which both speak.
+
+    Underspecified votes agree with all that they leave open: they are other votes, but nothing speaks against them.
+    """
     rows, m = folded.rows, folded.rows.n_sources
     sizes, spoken = folded.sizes[:, np.newaxis], rows.spoken().astype(np.float64)
-    heard, same, chance = spoken * sizes, np.zeros((m, m)), np.zeros((m, m))
-    both = spoken.T @ heard
-    for code in range(rows.coding.n_columns):
-        if code != rows.coding.silent:
-            says = (rows.codes == code).astype(np.float64)
-            same += says.T @ (says * sizes)
-            said = says.T @ heard
-            chance += said * said.T
-    apart, chance = 1 - same / np.maximum(both, 1), chance / np.maximum(both, 1) ** 2
-    return Agreements(both=both, apart=apart, chance=chance, others=~np.eye(m, dtype=np.bool_))
+    heard = spoken * sizes
+    both, (same, equal, met, expected) = spoken.T @ heard, np.zeros((4, m, m))
+
+    def says(code: int) -> FloatArray:
+        return (rows.codes == code).astype(np.float64)
+
+    said = [says(code).T @ heard for code in range(rows.coding.n_columns)]
+    open_to = rows.coding.split @ rows.coding.split.T > 0
+    for one, other in np.argwhere(open_to).tolist():
+        together, by_chance = says(one).T @ (says(other) * sizes), said[one] * said[other].T
+        met, expected = met + together, expected + by_chance
+        if one == other:
+            same, equal = same + together, equal + by_chance
+    total, others = np.maximum(both, 1), ~np.eye(m, dtype=np.bool_)
+    # A list of yes and a list of no can only contradict each other: they agree where they seldom speak together.
+    asked = (rows.codes >= 0).astype(np.float64)
+    speaks = spoken.T @ (asked * sizes)
+    alone = speaks * speaks.T / np.maximum(asked.T @ (asked * sizes), 1)
+    named = np.stack([np.diag(one) > 0 for one in said])
+    able = named.T @ open_to @ named
+    return Agreements(
+        both=both,
+        apart=1 - same / total,
+        chance=equal / total**2,
+        others=others,
+        excess=np.where(able, met - expected / total, alone - both) * others,
+        possible=np.where(able, both - expected / total, alone) * others,
+    )
 
 
 def _beyond_typical(agreements: Agreements) -> FloatArray:

@@ -165,15 +165,15 @@ def _unsearched(case: Case) -> str:
     return "most elements have no vote" if case.background is None and heard < CROWD else ""
 
 
-def _nameless(case: Case) -> list[int]:
-    """Classes that could change places: no vote on elements, no known label, nothing given tells them apart."""
+def _nameless(case: Case) -> list[list[int]]:
+    """Groups of classes that could change places: no vote on elements, known label or given value tells them apart."""
     rows, background = case.folded.rows, case.background
     if case.prior is not None or case.setting.fixed.possible is not None or case.pinned or case.beliefs:
         return []
     said = rows.coding.split[np.unique(rows.codes[rows.codes >= 0])] > 0
     named = [*np.unique(rows.known[rows.known >= 0]), *([] if background is None else [background])]
     about = [tuple(column) for column in np.vstack([said, np.eye(case.votes.n_classes)[named] > 0]).T]
-    return [place for place, own in enumerate(about) if about.count(own) > 1]
+    return [[place for place, own in enumerate(about) if own == one] for one in dict.fromkeys(about)]
 
 
 def _finish(case: Case, answer: ElementAnswer, finding: GraphFinding | None, trust: Trust) -> Learned:

@@ -77,12 +77,12 @@ def find_trust(
     exponents: FloatArray,
     *,
     coarse: bool = False,
-    nameless: Sequence[int] = (),
+    nameless: Sequence[Sequence[int]] = (),
 ) -> Trust:
     """The trust that a model earns; none where nothing can be predicted.
 
     `coarse`: whether there are sources on windows. One that follows such a source repeats itself inside of windows, and
-    is still a group of its own. `nameless`: classes that nothing tells apart.
+    is still a group of its own. `nameless`: groups of classes that nothing tells apart.
     """
     targets = trial.targets
     if not len(targets.votes):
@@ -90,8 +90,9 @@ def find_trust(
     if why := finding.untestable():
         return Trust(share=0.0, untested=why)
     # The likelihood is the same if such classes change places. One that holds next to nothing does no harm.
-    if len(held := [place for place in nameless if finding.state.law.balance[place] > HELD]) > 1:
-        why = f"labels of {len(held)} classes that no source on elements tells from each other"
+    held = max(((finding.state.law.balance[group] > HELD).sum() for group in nameless), default=0)
+    if held > 1:
+        why = f"labels of {held} classes that no source on elements tells from each other"
         return Trust(share=0.0, untested=f"the model would hold {why}")
     parents, repeats = finding.structure()
     apart = parents < 0
