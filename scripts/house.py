@@ -37,9 +37,9 @@ SHARED = 6  # so many equal lines in two bodies are one idea in two places
 LONG = 60
 COMMENTED = ("sums", "infer", "fit")
 BOUNDS = {
-    "lines": 67_775,
+    "lines": 67_801,
     "files": 299,
-    "functions of fit, defaults": 256,
+    "functions of fit, defaults": 255,
     "functions of fit, given prior": 216,
     "body, 90th percentile": 16,
     "body, longest": LONG,

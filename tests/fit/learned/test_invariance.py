@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
 import dugong as dg
 from dugong.exceptions import VoteError
-from dugong.fit.learned import choose_part, learn
+from dugong.fit.learned import case, choose_part, learn
 from dugong.fit.learned.families import content_order
 from dugong.fit.learned.folded import fold
 from dugong.fit.learned.panel import Coding, Reader
@@ -56,7 +57,7 @@ def test_the_sample_depends_on_content_alone(rng):
     shuffled = votes[sequences].select(sources=[votes.source_names[place] for place in sources])
 
     def sampled(given: Votes) -> list[bytes]:
-        panel = read_sample(Reader(given, given.sources, Coding.of(given)), most=2500)
+        panel, _ = read_sample(Reader(given, given.sources, Coding.of(given)), most=2500)
         panel = panel.columns(content_order(panel, given.source_names))
         starts = np.flatnonzero(panel.starts)
         return sorted(part.tobytes() for part in np.split(panel.codes, starts[1:]))
@@ -68,7 +69,7 @@ def test_the_sample_depends_on_content_alone(rng):
 
 def test_the_search_looks_at_pieces_of_a_large_panel(rng):
     votes = Votes.from_dense(rng.choice([-1, 0, 1], (20_000, 3)).astype(np.int8), lengths=[4] * 5000)
-    panel = read_sample(Reader(votes, votes.sources, Coding.of(votes)))
+    panel, _ = read_sample(Reader(votes, votes.sources, Coding.of(votes)))
     two = (panel.codes < 2).sum(axis=1) > 1
     assert thin(panel, fold(panel)) is panel
     part = thin(panel, fold(panel), most=2000)
@@ -78,9 +79,20 @@ def test_the_search_looks_at_pieces_of_a_large_panel(rng):
 
 def test_long_sequences_are_sampled_in_pieces(rng):
     votes = Votes.from_dense(rng.choice([-1, 0, 1], (60_000, 3)).astype(np.int8), lengths=[60_000])
-    panel = read_sample(Reader(votes, votes.sources, Coding.of(votes)), most=20_000)
+    panel, _ = read_sample(Reader(votes, votes.sources, Coding.of(votes)), most=20_000)
     assert 4096 <= len(panel) < 50_000
     assert np.diff(np.flatnonzero(panel.starts)).max() <= 4096
+
+
+def test_departures_from_the_vote_are_counted_on_the_sample_that_was_learned_from(monkeypatch):
+    """A trusted model of a few long sequences: its labels and the vote are compared on the same elements."""
+    monkeypatch.setattr(case, "read_sample", partial(read_sample, most=12_000))
+    votes, _ = replace(lopsided(6, seed=5), lengths=10_000).sample(3, rng=3)
+    model = dg.LabelModel().fit(votes)
+    assert model.diagnostics_.learned["trust"] > 0.98
+    ours, theirs = (one.fit(votes).predict_proba(votes).argmax(axis=1) for one in (model, dg.MajorityVote()))
+    heard = np.stack(votes.columns).any(axis=0)
+    assert abs(model.diagnostics_.notes[0].size - (ours != theirs)[heard].mean()) < 0.02
 
 
 def test_labels_of_a_sequence_do_not_depend_on_its_company():

@@ -27,7 +27,7 @@ from dugong.law.parameters import Conditional, Factor, Parameters
 from dugong.priors import Markov, Prior, pair_law
 from dugong.tasks import Element
 from dugong.tasks.bio import Possible, bio_steps
-from dugong.types import FloatArray, Int8Array
+from dugong.types import FloatArray, Int8Array, IntArray
 from dugong.votes import SourceInfo, Votes, implied_background
 
 
@@ -42,7 +42,7 @@ class Case:
     sources : the sources on elements, in that order; where there is none, those on the finest windows, spread
     element_names, spread : their names, and whether none of them votes on elements
     coarse : the sources whose votes are not read element by element, by name
-    panel, folded : the votes on elements, or a part of them
+    panel, folded, elements : the votes on elements, or a part of them, and which elements these are (None: all)
     agreements, similar : how pairs of these sources agree, and (m, m) which are variants of one another
     prior : the given prior; None where it is to be learned
     setting : what rounds on elements need: these votes or a part of them, and what is not to be learned
@@ -57,6 +57,7 @@ class Case:
     votes: Votes
     panel: Panel
     folded: Folded
+    elements: IntArray | None
     agreements: Agreements
     similar: FloatArray
     sources: tuple[SourceInfo, ...]
@@ -114,7 +115,7 @@ def prepare_case(
     for name, table in pinned.items():
         _check_pinned(votes.sources[votes.index(name)], np.shape(table), coding)
     coarse = sorted((info for info in votes.sources if info not in on_elements), key=lambda info: info.name)
-    panel = read_sample(Reader(votes, on_elements, coding, evidence))
+    panel, elements = read_sample(Reader(votes, on_elements, coding, evidence))
     order = content_order(panel, tuple(info.name for info in on_elements))
     panel, sources = panel.columns(order), tuple(on_elements[place] for place in order)
     if beliefs:
@@ -133,6 +134,7 @@ def prepare_case(
         votes=votes.select(sources=[info.name for info in (*sources, *coarse)]),
         panel=panel,
         folded=folded,
+        elements=elements,
         agreements=agreements,
         similar=find_families(agreements),
         sources=sources,

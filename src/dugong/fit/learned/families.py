@@ -92,7 +92,7 @@ def count_agreements(folded: Folded) -> Agreements:
     both, (same, equal, met, expected) = spoken.T @ heard, np.zeros((4, m, m))
 
     def says(code: int) -> FloatArray:
-        return (rows.codes == code).astype(np.float64)
+        return np.asarray(rows.codes == code, dtype=np.float64)
 
     said = [says(code).T @ heard for code in range(rows.coding.n_columns)]
     open_to = rows.coding.split @ rows.coding.split.T > 0

@@ -18,7 +18,6 @@ from dugong.infer import answers
 from dugong.law import Law
 from dugong.tasks import Element
 from dugong.texts import counted
-from dugong.types import FloatArray
 
 _EXPONENTS = ("balance", "share", "votes", "silence", "neighbours")
 
@@ -71,7 +70,11 @@ def describe_learned(
 def _first_note(case: Case, answer: ElementAnswer, law: Law, trust: Trust) -> Note:
     """Where known labels show the vote ahead, that; else how often the answer departs from the vote, and why."""
     panel, rows = (replace(p, known=np.full(len(p), -1, dtype=np.int8)) for p in (case.panel, case.folded.rows))
-    mine = answer.look(panel) if law.tempering is not None else _exact_labels(case, law)
+    if law.tempering is not None:
+        mine = answer.look(panel)
+    else:
+        mine = answers.posterior(law, case.votes, n_threads=case.n_threads)[Element()]
+        mine = mine if case.elements is None else mine[case.elements]
     shares = vote_shares(rows, np.ones(rows.n_sources), case.background).share
     ours, theirs = mine.argmax(axis=1), shares.argmax(axis=1)[case.folded.which]
     known = case.panel.known >= 0
@@ -90,13 +93,6 @@ def _first_note(case: Case, answer: ElementAnswer, law: Law, trust: Trust) -> No
         text=f"the labels depart from majority vote on {share:.1%} of the elements: {_why(trust, case)}",
         size=share,
     )
-
-
-def _exact_labels(case: Case, law: Law) -> FloatArray:
-    """Labels of the exact law on the elements that were learned from, without known ones."""
-    votes = case.votes
-    found = answers.posterior(law, votes, n_threads=case.n_threads)[Element()]
-    return found if len(found) == len(case.panel) else np.zeros((len(case.panel), votes.n_classes))
 
 
 def _why(trust: Trust, case: Case) -> str:

@@ -52,11 +52,11 @@ def in_order(panel: Panel) -> Panel:
     return panel.rows(ranges(first[:-1][order], np.diff(first)[order]), panel.starts)
 
 
-def read_sample(reader: Reader, most: int = PART) -> Panel:
-    """All elements if there are at most twice `most` of them, else pieces with about so many."""
+def read_sample(reader: Reader, most: int = PART) -> tuple[Panel, IntArray | None]:
+    """All elements if there are at most twice `most` of them, else pieces with about so many, and which these are."""
     n_elements = int(reader.offsets[-1])
     if n_elements <= 2 * most:
-        return reader.read(0, n_elements)
+        return reader.read(0, n_elements), None
     borders = _borders(reader.offsets)
     chosen = choose_pieces(_hashes(reader, borders), -(-n_elements // most))
     begins = np.zeros(n_elements, dtype=np.bool_)
@@ -66,7 +66,7 @@ def read_sample(reader: Reader, most: int = PART) -> Panel:
     for first, last in block_bounds(reader.offsets):
         begin, end = int(reader.offsets[first]), int(reader.offsets[last])
         parts.append(reader.read(begin, end).rows(np.flatnonzero(rows[begin:end]), begins[begin:end]))
-    return stack(parts)
+    return stack(parts), np.flatnonzero(rows)
 
 
 def _borders(offsets: IntArray) -> IntArray:
