@@ -278,3 +278,21 @@ def test_the_less_sources_agree_the_more_of_the_log_odds_is_taken_back():
         kappa = 0.1 + 0.9 * (2 * right - 1) ** 2
         kept = dg.LabelModel().fit(votes).diagnostics_.learned["kept"]
         np.testing.assert_allclose(kept, (kappa + 1 / 3) / (kappa + 2 / 3), atol=0.01)
+
+
+def test_windows_decide_between_two_sources_that_contradict_each_other():
+    """The casting vote is for ties about which nobody else says anything."""
+    rng = np.random.default_rng(4)
+    labels = np.repeat(rng.integers(0, 2, 400), 10)
+    said = np.where(rng.random((4_000, 2)) < [0.9, 0.75], labels[:, np.newaxis], 1 - labels[:, np.newaxis])
+    columns = {"a": 2 * said[:, 0] - 1, "b": 2 * said[:, 1] - 1}
+    window = dg.Window(size=10, link="any")
+    whole = {"w": (window, np.where(rng.random(400) < 0.95, 2 * labels[::10] - 1, 0))}
+    lengths, casting = [10] * 400, []
+    for coarse in ({}, whole):
+        kinds = {name: where for name, (where, _) in coarse.items()}
+        votes = dg.Votes.from_tasks(
+            columns | {name: found for name, (_, found) in coarse.items()}, lengths, resolutions=kinds
+        )
+        casting.append(dg.LabelModel().fit(votes).law_.tempering.answer.sayings.casting)
+    assert casting == [np.log(2), 0.0]

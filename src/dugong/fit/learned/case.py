@@ -20,7 +20,7 @@ from dugong.fit.learned.folded import Folded, fold
 from dugong.fit.learned.panel import Coding, Panel, Reader
 from dugong.fit.learned.rounds import Setting
 from dugong.fit.learned.sample import read_sample, thin
-from dugong.fit.learned.settings import ROUNDS_EXACT, ROUNDS_LARGE
+from dugong.fit.learned.settings import FEWEST_SOURCES, ROUNDS_EXACT, ROUNDS_LARGE
 from dugong.fit.learned.views import Constraints, LabelLaw
 from dugong.infer.engine import check_known
 from dugong.law.parameters import Conditional, Factor, Parameters
@@ -126,6 +126,8 @@ def prepare_case(
         law=None if prior is None else _law_of(prior, votes),
         possible=None if prior is not None else _possible(votes, Reader(votes, (), coding, evidence)),
         pinned=_pinned_tables(sources, pinned, coding),
+        # Two sources tie wherever they contradict each other: windows and sequences know more about that than a rule.
+        settled=bool(coarse) and len(sources) < FEWEST_SOURCES,
     )
     searched = thin(panel, folded)
     shared = {info.name: info.shares for info in votes.sources if info.shares}

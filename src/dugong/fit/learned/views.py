@@ -59,11 +59,15 @@ class LabelLaw:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Constraints:
-    """What is not to be learned: a given law of the labels, steps that are impossible, known tables (NaN: unknown)."""
+    """What is not to be learned: a given law of the labels, steps that are impossible, known tables (NaN: unknown).
+
+    `settled`: whether others than the sources on elements have a say where these tie.
+    """
 
     law: LabelLaw | None = None
     possible: Possible | None = None
     pinned: FloatArray | None = None
+    settled: bool = False
 
     def law_with(self, balance: FloatArray, transition: FloatArray) -> LabelLaw:
         """The given law, or one with these numbers that begins with a class that a sequence can begin with."""
@@ -181,7 +185,7 @@ def learn_sayings(
     effect = 1 + SHARED_ERRORS * max(float(shares.total @ folded.sizes) / voted - 1, 0.0)
     # Sources are written to find something and find too much: where as many say yes as say no, no is right two
     # times in three. With a given prior it is the prior that says how often.
-    two = background is None and len(balance) == 2 and fixed.law is None
+    two = background is None and len(balance) == 2 and fixed.law is None and not fixed.settled
     sayings = Sayings(
         weights=weights,
         tables=tables,
