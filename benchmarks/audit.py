@@ -166,11 +166,12 @@ def brier(probabilities: FloatArray, draw: Draw) -> float:
 
 
 def ratios(draw: Draw) -> dict[str, float]:
-    """Scores of the right options, the defaults and the vote over that of who knows the law."""
+    """Scores of the right options, the defaults, plain EM and the vote over that of who knows the law."""
     right = dg.LabelModel(**draw.options).fit(draw.votes, groups=draw.groups)
     found = {
         "right": right.predict_proba(draw.votes, groups=draw.groups),
         "defaults": dg.LabelModel().fit(draw.votes).predict_proba(draw.votes),
+        "EM": dg.LabelModel(dependencies=(), estimator="em").fit(draw.votes).predict_proba(draw.votes),
         "vote": dg.MajorityVote().fit(draw.votes).predict_proba(draw.votes),
     }
     return {name: brier(one, draw) / brier(draw.best, draw) for name, one in found.items()}

@@ -280,7 +280,7 @@ def held_out(gold: Int8Array, train: Int8Array | None, votes: Votes) -> Int8Arra
 def left_to_compare(
     gold: Int8Array, train: Int8Array | None, votes: Votes, tell: Callable[[str], object]
 ) -> Int8Array | None:
-    """The same, or None where every sequence with a known label was fitted with; that is told."""
+    """What `held_out` leaves, or None if every sequence with a known label was fitted with; that is told."""
     others = held_out(gold, train, votes)
     if others.any() or not gold.any():
         return others
