@@ -199,7 +199,7 @@ thirteen methods (Snorkel, FlyingSquid, Dawid-Skene, one-coin, MACE, Wawa, IBCC,
 hyper label model, majority vote), each with its own defaults. The vote and our rows are computed here.
 
 **Not held out.** The model sees no gold, but its constants were chosen with the gold of these sets in view
-([how](learned-defaults.md#how-the-numbers-were-chosen)). Take the table as "one setting can do this on all of them",
+([how](choosing.md)). Take the table as "one setting can do this on all of them",
 not as a forecast. Tennis has 746 scored frames, so a difference of .003 there is two frames.
 
 ## Accuracy and honesty
@@ -241,7 +241,7 @@ Changes of the Brier score if one belief is moved (below zero is better), and fo
 have preferred that value, with the most that the eighth would have lost by it. Preferred is what makes the scores of
 seven sets smaller on average, each beside its own size: sums would be led by sentiment, whose score is five times that
 of the others and which any more caution improves. The same with the thirteen public development sets beside these eight
-is `python -m benchmarks.public constants`; its table is on the page about [the defaults](learned-defaults.md).
+is `python -m benchmarks.public constants`; its table is on the page about [the numbers](choosing.md).
 
 {constants}
 
