@@ -21,7 +21,7 @@ import numpy as np
 
 from benchmarks.floors import best
 from dugong.baselines import DataProgramming
-from dugong.fit.moments import estimate_centred
+from dugong.fit.moments import estimate_centred, solve_tables
 from dugong.fit.moments.equations import Given
 from dugong.fit.result import Estimate
 from dugong.graph import SourceGraph
@@ -68,7 +68,7 @@ def closed_form(world: World, votes: Votes) -> Estimate:
     """Count and solve."""
     design = make_design(world.sources, SourceGraph.of(world.source_names, ()))
     moments = count(votes, design.plan, n_threads=1)
-    return estimate_centred(Given.under(world.prior, design, moments))[0]
+    return estimate_centred(solve_tables(Given.under(world.prior, design, moments)))
 
 
 def sampled(world: World, votes: Votes, n_epochs: int, seed: int) -> tuple[float, dict[str, FloatArray]]:

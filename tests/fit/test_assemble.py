@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -99,10 +101,6 @@ def test_a_source_follows_one_coarser_source_only():
     design = make_design(sources, SourceGraph.of([s.name for s in sources], [("s0", "w0"), ("s0", "w1")]))
     from dugong.fit.moments.assemble import Assembly
 
-    class Tables:
-        pass
-
-    tables = Tables()
-    tables.design = design
+    tables = SimpleNamespace(given=SimpleNamespace(design=design))
     with pytest.raises(GraphError, match="at a coarser resolution and on something else as well"):
         Assembly(tables)

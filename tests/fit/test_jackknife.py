@@ -95,12 +95,12 @@ def test_replicates_are_new_solutions(world, options):
     quick = moment_errors(fitted)
 
     def solve(group: int) -> RawTables:
-        rest = replace(fitted.given, moments=fitted.given.moments.without(group))
+        rest = replace(fitted.tables.given, moments=fitted.tables.given.moments.without(group))
         return raw_tables(solve_tables(rest))
 
     slow = jackknife(
         RawTables(accuracies=fitted.estimate.raw, correlations=fitted.estimate.raw_correlations),
-        group_sizes(fitted.given.design, fitted.given.moments),
+        group_sizes(fitted.tables.given.design, fitted.tables.given.moments),
         lambda groups: RawTables.stack([solve(int(group)) for group in groups]),
     )
     for name, errors in slow.accuracies.items():
@@ -155,7 +155,7 @@ def test_one_group_knows_nothing():
 
 def test_empty_groups_are_skipped():
     fitted = fit(lopsided(4), 25)
-    sizes = group_sizes(fitted.given.design, fitted.given.moments)
+    sizes = group_sizes(fitted.tables.given.design, fitted.tables.given.moments)
     errors = moment_errors(fitted)
     assert (sizes[1:] == 0).any()
     assert errors.n_groups == np.count_nonzero(sizes[1:]) < 25

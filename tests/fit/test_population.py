@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from dugong.fit.moments import estimate_centred
+from dugong.fit.moments import estimate_centred, solve_tables
 from dugong.fit.moments.equations import Given
 from dugong.graph import SourceGraph
 from dugong.graph.design import make_design
@@ -57,7 +57,7 @@ def recover(world, lengths=5, counts=None, spans=None, **options):
     n_tasks = {info.name: int(lengths[0]) for info in world.sources}
     design = make_design(world.sources, graph, sharing=sharing, pinned=accuracies or (), n_tasks=n_tasks)
     moments = world.population(design.plan, lengths, weights, spans)
-    return estimate_centred(Given.under(world.prior, design, moments, accuracies=accuracies, **options))[0]
+    return estimate_centred(solve_tables(Given.under(world.prior, design, moments, accuracies=accuracies, **options)))
 
 
 def check_all(world, estimate, length=5):
@@ -275,7 +275,7 @@ def test_sources_that_share_their_parameters() -> None:
     sources = tuple(replace(info, shares="eyes") if info.name != "other" else info for info in world.sources)
     design = make_design(sources, SourceGraph.of(world.source_names))
     moments = world.population(design.plan, np.array([5]), np.array([100.0]))
-    estimate, _ = estimate_centred(Given.under(world.prior, design, replace(moments, sources=sources)))
+    estimate = estimate_centred(solve_tables(Given.under(world.prior, design, replace(moments, sources=sources))))
     for name in ("left", "right"):
         np.testing.assert_allclose(estimate.accuracies[name], TABLES[1], **EXACT)
     np.testing.assert_allclose(estimate.accuracies["other"], TABLES[3], **EXACT)

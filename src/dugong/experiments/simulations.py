@@ -29,7 +29,7 @@ from dugong.experiments.tables import (
     spread,
     spread_of,
 )
-from dugong.fit.moments import estimate_centred
+from dugong.fit.moments import estimate_centred, solve_tables
 from dugong.fit.moments.equations import Given
 from dugong.graph import SourceGraph
 from dugong.graph.design import make_design
@@ -134,7 +134,7 @@ def run_times(*, n_sequences: int, seed: int, estimator: str) -> Result:
 def _solve(world: World, votes: Votes) -> object:
     design = make_design(world.sources, SourceGraph.of(world.source_names, ()))
     moments = count(votes, design.plan, n_threads=1)
-    return estimate_centred(Given.under(world.prior, design, moments))
+    return estimate_centred(solve_tables(Given.under(world.prior, design, moments)))
 
 
 def _seconds(work: Callable[[], object]) -> float:

@@ -357,7 +357,7 @@ def _from_moments(data: Passes, options: FitOptions) -> Fit:
     errors, estimate = partial(moment_errors, fitted), fitted.estimate
     # The paper's estimator has no slopes: it is kept to the letter, so that its tables can be compared with its own.
     if isinstance(fitted.tables, CentredTables):
-        estimate = within_errors(estimate, table_errors(fitted.given, fitted.tables.slopes))
+        estimate = within_errors(estimate, table_errors(fitted.tables))
     law = Law(parameters=estimate.parameters, prior=prior, inference=options.inference)
     ties = _ties(votes, estimate.parameters, options)
     if isinstance(options.estimator, EM) or data.evidence is not None or options.beliefs:

@@ -14,7 +14,7 @@ import numpy as np
 
 from dugong.fit.em import read_accuracies, read_correlations
 from dugong.fit.errors import RawTables, StandardErrors, jackknife
-from dugong.fit.moments import assemble, replicate_tables, solve_tables
+from dugong.fit.moments import estimate_centred, replicate_tables, solve_tables
 from dugong.fit.moments.assemble import Assembly, JointTables, raw_tables
 from dugong.fit.moments.equations import Given
 from dugong.fit.moments.joints import CentredTables
@@ -47,14 +47,12 @@ class Fitted:
 
     Attributes
     ----------
-    given : what it was made from, at the class balance that it was made with
     tables : what the slopes of the centred equations say, of which the standard errors are; the paper's estimator has
         no slopes, and its own tables
     balance : that of the sample, where it was used
     """
 
     estimate: Estimate
-    given: Given
     tables: JointTables
     balance: LabelSums | None = None
 
@@ -74,16 +72,16 @@ def fit_moments(given: Given, estimator: Estimator = _CENTRED, passes: Passes | 
     """
     if isinstance(estimator, SGD) and estimator.losses == "agreements":  # as the paper prints them
         descended, letter = estimate_agreements(given, estimator, *_behind(passes))
-        return Fitted(estimate=descended, given=given, tables=letter)
+        return Fitted(estimate=descended, tables=letter)
     if isinstance(estimator, Paper):
         letter = paper_tables(given)
-        return Fitted(estimate=estimate_paper(letter), given=given, tables=letter)
+        return Fitted(estimate=estimate_paper(letter), tables=letter)
     tables, shapes, error = solve_tables(given), given.moments.shapes, 0.0
     if passes is not None and passes.rereadable and shapes.counts.sum():
         # Standard deviation, under the prior, of the share of positives in such a sample.
         error = float(np.sqrt(sample_balance_covariance(given.laws.prior, shapes.lengths, shapes.counts)[1, 1]))
     if passes is None or error <= NEGLIGIBLE_BALANCE:
-        return Fitted(estimate=_estimate(given, tables, estimator, passes), given=given, tables=tables)
+        return Fitted(estimate=_estimate(given, tables, estimator, passes), tables=tables)
     if isinstance(estimator, SGD):
         parameters = _estimate(given, tables, estimator, passes).parameters
     else:
@@ -91,10 +89,10 @@ def fit_moments(given: Given, estimator: Estimator = _CENTRED, passes: Passes | 
     sums = passes.balance(Law(parameters=parameters, prior=given.laws.prior))
     notes = _about_balance(sums, given.laws, error)
     given = given.with_laws(given.laws.with_balance(sums.means()))
-    tables = solve_tables(given, tables.slopes)
+    tables = solve_tables(given, tables.solved)
     estimate = _estimate(given, tables, estimator, passes)
     estimate = replace(estimate, diagnostics=estimate.diagnostics.noted(*notes))
-    return Fitted(estimate=estimate, given=given, tables=tables, balance=sums)
+    return Fitted(estimate=estimate, tables=tables, balance=sums)
 
 
 def _estimate(given: Given, tables: CentredTables, estimator: Estimator, passes: Passes | None) -> Estimate:
@@ -103,7 +101,7 @@ def _estimate(given: Given, tables: CentredTables, estimator: Estimator, passes:
     A descent solves the same equations with the same weights. One for every group would cost minutes, so its standard
     errors are those of the closed form.
     """
-    return estimate_sgd(given, estimator, *_behind(passes)) if isinstance(estimator, SGD) else assemble(tables)
+    return estimate_sgd(given, estimator, *_behind(passes)) if isinstance(estimator, SGD) else estimate_centred(tables)
 
 
 def _behind(passes: Passes | None) -> tuple[Votes | None, FitProgress | None]:
@@ -137,7 +135,7 @@ def _about_balance(sums: LabelSums, laws: Laws, error: float) -> list[Note]:
 
 def moment_errors(fitted: Fitted) -> StandardErrors:
     """Standard errors of all accuracies and correlations of an estimate from moments."""
-    given, estimate, whole = fitted.given, fitted.estimate, fitted.tables
+    estimate, whole, given = fitted.estimate, fitted.tables, fitted.tables.given
 
     def without(groups: IntArray) -> RawTables:
         if not isinstance(whole, CentredTables):

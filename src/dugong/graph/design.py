@@ -65,14 +65,18 @@ class Design:
         object.__setattr__(self, "plan", Plan.of([*singles.values(), *pairs, *_further_rows(self)]))
 
     def repeats(self, name: str, lag: int) -> list[MomentRow]:
-        """Two votes of a source `lag` tasks apart, with those of each proxy at both times; and its first votes."""
-        if (name, lag) not in self._repeats:
-            rows = []
-            for proxy in _tied(self, self.proxies((name,), self.infos[name].resolution)):
-                rows.append(MomentRow(slots=(Slot(name), Slot(name, lag), Slot(proxy), Slot(proxy, lag))))
-                rows.append(MomentRow(slots=(Slot(name), Slot(proxy)), by_position=True))
-            self._repeats[name, lag] = rows
-        return self._repeats[name, lag]
+        """Two votes of a source `lag` tasks apart, with those of each proxy at both times."""
+        key, times = (name, lag), (0, lag)
+        if key not in self._repeats:
+            proxies = _tied(self, self.proxies((name,), self.infos[name].resolution))
+            slots = [tuple(Slot(source, time) for source in (name, proxy) for time in times) for proxy in proxies]
+            self._repeats[key] = [MomentRow(slots=own) for own in slots]
+        return self._repeats[key]
+
+    def firsts(self, name: str) -> list[MomentRow]:
+        """The votes of a source that repeats itself with those of each proxy by position, for its first votes."""
+        proxies = [row.sources[-1] for row in self.repeats(name, self.graph.temporal[name])]
+        return [MomentRow(slots=(Slot(name), Slot(proxy)), by_position=True) for proxy in proxies]
 
     def ordinary(self, name: str) -> bool:
         """Whether a source can serve as a proxy: it reads its own task only."""
@@ -236,7 +240,8 @@ def _further_rows(design: Design) -> Iterable[MomentRow]:
         if design.infos[edge[0]].resolution == design.infos[edge[1]].resolution:
             yield from clique_rows(design, edge)
     for name, lag in design.graph.temporal.items():
-        yield from design.repeats(name, lag)
+        for both in zip(design.repeats(name, lag), design.firsts(name), strict=True):
+            yield from both
     for fine, coarse in crossed_edges(design.sources, design.graph):
         yield from crossed_rows(design, fine, coarse)
     for info in design.sources:

@@ -20,14 +20,14 @@ from dugong.contract import typed
 from dugong.exceptions import FileError, GraphError, VoteError
 from dugong.paths import place_of, write_atomically
 from dugong.sums.groups import N_NAMED_GROUPS
-from dugong.tasks import Resolution, SpanTable
+from dugong.tasks import SpanTable
 from dugong.types import AnyArray, FloatArray, IntArray, read_only
 from dugong.votes import SourceInfo
 
 _VERSION = 2  # version 1 had slots without names, which the codec reads as well
 _GROUPS = (N_NAMED_GROUPS + 1,)  # and the rest
 _LONGEST = 1 << 30  # elements of a sequence: the laws of its tasks are followed element by element
-_MOST_COLUMNS = 128  # different votes of a source
+MOST_COLUMNS = 128  # different votes of a source
 _MOST = 1 << 53  # anchors of a row: beyond, sums of counts are no longer exact, and overflow
 _SUMMED = 1 << 17  # cells that are summed at once
 _SPAN_PARTS = ("offsets", "starts", "stops")
@@ -96,10 +96,6 @@ class Moments:
     def n_groups(self) -> int:
         """Groups of sequences, the rest (group 0) included."""
         return int(self.counts[0].shape[0]) if self.counts else 0
-
-    def resolution(self, source: str) -> Resolution:
-        """Where a source votes."""
-        return next(info.resolution for info in self.sources if info.name == source)
 
     def table(self, row: MomentRow) -> FloatArray:
         """Total counts of one row over all groups."""
@@ -226,8 +222,8 @@ def _read_counts(stored: Archive, place: int, row: MomentRow, header: _Header) -
         raise FileError(f"rows[{place}] must be of the sources; found {sorted(unknown)[0]!r}")
     n_axes = 1 + row.by_position + len(row.slots)
     columns = stored.shape(f"row{place}")[1 + row.by_position :]
-    if len(columns) != len(row.slots) or not all(2 < one <= _MOST_COLUMNS for one in columns):
-        raise FileError(f"row{place} must have {n_axes} axes, with 3 to {_MOST_COLUMNS} votes each; found others")
+    if len(columns) != len(row.slots) or not all(2 < one <= MOST_COLUMNS for one in columns):
+        raise FileError(f"row{place} must have {n_axes} axes, with 3 to {MOST_COLUMNS} votes each; found others")
     return _read_tally(stored, f"row{place}", (None,) * n_axes)
 
 

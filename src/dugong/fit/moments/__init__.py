@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from dugong.fit.moments.assemble import Assembly
-from dugong.fit.moments.equations import N_INDICATORS, Given, Unknowns, known_slopes, make_equations, marginals
+from dugong.fit.moments.equations import CENTRED, N_INDICATORS, Given, Unknowns, known_slopes, make_equations
 from dugong.fit.moments.joints import CentredTables
 from dugong.fit.moments.solve import NormalEquations, gauss_newton, refine_replicates, solve
 from dugong.fit.moments.stages import Solution, solve_stages
@@ -23,21 +23,15 @@ from dugong.sums import Laws
 from dugong.types import FloatArray, IntArray
 
 
-def estimate_centred(given: Given) -> tuple[Estimate, Solution]:
-    """Estimate all tables from counts; also returns the slopes, from which the jackknife starts."""
-    tables = solve_tables(given)
-    return assemble(tables), tables.slopes
-
-
-def assemble(tables: CentredTables) -> Estimate:
+def estimate_centred(tables: CentredTables) -> Estimate:
     """The estimate that solved slopes make; its notes say how far transition tables were drawn towards copying."""
-    shares = {name: tables.shrunken(name, lag)[1] for name, lag in tables.design.graph.temporal.items()}
+    shares = {name: tables.shrunken(name, lag)[1] for name, lag in tables.given.design.graph.temporal.items()}
     text = "of what {!r} does beside copying its last vote {:.0%} was kept; the rest is within noise"
     notes = [
         Note(kind="repetition", where=name, size=1 - share, text=text.format(name, share))
         for name, share in shares.items()
     ]
-    return Assembly(tables).estimate(tables.slopes, notes)
+    return Assembly(tables).estimate(notes)
 
 
 def solve_tables(given: Given, near: Solution | None = None) -> CentredTables:
@@ -49,15 +43,15 @@ def solve_tables(given: Given, near: Solution | None = None) -> CentredTables:
     """
     # A sign that a rule has forced is no solution, from which steps could begin.
     if near is None or given.signs != "group" or given.beliefs:
-        unknowns = Unknowns.of(given.design, given.moments)
+        unknowns = Unknowns.of(given.design, given.moments, CENTRED)
         start, pinned, varies = known_slopes(given, unknowns)
-        slopes = solve_stages(given, unknowns, make_equations, solve, start=start, pinned=pinned, varies=varies)
+        slopes = solve_stages(given, unknowns, solve, start=start, pinned=pinned, varies=varies)
     else:
         beta = near.beta
         for stage in near.stages:
             beta = gauss_newton(stage.chosen(make_equations(given, near.unknowns, stage.rows)), beta, stage.solved)
         slopes = replace(near, beta=beta, equations=make_equations(given, near.unknowns, near.rows))
-    return CentredTables.of(given, slopes)
+    return CentredTables(given=given, solved=slopes)
 
 
 def replicate_tables(whole: CentredTables, laws: Laws, groups: IntArray) -> CentredTables:
@@ -65,30 +59,24 @@ def replicate_tables(whole: CentredTables, laws: Laws, groups: IntArray) -> Cent
 
     Only counts change between replicates; unknowns, rows, stages and signs are those of the whole sample.
     """
-    left_out, slopes = whole.moments.without_each(groups), whole.slopes
+    given, slopes = replace(whole.given, moments=whole.given.moments.without_each(groups), laws=laws), whole.solved
     # The solution of the whole sample is so near to every replicate that its signs and stages hold there too.
     beta = np.tile(slopes.beta, (len(groups), 1))
     for stage in slopes.stages:
-        equations = make_equations(Given(whole.design, left_out, laws), slopes.unknowns, stage.rows)
+        # Under a copy, because what is counted for these equations is as large as they are, and not asked for again.
+        equations = make_equations(replace(given), slopes.unknowns, stage.rows)
         beta = refine_replicates(stage.chosen(equations), beta, stage.solved)
-    return replace(
-        whole,
-        moments=left_out,
-        laws=laws,
-        slopes=replace(slopes, beta=beta),
-        marginals=marginals(whole.design, left_out),
-        whole=whole,
-        counted={},
-    )
+    return CentredTables(given=given, solved=replace(slopes, beta=beta), whole=whole)
 
 
-def table_errors(given: Given, slopes: Solution) -> dict[str, FloatArray]:
+def table_errors(tables: CentredTables) -> dict[str, FloatArray]:
     """Approximate standard errors of P(vote | label) by source, in the shape of the table, from the equations alone.
 
     They depend on the counts alone, not on the order of sequences or on shards. Votes count as independent from
     element to element, which is optimistic (.6 to 1 times the jackknife's error in simulated worlds); intervals are
     the jackknife's. Sources whose slopes were not solved have none.
     """
+    given, slopes = tables.given, tables.solved
     solved = np.zeros(slopes.unknowns.size, dtype=np.bool_)
     for stage in slopes.stages:
         solved |= stage.solved

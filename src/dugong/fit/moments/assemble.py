@@ -14,12 +14,12 @@ import numpy as np
 
 from dugong.exceptions import GraphError
 from dugong.fit.errors import RawTables
+from dugong.fit.moments.equations import Given
 from dugong.fit.moments.stages import Solution
 from dugong.fit.result import FAR, Diagnostics, Estimate, Note
 from dugong.fit.tables import ROUNDING, conditional, make_valid, project
-from dugong.graph.design import Design, crossed_edges
+from dugong.graph.design import crossed_edges
 from dugong.law.parameters import Conditional, Crossed, Factor, FullTable, Parameters, Temporal
-from dugong.sums import Laws, Moments
 from dugong.types import FloatArray
 
 # Below this a table of first votes is mostly noise, and that of all votes is nearer to the truth.
@@ -40,16 +40,12 @@ class JointTables(Protocol):
     """Where an estimator's tables come from; none of them need be valid yet."""
 
     @property
-    def design(self) -> Design:
-        """What is estimated."""
+    def given(self) -> Given:
+        """What they are made from."""
 
     @property
-    def moments(self) -> Moments:
-        """What it is estimated from."""
-
-    @property
-    def laws(self) -> Laws:
-        """What the prior says about the labels."""
+    def solved(self) -> Solution:
+        """The slopes or agreements that they follow from."""
 
     def raw(self, name: str) -> FloatArray:
         """P(vote | label), (positions, 2, C)."""
@@ -72,7 +68,7 @@ class JointTables(Protocol):
 
 def raw_tables(tables: JointTables) -> RawTables:
     """All tables as estimated, before any repair; those of replicates have an axis over these in front."""
-    design = tables.design
+    design = tables.given.design
     return RawTables(
         accuracies={name: raw_table(tables, name) for name in design.elimination.order},
         correlations={edge: raw_correlation(tables, edge) for edge in design.graph.edges},
@@ -81,7 +77,7 @@ def raw_tables(tables: JointTables) -> RawTables:
 
 def raw_table(tables: JointTables, name: str) -> FloatArray:
     """P(vote | label) of one source in the shape of its sharing level."""
-    level = tables.design.levels[name]
+    level = tables.given.design.levels[name]
     if level == "full":
         return _full_table(tables, name)
     raw = tables.raw(name)
@@ -90,20 +86,22 @@ def raw_table(tables: JointTables, name: str) -> FloatArray:
 
 def raw_correlation(tables: JointTables, edge: tuple[str, str]) -> FloatArray:
     """P(vote a, vote b | label), (2, C, C), or by position; between resolutions (2, 2, C, C)."""
-    design, (first, second) = tables.design, edge
+    design, (first, second) = tables.given.design, edge
     if design.infos[first].resolution != design.infos[second].resolution:
         ((fine, coarse),) = (pair for pair in crossed_edges(design.sources, design.graph) if set(pair) == {*edge})
         joint = tables.crossed(fine, coarse)
         return np.asarray(joint / np.maximum(joint.sum(axis=(-2, -1), keepdims=True), 1e-12))
     joint = tables.clique(edge)
     n_positions = joint.shape[-4]
-    chance = tables.laws.chances(design.infos[first].resolution, by_position=n_positions > 1)[..., :n_positions, :]
+    chance = tables.given.laws.chances(design.infos[first].resolution, by_position=n_positions > 1)[
+        ..., :n_positions, :
+    ]
     law = joint / np.maximum(chance, 1e-12)[..., np.newaxis, np.newaxis]
     return np.asarray(law[..., 0, :, :, :] if n_positions == 1 else law)
 
 
 def _full_table(tables: JointTables, name: str) -> FloatArray:
-    joint, size = tables.full(name), tables.design.n_tasks[name]
+    joint, size = tables.full(name), tables.given.design.n_tasks[name]
     labels = pattern_law(tables, name, size).reshape(-1, 1)
     flat = joint.reshape(*joint.shape[: joint.ndim - 2 * size], len(labels), -1)
     # Label patterns that the prior rules out are never used; any table will do there.
@@ -112,16 +110,24 @@ def _full_table(tables: JointTables, name: str) -> FloatArray:
 
 def pattern_law(tables: JointTables, name: str, size: int) -> FloatArray:
     """P(labels of all tasks of a source) under the prior, one axis per task."""
-    resolution = tables.design.infos[name].resolution
-    length = int(tables.laws.shapes.lengths[-1])
-    return tables.laws.prior.joint_law([(resolution, index) for index in range(size)], length)
+    resolution = tables.given.design.infos[name].resolution
+    length = int(tables.given.laws.shapes.lengths[-1])
+    return tables.given.laws.prior.joint_law([(resolution, index) for index in range(size)], length)
+
+
+def full_and_dependent(name: str) -> GraphError:
+    """The error about a table over whole patterns that has a declared dependency as well."""
+    return GraphError(
+        f'source {name!r} has sharing="full" and a declared dependency; only one can be modelled.\n'
+        '  Use sharing="tied" or "task" for it, or leave the dependency out.'
+    )
 
 
 class Assembly:
     """Collects one factor per source, and what had to be repaired on the way."""
 
     def __init__(self, tables: JointTables) -> None:
-        self.tables, self.design = tables, tables.design
+        self.tables, self.design = tables, tables.given.design
         self.factors: list[Factor] = []
         self.accuracies: dict[str, FloatArray] = {}
         self.projections: dict[str, float] = {}
@@ -141,12 +147,11 @@ class Assembly:
                 self._add_crossed(name, self.crossed[name], table if level == "tied" else table.mean(axis=0))
             else:
                 self._add_conditional(name, table if level == "task" else table[np.newaxis])
-        self.parameters = Parameters(n_classes=tables.moments.n_classes, factors=tuple(self.factors))
+        self.parameters = Parameters(n_classes=tables.given.moments.n_classes, factors=tuple(self.factors))
 
-    def estimate(
-        self, solved: Solution, notes: Iterable[Note] = (), learned: Mapping[str, Any] | None = None
-    ) -> Estimate:
-        """All of it as one value; `solved` is what the tables were made from."""
+    def estimate(self, notes: Iterable[Note] = (), learned: Mapping[str, Any] | None = None) -> Estimate:
+        """All of it as one value."""
+        solved = self.tables.solved
         residuals, support = solved.residuals()
         correlations = {edge: raw_correlation(self.tables, edge) for edge in self.design.graph.edges}
         moved = [
@@ -190,6 +195,11 @@ class Assembly:
                 self.projections[name] = max(size, self.projections.get(name, 0.0))
         return valid
 
+    def _project_pair(self, name: str, joint: FloatArray) -> FloatArray:
+        """The same for P(two labels, two votes)."""
+        votes = joint.sum(axis=(0, 1), keepdims=True)
+        return np.asarray(self._project((name,), joint[np.newaxis], votes[np.newaxis], joint.ndim)[0])
+
     def _add_singles(self) -> None:
         """P(vote | label) of every source as a valid table; all tables that are alike at once."""
         alike: dict[tuple[object, ...], list[str]] = {}
@@ -204,7 +214,7 @@ class Assembly:
             else:
                 by_position = raw if raw.ndim == 4 else raw[:, np.newaxis]
                 where, n_positions = self.design.infos[names[0]].resolution, by_position.shape[1]
-                chance = self.tables.laws.chances(where, by_position=n_positions > 1)[..., :n_positions, :]
+                chance = self.tables.given.laws.chances(where, by_position=n_positions > 1)[..., :n_positions, :]
                 votes = (chance[..., np.newaxis] * by_position).sum(axis=-2).reshape(*raw.shape[:-2], 1, raw.shape[-1])
             self.accuracies.update(zip(names, self._project(names, raw, votes, 1), strict=True))
         self.accuracies = {name: self.accuracies[name] for name in self.raw}
@@ -241,15 +251,13 @@ class Assembly:
             )
         lag = self.design.graph.temporal[name]
         # The joint table is projected before it is divided: a conditional of a negative table means nothing.
-        joint = self.tables.temporal(name, lag)
-        votes = joint.sum(axis=(0, 1), keepdims=True)
-        joint = self._project((name,), joint[np.newaxis], votes[np.newaxis], joint.ndim)[0]
+        joint = self._project_pair(name, self.tables.temporal(name, lag))
         first, support = self.tables.first(name)
         if support < FEWEST_FIRST_VOTES:
             first = table
             text = f"only {support:.0f} first votes of {name!r}: they are given the table of all its votes"
             self.notes.append(Note(kind="fallback", where=name, size=support, text=text))
-        votes = self.tables.laws.chances(self.design.infos[name].resolution, by_position=True)[:1] @ first
+        votes = self.tables.given.laws.chances(self.design.infos[name].resolution, by_position=True)[:1] @ first
         self.factors.append(
             Temporal(
                 source=name,
@@ -261,9 +269,7 @@ class Assembly:
         )
 
     def _add_crossed(self, name: str, coarse: str, table: FloatArray) -> None:
-        joint = self.tables.crossed(name, coarse)
-        votes = joint.sum(axis=(0, 1), keepdims=True)
-        joint = self._project((name,), joint[np.newaxis], votes[np.newaxis], joint.ndim)[0]
+        joint = self._project_pair(name, self.tables.crossed(name, coarse))
         self.factors.append(
             Crossed(
                 source=name,
@@ -277,10 +283,7 @@ class Assembly:
 
     def _add_full(self, name: str, table: FloatArray) -> None:
         if self.design.elimination.parents[name] or name in self.design.graph.temporal:
-            raise GraphError(
-                f'source {name!r} has sharing="full" and a declared dependency; only one can be modelled.\n'
-                '  Use sharing="tied" or "task" for it, or leave the dependency out.'
-            )
+            raise full_and_dependent(name)
         resolution = self.design.infos[name].resolution
         n_tasks = self.design.n_tasks[name]
         self.factors.append(FullTable(source=name, resolution=resolution, n_tasks=n_tasks, table=table))

@@ -7,10 +7,10 @@ equations of all replicates of the jackknife are then made, and solved, at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,11 +18,15 @@ from dugong.fit.beliefs import AnyBelief
 from dugong.graph.design import Design, valid_pair
 from dugong.priors import Prior
 from dugong.sums import Laws, MomentRow, Moments
+from dugong.sums.laws import PairMoments
+from dugong.sums.sums import MOST_COLUMNS
 from dugong.types import AnyArray, BoolArray, FloatArray, IntArray
 
 # Indicators 1[vote = z] of the two classes; that of abstaining follows, because all three add up to one.
 N_INDICATORS = 2
 _SIGNS = np.array([-1.0, 1.0])
+
+Kept = TypeVar("Kept")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,12 +59,16 @@ class Given:
         object.__setattr__(found, "counted", self.counted)
         return found
 
+    def once(self, key: object, make: Callable[[], Kept]) -> Kept:
+        """What is made of the counts, once for all laws of the labels."""
+        if key not in self.counted:
+            self.counted[key] = make()
+        found: Kept = self.counted[key]
+        return found
+
     def votes(self) -> dict[str, FloatArray]:
         """P(vote) of every source, see `marginals`."""
-        if "marginals" not in self.counted:
-            self.counted["marginals"] = marginals(self.design, self.moments)
-        found: dict[str, FloatArray] = self.counted["marginals"]
-        return found
+        return self.once("marginals", lambda: marginals(self.design, self.moments))
 
     @classmethod
     def under(
@@ -132,26 +140,45 @@ def join_equations(parts: Iterable[tuple[AnyArray, ...]], rows: Iterable[tuple[M
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """What the equations of an estimator are about: covariances of indicators, or products of votes.
+
+    Attributes
+    ----------
+    width : unknowns of a source per position: two slopes (one per class that it can vote for), or one agreement
+    columns : the votes that are counted, the first so many
+    sums : from counts of two votes, (..., C, C'), to what is added up for their equations, (..., width, width)
+    measure : from such counts to the value, the variance and the total of their equations, each (..., width, width)
+    hidden : from moments of two labels to what multiplies the product of two unknowns, (..., positions)
+    """
+
+    width: int
+    columns: int
+    sums: Callable[[FloatArray], FloatArray]
+    measure: Callable[[FloatArray], tuple[FloatArray, FloatArray, FloatArray]]
+    hidden: Callable[[PairMoments], FloatArray]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Unknowns:
     """Where the unknowns of every source stand: `places` (positions, width) by name of its parameters.
 
-    A source has `width` of them per position: two slopes (one per class that it can vote for), or one agreement. There
-    are `size` of them in all, each with the number of its `table`, and the sign (`direction`) that it has if its source
-    is better than random.
+    There are `size` of them in all, each with the number of its `table`, and the sign (`direction`) that it has if its
+    source is better than random.
     """
 
+    form: Form
     places: Mapping[str, IntArray]
-    width: int
     size: int
     table: IntArray
     direction: FloatArray
 
     @classmethod
-    def of(cls, design: Design, moments: Moments, width: int = N_INDICATORS) -> Unknowns:
+    def of(cls, design: Design, moments: Moments, form: Form) -> Unknowns:
         """Give every source (or group of sources) its place, one per position where positions are kept apart."""
         places: dict[str, IntArray] = {}
-        total = 0
+        total, width = 0, form.width
         for info in design.sources:
             key, level = design.keys[info.name], design.levels[info.name]
             if key in places or level == "full":
@@ -160,8 +187,8 @@ class Unknowns:
             places[key] = total + np.arange(width * count).reshape(count, width)
             total += width * count
         return cls(
+            form=form,
             places=places,
-            width=width,
             size=total,
             table=np.arange(total) // width,
             direction=np.resize(_SIGNS[-width:], total),
@@ -178,7 +205,8 @@ class _Counted:
     """Rows whose tables have the same shape, and all of their equations that the counts alone determine.
 
     `numbers` are left, right, value, variance and total of the equations; `cells` the shape that these have before
-    they are flat: (..., rows, positions, 2, 2). Rows of one of `kinds` have the same labels; `kind` is that of each.
+    they are flat: (..., rows, positions, width, width). Rows of one of `kinds` have the same labels; `kind` is that of
+    each.
     """
 
     rows: list[MomentRow]
@@ -191,14 +219,12 @@ class _Counted:
 def make_equations(given: Given, unknowns: Unknowns, rows: Iterable[MomentRow]) -> Equations:
     """All equations of some pair rows that hold any votes."""
     rows = tuple(rows)
-    counted = given.counted.get(rows)
-    if counted is None:
-        counted = given.counted[rows] = _count(given, unknowns, rows)
-    parts = []
+    form, parts = unknowns.form, []
+    counted = given.once((form, rows), lambda: _count(given, unknowns, rows))
     for one in counted:
-        # Cov(y, y') of every equation, by the laws of the labels.
+        # What multiplies every equation, by the laws of the labels.
         pairs = [given.laws.pair(row, *(given.design.infos[n].resolution for n in row.sources)) for row in one.kinds]
-        by_kind = np.stack([pair.covariance[..., : one.cells[-3]] for pair in pairs], axis=-2)
+        by_kind = np.stack([form.hidden(pair)[..., : one.cells[-3]] for pair in pairs], axis=-2)
         cells = by_kind[..., one.kind, :, np.newaxis, np.newaxis]
         scale = np.broadcast_to(cells, one.cells).reshape(*one.cells[:-4], -1)
         parts.append((*one.numbers[:3], scale, *one.numbers[3:]))
@@ -211,7 +237,7 @@ def _count(given: Given, unknowns: Unknowns, rows: tuple[MomentRow, ...]) -> lis
     alike: dict[tuple[int, ...], list[tuple[MomentRow, FloatArray]]] = {}
     for row in rows:
         if valid_pair(given.design.independence, row, given.design.levels):
-            table = given.moments.placed(row)
+            table = given.moments.placed(row)[..., : unknowns.form.columns, : unknowns.form.columns]
             alike.setdefault(table.shape, []).append((row, table))
     found = []
     for some in alike.values():
@@ -227,17 +253,16 @@ def _count(given: Given, unknowns: Unknowns, rows: tuple[MomentRow, ...]) -> lis
 def _count_alike(given: Given, unknowns: Unknowns, rows: list[MomentRow], tables: FloatArray) -> _Counted:
     """Equations of rows whose tables have the same shape, all at once."""
     design, n_positions = given.design, tables.shape[-3]
-    covariance, variance = covariances(tables)
-    total = np.broadcast_to(tables.sum(axis=(-2, -1), keepdims=True), covariance.shape)
+    value, variance, total = unknowns.form.measure(tables)
     infos = {name: design.infos[name] for name in dict.fromkeys(name for row in rows for name in row.sources)}
     places = {name: unknowns.at(design.keys[name], n_positions) for name in infos}
     left, right = (np.array([places[row.sources[side]] for row in rows]) for side in (0, 1))
-    # Every pair of indicators of every row and position is an equation: their places are spread over these cells.
-    cells, flat = covariance.shape[-4:], (*covariance.shape[:-4], -1)
+    # Every pair of unknowns of every row and position is an equation: their places are spread over these cells.
+    cells, flat = value.shape[-4:], (*value.shape[:-4], -1)
     numbers = (
         np.broadcast_to(left[:, :, :, np.newaxis], cells).reshape(-1),
         np.broadcast_to(right[:, :, np.newaxis, :], cells).reshape(-1),
-        *(part.reshape(flat) for part in (covariance, variance, total)),
+        *(part.reshape(flat) for part in (value, variance, total)),
     )
     where = {one: place for place, one in enumerate(dict.fromkeys(info.resolution for info in infos.values()))}
     at = {name: where[info.resolution] for name, info in infos.items()}
@@ -247,11 +272,16 @@ def _count_alike(given: Given, unknowns: Unknowns, rows: list[MomentRow], tables
         kinds.setdefault(key, row)
     order = {key: place for place, key in enumerate(kinds)}
     kind = np.array([order[key] for key in keys], dtype=np.int64)
-    return _Counted(rows=rows, numbers=numbers, cells=covariance.shape, kinds=list(kinds.values()), kind=kind)
+    return _Counted(rows=rows, numbers=numbers, cells=value.shape, kinds=list(kinds.values()), kind=kind)
 
 
-def covariances(table: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Covariances of the class indicators of two votes, and the variances of these estimates.
+def both_indicators(table: FloatArray) -> FloatArray:
+    """How often both indicators of every equation are one, from counts by both votes."""
+    return table[..., :N_INDICATORS, :N_INDICATORS]
+
+
+def covariances(table: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Covariances of the class indicators of two votes, the variances of these estimates, and pairs of votes behind.
 
     Parameters
     ----------
@@ -259,13 +289,13 @@ def covariances(table: FloatArray) -> tuple[FloatArray, FloatArray]:
 
     Returns
     -------
-    two (..., N_INDICATORS, N_INDICATORS) arrays; the variance is 0 where an indicator is constant
+    three (..., N_INDICATORS, N_INDICATORS) arrays; the variance is 0 where an indicator is constant
     """
     total = table.sum(axis=(-2, -1), keepdims=True)
     law = np.divide(table, total, out=np.zeros_like(table), where=total > 0)
     first = law.sum(axis=-1)[..., :N_INDICATORS, np.newaxis]
     second = law.sum(axis=-2)[..., np.newaxis, :N_INDICATORS]
-    both = law[..., :N_INDICATORS, :N_INDICATORS]
+    both = both_indicators(law)
     covariance = both - first * second
     # E[(f - Ef)^2 (g - Eg)^2] over the four cells of two indicators.
     fourth = (
@@ -280,7 +310,17 @@ def covariances(table: FloatArray) -> tuple[FloatArray, FloatArray]:
     floor = np.divide(spread, total, out=np.zeros_like(fourth), where=total > 0)
     # An indicator that never varies has covariance zero with everything, and tells nothing about its slope.
     constant = (first * (1 - first) <= 0) | (second * (1 - second) <= 0)
-    return covariance, np.where(constant, 0.0, np.maximum(variance, 1e-3 * floor))
+    variance = np.where(constant, 0.0, np.maximum(variance, 1e-3 * floor))
+    return covariance, variance, np.broadcast_to(total, covariance.shape)
+
+
+CENTRED = Form(
+    width=N_INDICATORS,
+    columns=MOST_COLUMNS,
+    sums=both_indicators,
+    measure=covariances,
+    hidden=lambda pair: pair.covariance,
+)
 
 
 def known_slopes(given: Given, unknowns: Unknowns) -> tuple[FloatArray, BoolArray, BoolArray]:

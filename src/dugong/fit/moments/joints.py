@@ -9,9 +9,9 @@ only in which votes and tasks enter. Arrays may have an axis over replicates of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from dugong.fit.moments.equations import N_INDICATORS, Given
 from dugong.fit.moments.stages import Solution
 from dugong.fit.tables import products_to_joints
 from dugong.graph.design import Design, clique_rows, crossed_rows, full_rows
-from dugong.sums import Laws, MomentRow, Moments, Slot
+from dugong.sums import MomentRow, Moments
 from dugong.types import FloatArray
 
 _LABELS = np.array([-1.0, 1.0])
@@ -31,76 +31,48 @@ _LABELS = np.array([-1.0, 1.0])
 _RANK = 1e-9
 
 Scores = Mapping[str, FloatArray]
-Kept = TypeVar("Kept")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SourceTables:
-    """Everything that is known about single sources once the slopes are solved.
+    """Everything that is known about single sources once the slopes are solved, on demand.
 
     Attributes
     ----------
-    marginals : P(vote) of every source, (..., positions or 1, C)
     whole : the tables of the whole sample, where these are replicates of it
-    counted : what follows from the counts alone, for tables of the same counts under another law of the labels
     """
 
-    design: Design
-    moments: Moments
-    laws: Laws
-    slopes: Solution
-    accuracies: Mapping[str, FloatArray]
-    marginals: Mapping[str, FloatArray]
+    given: Given
+    solved: Solution
     whole: SourceTables | None = None
-    counted: dict[Any, Any] = field(default_factory=dict)
     _raw: dict[str, FloatArray] = field(init=False, default_factory=dict)
     _pairs: dict[tuple[str, str], MomentRow] = field(init=False, default_factory=dict)
     _scored: dict[tuple[tuple[str, ...], int], tuple[FloatArray, FloatArray]] = field(init=False, default_factory=dict)
     _weights: dict[tuple[tuple[str, ...], int], FloatArray] = field(init=False, default_factory=dict)
     _stands: dict[tuple[Any, ...], FloatArray] = field(init=False, default_factory=dict)
 
-    @classmethod
-    def of(cls, given: Given, slopes: Solution) -> Self:
-        """The tables that follow from solved slopes, on demand."""
-        return cls(
-            design=given.design,
-            moments=given.moments,
-            laws=given.laws,
-            slopes=slopes,
-            accuracies=given.accuracies,
-            marginals=given.votes(),
-            counted=given.counted,
-        )
-
-    def once(self, key: object, make: Callable[[], Kept]) -> Kept:
-        """What is made of the counts, once for all laws of the labels."""
-        if key not in self.counted:
-            self.counted[key] = make()
-        found: Kept = self.counted[key]
-        return found
-
     def raw(self, name: str) -> FloatArray:
         """P(vote | label) before projection, (..., positions or 1, 2, C)."""
         if name not in self._raw:
-            self._raw.update(self._known() if name in self.accuracies else self._alike(name))
+            self._raw.update(self._known() if name in self.given.accuracies else self._alike(name))
         return self._raw[name]
 
     def _known(self) -> dict[str, FloatArray]:
-        known = {name: np.asarray(table, dtype=np.float64) for name, table in self.accuracies.items()}
+        known = {name: np.asarray(table, dtype=np.float64) for name, table in self.given.accuracies.items()}
         return {name: table if table.ndim == 3 else table[np.newaxis] for name, table in known.items()}
 
     def _alike(self, name: str) -> dict[str, FloatArray]:
         """Raw tables of all sources at the resolution of one, and with as many positions."""
-        design, where = self.design, self.design.infos[name].resolution
-        level, shape = design.levels[name], self.marginals[name].shape
+        design, where = self.given.design, self.given.design.infos[name].resolution
+        level, shape = design.levels[name], self.given.votes()[name].shape
         names = [info.name for info in design.sources if info.resolution == where and design.levels[info.name] == level]
-        names = [one for one in names if one not in self.accuracies and self.marginals[one].shape == shape]
-        votes = np.stack([self.marginals[one] for one in names], axis=-3)
-        mean = self.laws.mean(where, by_position=level == "task")[..., np.newaxis, : shape[-2], np.newaxis]
+        names = [one for one in names if one not in self.given.accuracies and self.given.votes()[one].shape == shape]
+        votes = np.stack([self.given.votes()[one] for one in names], axis=-3)
+        mean = self.given.laws.mean(where, by_position=level == "task")[..., np.newaxis, : shape[-2], np.newaxis]
         # Probabilities of all votes add up to one under either label, so that slopes add up to zero: that of abstaining
         # takes up the rest.
         slopes = np.zeros(votes.shape)
-        slopes[..., :N_INDICATORS] = np.stack([self.slopes.of(design.keys[one]) for one in names], axis=-3)
+        slopes[..., :N_INDICATORS] = np.stack([self.solved.of(design.keys[one]) for one in names], axis=-3)
         slopes[..., N_INDICATORS] = -slopes[..., :N_INDICATORS].sum(axis=-1)
         # A table has the vote rates that were seen, whatever the slopes: they only tilt it around the mean label.
         tables = votes[..., np.newaxis, :] + slopes[..., np.newaxis, :] * (_LABELS - mean)[..., np.newaxis]
@@ -110,7 +82,7 @@ class SourceTables:
         """The row of two sources on the same task, in either order."""
         if not self._pairs:
             # The first row of a pair counts, whichever way round.
-            for row in reversed(self.design.stages["same task"]):
+            for row in reversed(self.given.design.stages["same task"]):
                 self._pairs[row.sources[0], row.sources[1]] = self._pairs[row.sources[1], row.sources[0]] = row
         return self._pairs.get((first, second))
 
@@ -123,8 +95,8 @@ class SourceTables:
         """Such scores of several sources, each from itself alone, (..., n_names, C), and precisions, (..., n_names)."""
         key = (names, position)
         if key not in self._scored:
-            laws = np.stack([_at(self.marginals[name], position, 1)[..., :N_INDICATORS] for name in names], axis=-2)
-            inverse = self.once(("inverses", *key), lambda: _inverse(_own_covariance(laws)))
+            laws = np.stack([_at(self.given.votes()[name], position, 1)[..., :N_INDICATORS] for name in names], axis=-2)
+            inverse = self.given.once(("inverses", *key), lambda: _inverse(_own_covariance(laws)))
             weights = _best_weights(inverse, self._slopes(names, position))
             scores, precisions = _sides(self, names, position, weights)
             self._scored[key] = scores / np.where(precisions != 0, precisions, 1.0)[..., np.newaxis], precisions
@@ -134,7 +106,7 @@ class SourceTables:
         """Weights of all indicators of some sources which give the least noise, (..., n_names, 2)."""
         key = (names, position)
         if key not in self._weights:
-            inverse = self.once(("inverse", *key), lambda: _inverse(_covariance(self, *key)))
+            inverse = self.given.once(("inverse", *key), lambda: _inverse(_covariance(self, *key)))
             beta = self._slopes(*key)
             weights = _best_weights(inverse, beta.reshape(*beta.shape[:-2], -1))
             self._weights[key] = weights.reshape(*weights.shape[:-1], len(names), N_INDICATORS)
@@ -142,7 +114,7 @@ class SourceTables:
 
     def _slopes(self, names: tuple[str, ...], position: int) -> FloatArray:
         """Slopes of the indicators of some sources, (..., n_names, 2)."""
-        own = [self.slopes.of(self.design.keys[name]) for name in names]
+        own = [self.solved.of(self.given.design.keys[name]) for name in names]
         return np.stack([beta[..., min(position, beta.shape[-2] - 1), :] for beta in own], axis=-2)
 
     def stand_ins(self, proxies: Sequence[tuple[str, ...]], *, placed: bool) -> FloatArray:
@@ -204,7 +176,7 @@ def _own_covariance(laws: FloatArray) -> FloatArray:
 
 def _covariance(tables: SourceTables, names: Sequence[str], position: int) -> FloatArray:
     """Covariances of all indicators of some sources, (..., n, n)."""
-    laws = np.stack([_at(tables.marginals[name], position, 1)[..., :N_INDICATORS] for name in names], axis=-2)
+    laws = np.stack([_at(tables.given.votes()[name], position, 1)[..., :N_INDICATORS] for name in names], axis=-2)
     size, own = N_INDICATORS * len(names), _own_covariance(laws)
     matrix = np.zeros((*laws.shape[:-2], len(names), N_INDICATORS, len(names), N_INDICATORS))
     for place in range(len(names)):
@@ -212,7 +184,7 @@ def _covariance(tables: SourceTables, names: Sequence[str], position: int) -> Fl
     pairs = [(i, j, tables.row_of(names[i], names[j])) for i in range(len(names)) for j in range(i)]
     known = [(i, j, row) for i, j, row in pairs if row is not None]
     if known:
-        counts = np.stack([_at(tables.moments.placed(row), position, 2) for *_, row in known], axis=-3)
+        counts = np.stack([_at(tables.given.moments.placed(row), position, 2) for *_, row in known], axis=-3)
         law = counts / np.maximum(counts.sum(axis=(-2, -1), keepdims=True), 1.0)
         blocks = law - law.sum(axis=-1, keepdims=True) * law.sum(axis=-2, keepdims=True)
         for place, (i, j, row) in enumerate(known):
@@ -237,12 +209,11 @@ class CentredTables(SourceTables):
 
     def clique(self, names: tuple[str, ...]) -> FloatArray:
         """P(label, votes of a clique on one task), (..., positions, 2, C, ..., C)."""
-        rows = clique_rows(self.design, names)
-        need_rows(rows, self.design, names)
-        counted = [self.moments.placed(row) for row in rows]
+        rows = need_rows(clique_rows(self.given.design, names), self.given.design, names)
+        counted = [self.given.moments.placed(row) for row in rows]
         lead = counted[0].ndim - len(names) - 2
         joints = [_clique_at(self, rows, counted, position) for position in range(counted[0].shape[lead])]
-        joint = pool_positions(self.design, names, np.stack(joints, axis=lead), counted[0])
+        joint = pool_positions(self.given.design, names, np.stack(joints, axis=lead), counted[0])
         slots = rows[0].sources[:-1]
         return joint.transpose(*range(lead + 2), *(lead + 2 + slots.index(name) for name in names))
 
@@ -254,7 +225,9 @@ class CentredTables(SourceTables):
         """The same with the share of its deviations from copying that was kept."""
         if name not in self._shrunken:
             names, rows = self._repeating(name, lag)
-            means = self.once(("repeats", names), lambda: _stacked(np.moveaxis(_counts(self.moments, rows), 0, 1), 2))
+            means = self.given.once(
+                ("repeats", names), lambda: _stacked(np.moveaxis(_counts(self.given.moments, rows), 0, 1), 2)
+            )
             joint = _pattern_joint(self, means, _own_proxies(rows[0]))
             found = zip(*shrink_temporal(self, names, lag, joint), strict=True)
             self._shrunken.update(
@@ -265,53 +238,44 @@ class CentredTables(SourceTables):
     def first(self, name: str) -> tuple[FloatArray, float]:
         """P(first vote | first label) of a source, (2, C), and the number of first votes behind it."""
         if name not in self._first:
-            names, rows = self._repeating(name, self.design.graph.temporal[name], first=True)
-            counts = _counts(self.moments, rows)[..., 0, :, :]  # (rows, n_names, C, C) at the first position
+            names, rows = self._repeating(name, self.given.design.graph.temporal[name], first=True)
+            counts = _counts(self.given.moments, rows)[..., 0, :, :]  # (rows, n_names, C, C) at the first position
             sizes, means = counts.sum(axis=(-2, -1)), _means(counts, 2)
             scores, _ = combined(self, [row.sources[-1] for row in rows[0]])
             joint = _with_label(scores, means, means[sizes.argmax(axis=0), np.arange(len(names))], 2)
-            chance = self.laws.chances(self.moments.resolution(name), by_position=True)[0]
+            chance = self.given.laws.chances(self.given.design.infos[name].resolution, by_position=True)[0]
             tables = joint / np.maximum(chance, 1e-12)[:, np.newaxis]
             self._first.update(zip(names, zip(tables, sizes[0].tolist(), strict=True), strict=True))
         return self._first[name]
 
     def _repeating(self, name: str, lag: int, *, first: bool = False) -> tuple[tuple[str, ...], list[list[MomentRow]]]:
         """Sources that repeat themselves as this one does, with the same proxies; their rows, or of first votes."""
-        key, where = ("alike", name, first), self.design.infos[name].resolution
-        lags = [one for one, other in self.design.graph.temporal.items() if other == lag]
+        design, where = self.given.design, self.given.design.infos[name].resolution
+        lags = [one for one, other in design.graph.temporal.items() if other == lag]
 
         def find() -> tuple[tuple[str, ...], list[list[MomentRow]]]:
-            repeats = {one: [row for row in self.design.repeats(one, lag) if row.by_position == first] for one in lags}
-            need_rows(repeats[name], self.design, (name,))
-            own = [row.sources[-1] for row in repeats[name]]
+            repeats = {one: design.firsts(one) if first else design.repeats(one, lag) for one in lags}
+            own = [row.sources[-1] for row in need_rows(repeats[name], design, (name,))]
             names = tuple(
                 one
                 for one, rows in repeats.items()
-                if self.design.infos[one].resolution == where and [row.sources[-1] for row in rows] == own
+                if design.infos[one].resolution == where and [row.sources[-1] for row in rows] == own
             )
             return names, [repeats[one] for one in names]
 
-        return self.once(key, find)
+        return self.given.once(("alike", name, first), find)
 
     def crossed(self, fine: str, coarse: str) -> FloatArray:
         """P(fine label, coarse label, fine vote, coarse vote), (..., 2, 2, C, C)."""
-        rows = crossed_rows(self.design, fine, coarse)
-        need_rows(rows, self.design, (fine, coarse))
-        proxies = [(row.sources[2], row.sources[3]) for row in rows]
-        return _pattern_joint(self, _stacked(np.stack([self.moments.table(row) for row in rows], axis=-5), 2), proxies)
+        rows = need_rows(crossed_rows(self.given.design, fine, coarse), self.given.design, (fine, coarse))
+        return _pattern_joint(self, _shares(self.given.moments, rows), [row.sources[2:] for row in rows])
 
     def full(self, name: str) -> FloatArray:
         """P(labels of all tasks, votes on all tasks), (..., 2, ..., 2, C, ..., C)."""
-        rows = full_rows(self.design, name)
-        need_rows(rows, self.design, (name,))
+        rows = need_rows(full_rows(self.given.design, name), self.given.design, (name,))
         size = len(rows[0].slots) // 2
         proxies = [(row.sources[size],) * size for row in rows]
-        return _pattern_joint(
-            self,
-            _stacked(np.stack([self.moments.table(row) for row in rows], axis=-2 * size - 1), size),
-            proxies,
-            placed=True,
-        )
+        return _pattern_joint(self, _shares(self.given.moments, rows), proxies, placed=True)
 
 
 def _clique_at(tables: SourceTables, rows: list[MomentRow], counted: list[FloatArray], position: int) -> FloatArray:
@@ -370,8 +334,8 @@ def shrink_temporal(
     ----------
     joint : (n_names, 2, 2, C, C)
     """
-    moments, where = tables.moments, tables.moments.resolution(names[0])
-    rows = [[row for row in tables.design.repeats(name, lag) if not row.by_position] for name in names]
+    moments, where = tables.given.moments, tables.given.design.infos[names[0]].resolution
+    rows = [tables.given.design.repeats(name, lag) for name in names]
 
     def find_groups() -> tuple[FloatArray, FloatArray]:
         """Counts by source, row and group; and sizes of the groups by source."""
@@ -379,7 +343,7 @@ def shrink_temporal(
         counts = np.array([[moments.counts[place] for place in own] for own in places], dtype=np.float64)
         return counts, counts.reshape(*counts.shape[:3], -1).sum(axis=(1, 3)).T
 
-    counts, sizes = tables.once(("by group", names), find_groups)
+    counts, sizes = tables.given.once(("by group", names), find_groups)
     if (sizes[1:] > 0).any(axis=1).sum() != (sizes[1:] > 0).all(axis=1).sum():
         # Sources that were asked in different groups go one by one.
         each = [shrink_temporal(tables, (name,), lag, own[np.newaxis]) for name, own in zip(names, joint, strict=True)]
@@ -392,8 +356,8 @@ def shrink_temporal(
         return _stacked(np.moveaxis(counts.sum(axis=2, keepdims=True) - counts[:, :, groups], 2, 0), 2)
 
     # Proxies are held fixed, because their errors are the same in all cells and would hide deviations from copying.
-    without = _pattern_joint(tables, tables.once(("left out", names), left_out), _own_proxies(rows[0]))
-    labels = tables.laws.pair(MomentRow(slots=(Slot(names[0]), Slot(names[0], lag))), where, where).law()[0]
+    without = _pattern_joint(tables, tables.given.once(("left out", names), left_out), _own_proxies(rows[0]))
+    labels = tables.given.laws.pair(rows[0][0], where, where).law()[0]
     errors = weighted_error(joint, without, sizes[groups] / np.maximum(sizes.sum(axis=0), 1.0))
     return shrink_to_copying(joint, errors, labels, len(groups))
 
@@ -401,6 +365,12 @@ def shrink_temporal(
 def _counts(moments: Moments, rows: list[list[MomentRow]]) -> FloatArray:
     """Counts of as many rows of several sources, (rows, sources, ...)."""
     return np.stack([np.stack([moments.table(row) for row in alike]) for alike in zip(*rows, strict=True)])
+
+
+def _shares(moments: Moments, rows: list[MomentRow]) -> FloatArray:
+    """`_stacked` of rows in which half of the votes are those of proxies."""
+    n_slots = len(rows[0].slots)
+    return _stacked(np.stack([moments.table(row) for row in rows], axis=-n_slots - 1), n_slots // 2)
 
 
 def _own_proxies(rows: list[MomentRow]) -> list[tuple[str, str]]:
@@ -474,10 +444,10 @@ def _means(table: FloatArray, n_slots: int) -> FloatArray:
     return np.asarray(table / total.reshape(*lead, *(1,) * n_slots))
 
 
-def need_rows(rows: list[MomentRow], design: Design, names: tuple[str, ...]) -> None:
-    """Raise a `NotIdentifiableError` unless there are rows from which a joint table can be measured."""
+def need_rows(rows: list[MomentRow], design: Design, names: tuple[str, ...]) -> list[MomentRow]:
+    """The rows, or a `NotIdentifiableError` unless there are any from which a joint table can be measured."""
     if rows:
-        return
+        return rows
     listed = ", ".join(map(repr, names))
     raise NotIdentifiableError(
         f"cannot measure how {listed} depend on each other or on themselves: no other source at "

@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 
 from dugong.exceptions import GraphError
-from dugong.fit.moments.equations import Equations, Given, Unknowns
+from dugong.fit.moments.equations import Equations, Given, Unknowns, make_equations
 from dugong.fit.result import Note
 from dugong.graph import connected, determined
 from dugong.sums import MomentRow
@@ -93,28 +93,28 @@ class Solution:
                 value = float(own[::-1][np.abs(own[::-1]).argmax()])
                 if abs(value) >= abs(largest.get(pair, 0.0)):
                     largest[pair] = value
-                support.setdefault(pair, int(equations.total[begin:end].sum() / self.unknowns.width**2))
+                support.setdefault(pair, int(equations.total[begin:end].sum() / self.unknowns.form.width**2))
         return largest, support
 
 
 def solve_stages(
     given: Given,
     unknowns: Unknowns,
-    equate: Equate,
     solve: Solve,
     *,
     start: FloatArray,
     pinned: BoolArray,
     varies: BoolArray,
+    equate: Equate = make_equations,
 ) -> Solution:
     """Solve for all unknowns that the rows of a design determine.
 
     Parameters
     ----------
-    equate : from what is given and the unknowns to the equations of some rows
     solve : equations, values and which of them are free, to better values and a condition number, if there is one
     start : (n,) where unknowns begin; what they are where `pinned`
     varies : (n,) unknowns that can be anything else than zero
+    equate : from what is given and the unknowns to the equations of some rows
     """
     design, signs = given.design, given.signs
     if signs not in ("group", "positive"):

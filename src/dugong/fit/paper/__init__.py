@@ -17,10 +17,10 @@ from functools import partial
 
 from dugong.exceptions import TaskError
 from dugong.fit.moments.assemble import Assembly
-from dugong.fit.moments.equations import Equations, Given, Unknowns
+from dugong.fit.moments.equations import Equations, Given, Unknowns, make_equations
 from dugong.fit.moments.solve import solve_logs
 from dugong.fit.moments.stages import Equate, Solve
-from dugong.fit.paper.agreements import equate_pairs, find_agreements, solve_anchors
+from dugong.fit.paper.agreements import find_agreements, solve_anchors
 from dugong.fit.paper.joints import PaperTables
 from dugong.fit.result import Estimate
 from dugong.graph.design import Design, full_pair_rows
@@ -47,10 +47,10 @@ def plan_paper(design: Design) -> Plan:
 
 def estimate_paper(tables: PaperTables) -> Estimate:
     """All tables, repaired where they are not valid."""
-    return Assembly(tables).estimate(tables.solved)
+    return Assembly(tables).estimate()
 
 
-def paper_tables(given: Given, equate: Equate | None = None, solve: Solve = solve_logs) -> PaperTables:
+def paper_tables(given: Given, equate: Equate = make_equations, solve: Solve = solve_logs) -> PaperTables:
     """Solve for the agreements from counts of `plan_paper(design)`; the tables follow from them on demand.
 
     `solve`: M l = q by default, or a descent on the same equations.
@@ -61,14 +61,7 @@ def paper_tables(given: Given, equate: Equate | None = None, solve: Solve = solv
             '  Use estimator="centred" or "em".'
         )
     solved = find_agreements(given, equate, solve)
-    return PaperTables(
-        design=given.design,
-        moments=given.moments,
-        laws=given.laws,
-        solved=solved,
-        anchors=solve_anchors(given.design, given.moments, solved),
-        accuracies=given.accuracies,
-    )
+    return PaperTables(given=given, solved=solved, anchors=solve_anchors(given.design, given.moments, solved))
 
 
 def tables_without(given: Given, groups: IntArray) -> Iterator[PaperTables]:
@@ -78,7 +71,7 @@ def tables_without(given: Given, groups: IntArray) -> Iterator[PaperTables]:
 
     def equate(place: int, _: Given, unknowns: Unknowns, rows: Sequence[MomentRow]) -> Equations:
         if len(rows) not in made:
-            made[len(rows)] = equate_pairs(each, unknowns, rows)
+            made[len(rows)] = make_equations(each, unknowns, rows)
         return made[len(rows)].replicate(place)
 
     for place, group in enumerate(groups.tolist()):

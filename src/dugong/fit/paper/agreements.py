@@ -19,25 +19,25 @@ from itertools import product
 import numpy as np
 
 from dugong.exceptions import NotIdentifiableError
-from dugong.fit.moments.equations import Equations, Given, Unknowns, join_equations
+from dugong.fit.moments.equations import Form, Given, Unknowns, join_equations, make_equations
 from dugong.fit.moments.solve import solve_logs
 from dugong.fit.moments.stages import Equate, Solution, Solve, solve_stages, turn_groups
 from dugong.graph import determined
-from dugong.graph.design import Design, full_pair_rows, valid_pair
+from dugong.graph.design import Design, full_pair_rows
 from dugong.sums import MomentRow, Moments
-from dugong.types import AnyArray, BoolArray, FloatArray
+from dugong.types import BoolArray, FloatArray
 
 SIGNS = np.array([-1.0, 1.0])
 
 Anchors = Mapping[str, FloatArray]
 
 
-def find_agreements(given: Given, equate: Equate | None = None, solve: Solve = solve_logs) -> Solution:
+def find_agreements(given: Given, equate: Equate = make_equations, solve: Solve = solve_logs) -> Solution:
     """Solve for E[a] of every source that is not pinned, one unknown per position."""
-    unknowns = Unknowns.of(given.design, given.moments, width=1)
+    unknowns = Unknowns.of(given.design, given.moments, AGREEMENTS)
     start, pinned = _pinned(given, unknowns)
     varies = np.ones(unknowns.size, dtype=np.bool_)
-    return solve_stages(given, unknowns, equate or equate_pairs, solve, start=start, pinned=pinned, varies=varies)
+    return solve_stages(given, unknowns, solve, start=start, pinned=pinned, varies=varies, equate=equate)
 
 
 def _pinned(given: Given, unknowns: Unknowns) -> tuple[FloatArray, BoolArray]:
@@ -57,39 +57,16 @@ def _pinned(given: Given, unknowns: Unknowns) -> tuple[FloatArray, BoolArray]:
     return value, pinned
 
 
-def equate_pairs(given: Given, unknowns: Unknowns, rows: Iterable[MomentRow]) -> Equations:
-    """All equations of some pair rows that hold votes; with an axis over replicates in front where counts have one."""
-    alike: dict[tuple[int, ...], list[tuple[MomentRow, FloatArray]]] = {}
-    for row in rows:
-        if valid_pair(given.design.independence, row, given.design.levels):
-            # Anchors where one of the votes is missing say nothing about the product: they are left out of the mean.
-            votes = given.moments.placed(row)[..., :2, :2]
-            if votes.any():
-                alike.setdefault(votes.shape, []).append((row, votes))
-    parts = [_equate_alike(given, unknowns, some) for some in alike.values()]
-    return join_equations(parts, [(row, votes.shape[-3]) for some in alike.values() for row, votes in some])
-
-
-def _equate_alike(given: Given, unknowns: Unknowns, found: list[tuple[MomentRow, FloatArray]]) -> tuple[AnyArray, ...]:
-    """Equations of rows whose tables have the same shape, all at once."""
-    votes = np.stack([table for _, table in found], axis=-4)  # (..., rows, positions, 2, 2)
-    n_positions, flat = votes.shape[-3], (*votes.shape[:-4], -1)
-    total = votes.sum(axis=(-2, -1))
-    products = sum_products(votes)
-    value = np.divide(products, total, out=np.zeros_like(total), where=total > 0)
-    where = {info.name: info.resolution for info in given.moments.sources}
-    hidden = [given.laws.pair(row, *(where[name] for name in row.sources)) for row, _ in found]
-    # E[y y'], not a covariance: the paper's agreements are raw products.
-    scale = np.stack([(one.covariance + one.first * one.second)[:n_positions] for one in hidden])
-    places = {name: unknowns.at(given.design.keys[name], n_positions)[:, 0] for row, _ in found for name in row.sources}
-    left, right = (np.concatenate([places[row.sources[side]] for row, _ in found]) for side in (0, 1))
-    numbers = (value, np.broadcast_to(scale, value.shape), _variance(value, total), total)
-    return left, right, *(one.reshape(flat) for one in numbers)
-
-
 def sum_products(votes: FloatArray) -> FloatArray:
-    """Sums of products of two votes from counts (..., 2, 2)."""
-    return np.asarray(np.einsum("...ab,a,b->...", votes, SIGNS, SIGNS))
+    """Sums of products of two votes from counts (..., 2, 2), (..., 1, 1)."""
+    return np.asarray(np.einsum("...ab,a,b->...", votes, SIGNS, SIGNS))[..., np.newaxis, np.newaxis]
+
+
+def _measure(votes: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Mean of the products of two votes, its variance, and the pairs of votes behind, from counts (..., 2, 2)."""
+    sums, total = sum_products(votes), votes.sum(axis=(-2, -1), keepdims=True)
+    value = np.divide(sums, total, out=np.zeros_like(total), where=total > 0)
+    return value, _variance(value, total), total
 
 
 def _means(tables: Sequence[FloatArray] | FloatArray, axes: Iterable[int]) -> tuple[FloatArray, FloatArray]:
@@ -103,6 +80,17 @@ def _variance(value: FloatArray, total: FloatArray) -> FloatArray:
     """Variance of the mean of a product of votes; 0 where there are none."""
     # A floor keeps pairs that always agree from having infinite weight.
     return np.where(total > 0, np.maximum(1 - value**2, 1e-3) / np.maximum(total, 1.0), 0.0)
+
+
+# Votes where one of the two is missing say nothing about the product: they are left out of the mean. The scale is
+# E[y y'], not a covariance, because the paper's agreements are raw products.
+AGREEMENTS = Form(
+    width=1,
+    columns=2,
+    sums=sum_products,
+    measure=_measure,
+    hidden=lambda pair: pair.covariance + pair.first * pair.second,
+)
 
 
 def mean_product(table: FloatArray, axes: Iterable[int]) -> tuple[float, float]:

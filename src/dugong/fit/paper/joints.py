@@ -12,20 +12,20 @@ is do not factorise, even without singleton potentials (docs/differences.md).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 
 from dugong.fit.moments.assemble import pattern_law
-from dugong.fit.moments.equations import marginals
+from dugong.fit.moments.equations import Given
 from dugong.fit.moments.joints import need_rows, pool_positions
 from dugong.fit.moments.stages import Solution
 from dugong.fit.paper.agreements import SIGNS, Anchors, mean_products, ordinary_anchor
 from dugong.fit.tables import joint_from_products
-from dugong.graph.design import Design, clique_rows, crossed_rows, full_pair_rows
-from dugong.sums import Laws, MomentRow, Moments
+from dugong.graph.design import clique_rows, crossed_rows, full_pair_rows
+from dugong.sums import MomentRow
 from dugong.types import FloatArray
 
 
@@ -103,32 +103,28 @@ def total_votes(witnesses: Sequence[Witness], n_votes: int) -> FloatArray:
 class PaperTables:
     """All tables, made on demand from solved agreements."""
 
-    design: Design
-    moments: Moments
-    laws: Laws
+    given: Given
     solved: Solution
     anchors: Anchors
-    accuracies: Mapping[str, FloatArray]
 
     def raw(self, name: str) -> FloatArray:
         """P(vote | label), (positions, 2, C): B_2 e = r, then Bayes; abstaining does not depend on the label."""
-        if name in self.accuracies:
-            known = np.asarray(self.accuracies[name], dtype=np.float64)
+        if name in self.given.accuracies:
+            known = np.asarray(self.given.accuracies[name], dtype=np.float64)
             return known if known.ndim == 3 else known[np.newaxis]
-        by_position = self.design.levels[name] == "task"
-        votes = marginals(self.design, self.moments)[name]
-        mean = self.laws.mean(self.design.infos[name].resolution, by_position=by_position)[: len(votes)]
-        solved = self.solved.of(self.design.keys[name])[:, 0]
+        by_position = self.given.design.levels[name] == "task"
+        votes = self.given.votes()[name]
+        mean = self.given.laws.mean(self.given.design.infos[name].resolution, by_position=by_position)[: len(votes)]
+        solved = self.solved.of(self.given.design.keys[name])[:, 0]
         tables = zip(votes, mean, solved, strict=True)
         return np.stack([_single(law, label, agreement) for law, label, agreement in tables])
 
     def clique(self, names: tuple[str, ...]) -> FloatArray:
         """P(label, votes of a clique on one task), (positions, 2, C, ..., C)."""
-        rows = clique_rows(self.design, names)
-        need_rows(rows, self.design, names)
+        rows = need_rows(clique_rows(self.given.design, names), self.given.design, names)
         slots = rows[0].sources[:-1]
-        counted = [self.moments.placed(row) for row in rows]
-        chance = self.laws.chances(self.design.infos[names[0]].resolution, by_position=rows[0].by_position)
+        counted = [self.given.moments.placed(row) for row in rows]
+        chance = self.given.laws.chances(self.given.design.infos[names[0]].resolution, by_position=rows[0].by_position)
         joints = []
         for position in range(len(counted[0])):
             witnesses = [
@@ -136,43 +132,38 @@ class PaperTables:
                 for row, counts in zip(rows, counted, strict=True)
             ]
             joints.append(_joint(witnesses, len(names), chance[min(position, len(chance) - 1)]))
-        joint = pool_positions(self.design, names, np.stack(joints), counted[0])
+        joint = pool_positions(self.given.design, names, np.stack(joints), counted[0])
         return joint.transpose(0, 1, *(2 + slots.index(name) for name in names))
 
     def temporal(self, name: str, lag: int) -> FloatArray:
         """P(earlier label, label, earlier vote, vote), (2, 2, C, C)."""
-        rows = [row for row in self.design.repeats(name, lag) if not row.by_position]
-        need_rows(rows, self.design, (name,))
-        resolution = self.design.infos[name].resolution
-        label_law = self.laws.joint("same", resolution, resolution, lag=lag)
+        rows = need_rows(self.given.design.repeats(name, lag), self.given.design, (name,))
+        resolution = self.given.design.infos[name].resolution
+        label_law = self.given.laws.joint("same", resolution, resolution, lag=lag)
         return _joint([self._witness(row, (row.sources[2],) * 2) for row in rows], 2, label_law)
 
     def crossed(self, fine: str, coarse: str) -> FloatArray:
         """P(fine label, coarse label, fine vote, coarse vote), (2, 2, C, C)."""
-        rows = crossed_rows(self.design, fine, coarse)
-        need_rows(rows, self.design, (fine, coarse))
-        where = (self.design.infos[fine].resolution, self.design.infos[coarse].resolution)
-        label_law = self.laws.joint("inside", *where)
+        rows = need_rows(crossed_rows(self.given.design, fine, coarse), self.given.design, (fine, coarse))
+        where = (self.given.design.infos[fine].resolution, self.given.design.infos[coarse].resolution)
+        label_law = self.given.laws.joint("inside", *where)
         return _joint([self._witness(row, row.sources[2:]) for row in rows], 2, label_law)
 
     def first(self, name: str) -> tuple[FloatArray, float]:
         """P(vote | label) of first votes, (2, C), and how many there were."""
-        lag = self.design.graph.temporal[name]
-        rows = [row for row in self.design.repeats(name, lag) if row.by_position]
-        need_rows(rows, self.design, (name,))
-        witnesses = [Witness(self.moments.table(row)[0], self._anchor(row.sources[1], (0,))) for row in rows]
-        chance = self.laws.chances(self.design.infos[name].resolution, by_position=True)[0]
+        rows = need_rows(self.given.design.firsts(name), self.given.design, (name,))
+        witnesses = [Witness(self.given.moments.table(row)[0], self._anchor(row.sources[1], (0,))) for row in rows]
+        chance = self.given.laws.chances(self.given.design.infos[name].resolution, by_position=True)[0]
         joint = _joint(witnesses, 1, chance)
         return joint / np.maximum(chance, 1e-12)[:, np.newaxis], float(total_votes(witnesses, 1).sum())
 
     def full(self, name: str) -> FloatArray:
         """P(labels of all tasks, votes on all tasks), (2, ..., 2, C, ..., C)."""
-        rows = full_pair_rows(self.design, name)
-        need_rows(rows, self.design, (name,))
-        size = self.design.n_tasks[name]
+        rows = need_rows(full_pair_rows(self.given.design, name), self.given.design, (name,))
+        size = self.given.design.n_tasks[name]
         witnesses = []
         for row in rows:
-            counts = self.moments.table(row)
+            counts = self.given.moments.table(row)
             own_first = row.sources[0] == name
             other = row.sources[-1] if own_first else row.sources[0]
             # The row of two full sources is counted once; each reads it from its own side.
@@ -183,12 +174,12 @@ class PaperTables:
     def _anchor(self, name: str, positions: tuple[int, ...]) -> FloatArray:
         if name in self.anchors:
             return self.anchors[name]
-        return ordinary_anchor(self.solved, self.design.keys[name], positions)
+        return ordinary_anchor(self.solved, self.given.design.keys[name], positions)
 
     def _witness(self, row: MomentRow, names: Sequence[str]) -> Witness:
         """A row whose last slots are votes of tied sources, one per task."""
         parts = [self._anchor(name, (0,)) for name in names]
-        return Witness(self.moments.table(row), np.multiply.outer(parts[0], parts[1]))
+        return Witness(self.given.moments.table(row), np.multiply.outer(parts[0], parts[1]))
 
 
 def _joint(witnesses: list[Witness], n_votes: int, label_law: FloatArray) -> FloatArray:

@@ -11,16 +11,17 @@ no bias (docs/differences.md). ``SGD(losses="agreements")`` has the paper's own 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dugong.exceptions import GraphError, MissingExtraError, TaskError
-from dugong.fit.moments.assemble import Assembly
-from dugong.fit.moments.equations import Equations, Given
+from dugong.fit.moments.assemble import Assembly, full_and_dependent
+from dugong.fit.moments.equations import Given
 from dugong.fit.paper import estimate_paper, paper_tables
-from dugong.fit.paper.agreements import sum_products
+from dugong.fit.paper.agreements import AGREEMENTS
 from dugong.fit.paper.joints import PaperTables
 from dugong.fit.result import Estimate, Note
 from dugong.fit.sgd.joints import AccuracyTables
@@ -28,11 +29,10 @@ from dugong.fit.sgd.settings import SGD
 from dugong.graph.design import Design
 from dugong.progress import FitProgress
 from dugong.sums import Moments
-from dugong.types import BoolArray, FloatArray
 from dugong.votes import Votes
 
 if TYPE_CHECKING:
-    from dugong.fit.sgd.descent import LossProblem, Trace
+    from dugong.fit.sgd.descent import Descend, Trace
 
 
 def estimate_sgd(
@@ -45,26 +45,20 @@ def estimate_sgd(
     votes : the votes behind the moments, for ``batches="votes"``
     progress : is told the steps of every descent
     """
-    _check(given.design, given.moments, settings, votes)
+    lower = _descend(given, settings, votes, progress)
     # Here, because torch takes seconds to import and is an extra.
     from dugong.fit.sgd.correlations import solve_correlations
-    from dugong.fit.sgd.descent import descend
     from dugong.fit.sgd.slopes import solve_slopes
 
-    rng = np.random.default_rng(settings.seed)
-
-    def lower(problem: LossProblem) -> Trace:
-        return descend(problem, settings, rng, votes, progress)
-
     slopes, traces = solve_slopes(given, settings, lower)
-    tables, more = solve_correlations(AccuracyTables.of(given, slopes), settings, lower)
+    tables, more = solve_correlations(AccuracyTables(given=given, solved=slopes), settings, lower)
     traces |= more
     learned = {
         "sgd": {stage: trace.to_dict() for stage, trace in traces.items()},
         "device": settings.device,
         "seed": settings.seed,
     }
-    return Assembly(tables).estimate(slopes, [_report(stage, trace) for stage, trace in traces.items()], learned)
+    return Assembly(tables).estimate([_report(stage, trace) for stage, trace in traces.items()], learned)
 
 
 def estimate_agreements(
@@ -74,27 +68,22 @@ def estimate_agreements(
 
     What follows from the agreements is that of Algorithm 1. Counts must be of the paper's plan.
     """
-    _check(given.design, given.moments, settings, votes)
-    from dugong.fit.sgd.descent import descend
-    from dugong.fit.sgd.slopes import TILT, SlopeProblem, to_numpy
+    lower = _descend(given, settings, votes, progress)
+    from dugong.fit.sgd.slopes import TILT, descending
 
-    rng, traces = np.random.default_rng(settings.seed), list["Trace"]()
-
-    def solve(equations: Equations, beta: FloatArray, free: BoolArray) -> tuple[FloatArray, None]:
-        start = np.where(free, TILT, beta)
-        problem = SlopeProblem(equations, given.moments, start, free, settings.device, _products)
-        traces.append(descend(problem, settings, rng, votes, progress))
-        return to_numpy(problem.probabilities()), None
-
+    solve, traces = descending(given.moments, settings, lower, AGREEMENTS, TILT)
     tables = paper_tables(given, solve=solve)
     estimate, names = estimate_paper(tables), [stage.name for stage in tables.solved.stages]
     notes = [_report(name, trace) for name, trace in zip(names, traces, strict=True)]
     return replace(estimate, diagnostics=estimate.diagnostics.noted(*notes)), tables
 
 
-def _products(table: FloatArray) -> FloatArray:
-    """Sums of products of two votes by position, (positions, 1)."""
-    return sum_products(table[:, :2, :2])[:, np.newaxis]
+def _descend(given: Given, settings: SGD, votes: Votes | None, progress: FitProgress | None) -> Descend:
+    """What lowers a loss, once it is clear that it can."""
+    _check(given.design, given.moments, settings, votes)
+    from dugong.fit.sgd.descent import descend
+
+    return partial(descend, settings=settings, rng=np.random.default_rng(settings.seed), votes=votes, progress=progress)
 
 
 def _check(design: Design, moments: Moments, settings: SGD, votes: Votes | None) -> None:
@@ -113,10 +102,7 @@ def _check(design: Design, moments: Moments, settings: SGD, votes: Votes | None)
     # Said before the descent, which takes a while; the closed forms say it when they assemble factors.
     for name, level in design.levels.items():
         if level == "full" and (design.graph.neighbours(name) or name in design.graph.temporal):
-            raise GraphError(
-                f'source {name!r} has sharing="full" and a declared dependency; only one can be modelled.\n'
-                '  Use sharing="tied" or "task" for it, or leave the dependency out.'
-            )
+            raise full_and_dependent(name)
 
 
 def _report(stage: str, trace: Trace) -> Note:

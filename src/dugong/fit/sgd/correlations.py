@@ -27,17 +27,13 @@ def solve_correlations(tables: AccuracyTables, settings: SGD, descend: Descend) 
     joints, traces = make_joints(tables), {}
     found: list[FloatArray] = []
     if joints:
-        problem = CorrelationProblem(joints, tables.moments, settings.consistency, settings.device)
+        problem = CorrelationProblem(joints, tables.given.moments, settings.consistency, settings.device)
         traces["correlations"] = descend(problem)
         found = [to_numpy(table) for table in problem.parameters]
     return (
         SgdTables(
-            design=tables.design,
-            moments=tables.moments,
-            laws=tables.laws,
-            slopes=tables.slopes,
-            accuracies=tables.accuracies,
-            marginals=tables.marginals,
+            given=tables.given,
+            solved=tables.solved,
             joints={units.key: table for units, table in zip(joints, found, strict=True)},
             first_votes={u.key.names[0]: float(u.totals.max()) for u in joints if u.key.kind == "first"},
         ),
@@ -54,7 +50,7 @@ class _Term:
     signs: Tensor
     observed: Tensor
     weights: Tensor
-    ties: tuple[tuple[Tensor, Tensor, Tensor, Tensor], ...]
+    ties: tuple[tuple[Tensor, ...], ...]
 
 
 class CorrelationProblem:
@@ -67,16 +63,8 @@ class CorrelationProblem:
         self.owner = np.repeat(np.arange(len(joints)), [len(units.rows) for units in joints])
         self.rows = [row for units in joints for row in units.rows]
         self.place = np.concatenate([np.arange(len(units.rows)) for units in joints])
-
-    @property
-    def parameters(self) -> list[Tensor]:
-        """P(labels, votes) of every joint table, (positions, label patterns, vote patterns)."""
-        return [term.phi for term in self.terms]
-
-    @property
-    def n_units(self) -> int:
-        """Number of rows of all tables."""
-        return len(self.owner)
+        # P(labels, votes) of every joint table, (positions, label patterns, vote patterns).
+        self.parameters, self.n_units = [term.phi for term in self.terms], len(self.owner)
 
     def probabilities(self) -> Tensor:
         """All tables as one vector."""
@@ -113,15 +101,7 @@ class CorrelationProblem:
             signs=to_tensor(units.signs, self.device),
             observed=to_tensor(units.observed, self.device),
             weights=to_tensor(units.weights, self.device),
-            ties=tuple(
-                (
-                    to_tensor(tie.label_map, self.device),
-                    to_tensor(tie.vote_map, self.device),
-                    to_tensor(tie.target, self.device),
-                    to_tensor(tie.weights, self.device),
-                )
-                for tie in units.consistency
-            ),
+            ties=tuple(tuple(to_tensor(part, self.device) for part in tie) for tie in units.consistency),
         )
 
 

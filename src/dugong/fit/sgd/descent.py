@@ -28,15 +28,10 @@ _EXACT = 1e-11
 
 
 class LossProblem(Protocol):
-    """A loss that is a sum over units, and the parameters that lower it."""
+    """A loss that is a sum over so many units, and the parameters that lower it."""
 
-    @property
-    def parameters(self) -> list[Tensor]:
-        """What is optimised."""
-
-    @property
-    def n_units(self) -> int:
-        """Moments that the loss is about."""
+    parameters: list[Tensor]
+    n_units: int
 
     def loss(self, units: IntArray | None = None, votes: Votes | None = None) -> Tensor:
         """The loss over all units; over some, scaled to all; or with the moments of a few sequences in their place."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -79,7 +79,7 @@ class SgdTables(AccuracyTables):
 
     def first(self, name: str) -> tuple[FloatArray, float]:
         """P(first vote | first label), and how many first votes there were."""
-        chance = self.laws.chances(self.design.infos[name].resolution, by_position=True)[0]
+        chance = self.given.laws.chances(self.given.design.infos[name].resolution, by_position=True)[0]
         joint = self.joints[JointKey("first", (name,))][0]
         return joint / np.maximum(chance, 1e-12)[:, np.newaxis], self.first_votes[name]
 
@@ -89,17 +89,16 @@ class SgdTables(AccuracyTables):
 
     def full(self, name: str) -> FloatArray:
         """P(labels of all tasks, votes on all tasks)."""
-        size = self.design.n_tasks[name]
+        size = self.given.design.n_tasks[name]
         return np.asarray(self._joint(JointKey("full", (name,)), size, (name,) * size)[0])
 
     def _joint(self, key: JointKey, n_labels: int, names: tuple[str, ...]) -> FloatArray:
         """P(labels, votes) with one axis each: (positions, 2, ..., 2, C, ..., C)."""
-        columns = [self.marginals[name].shape[1] for name in names]
+        columns = [self.given.votes()[name].shape[1] for name in names]
         return np.reshape(self.joints[key], (-1, *(2,) * n_labels, *columns))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Consistency:
+class Consistency(NamedTuple):
     """A constraint ``label_map @ phi @ vote_map = target``.
 
     Attributes
@@ -154,24 +153,24 @@ class JointUnits:
 
 def make_joints(tables: AccuracyTables) -> list[JointUnits]:
     """All joint tables that a design asks for."""
-    design = tables.design
+    design = tables.given.design
     cliques = [tuple(n for n in design.graph.names if n in c) for c in design.elimination.cliques() if len(c) > 1]
     found = [_clique(tables, names) for names in cliques]
     for name, lag in design.graph.temporal.items():
-        found += [_temporal(tables, name, lag), _first(tables, name, lag)]
+        found += [_temporal(tables, name, lag), _first(tables, name)]
     found += [_crossed(tables, fine, coarse) for fine, coarse in crossed_edges(design.sources, design.graph)]
     found += [_full(tables, info.name) for info in design.sources if design.levels[info.name] == "full"]
     return found
 
 
 def _clique(tables: AccuracyTables, names: tuple[str, ...]) -> JointUnits:
-    design, rows = tables.design, clique_rows(tables.design, names)
-    need_rows(rows, design, names)
-    n_positions = len(tables.moments.table(rows[0])) if rows[0].by_position else 1
+    design = tables.given.design
+    rows = need_rows(clique_rows(design, names), design, names)
+    n_positions = len(tables.given.moments.table(rows[0])) if rows[0].by_position else 1
     apart = any(design.levels[name] == "task" for name in names)  # else one table, though proxies may be by position
     # Independent votes are the start: dependence is what the descent adds to them.
     members = [tables.at(name, n_positions if apart else 1) for name in names]
-    chances = tables.laws.chances(design.infos[names[0]].resolution, by_position=apart)[:n_positions]
+    chances = tables.given.laws.chances(design.infos[names[0]].resolution, by_position=apart)[:n_positions]
     sizes = [table.shape[2] for table in members]
     consistency = [_tie(member, np.eye(2), _holds(sizes, j), chances) for j, member in enumerate(members)]
     seen = _through_all(tables, [row.sources[-1] for row in rows], n_positions)
@@ -180,28 +179,27 @@ def _clique(tables: AccuracyTables, names: tuple[str, ...]) -> JointUnits:
 
 
 def _temporal(tables: AccuracyTables, name: str, lag: int) -> JointUnits:
-    rows = [row for row in tables.design.repeats(name, lag) if not row.by_position]
-    need_rows(rows, tables.design, (name,))
-    resolution = tables.design.infos[name].resolution
-    chances = tables.laws.pair(rows[0], resolution, resolution).law().reshape(1, 4)
+    rows = need_rows(tables.given.design.repeats(name, lag), tables.given.design, (name,))
+    resolution = tables.given.design.infos[name].resolution
+    chances = tables.given.laws.pair(rows[0], resolution, resolution).law().reshape(1, 4)
     seen = _through_each([[tables.score(row.sources[2])] * 2 for row in rows])
     start = _on_tasks([tables.at(name, 1)] * 2)
     return _units(tables, JointKey("temporal", (name,)), rows, chances, seen, start=start)
 
 
-def _first(tables: AccuracyTables, name: str, lag: int) -> JointUnits:
+def _first(tables: AccuracyTables, name: str) -> JointUnits:
     """First votes: position 0 of rows that keep positions apart."""
-    rows = [row for row in tables.design.repeats(name, lag) if row.by_position]
-    chances = tables.laws.chances(tables.design.infos[name].resolution, by_position=True)[:1]
+    rows = tables.given.design.firsts(name)
+    chances = tables.given.laws.chances(tables.given.design.infos[name].resolution, by_position=True)[:1]
     seen = _through_all(tables, [row.sources[1] for row in rows], 1)
     return _units(tables, JointKey("first", (name,)), rows, chances, seen, start=tables.at(name, 1))
 
 
 def _crossed(tables: AccuracyTables, fine: str, coarse: str) -> JointUnits:
-    design, rows = tables.design, crossed_rows(tables.design, fine, coarse)
-    need_rows(rows, design, (fine, coarse))
+    design = tables.given.design
+    rows = need_rows(crossed_rows(design, fine, coarse), design, (fine, coarse))
     low, high = design.infos[fine].resolution, design.infos[coarse].resolution
-    law = tables.laws.pair(rows[0], low, high).law()[0]
+    law = tables.given.laws.pair(rows[0], low, high).law()[0]
     seen = _through_each([[tables.score(row.sources[2]), tables.score(row.sources[3])] for row in rows])
     members = [tables.at(fine, 1), tables.at(coarse, 1)]
     sizes = [table.shape[2] for table in members]
@@ -216,8 +214,7 @@ def _crossed(tables: AccuracyTables, fine: str, coarse: str) -> JointUnits:
 
 
 def _full(tables: AccuracyTables, name: str) -> JointUnits:
-    rows = full_rows(tables.design, name)
-    need_rows(rows, tables.design, (name,))
+    rows = need_rows(full_rows(tables.given.design, name), tables.given.design, (name,))
     size = len(rows[0].slots) // 2
     law = pattern_law(tables, name, size).reshape(1, -1)  # type: ignore[arg-type]
     seen = _through_each([[tables.score(row.sources[size], place) for place in range(size)] for row in rows])
@@ -236,8 +233,8 @@ def _units(
 ) -> JointUnits:
     scores, precision = seen
     n_positions, n_labels = chances.shape  # fewer than places of scores where one table serves all of them
-    n_votes = int(np.prod(tables.moments.table(rows[0]).shape[int(rows[0].by_position) :])) // scores.shape[2]
-    counts = _counted(tables.moments, rows, (*scores.shape[:2], n_votes, scores.shape[2]))
+    n_votes = int(np.prod(tables.given.moments.table(rows[0]).shape[int(rows[0].by_position) :])) // scores.shape[2]
+    counts = _counted(tables.given.moments, rows, (*scores.shape[:2], n_votes, scores.shape[2]))
     patterns = counts.sum(axis=(0, 1, 3)) / max(counts.sum(), 1e-300)
     totals, shape = counts.sum(axis=(2, 3)), (len(rows), n_positions, n_votes, n_labels)
     # One table for all positions is seen through proxies of each: their precisions are averaged.
@@ -248,7 +245,7 @@ def _units(
         rows=tuple(rows),
         scores=scores,
         totals=totals,
-        observed=_observed(tables.moments, rows, scores, totals, shape),
+        observed=_observed(tables.given.moments, rows, scores, totals, shape),
         weights=precision[:, :, np.newaxis] / np.maximum(patterns, _RAREST)[:, np.newaxis],
         start=chances[:, :, np.newaxis] * (patterns if start is None else start),
         consistency=tuple(consistency),
@@ -272,7 +269,7 @@ def _through_all(tables: AccuracyTables, proxies: Sequence[str], n_positions: in
     -------
     scores (n_rows, positions, C, 2), precision (n_rows, positions, 2)
     """
-    scores = np.ones((len(proxies), n_positions, len(tables.marginals[proxies[0]][0]), 2))
+    scores = np.ones((len(proxies), n_positions, len(tables.given.votes()[proxies[0]][0]), 2))
     precision = np.ones((len(proxies), n_positions, 2))
     for position in range(n_positions):
         # Together they weigh as their best combination, so that sources which agree are not counted twice.

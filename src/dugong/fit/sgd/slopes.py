@@ -12,28 +12,20 @@ the end, softened, and recorded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from dugong.fit.moments.equations import (
-    N_INDICATORS,
-    Equations,
-    Given,
-    Unknowns,
-    known_slopes,
-    make_equations,
-)
-from dugong.fit.moments.stages import Solution, solve_stages
+from dugong.fit.moments.equations import CENTRED, N_INDICATORS, Equations, Form, Given, Unknowns, known_slopes
+from dugong.fit.moments.stages import Solution, Solve, solve_stages
 from dugong.fit.sgd.descent import Descend, Trace
 from dugong.fit.sgd.settings import SGD
 from dugong.sums import Grouping, MomentRow, Moments, Plan, count
 from dugong.types import AnyArray, BoolArray, FloatArray, IntArray
 from dugong.votes import Votes
 
-Read = Callable[[FloatArray], FloatArray]
 # A tilt of every source towards being right: enough to choose between the two mirror images.
 TILT = 0.2
 _RIGHT = np.array([-1.0, 1.0])
@@ -41,18 +33,25 @@ _RIGHT = np.array([-1.0, 1.0])
 
 def solve_slopes(given: Given, settings: SGD, descend: Descend) -> tuple[Solution, dict[str, Trace]]:
     """All slopes, stage after stage, and how each descent went."""
-    moments, traces = given.moments, list[Trace]()
-    unknowns = Unknowns.of(given.design, moments)
-    known, pinned, varies = known_slopes(given, unknowns)
-    start = np.where(pinned, known, _tilted(given, unknowns))
+    unknowns = Unknowns.of(given.design, given.moments, CENTRED)
+    start, pinned, varies = known_slopes(given, unknowns)
+    solve, traces = descending(given.moments, settings, descend, CENTRED, _tilted(given, unknowns))
+    found = solve_stages(given, unknowns, solve, start=start, pinned=pinned, varies=varies)
+    return found, {stage.name: trace for stage, trace in zip(found.stages, traces, strict=True)}
+
+
+def descending(
+    moments: Moments, settings: SGD, descend: Descend, form: Form, tilt: float | FloatArray
+) -> tuple[Solve, list[Trace]]:
+    """What solves equations by a descent that begins at a tilt; how every descent went is added to a list."""
+    traces = list[Trace]()
 
     def solve(equations: Equations, beta: FloatArray, free: BoolArray) -> tuple[FloatArray, None]:
-        problem = SlopeProblem(equations, moments, beta, free, settings.device)
+        problem = SlopeProblem(equations, moments, np.where(free, tilt, beta), free, settings.device, form)
         traces.append(descend(problem))
         return to_numpy(problem.probabilities()), None
 
-    found = solve_stages(given, unknowns, make_equations, solve, start=start, pinned=pinned, varies=varies)
-    return found, {stage.name: trace for stage, trace in zip(found.stages, traces, strict=True)}
+    return solve, traces
 
 
 def _tilted(given: Given, unknowns: Unknowns) -> FloatArray:
@@ -65,19 +64,13 @@ def _tilted(given: Given, unknowns: Unknowns) -> FloatArray:
     return beta
 
 
-def both_indicators(table: FloatArray) -> FloatArray:
-    """How often both indicators of every equation are one, (positions, 4), from counts by both votes."""
-    return np.asarray(table[:, :N_INDICATORS, :N_INDICATORS].reshape(len(table), -1))
-
-
 class SlopeProblem:
-    """Moment equations of some open slopes; the others are held.
+    """Moment equations of some open slopes; the others are held. A unit is a row by position.
 
     Parameters
     ----------
     start : (n_slopes,) where the open slopes begin and what the others are
     open_slopes : (n_slopes,) which are optimised
-    read : from counts by both votes, (positions, 3, 3), to the sums behind the equations, (positions, equations)
     """
 
     def __init__(
@@ -87,13 +80,14 @@ class SlopeProblem:
         start: FloatArray,
         open_slopes: BoolArray,
         device: str,
-        read: Read = both_indicators,
+        form: Form,
     ) -> None:
-        self.equations, self.device, self.read = equations, torch.device(device), read
-        self.n_cells = read(np.zeros((1, N_INDICATORS + 1, N_INDICATORS + 1))).shape[1]
+        self.equations, self.device, self.form = equations, torch.device(device), form
+        self.n_cells = form.width**2
         self.n_sequences = int(moments.shapes.counts.sum())
         self.held, self.open = self._tensor(start), self._tensor(open_slopes)
         self.free = self._tensor(start).requires_grad_()
+        self.parameters = [self.free]
         self.left, self.right = self._tensor(equations.left), self._tensor(equations.right)
         self.scale, self.value = self._tensor(equations.scale), self._tensor(equations.value)
         # Precision in units of one vote: the average number of pairs counts as one, whatever the size of the sample.
@@ -102,16 +96,7 @@ class SlopeProblem:
         # Covariances of a few sequences are taken around the means of all, so that batches average out.
         self.level = self._both(moments) / np.maximum(equations.total, 1.0) - equations.value
         self.unit = np.unique(equations.kept // self.n_cells, return_inverse=True)[1]
-
-    @property
-    def parameters(self) -> list[Tensor]:
-        """What is optimised."""
-        return [self.free]
-
-    @property
-    def n_units(self) -> int:
-        """Rows by position, of which each has up to four equations."""
-        return int(self.unit.max(initial=-1)) + 1
+        self.n_units = int(self.unit.max(initial=-1)) + 1
 
     def probabilities(self) -> Tensor:
         """All slopes."""
@@ -135,7 +120,9 @@ class SlopeProblem:
         """The sums behind every equation; positions that are not there count nothing."""
         counts = [np.zeros(0)]
         for row, size in self.equations.rows:
-            table = self.read(moments.placed(row)[: size // self.n_cells])
+            table = self.form.sums(
+                moments.placed(row)[: size // self.n_cells, : self.form.columns, : self.form.columns]
+            )
             counts.append(np.pad(table.reshape(-1), (0, size - table.size)))
         return np.asarray(np.concatenate(counts)[self.equations.kept])
 
