@@ -12,9 +12,10 @@ from hypothesis.extra.numpy import arrays
 
 import dugong as dg
 from dugong.exceptions import GraphError
-from dugong.fit.beliefs import hold, slope
+from dugong.fit.beliefs import hold, resolve_beliefs, slope
 from dugong.law.parameters import Conditional, Temporal
 from dugong.tasks import Element
+from dugong.votes import SourceInfo
 from dugong.worlds import Block, World, accurate, unipolar
 
 PRIOR = dg.priors.Markov(positive=0.4, stay=0.8)
@@ -41,6 +42,14 @@ def votes_of(world, n=300, length=6, seed=0):
 
 def sample_of(world, n, length, seed):
     return world.sample(n, length, rng=np.random.default_rng(seed))
+
+
+def test_a_belief_is_about_the_sources_of_its_table() -> None:
+    """One of them and its group, and no source that only has the name of that group."""
+    sources = [SourceInfo(name=name, shares=group) for name, group in (("a", "c"), ("b", "c"), ("c", None))]
+    belief = dg.Belief(precision=0.8)
+    assert resolve_beliefs({"a": belief}, sources, "group", ()) == {"a": belief, "b": belief}
+    assert resolve_beliefs({"c": belief}, sources, "group", ()) == {"c": belief}
 
 
 # --- the polarity ---------------------------------------------------------------------------------------------------

@@ -107,11 +107,12 @@ def test_errors_from_the_equations_are_near_those_of_the_jackknife(world) -> Non
     assert 0.5 < min(ratios) < max(ratios) < 1.5
 
 
+@pytest.mark.parametrize("group", ["twins", "s3"], ids=["any name", "the name of a source"])
 @pytest.mark.parametrize("estimator", ["centred", EM(max_iter=3)], ids=["centred", "em"])
-def test_known_tables_stay_and_shared_ones_are_one(estimator) -> None:
+def test_known_tables_stay_and_shared_ones_are_one(estimator, group) -> None:
     world = lopsided(5, 4)
     votes, _ = world.sample(300, rng=5)
-    alike = tuple(replace(info, shares="twins" if info.name in ("s1", "s2") else None) for info in votes.sources)
+    alike = tuple(replace(info, shares=group if info.name in ("s1", "s2") else None) for info in votes.sources)
     votes = dg.Votes(sources=alike, columns=votes.columns, lengths=votes.lengths)
     known = accurate(0.8, 0.7, 0.1)
     model = dg.LabelModel(prior=world.prior, dependencies=(), estimator=estimator, accuracies={"s0": known}).fit(votes)

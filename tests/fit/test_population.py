@@ -269,16 +269,17 @@ def test_the_positive_rule_flips_single_sources() -> None:
     assert any(note.kind == "flip" and note.where == "liar" for note in estimate.diagnostics.notes)
 
 
-def test_sources_that_share_their_parameters() -> None:
+@pytest.mark.parametrize("other", ["other", "eyes"], ids=["any name", "the name of the group"])
+def test_sources_that_share_their_parameters(other) -> None:
     infos = [Block(names=(name,), table=TABLES[1]) for name in ("left", "right")]
-    world = World(prior=STICKY, blocks=(*infos, Block(names=("other",), table=TABLES[3])))
-    sources = tuple(replace(info, shares="eyes") if info.name != "other" else info for info in world.sources)
+    world = World(prior=STICKY, blocks=(*infos, Block(names=(other,), table=TABLES[3])))
+    sources = tuple(replace(info, shares="eyes") if info.name != other else info for info in world.sources)
     design = make_design(sources, SourceGraph.of(world.source_names))
     moments = world.population(design.plan, np.array([5]), np.array([100.0]))
     estimate = estimate_centred(solve_tables(Given.under(world.prior, design, replace(moments, sources=sources))))
     for name in ("left", "right"):
         np.testing.assert_allclose(estimate.accuracies[name], TABLES[1], **EXACT)
-    np.testing.assert_allclose(estimate.accuracies["other"], TABLES[3], **EXACT)
+    np.testing.assert_allclose(estimate.accuracies[other], TABLES[3], **EXACT)
 
 
 def test_order_of_sources_does_not_matter() -> None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from dugong.exceptions import GraphError
 from dugong.fit.result import Note
+from dugong.graph.design import table_names
 from dugong.law.parameters import Conditional, Factor, FullTable, Temporal
 from dugong.types import FloatArray
 from dugong.votes import SourceInfo
@@ -162,8 +163,9 @@ def resolve_beliefs(
     both = sorted(set(beliefs) & set(known))
     if both:
         raise GraphError(f"the table of {both[0]!r} is given in accuracies=; a belief about it would say it twice.")
-    shared = {info.shares or info.name: beliefs[info.name] for info in sources if info.name in beliefs}
-    found = {info.name: shared.get(info.shares or info.name) for info in sources if info.name not in set(known)}
+    tables = table_names(sources)
+    shared = {tables[name]: one for name, one in beliefs.items()}
+    found = {name: shared.get(table) for name, table in tables.items() if name not in set(known)}
     if signs == "positive":
         found = {
             name: one if isinstance(one, Leaning) else replace(one or UPRIGHT, better_than_chance=True)

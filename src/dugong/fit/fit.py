@@ -35,7 +35,7 @@ from dugong.fit.result import Diagnostics, Estimate, Note
 from dugong.fit.settings import Centred, FitOptions
 from dugong.fit.soft import choose_thresholds, learn_soft
 from dugong.graph import SourceGraph, temporal
-from dugong.graph.design import crossed_edges
+from dugong.graph.design import crossed_edges, table_names
 from dugong.graph.identify import check_identifiable
 from dugong.infer.answers import audit_answers, expected_counts, posterior
 from dugong.law import Law, allow_unseen, read_above
@@ -465,9 +465,9 @@ def _part(data: Passes) -> InMemory:
 
 def _ties(votes: Votes, parameters: Parameters, options: FitOptions) -> Ties:
     """Which tables are known or believed, and which sources share one: those that depend on their label alone."""
-    shares = {info.name: info.shares or info.name for info in votes.sources}
+    names = table_names(votes.sources)
     plain = [f.source for f in parameters.factors if isinstance(f, Conditional) and not f.parents]
-    keys = {name: shares[name] for name in plain}
+    keys = {name: names[name] for name in plain}
     return Ties(keys=keys, known=frozenset(options.accuracies), beliefs=options.believed(votes))
 
 

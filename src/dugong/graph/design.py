@@ -57,7 +57,7 @@ class Design:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "infos", {info.name: info for info in self.sources})
-        object.__setattr__(self, "keys", {info.name: info.shares or info.name for info in self.sources})
+        object.__setattr__(self, "keys", table_names(self.sources))
         levels = self.levels.items()
         singles = {name: MomentRow(slots=(Slot(name),), by_position=level == "task") for name, level in levels}
         object.__setattr__(self, "singles", singles)
@@ -144,6 +144,14 @@ def tasks_per_sequence(votes: Votes) -> dict[str, int]:
     return {info.name: alike[info.resolution] for info in votes.sources if info.resolution in alike}
 
 
+def table_names(sources: Iterable[SourceInfo]) -> dict[str, str]:
+    """Name of the parameters of every source: that of its `shares` group, or its own, whatever groups are called."""
+    sources = tuple(sources)
+    groups = {info.shares for info in sources}
+    alone = {info.name: f"{info.name} (alone)" if info.name in groups else info.name for info in sources}
+    return {info.name: info.shares or alone[info.name] for info in sources}
+
+
 def valid_pair(independence: Independence, row: MomentRow, levels: Mapping[str, Sharing]) -> bool:
     """Whether a pair row is an equation: both votes are independent given the labels and read their own task."""
     first, second = row.sources
@@ -222,8 +230,9 @@ def _loose(
     rows: Iterable[MomentRow],
 ) -> set[str]:
     """Sources whose size the rows do not determine: their component has no odd cycle and nothing pinned."""
-    place = {key: index for index, key in enumerate(dict.fromkeys(info.shares or info.name for info in sources))}
-    own = {info.name: place[info.shares or info.name] for info in sources}
+    keys = table_names(sources)
+    place = {key: index for index, key in enumerate(dict.fromkeys(keys.values()))}
+    own = {name: place[key] for name, key in keys.items()}
     ends = [[own[name] for name in row.sources] for row in rows if valid_pair(independence, row, levels)]
     left, right = np.array(ends, dtype=np.int64).reshape(-1, 2).T
     settled = determined(left, right, np.isin(np.arange(len(place)), [own[name] for name in pinned]))
