@@ -100,6 +100,7 @@ class EMResult:
 
     law: Law
     counts: ExpectedCounts
+    ties: Ties
     objective: tuple[float, ...]
     converged: bool
 
@@ -133,7 +134,7 @@ def expectation_maximisation(
             break
         law = maximise(counts, law, start, settings, ties)
         law = law if then is None else then(law, counts)
-    return EMResult(law=law, counts=counts, objective=tuple(objective), converged=converged)
+    return EMResult(law=law, counts=counts, ties=ties, objective=tuple(objective), converged=converged)
 
 
 # --- the M-step ----------------------------------------------------------------------------------------------------

@@ -72,12 +72,8 @@ def within_errors(estimate: Estimate, errors: Mapping[str, FloatArray]) -> Estim
     listed = ", ".join(f"{name!r} {size:.3g}" for name, size in told.items())
     text = f"tables are the means of what their standard errors leave possible; how far that moved them: {listed}"
     notes = (Note(kind="possible", text=text, size=max(told.values())),) if told else ()
-    return replace(
-        estimate,
-        parameters=replace(estimate.parameters, factors=tuple(factors)),
-        accuracies={**estimate.accuracies, **found},
-        diagnostics=estimate.diagnostics.noted(*notes),
-    )
+    parameters = replace(estimate.parameters, factors=tuple(factors))
+    return replace(estimate, parameters=parameters, accuracies={**estimate.accuracies, **found}).noted(*notes)
 
 
 def finish(estimate: Estimate, data: Passes, prior: Prior, graph: SourceGraph, ties: Ties) -> Estimate:
@@ -104,13 +100,9 @@ def finish(estimate: Estimate, data: Passes, prior: Prior, graph: SourceGraph, t
     if temporal:
         shares = ", ".join(f"{name!r} {share:.0%}" for name, share in kept.items())
         text += f"; kept of what sources do beside copying their last vote: {shares}"
-    return replace(
-        estimate,
-        parameters=law.parameters,
-        accuracies=accuracies,
-        correlations={**estimate.correlations, **read_correlations(law.parameters, counts, graph.edges)},
-        diagnostics=estimate.diagnostics.noted(Note(kind="step", text=text, size=size)),
-    )
+    correlations = {**estimate.correlations, **read_correlations(law.parameters, counts, graph.edges)}
+    found = replace(estimate, parameters=law.parameters, accuracies=accuracies, correlations=correlations)
+    return found.noted(Note(kind="step", text=text, size=size))
 
 
 def _sum_groups(counts: ExpectedCounts, temporal: Iterable[str]) -> tuple[ExpectedCounts, dict[str, float]]:

@@ -78,6 +78,10 @@ class Fit:
     contents: Contents
     moments: Moments | None = None
 
+    def noted(self, *notes: Note) -> Fit:
+        """The same with more notes."""
+        return replace(self, estimate=self.estimate.noted(*notes))
+
 
 def fit(data: Passes, options: FitOptions) -> Fit:
     """Fit a label model to votes, wherever they are."""
@@ -122,13 +126,12 @@ def _trust(law: Law) -> float:
 
 def _with_groups(found: Fit, data: Passes, options: FitOptions) -> Fit:
     """The same fit with a law for every group of sequences, leaning on the one of all."""
-    names = data.group_names()
-    if not names:
+    parts, law = data.parts(), found.law
+    if not parts:
         raise GraphError(
             'sharing="group" needs to know which sequences belong together; found no groups.\n'
             "  Name one per sequence: fit(votes, groups=patients), --groups, or groups in a project.toml."
         )
-    parts, law = {name: data.of_group(name) for name in names}, found.law
     ties = _ties(data.votes, law.parameters, options)
     if law.tempering is None:
         laws, note = group_laws(parts, law, ties)
@@ -144,8 +147,7 @@ def _with_groups(found: Fit, data: Passes, options: FitOptions) -> Fit:
         )
         for name, one in laws.items()
     }
-    about = found.estimate.diagnostics.noted(note)
-    return replace(found, law=replace(law, groups=laws), estimate=replace(found.estimate, diagnostics=about))
+    return replace(found, law=replace(law, groups=laws)).noted(note)
 
 
 def _by_position(found: Fit, data: Passes, options: FitOptions, n_positions: Mapping[str, int]) -> Fit:
@@ -160,13 +162,10 @@ def _by_position(found: Fit, data: Passes, options: FitOptions, n_positions: Map
         follows = {name for edge in graph.edges for name in edge}
         lags = [temporal(name, lag) for name, lag in graph.temporal.items() if name not in follows]
         found = _from_guess(data, replace(options, sharing="tied", dependencies=(*graph.edges, *lags)))
-    settings = options.estimator if isinstance(options.estimator, EM) else _STEPS_FROM_A_GUESS
-    settings = replace(settings, learn_prior=settings.learn_prior or options.prior is None)
     ties = _ties(data.votes, found.law.parameters, options)
-    ended = untie(data, found.law, n_positions, settings, ties)
-    law = replace(ended.law, parameters=allow_unseen(ended.law.parameters, options.accuracies))
-    estimate = _raised(found.estimate, ended, ties, graph)
-    return replace(found, law=law, estimate=estimate, errors=_errors_of(data, law, estimate, graph), moments=None)
+    found = _ended(found, data, untie(data, found.law, n_positions, _steps(options), ties))
+    law = replace(found.law, parameters=allow_unseen(found.law.parameters, options.accuracies))
+    return replace(found, law=law)
 
 
 def _where_positions_differ(found: Fit, data: Passes, options: FitOptions) -> Fit:
@@ -201,10 +200,9 @@ def _where_positions_differ(found: Fit, data: Passes, options: FitOptions) -> Fi
         "accuracies differ by position: with a table for each, every source is predicted better from the others, by "
         f"{gain:.0f} standard errors or more. This model is taken at its word"
     )
-    about = other.estimate.diagnostics
-    about = replace(about, notes=tuple(note for note in about.notes if note.kind != "trust"))
-    about = about.noted(Note(kind="positions", text=text, size=gain))
-    return replace(other, estimate=replace(other.estimate, diagnostics=about), contents=found.contents)
+    kept = (note for note in other.estimate.diagnostics.notes if note.kind != "trust")
+    estimate = other.estimate.with_notes((*kept, Note(kind="positions", text=text, size=gain)))
+    return replace(other, estimate=estimate, contents=found.contents)
 
 
 def _more_trusted(own: Law, law: Law) -> Law:
@@ -232,23 +230,20 @@ def _fit(data: Passes, options: FitOptions) -> Fit:
     # What nobody has seen is no evidence, rather than impossible: new votes may hold it.
     parameters = allow_unseen(found.law.parameters, options.accuracies)
     law = replace(found.law, parameters=parameters, inference=options.inference, thresholds=options.thresholds)
-    estimate, believed = found.estimate, options.believed(data.votes)
-    about = estimate.diagnostics
-    if believed or options.thresholds:
-        against = contradictions(believed, estimate.accuracies)
-        about = about.noted(*against, *_about_thresholds(options.thresholds))
+    estimate = found.estimate
+    against = contradictions(options.believed(data.votes), estimate.accuracies)
+    notes = [*estimate.diagnostics.notes, *against, *_about_thresholds(options.thresholds)]
     if data.votes.scores and data.rereadable:
         law, estimate = _with_scores(data, law, estimate, options)
     # Of shards only one is held at a time, and the moments of this check are not among the sums that are kept.
     if options.prior is not None and isinstance(data, InMemory):
         wrong = check_prior(data.votes, data.grouping, options.prior, found.graph, estimate.accuracies)
         # What the fitted labels say about the balance says it with one number less.
-        kept = tuple(note for note in about.notes if not wrong or note.kind != "contradiction")
-        about = replace(about, notes=(*kept, *wrong))
+        notes = [*(note for note in notes if not wrong or note.kind != "contradiction"), *wrong]
     audit = audit_answers(law, data.votes) if data.rereadable else None
     if audit is not None:
-        about = about.noted(Note(kind="inference", text=audit.text(), size=audit.error))
-    return replace(found, law=law, estimate=replace(estimate, diagnostics=about))
+        notes.append(Note(kind="inference", text=audit.text(), size=audit.error))
+    return replace(found, law=law, estimate=estimate.with_notes(notes))
 
 
 def _with_scores(data: Passes, law: Law, estimate: Estimate, options: FitOptions) -> tuple[Law, Estimate]:
@@ -272,9 +267,8 @@ def _learned(data: Passes, options: FitOptions) -> Fit:
             found = _from_moments(data, replace(options, dependencies=()))
         except NotIdentifiableError:
             return _from_search(data, options)  # closed forms need more; the search has beliefs to fall back on
-        about = found.estimate.diagnostics
-        about = replace(about, notes=(Note(kind="dependencies", text=_TOO_FEW), *about.notes))
-        return replace(found, estimate=replace(found.estimate, diagnostics=about))
+        notes = Note(kind="dependencies", text=_TOO_FEW), *found.estimate.diagnostics.notes
+        return replace(found, estimate=found.estimate.with_notes(notes))
     return _from_search(data, options)
 
 
@@ -323,11 +317,8 @@ def _over_patterns(data: Passes, options: FitOptions, settings: EM) -> Fit:
         if isinstance(one, Conditional)
     ]
     law = replace(found.law, parameters=replace(found.law.parameters, factors=tuple(factors)))
-    ties = _ties(data.votes, law.parameters, options)
-    ended = expectation_maximisation(data, law, settings, ties=ties)
-    estimate = _raised(replace(found.estimate, raw={}), ended, ties, found.graph)
-    errors = _errors_of(data, ended.law, estimate, found.graph)
-    return replace(found, law=ended.law, estimate=estimate, errors=errors, moments=None)
+    start = replace(found, estimate=replace(found.estimate, raw={}))
+    return _ended(start, data, _maximised(data, law, settings, options))
 
 
 def _likely(votes: Votes, options: FitOptions) -> bool:
@@ -359,13 +350,11 @@ def _from_moments(data: Passes, options: FitOptions) -> Fit:
     if isinstance(fitted.tables, CentredTables):
         estimate = within_errors(estimate, table_errors(fitted.tables))
     law = Law(parameters=estimate.parameters, prior=prior, inference=options.inference)
-    ties = _ties(votes, estimate.parameters, options)
     if isinstance(options.estimator, EM) or data.evidence is not None or options.beliefs:
-        settings = options.estimator if isinstance(options.estimator, EM) else _STEPS_WITH_GOLD
-        ended = expectation_maximisation(data, law, settings, ties=ties)
-        law, estimate = ended.law, _raised(estimate, ended, ties, design.graph)
+        ended = _maximised(data, law, options.steps(_STEPS_WITH_GOLD), options)
+        law, estimate = ended.law, _raised(estimate, ended, design.graph)
     elif fitted.balance is not None:
-        estimate = finish(estimate, data, prior, design.graph, ties)
+        estimate = finish(estimate, data, prior, design.graph, _ties(votes, estimate.parameters, options))
         law = replace(law, parameters=estimate.parameters)
     contents = Contents.of_moments(moments)  # moments have counted every vote already
     return Fit(law=law, estimate=estimate, errors=errors, graph=design.graph, contents=contents, moments=moments)
@@ -376,10 +365,7 @@ def _from_guess(data: Passes, options: FitOptions) -> Fit:
     """EM with a given graph, taken at its word; the prior is learned with the tables unless it was given."""
     contents, graph = data.contents(), options.design(data.votes).graph
     start = first_law(data, contents, options)
-    settings = options.estimator if isinstance(options.estimator, EM) else _STEPS_FROM_A_GUESS
-    ties = _ties(data.votes, start.parameters, options)
-    learning = replace(settings, learn_prior=settings.learn_prior or options.prior is None)
-    ended = expectation_maximisation(data, start, learning, ties=ties)
+    ended = _maximised(data, start, _steps(options), options)
     nothing = Estimate(
         parameters=start.parameters,
         accuracies=options.accuracies,
@@ -390,9 +376,15 @@ def _from_guess(data: Passes, options: FitOptions) -> Fit:
             notes=(Note(kind="trust", text=_GIVEN),), learned={"trust": 1.0, "prior": ended.law.prior.to_dict()}
         ),
     )
-    estimate = _raised(nothing, ended, ties, graph)
+    estimate = _raised(nothing, ended, graph)
     errors = _errors_of(data, ended.law, estimate, graph)
     return Fit(law=ended.law, estimate=estimate, errors=errors, graph=graph, contents=contents)
+
+
+def _steps(options: FitOptions) -> EM:
+    """The E/M steps from a guess; they learn the prior as well, unless it was given."""
+    steps = options.steps(_STEPS_FROM_A_GUESS)
+    return replace(steps, learn_prior=steps.learn_prior or options.prior is None)
 
 
 def _from_search(data: Passes, options: FitOptions) -> Fit:
@@ -412,14 +404,13 @@ def _from_search(data: Passes, options: FitOptions) -> Fit:
         correlations=learned.correlations,
         raw={},
         raw_correlations={},
-        diagnostics=learned.diagnostics.noted(*part.notes),
-    )
+        diagnostics=learned.diagnostics,
+    ).noted(*part.notes)
     law = replace(learned.law, thresholds=options.thresholds)
     # A model that is not trusted at all has discounted factors, and no likelihood that could be raised.
     if steps is not None and learned.trust > 0:
-        ties = _ties(part.votes, law.parameters, options)
-        ended = expectation_maximisation(data, law, steps, ties=ties)
-        law, estimate = ended.law, _raised(estimate, ended, ties, learned.graph)
+        ended = _maximised(data, law, steps, options)
+        law, estimate = ended.law, _raised(estimate, ended, learned.graph)
     errors = partial(_count_errors, part, law, estimate, learned.graph)
     return Fit(law=law, estimate=estimate, errors=errors, graph=learned.graph, contents=data.contents())
 
@@ -471,21 +462,29 @@ def _ties(votes: Votes, parameters: Parameters, options: FitOptions) -> Ties:
     return Ties(keys=keys, known=frozenset(options.accuracies), beliefs=options.believed(votes))
 
 
-def _raised(estimate: Estimate, ended: EMResult, ties: Ties, graph: SourceGraph) -> Estimate:
+def _maximised(data: Passes, start: Law, settings: EM, options: FitOptions) -> EMResult:
+    """E/M steps from a law, with what was given."""
+    return expectation_maximisation(data, start, settings, ties=_ties(data.votes, start.parameters, options))
+
+
+def _ended(found: Fit, data: Passes, ended: EMResult) -> Fit:
+    """The same fit with what EM made of its law."""
+    estimate = _raised(found.estimate, ended, found.graph)
+    errors = _errors_of(data, ended.law, estimate, found.graph)
+    return replace(found, law=ended.law, estimate=estimate, errors=errors, moments=None)
+
+
+def _raised(estimate: Estimate, ended: EMResult, graph: SourceGraph) -> Estimate:
     """An estimate after EM: its tables are those of the expected counts, known ones as they were."""
-    parameters = ended.law.parameters
+    parameters, ties = ended.law.parameters, ended.ties
     accuracies = read_accuracies(parameters, ties.pool(ended.counts, parameters))
     known: Mapping[str, FloatArray] = {name: estimate.accuracies[name] for name in ties.known}
     gain, steps = ended.objective[-1] - ended.objective[0], len(ended.objective) - 1
     ending = "converged" if ended.converged else "stopped at the most steps allowed"
     text = f"EM raised the log-likelihood by {gain:.4g} in {steps} steps and {ending}"
-    return replace(
-        estimate,
-        parameters=parameters,
-        accuracies={**accuracies, **known},
-        correlations={**estimate.correlations, **read_correlations(parameters, ended.counts, graph.edges)},
-        diagnostics=estimate.diagnostics.noted(Note(kind="em", text=text, size=gain)),
-    )
+    correlations = {**estimate.correlations, **read_correlations(parameters, ended.counts, graph.edges)}
+    found = replace(estimate, parameters=parameters, accuracies={**accuracies, **known}, correlations=correlations)
+    return found.noted(Note(kind="em", text=text, size=gain))
 
 
 def _errors_of(

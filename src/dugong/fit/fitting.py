@@ -8,7 +8,7 @@ what it estimates again without each group of sequences. (METHOD 3.3 and 3.5.)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -90,8 +90,7 @@ def fit_moments(given: Given, estimator: Estimator = _CENTRED, passes: Passes | 
     notes = _about_balance(sums, given.laws, error)
     given = given.with_laws(given.laws.with_balance(sums.means()))
     tables = solve_tables(given, tables.solved)
-    estimate = _estimate(given, tables, estimator, passes)
-    estimate = replace(estimate, diagnostics=estimate.diagnostics.noted(*notes))
+    estimate = _estimate(given, tables, estimator, passes).noted(*notes)
     return Fitted(estimate=estimate, tables=tables, balance=sums)
 
 

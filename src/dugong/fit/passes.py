@@ -137,11 +137,8 @@ class Passes(Protocol):
     def sample(self) -> InMemory:
         """The votes, or whole sequences chosen from them, for what cannot be added up."""
 
-    def group_names(self) -> tuple[str, ...]:
-        """Names of the groups of sequences, sorted; none if there are no groups."""
-
-    def of_group(self, name: str) -> Passes:
-        """Passes over the sequences of one group."""
+    def parts(self) -> Mapping[str, Passes]:
+        """Passes over the sequences of every group, by its name, sorted; nothing if there are no groups."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -210,16 +207,14 @@ class InMemory:
         """All of the votes."""
         return self
 
-    def group_names(self) -> tuple[str, ...]:
-        """The groups that there are."""
-        return () if self.votes.groups is None else tuple(np.unique(self.votes.groups).tolist())
-
-    def of_group(self, name: str) -> InMemory:
-        """The votes of one group; its standard errors are by sequence."""
-        assert self.votes.groups is not None
-        chosen = self.votes.groups == name
-        evidence = None if self.evidence is None else self.evidence[np.repeat(chosen, self.votes.lengths)]
-        return replace(self, votes=self.votes[np.flatnonzero(chosen)], evidence=evidence, groups=None)
+    def parts(self) -> dict[str, InMemory]:
+        """The votes of every group; their standard errors are by sequence."""
+        found, votes, evidence = dict[str, InMemory](), self.votes, self.evidence
+        for name in () if votes.groups is None else np.unique(votes.groups).tolist():
+            chosen = votes.groups == name
+            known = None if evidence is None else evidence[np.repeat(chosen, votes.lengths)]
+            found[name] = replace(self, votes=votes[np.flatnonzero(chosen)], evidence=known, groups=None)
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -252,13 +247,9 @@ class KeptMoments:
         """Needs the votes."""
         raise _gone("a sample")
 
-    def group_names(self) -> tuple[str, ...]:
-        """Moments are of all groups together."""
-        return ()
-
-    def of_group(self, name: str) -> Passes:  # noqa: ARG002
-        """Needs the votes."""
-        raise _gone("tables by group")
+    def parts(self) -> dict[str, Passes]:
+        """Nothing: moments are of all groups together."""
+        return {}
 
 
 def _gone(what: str) -> VoteError:

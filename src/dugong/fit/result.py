@@ -5,7 +5,7 @@ Nothing is repaired in silence: clips, flips, projections and fallbacks are entr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
@@ -56,10 +56,6 @@ class Diagnostics:
     projections: _Sizes = field(default_factory=dict)
     learned: Mapping[str, Any] = field(default_factory=dict)
 
-    def noted(self, *notes: Note) -> Diagnostics:
-        """The same with more notes."""
-        return replace(self, notes=(*self.notes, *notes))
-
     def _repr_html_(self) -> str:
         from dugong.report.notebook import diagnostics_html
 
@@ -92,6 +88,14 @@ class Estimate:
     raw: Mapping[str, FloatArray]
     raw_correlations: Mapping[tuple[str, str], FloatArray]
     diagnostics: Diagnostics
+
+    def noted(self, *notes: Note) -> Estimate:
+        """The same with more notes."""
+        return self.with_notes((*self.diagnostics.notes, *notes))
+
+    def with_notes(self, notes: Iterable[Note]) -> Estimate:
+        """The same with these notes."""
+        return replace(self, diagnostics=replace(self.diagnostics, notes=tuple(notes)))
 
 
 class Correlations(dict[tuple[str, str], FloatArray]):

@@ -129,6 +129,10 @@ class FitOptions:
         """Whether closed forms find the tables: two classes, nothing to learn beside them."""
         return self.prior is not None and self.dependencies is not None and votes.n_classes == 2
 
+    def steps(self, otherwise: EM) -> EM:
+        """How many exact E/M steps there are, and how; `otherwise` where nobody said it."""
+        return self.estimator if isinstance(self.estimator, EM) else otherwise
+
     def design(self, votes: Votes) -> Design:
         """Which sources depend on which, and what has to be counted; learned dependencies are none before."""
         return make_design(

@@ -107,16 +107,8 @@ class Prior(ABC):
     def count_moments(self, lengths: IntArray) -> tuple[FloatArray, FloatArray]:
         """E[n_c] and E[n_c n_d] of the numbers of elements of each class, for sorted lengths; (n, K), (n, K, K)."""
         chain = self.chain()
-        edges = Edges.of(chain)
-        first, second = class_count_moments(
-            chain.initial.copy(),
-            edges.heads,
-            edges.targets,
-            edges.weights,
-            edges.labels,
-            self.n_classes,
-            np.ascontiguousarray(lengths, dtype=np.int64),
-        )
+        lengths = np.ascontiguousarray(lengths, dtype=np.int64)
+        first, second = class_count_moments(chain.initial.copy(), *Edges.of(chain), self.n_classes, lengths)
         return first, second
 
     def sample(self, length: int, rng: np.random.Generator) -> Int8Array:

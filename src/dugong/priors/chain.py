@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -131,9 +132,8 @@ def check_distribution(values: FloatArray, what: str) -> None:
         raise PriorError(f"{what} must sum to one; found {total:.6g}.\n  Divide by the sum if these are weights.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Edges:
-    """The nonzero transitions of a chain, row after row, and the class of every state."""
+class Edges(NamedTuple):
+    """The nonzero transitions of a chain, row after row, and the class of every state; in the order of the kernels."""
 
     heads: IntArray
     targets: IntArray
@@ -154,7 +154,7 @@ def marginal_laws(chain: LabelChain, edges: Edges, positions: IntArray) -> Float
     if len(positions) == 0:
         return np.zeros((0, chain.n_states))
     length = int(positions.max()) + 1
-    laws = state_marginals(chain.initial.copy(), edges.heads, edges.targets, edges.weights, length, STILL)
+    laws = state_marginals(chain.initial.copy(), *edges[:3], length, STILL)
     return np.asarray(laws[np.minimum(positions, len(laws) - 1)])
 
 
@@ -166,21 +166,8 @@ def laws_of_pairs(
     `starts` (n_questions, n_states) is the law of the state at element 0, `bounds` (n_questions, 4) the
     start and stop of both pieces; an empty second piece has output 0.
     """
-    laws = pair_laws(
-        np.ascontiguousarray(starts, dtype=np.float64),
-        edges.heads,
-        edges.targets,
-        edges.weights,
-        edges.labels,
-        first.following,
-        first.outputs,
-        first.n_outputs,
-        second.following,
-        second.outputs,
-        second.n_outputs,
-        np.ascontiguousarray(bounds, dtype=np.int64),
-    )
-    return np.asarray(laws)
+    starts, bounds = np.ascontiguousarray(starts, dtype=np.float64), np.ascontiguousarray(bounds, dtype=np.int64)
+    return np.asarray(pair_laws(starts, *edges, *first, *second, bounds))
 
 
 def chain_law(chain: LabelChain, pieces: Sequence[Piece]) -> FloatArray:
@@ -254,8 +241,7 @@ class Piece:
     rule: Rule
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Automaton:
+class Automaton(NamedTuple):
     """A rule as tables: `following` (states, classes) and `outputs` (states,); state 0 has read nothing."""
 
     following: IntArray

@@ -239,13 +239,13 @@ def inside_sequences(question: Question) -> PairSums:
         places = parts_of_whole(question.first, longest)
         part = _machine(question.rules[0], chain.n_classes, _largest(places))
         order = np.argsort(lengths)
-        return _weighted(_run(edges, chain.initial, part, whole, places, lengths[order]), weights[order])
+        return _part_sums(edges, chain.initial, (part, whole), places, lengths[order], weights[order])
     total = PairSums(np.zeros(question.shape), np.asarray(0.0))
     for place, length in enumerate(lengths):
         places = parts_of_whole(question.first, int(length), question.spans_of(place))
         part = _machine(question.rules[0], chain.n_classes, _largest(places))
-        one = _run(edges, chain.initial, part, whole, places, np.array([length]))
-        total = total.plus(_weighted(one, weights[place : place + 1]))
+        own = slice(place, place + 1)
+        total = total.plus(_part_sums(edges, chain.initial, (part, whole), places, lengths[own], weights[own]))
     return total
 
 
@@ -260,8 +260,8 @@ def elements_inside(question: Question) -> PairSums:
         starts = _pool(chain, edges, inverse, block.bounds[:, 0], block.weights)
         for size, start in zip(sizes.tolist(), starts, strict=True):
             whole = _machine(question.rules[1], chain.n_classes, size)
-            sums = _run(edges, start, part, whole, parts_of_whole(Element(), size), np.array([size]))
-            total = total.plus(_weighted(sums, np.ones(1)))
+            places = parts_of_whole(Element(), size)
+            total = total.plus(_part_sums(edges, start, (part, whole), places, np.array([size]), np.ones(1)))
     return total
 
 
@@ -324,31 +324,15 @@ def _distinct(rows: IntArray) -> tuple[IntArray, IntArray]:
     return distinct, inverse.reshape(-1)
 
 
-def _run(
+def _part_sums(
     edges: Edges,
     start: FloatArray,
-    part: Automaton,
-    whole: Automaton,
+    machines: tuple[Automaton, Automaton],
     places: tuple[IntArray, IntArray, IntArray],
     lengths: IntArray,
-) -> FloatArray:
-    sums = part_sums(
-        np.array(start),
-        edges.heads,
-        edges.targets,
-        edges.weights,
-        edges.labels,
-        part.following,
-        part.outputs,
-        part.n_outputs,
-        whole.following,
-        whole.outputs,
-        *places,
-        lengths,
-    )
-    return np.asarray(sums)
-
-
-def _weighted(sums: FloatArray, weights: FloatArray) -> PairSums:
-    table = np.tensordot(weights, sums, axes=1)
+    weights: FloatArray,
+) -> PairSums:
+    """Sums over the parts of sequences of some lengths, of each of which there are so many."""
+    part, whole = machines
+    table = np.tensordot(weights, part_sums(np.array(start), *edges, *part, *whole[:2], *places, lengths), axes=1)
     return PairSums(table, np.asarray(table.sum()))

@@ -268,13 +268,9 @@ class OverShards:
             notes = (Note(kind="sample", text=text, size=votes.n_elements / shards.n_elements),)
         return InMemory(votes=votes, n_threads=self.n_threads, notes=notes)
 
-    def group_names(self) -> tuple[str, ...]:
-        """The groups that there are."""
-        return tuple(sorted(set(self.groups.values())))
-
-    def of_group(self, name: str) -> OverShards:
-        """Passes over the sequences of one group in all shards."""
-        return replace(self, group=name)
+    def parts(self) -> dict[str, OverShards]:
+        """Passes over the sequences of every group in all shards."""
+        return {name: replace(self, group=name) for name in sorted(set(self.groups.values()))}
 
     @property
     def _members(self) -> frozenset[str] | None:

@@ -10,7 +10,6 @@ no bias (docs/differences.md). ``SGD(losses="agreements")`` has the paper's own 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -75,7 +74,7 @@ def estimate_agreements(
     tables = paper_tables(given, solve=solve)
     estimate, names = estimate_paper(tables), [stage.name for stage in tables.solved.stages]
     notes = [_report(name, trace) for name, trace in zip(names, traces, strict=True)]
-    return replace(estimate, diagnostics=estimate.diagnostics.noted(*notes)), tables
+    return estimate.noted(*notes), tables
 
 
 def _descend(given: Given, settings: SGD, votes: Votes | None, progress: FitProgress | None) -> Descend:
