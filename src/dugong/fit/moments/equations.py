@@ -70,6 +70,11 @@ class Given:
         """P(vote) of every source, see `marginals`."""
         return self.once("marginals", lambda: marginals(self.design, self.moments))
 
+    def known(self, name: str) -> FloatArray:
+        """A known table, (positions or 1, K, C)."""
+        table = np.asarray(self.accuracies[name], dtype=np.float64)
+        return table if table.ndim == 3 else table[np.newaxis]
+
     @classmethod
     def under(
         cls,

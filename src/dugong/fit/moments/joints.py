@@ -54,12 +54,8 @@ class SourceTables:
     def raw(self, name: str) -> FloatArray:
         """P(vote | label) before projection, (..., positions or 1, 2, C)."""
         if name not in self._raw:
-            self._raw.update(self._known() if name in self.given.accuracies else self._alike(name))
+            self._raw.update({name: self.given.known(name)} if name in self.given.accuracies else self._alike(name))
         return self._raw[name]
-
-    def _known(self) -> dict[str, FloatArray]:
-        known = {name: np.asarray(table, dtype=np.float64) for name, table in self.given.accuracies.items()}
-        return {name: table if table.ndim == 3 else table[np.newaxis] for name, table in known.items()}
 
     def _alike(self, name: str) -> dict[str, FloatArray]:
         """Raw tables of all sources at the resolution of one, and with as many positions."""

@@ -61,7 +61,7 @@ def paper_tables(given: Given, equate: Equate = make_equations, solve: Solve = s
             '  Use estimator="centred" or "em".'
         )
     solved = find_agreements(given, equate, solve)
-    return PaperTables(given=given, solved=solved, anchors=solve_anchors(given.design, given.moments, solved))
+    return PaperTables(given=given, solved=solved, anchors=solve_anchors(given, solved))
 
 
 def tables_without(given: Given, groups: IntArray) -> Iterator[PaperTables]:

@@ -12,7 +12,7 @@ probability when a can be 0 (docs/differences.md).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import reduce
 from itertools import product
 
@@ -23,8 +23,7 @@ from dugong.fit.moments.equations import Form, Given, Unknowns, join_equations, 
 from dugong.fit.moments.solve import solve_logs
 from dugong.fit.moments.stages import Equate, Solution, Solve, solve_stages, turn_groups
 from dugong.graph import determined
-from dugong.graph.design import Design, full_pair_rows
-from dugong.sums import MomentRow, Moments
+from dugong.graph.design import full_pair_rows
 from dugong.types import BoolArray, FloatArray
 
 SIGNS = np.array([-1.0, 1.0])
@@ -69,13 +68,6 @@ def _measure(votes: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     return value, _variance(value, total), total
 
 
-def _means(tables: Sequence[FloatArray] | FloatArray, axes: Iterable[int]) -> tuple[FloatArray, FloatArray]:
-    """`mean_product` of several tables."""
-    chosen = list(axes)
-    found = np.array([mean_product(table, chosen) for table in tables]).reshape(-1, 2)
-    return found[:, 0], found[:, 1]
-
-
 def _variance(value: FloatArray, total: FloatArray) -> FloatArray:
     """Variance of the mean of a product of votes; 0 where there are none."""
     # A floor keeps pairs that always agree from having infinite weight.
@@ -93,20 +85,11 @@ AGREEMENTS = Form(
 )
 
 
-def mean_product(table: FloatArray, axes: Iterable[int]) -> tuple[float, float]:
-    """Mean of the product of the votes on some axes over the anchors where all of them vote, and their number."""
-    # Anchors where one of the votes is missing say nothing about the product, so that they are left out of the mean.
-    chosen = sorted(axes)
-    rest = tuple(axis for axis in range(table.ndim) if axis not in chosen)
-    cells = table.sum(axis=rest)[(slice(0, 2),) * len(chosen)]
-    total = float(cells.sum())
-    for _ in chosen:
-        cells = np.tensordot(SIGNS, cells, axes=(0, 0))
-    return (float(cells) / total if total > 0 else 0.0), total
-
-
 def mean_products(table: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """`mean_product` for all subsets of the axes at once; index 1 on an axis means that its vote is in the product."""
+    """Means of the products of votes on all subsets of the axes, and the anchors where all of these vote.
+
+    Index 1 on an axis means that its vote is in the product.
+    """
     value = total = table
     for size in table.shape:
         silent = np.zeros(size - 2)
@@ -116,64 +99,45 @@ def mean_products(table: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.divide(value, total, out=np.zeros_like(value), where=total > 0), total
 
 
-def ordinary_anchor(agreements: Solution, key: str, positions: range | tuple[int, ...]) -> FloatArray:
-    """E[a_k(V, V)] of a source that reads its own task only, for all subsets V of some positions."""
-    own = agreements.of(key)[:, 0]
-    parts = [np.array([1.0, own[min(position, len(own) - 1)]]) for position in positions]
-    return reduce(np.multiply.outer, parts)
+def ordinary_anchor(agreements: Solution, votes: Iterable[tuple[str, int]]) -> FloatArray:
+    """E[a_k(V, V)] of sources that read their own task only, one per task with its position, by the set V of tasks."""
+    own = [(agreements.of(key)[:, 0], position) for key, position in votes]
+    return reduce(np.multiply.outer, [np.array([1.0, each[min(place, len(each) - 1)]]) for each, place in own])
 
 
-def solve_anchors(design: Design, moments: Moments, agreements: Solution) -> dict[str, FloatArray]:
+def solve_anchors(given: Given, agreements: Solution) -> dict[str, FloatArray]:
     """E[a_k(V, V)] of every source with a full table."""
+    design = given.design
     full = [info.name for info in design.sources if design.levels[info.name] == "full"]
     anchors: dict[str, FloatArray] = {}
     for resolution in dict.fromkeys(design.infos[name].resolution for name in full):
         here = [name for name in full if design.infos[name].resolution == resolution]
-        anchors |= _anchors_at(design, moments, agreements, here)
+        anchors |= _anchors_at(given, agreements, here)
     return anchors
 
 
-def _anchors_at(design: Design, moments: Moments, agreements: Solution, full: list[str]) -> dict[str, FloatArray]:
-    size = design.n_tasks[full[0]]
+def _anchors_at(given: Given, agreements: Solution, full: list[str]) -> dict[str, FloatArray]:
+    design, size = given.design, given.design.n_tasks[full[0]]
     rows = list(dict.fromkeys(row for name in full for row in full_pair_rows(design, name)))
     names = list(dict.fromkeys([*full, *(source for row in rows for source in row.sources)]))
-    known = {name: ordinary_anchor(agreements, design.keys[name], range(size)) for name in names if name not in full}
-    _check(full, rows, set(known))
-    solved = {name: np.ones((2,) * size) for name in full}
-    free = np.array([name in full for name in names])
-    # Each set of tasks is a system of its own, because agreements on different sets never meet in a row.
-    for subset in product((0, 1), repeat=size):
-        if not any(subset):
-            continue
-        start = np.array([0.0 if name in full else float(known[name][subset]) for name in names])
-        values = _solve_subset(moments, rows, names, subset, start, free)
-        for name in full:
-            solved[name][subset] = values[names.index(name)]
-    return solved
-
-
-def _solve_subset(
-    moments: Moments,
-    rows: list[MomentRow],
-    names: list[str],
-    subset: tuple[int, ...],
-    start: FloatArray,
-    free: BoolArray,
-) -> FloatArray:
-    size = len(subset)
-    tasks = [task for task in range(size) if subset[task]]
-    value, total = _means([moments.table(row) for row in rows], [*tasks, *(size + task for task in tasks)])
-    left, right = (np.array([names.index(row.sources[side]) for row in rows]) for side in (0, -1))
-    part = (left, right, value, np.ones(len(rows)), _variance(value, total), total)
-    equations = join_equations([part], [(row, 1) for row in rows])
-    solution, _ = solve_logs(equations, start, free)
-    return turn_groups(equations, solution, ~free, np.ones(len(names)))
-
-
-def _check(full: list[str], rows: list[MomentRow], known: set[str]) -> None:
-    names = [*full, *sorted(known)]
+    free = np.arange(len(names)) < len(full)
     left, right = (np.array([names.index(row.sources[side]) for row in rows], dtype=np.int64) for side in (0, -1))
-    settled = determined(left, right, np.arange(len(names)) >= len(full))
+    _check(full, determined(left, right, ~free))
+    tasks = range(size)
+    others = [ordinary_anchor(agreements, [(design.keys[name], task) for task in tasks]) for name in names[len(full) :]]
+    solved = np.stack([*np.ones((len(full), *(2,) * size)), *others], axis=-1)
+    counted = [mean_products(given.moments.table(row)) for row in rows]
+    # Each set of tasks is a system of its own, because agreements on different sets never meet in a row.
+    for subset in list(product((0, 1), repeat=size))[1:]:  # the first one is empty
+        value, total = (np.array([found[part][subset + subset] for found in counted]) for part in (0, 1))
+        numbers = (left, right, value, np.ones(len(rows)), _variance(value, total), total)
+        equations = join_equations([numbers], [(row, 1) for row in rows])
+        solution, _ = solve_logs(equations, solved[subset], free)
+        solved[subset] = turn_groups(equations, solution, ~free, np.ones(len(names)))
+    return dict(zip(full, np.moveaxis(solved, -1, 0), strict=False))
+
+
+def _check(full: list[str], settled: BoolArray) -> None:
     lost = [name for name, found in zip(full, settled, strict=False) if not found]
     if lost:
         raise NotIdentifiableError(

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,39 +30,35 @@ from dugong.sums import MomentRow
 from dugong.types import FloatArray
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Witness:
+class Witness(NamedTuple):
     """One counted row: votes on the first axes, then those of a further source on every task.
 
-    Attributes
-    ----------
-    counts : (C, ..., C) contingency table, `n_votes` axes of votes and one axis per task
-    anchor : (2, ..., 2) E[a_k(V, V)] of the further source by V; index 1 on an axis means that the task is
-    in V
+    `counts` is a contingency table, (C, ..., C); `anchor`, (2, ..., 2), is E[a_k(V, V)] of the further source by V,
+    where index 1 on an axis means that the task is in V.
     """
 
     counts: FloatArray
     anchor: FloatArray
 
 
-def agreements(witnesses: Sequence[Witness], n_votes: int, label_law: FloatArray) -> FloatArray:
+def agreements(witnesses: Sequence[Witness], alone: FloatArray, label_law: FloatArray) -> FloatArray:
     """E[a(U, V)] for all U and V, shape (2,) * n_votes + (2,) * n_tasks; votes in U are given.
 
     Parameters
     ----------
+    alone : (C, ..., C) counts of the votes
     label_law : (2, ..., 2) P(labels) under the prior, one axis per task
     """
-    upper = lower = np.zeros((2,) * (n_votes + label_law.ndim))
+    upper = lower = np.zeros((2,) * (alone.ndim + label_law.ndim))
     # Least squares over all further sources k of ``E[votes in U * votes of k on V] = x E[a_k(V, V)]``, weighted by
     # votes: a source whose own agreement is weak divides by little and counts little.
-    for witness in witnesses:
-        value, support = mean_products(witness.counts)
-        upper = upper + support * witness.anchor * value
-        lower = lower + support * witness.anchor**2
+    for counts, anchor in witnesses:
+        value, support = mean_products(counts)
+        upper = upper + support * anchor * value
+        lower = lower + support * anchor**2
     expected = np.divide(upper, lower, out=np.zeros_like(upper), where=lower > 0)
-    alone = max((w.counts for w in witnesses), key=lambda counts: float(counts.sum()))
-    expected.reshape(*(2,) * n_votes, -1)[..., 0] = mean_products(alone.sum(axis=tuple(range(n_votes, alone.ndim))))[0]
-    expected[(0,) * n_votes] = mean_products(label_law)[0]
+    expected.reshape(*(2,) * alone.ndim, -1)[..., 0] = mean_products(alone)[0]
+    expected[(0,) * alone.ndim] = mean_products(label_law)[0]
     return expected
 
 
@@ -93,9 +90,9 @@ def joint_with_silence(expected: FloatArray, alone: FloatArray) -> FloatArray:
     return joint
 
 
-def total_votes(witnesses: Sequence[Witness], n_votes: int) -> FloatArray:
+def total_votes(witnesses: Sequence[Witness], n_tasks: int) -> FloatArray:
     """Counts of the votes alone, from the row with most of them."""
-    tables = [w.counts.sum(axis=tuple(range(n_votes, w.counts.ndim))) for w in witnesses]
+    tables = [counts.sum(axis=tuple(range(-n_tasks, 0))) for counts, _ in witnesses]
     return max(tables, key=lambda table: float(table.sum()))
 
 
@@ -110,8 +107,7 @@ class PaperTables:
     def raw(self, name: str) -> FloatArray:
         """P(vote | label), (positions, 2, C): B_2 e = r, then Bayes; abstaining does not depend on the label."""
         if name in self.given.accuracies:
-            known = np.asarray(self.given.accuracies[name], dtype=np.float64)
-            return known if known.ndim == 3 else known[np.newaxis]
+            return self.given.known(name)
         by_position = self.given.design.levels[name] == "task"
         votes = self.given.votes()[name]
         mean = self.given.laws.mean(self.given.design.infos[name].resolution, by_position=by_position)[: len(votes)]
@@ -128,10 +124,10 @@ class PaperTables:
         joints = []
         for position in range(len(counted[0])):
             witnesses = [
-                Witness(counts[position], self._anchor(row.sources[-1], (position,)))
+                Witness(counts[position], self._anchor((row.sources[-1], position)))
                 for row, counts in zip(rows, counted, strict=True)
             ]
-            joints.append(_joint(witnesses, len(names), chance[min(position, len(chance) - 1)]))
+            joints.append(_joint(witnesses, chance[min(position, len(chance) - 1)]))
         joint = pool_positions(self.given.design, names, np.stack(joints), counted[0])
         return joint.transpose(0, 1, *(2 + slots.index(name) for name in names))
 
@@ -140,21 +136,21 @@ class PaperTables:
         rows = need_rows(self.given.design.repeats(name, lag), self.given.design, (name,))
         resolution = self.given.design.infos[name].resolution
         label_law = self.given.laws.joint("same", resolution, resolution, lag=lag)
-        return _joint([self._witness(row, (row.sources[2],) * 2) for row in rows], 2, label_law)
+        return self._two_tasks(rows, label_law)
 
     def crossed(self, fine: str, coarse: str) -> FloatArray:
         """P(fine label, coarse label, fine vote, coarse vote), (2, 2, C, C)."""
         rows = need_rows(crossed_rows(self.given.design, fine, coarse), self.given.design, (fine, coarse))
         where = (self.given.design.infos[fine].resolution, self.given.design.infos[coarse].resolution)
         label_law = self.given.laws.joint("inside", *where)
-        return _joint([self._witness(row, row.sources[2:]) for row in rows], 2, label_law)
+        return self._two_tasks(rows, label_law)
 
     def first(self, name: str) -> tuple[FloatArray, float]:
         """P(vote | label) of first votes, (2, C), and how many there were."""
         rows = need_rows(self.given.design.firsts(name), self.given.design, (name,))
-        witnesses = [Witness(self.given.moments.table(row)[0], self._anchor(row.sources[1], (0,))) for row in rows]
+        witnesses = [Witness(self.given.moments.table(row)[0], self._anchor((row.sources[1], 0))) for row in rows]
         chance = self.given.laws.chances(self.given.design.infos[name].resolution, by_position=True)[0]
-        joint = _joint(witnesses, 1, chance)
+        joint = _joint(witnesses, chance)
         return joint / np.maximum(chance, 1e-12)[:, np.newaxis], float(total_votes(witnesses, 1).sum())
 
     def full(self, name: str) -> FloatArray:
@@ -168,23 +164,25 @@ class PaperTables:
             other = row.sources[-1] if own_first else row.sources[0]
             # The row of two full sources is counted once; each reads it from its own side.
             counts = counts if own_first else counts.transpose(*range(size, 2 * size), *range(size))
-            witnesses.append(Witness(counts, self._anchor(other, tuple(range(size)))))
-        return _joint(witnesses, size, pattern_law(self, name, size))
+            witnesses.append(Witness(counts, self._anchor(*((other, task) for task in range(size)))))
+        return _joint(witnesses, pattern_law(self, name, size))
 
-    def _anchor(self, name: str, positions: tuple[int, ...]) -> FloatArray:
-        if name in self.anchors:
-            return self.anchors[name]
-        return ordinary_anchor(self.solved, self.given.design.keys[name], positions)
+    def _two_tasks(self, rows: list[MomentRow], label_law: FloatArray) -> FloatArray:
+        """P(labels, votes) from rows whose last two slots are votes of tied sources, one per task."""
+        anchors = [self._anchor(*((name, 0) for name in row.sources[2:])) for row in rows]
+        tables = [self.given.moments.table(row) for row in rows]
+        return _joint(list(map(Witness, tables, anchors)), label_law)
 
-    def _witness(self, row: MomentRow, names: Sequence[str]) -> Witness:
-        """A row whose last slots are votes of tied sources, one per task."""
-        parts = [self._anchor(name, (0,)) for name in names]
-        return Witness(self.given.moments.table(row), np.multiply.outer(parts[0], parts[1]))
+    def _anchor(self, *votes: tuple[str, int]) -> FloatArray:
+        """E[a_k(V, V)] of a further source, or of one per task; with the position of every task."""
+        if votes[0][0] in self.anchors:
+            return self.anchors[votes[0][0]]
+        return ordinary_anchor(self.solved, [(self.given.design.keys[name], position) for name, position in votes])
 
 
-def _joint(witnesses: list[Witness], n_votes: int, label_law: FloatArray) -> FloatArray:
-    expected = agreements(witnesses, n_votes, label_law)
-    return joint_with_silence(expected, total_votes(witnesses, n_votes))
+def _joint(witnesses: list[Witness], label_law: FloatArray) -> FloatArray:
+    alone = total_votes(witnesses, label_law.ndim)
+    return joint_with_silence(agreements(witnesses, alone, label_law), alone)
 
 
 def _single(law: FloatArray, label: float, agreement: float) -> FloatArray:
