@@ -8,7 +8,7 @@ what it estimates again without each group of sequences. (METHOD 3.3 and 3.5.)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -167,7 +167,12 @@ def count_errors(
     """
 
     def tables(change: Callable[[FloatArray], FloatArray]) -> RawTables:
-        changed = _each(counts, change)
+        # Rounding makes none of them negative.
+        factors = {
+            source: {name: np.maximum(change(table), 0.0) for name, table in own.items()}
+            for source, own in counts.factors.items()
+        }
+        changed = replace(counts, factors=factors)
         return RawTables(
             accuracies=read_accuracies(parameters, changed), correlations=read_correlations(parameters, changed, edges)
         )
@@ -179,16 +184,3 @@ def count_errors(
     sizes = np.asarray(counts.initial.sum(axis=-1) + counts.transitions.sum(axis=(-2, -1)))
     full = tables(lambda table: table.sum(axis=0))
     return jackknife(full, sizes, lambda some: RawTables.stack([rest(int(group)) for group in some]))
-
-
-def _each(counts: ExpectedCounts, change: Callable[[FloatArray], FloatArray]) -> ExpectedCounts:
-    """Counts of which every array was changed; rounding makes none of a factor negative."""
-    return ExpectedCounts(
-        factors={
-            source: {name: np.maximum(change(table), 0.0) for name, table in tables.items()}
-            for source, tables in counts.factors.items()
-        },
-        initial=change(counts.initial),
-        transitions=change(counts.transitions),
-        log_likelihood=change(counts.log_likelihood),
-    )

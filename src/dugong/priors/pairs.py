@@ -29,6 +29,8 @@ from dugong.types import FloatArray, IntArray
 
 Kind = Literal["same", "inside"]
 SpanTables = Mapping[str, SpanTable]
+# The law of the state where wholes begin, the places of their parts, their lengths, and how many there are of each.
+Wholes = tuple[FloatArray, tuple[IntArray, IntArray, IntArray], IntArray, FloatArray]
 # A majority needs a counter with one state per element, so that its cost grows with the square.
 LONGEST_MAJORITY = 20_000
 
@@ -103,10 +105,9 @@ def pair_sums(
         return placed if by_position else placed.total()
     if by_position:
         return one_by_one(question)
-    if kind == "inside" and isinstance(second, Sequence) and not isinstance(first, Sequence):
-        return inside_sequences(question)
-    if kind == "inside" and isinstance(first, Element) and not isinstance(second, Element):
-        return elements_inside(question)
+    large = isinstance(second, Sequence) or (isinstance(first, Element) and not isinstance(second, Element))
+    if kind == "inside" and large and not isinstance(first, Sequence):
+        return by_parts(question)
     return pooled(question)
 
 
@@ -229,40 +230,40 @@ def one_by_one(question: Question) -> PairSums:
     return PairSums(table, n_pairs)
 
 
-def inside_sequences(question: Question) -> PairSums:
-    """Finer tasks in whole sequences: one forward pass for all lengths, or one per sequence with spans."""
+def by_parts(question: Question) -> PairSums:
+    """Tasks inside larger ones: one forward pass carries sums over the parts, for all wholes that begin alike."""
     chain = question.prior.chain()
-    edges, lengths, weights = Edges.of(chain), question.lengths, question.weights
-    longest = int(lengths.max(initial=0))
-    whole = _machine(question.rules[1], chain.n_classes, longest)
-    if not isinstance(question.first, Spans):
-        places = parts_of_whole(question.first, longest)
-        part = _machine(question.rules[0], chain.n_classes, _largest(places))
-        order = np.argsort(lengths)
-        return _part_sums(edges, chain.initial, (part, whole), places, lengths[order], weights[order])
-    total = PairSums(np.zeros(question.shape), np.asarray(0.0))
-    for place, length in enumerate(lengths):
-        places = parts_of_whole(question.first, int(length), question.spans_of(place))
-        part = _machine(question.rules[0], chain.n_classes, _largest(places))
-        own = slice(place, place + 1)
-        total = total.plus(_part_sums(edges, chain.initial, (part, whole), places, lengths[own], weights[own]))
+    edges, total = Edges.of(chain), PairSums(np.zeros(question.shape), np.asarray(0.0))
+    wholes = _sequences if isinstance(question.second, Sequence) else _equal_sizes
+    for start, places, lengths, weights in wholes(question, chain, edges):
+        sizes = places[1] - places[0], lengths
+        rules = zip(question.rules, sizes, strict=True)
+        part, whole = (_machine(rule, chain.n_classes, int(size.max(initial=0))) for rule, size in rules)
+        table = np.tensordot(weights, part_sums(np.array(start), *edges, *part, *whole[:2], *places, lengths), axes=1)
+        total = total.plus(PairSums(table, np.asarray(table.sum())))
     return total
 
 
-def elements_inside(question: Question) -> PairSums:
-    """Elements in windows or spans: the coarser tasks pooled by size, one forward pass per size."""
-    chain = question.prior.chain()
-    edges = Edges.of(chain)
-    part = automaton(question.rules[0], chain.n_classes, 1)
-    total = PairSums(np.zeros(question.shape), np.asarray(0.0))
+def _sequences(question: Question, chain: LabelChain, _: Edges) -> Iterable[Wholes]:
+    """Whole sequences: all lengths at once, or one by one with spans."""
+    lengths, weights = question.lengths, question.weights
+    if not isinstance(question.first, Spans):
+        order = np.argsort(lengths)
+        places = parts_of_whole(question.first, int(lengths.max(initial=0)))
+        yield chain.initial, places, lengths[order], weights[order]
+        return
+    for place, length in enumerate(lengths.tolist()):
+        own, places = slice(place, place + 1), parts_of_whole(question.first, length, question.spans_of(place))
+        yield chain.initial, places, lengths[own], weights[own]
+
+
+def _equal_sizes(question: Question, chain: LabelChain, edges: Edges) -> Iterable[Wholes]:
+    """Elements in windows or spans: the coarser tasks pooled by size."""
     for block in same_pairs(question.second, 0, question.lengths, question.weights, question.spans):
         sizes, inverse = np.unique(block.bounds[:, 1] - block.bounds[:, 0], return_inverse=True)
         starts = _pool(chain, edges, inverse, block.bounds[:, 0], block.weights)
         for size, start in zip(sizes.tolist(), starts, strict=True):
-            whole = _machine(question.rules[1], chain.n_classes, size)
-            places = parts_of_whole(Element(), size)
-            total = total.plus(_part_sums(edges, start, (part, whole), places, np.array([size]), np.ones(1)))
-    return total
+            yield start, parts_of_whole(Element(), size), np.array([size]), np.ones(1)
 
 
 def looked_up(question: Question, prior: Joint) -> PairSums:
@@ -308,10 +309,6 @@ def _machine(rule: Rule, n_classes: int, size: int) -> Automaton:
     return automaton(rule, n_classes, size)
 
 
-def _largest(places: tuple[IntArray, IntArray, IntArray]) -> int:
-    return int((places[1] - places[0]).max(initial=0))
-
-
 def _distinct(rows: IntArray) -> tuple[IntArray, IntArray]:
     """Distinct rows and the place of every row among them."""
     base = int(rows.max(initial=0)) + 1
@@ -322,17 +319,3 @@ def _distinct(rows: IntArray) -> tuple[IntArray, IntArray]:
         return rows[first], inverse
     distinct, inverse = np.unique(rows, axis=0, return_inverse=True)
     return distinct, inverse.reshape(-1)
-
-
-def _part_sums(
-    edges: Edges,
-    start: FloatArray,
-    machines: tuple[Automaton, Automaton],
-    places: tuple[IntArray, IntArray, IntArray],
-    lengths: IntArray,
-    weights: FloatArray,
-) -> PairSums:
-    """Sums over the parts of sequences of some lengths, of each of which there are so many."""
-    part, whole = machines
-    table = np.tensordot(weights, part_sums(np.array(start), *edges, *part, *whole[:2], *places, lengths), axes=1)
-    return PairSums(table, np.asarray(table.sum()))

@@ -49,7 +49,7 @@ class SourceTables:
     _pairs: dict[tuple[str, str], MomentRow] = field(init=False, default_factory=dict)
     _scored: dict[tuple[tuple[str, ...], int], tuple[FloatArray, FloatArray]] = field(init=False, default_factory=dict)
     _weights: dict[tuple[tuple[str, ...], int], FloatArray] = field(init=False, default_factory=dict)
-    _stands: dict[tuple[Any, ...], FloatArray] = field(init=False, default_factory=dict)
+    stands: dict[tuple[Any, ...], FloatArray] = field(init=False, default_factory=dict)
 
     def raw(self, name: str) -> FloatArray:
         """P(vote | label) before projection, (..., positions or 1, 2, C)."""
@@ -113,12 +113,10 @@ class SourceTables:
         own = [self.solved.of(self.given.design.keys[name]) for name in names]
         return np.stack([beta[..., min(position, beta.shape[-2] - 1), :] for beta in own], axis=-2)
 
-    def stand_ins(self, proxies: Sequence[tuple[str, ...]], *, placed: bool) -> FloatArray:
-        """What votes of proxies say about labels, see `_stand_ins`; once, because sources often have the same."""
-        key = (tuple(proxies), placed)
-        if key not in self._stands:
-            self._stands[key] = _stand_ins(self, proxies, placed=placed)
-        return self._stands[key]
+    def at(self, name: str, n_positions: int) -> FloatArray:
+        """The table of a source at each of some positions, (n_positions, 2, C); it need not be valid."""
+        table = self.raw(name)
+        return np.asarray(table[np.minimum(np.arange(n_positions), len(table) - 1)])
 
 
 def combined(tables: SourceTables, names: Sequence[str], position: int = 0) -> tuple[FloatArray, FloatArray]:
@@ -387,12 +385,15 @@ def _pattern_joint(
     # With proxies held fixed a joint table is linear in the counts.
     n_tasks, lead = len(proxies[0]), means.ndim - 1 - len(proxies[0])
     votes, flat = means.shape[lead:-1], means.reshape(*means.shape[:lead], -1, means.shape[-1])
-    joint = np.matmul(flat, tables.stand_ins(proxies, placed=placed)).swapaxes(-1, -2)
+    joint = np.matmul(flat, _stand_ins(tables, proxies, placed=placed)).swapaxes(-1, -2)
     return np.asarray(joint.reshape(*joint.shape[:-2], *(2,) * n_tasks, *votes))
 
 
 def _stand_ins(tables: SourceTables, proxies: Sequence[tuple[str, ...]], *, placed: bool) -> FloatArray:
     """What votes of proxies say about labels: (..., rows and votes of their proxies, label patterns)."""
+    key = (tuple(proxies), placed)
+    if key in tables.stands:  # sources often have the same proxies
+        return tables.stands[key]
     n_tasks, factors, precisions = len(proxies[0]), list[FloatArray](), list[FloatArray]()
     for task, names in enumerate(zip(*proxies, strict=True)):
         score, precision = tables.scores(names, task if placed else 0)
@@ -406,7 +407,8 @@ def _stand_ins(tables: SourceTables, proxies: Sequence[tuple[str, ...]], *, plac
     products = weights.reshape(*weights.shape, *(1,) * n_tasks) * _by_subset(factors, n_tasks)
     joint = products_to_joints(products, n_tasks)
     flat = joint.reshape(2**n_tasks, *joint.shape[n_tasks : joint.ndim - 1 - n_tasks], -1)
-    return np.moveaxis(flat, 0, -1)
+    tables.stands[key] = np.moveaxis(flat, 0, -1)
+    return tables.stands[key]
 
 
 def _stacked(counts: FloatArray, n_tasks: int) -> FloatArray:

@@ -19,11 +19,11 @@ import numpy as np
 from dugong.exceptions import GraphError, MissingExtraError, TaskError
 from dugong.fit.moments.assemble import Assembly, full_and_dependent
 from dugong.fit.moments.equations import Given
+from dugong.fit.moments.joints import SourceTables
 from dugong.fit.paper import estimate_paper, paper_tables
 from dugong.fit.paper.agreements import AGREEMENTS
 from dugong.fit.paper.joints import PaperTables
 from dugong.fit.result import Estimate, Note
-from dugong.fit.sgd.joints import AccuracyTables
 from dugong.fit.sgd.settings import SGD
 from dugong.graph.design import Design
 from dugong.progress import FitProgress
@@ -50,7 +50,7 @@ def estimate_sgd(
     from dugong.fit.sgd.slopes import solve_slopes
 
     slopes, traces = solve_slopes(given, settings, lower)
-    tables, more = solve_correlations(AccuracyTables(given=given, solved=slopes), settings, lower)
+    tables, more = solve_correlations(SourceTables(given=given, solved=slopes), settings, lower)
     traces |= more
     learned = {
         "sgd": {stage: trace.to_dict() for stage, trace in traces.items()},

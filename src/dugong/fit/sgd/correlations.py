@@ -13,8 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dugong.fit.moments.joints import SourceTables
 from dugong.fit.sgd.descent import Descend, Trace
-from dugong.fit.sgd.joints import AccuracyTables, JointUnits, SgdTables, make_joints
+from dugong.fit.sgd.joints import JointUnits, SgdTables, make_joints
 from dugong.fit.sgd.settings import SGD
 from dugong.fit.sgd.slopes import count_few, to_numpy, to_tensor
 from dugong.sums import Moments
@@ -22,7 +23,7 @@ from dugong.types import FloatArray, IntArray
 from dugong.votes import Votes
 
 
-def solve_correlations(tables: AccuracyTables, settings: SGD, descend: Descend) -> tuple[SgdTables, dict[str, Trace]]:
+def solve_correlations(tables: SourceTables, settings: SGD, descend: Descend) -> tuple[SgdTables, dict[str, Trace]]:
     """All joint tables, given the accuracies."""
     joints, traces = make_joints(tables), {}
     found: list[FloatArray] = []

@@ -5,8 +5,7 @@ a table ``phi(labels, votes)`` seen through proxies, whose accuracies are known 
 labels (METHOD 3.4). For every set V of the tasks
 ``E[1[votes] * product of y~ over V] = sum over labels of phi(labels, votes) * product of y over V``.
 Consistency terms tie sums of phi to the accuracies of its members (the paper's "additional" constraints).
-`AccuracyTables` holds P(vote | label) of single sources after the first stage; `SgdTables`, what `Assembly` is handed
-in the end, adds the joint tables of the second.
+`SgdTables`, what `Assembly` is handed in the end, adds the joint tables to what is known about single sources.
 """
 
 from __future__ import annotations
@@ -41,17 +40,7 @@ class JointKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class AccuracyTables(SourceTables):
-    """P(vote | label) of all sources but those with full tables, from their slopes."""
-
-    def at(self, name: str, n_positions: int) -> FloatArray:
-        """The table of a source at each of some positions, (n_positions, 2, C); it need not be valid."""
-        table = self.raw(name)
-        return np.asarray(table[np.minimum(np.arange(n_positions), len(table) - 1)])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SgdTables(AccuracyTables):
+class SgdTables(SourceTables):
     """The joint tables of the SGD variant (`assemble.JointTables`).
 
     Attributes
@@ -151,7 +140,7 @@ class JointUnits:
         return _observed(few, self.rows, self.scores, self.totals * share, self.observed.shape)
 
 
-def make_joints(tables: AccuracyTables) -> list[JointUnits]:
+def make_joints(tables: SourceTables) -> list[JointUnits]:
     """All joint tables that a design asks for."""
     design = tables.given.design
     cliques = [tuple(n for n in design.graph.names if n in c) for c in design.elimination.cliques() if len(c) > 1]
@@ -163,7 +152,7 @@ def make_joints(tables: AccuracyTables) -> list[JointUnits]:
     return found
 
 
-def _clique(tables: AccuracyTables, names: tuple[str, ...]) -> JointUnits:
+def _clique(tables: SourceTables, names: tuple[str, ...]) -> JointUnits:
     design = tables.given.design
     rows = need_rows(clique_rows(design, names), design, names)
     n_positions = len(tables.given.moments.table(rows[0])) if rows[0].by_position else 1
@@ -178,16 +167,16 @@ def _clique(tables: AccuracyTables, names: tuple[str, ...]) -> JointUnits:
     return _units(tables, key, rows, chances, seen, start=start, consistency=consistency)
 
 
-def _temporal(tables: AccuracyTables, name: str, lag: int) -> JointUnits:
+def _temporal(tables: SourceTables, name: str, lag: int) -> JointUnits:
     rows = need_rows(tables.given.design.repeats(name, lag), tables.given.design, (name,))
     resolution = tables.given.design.infos[name].resolution
     chances = tables.given.laws.pair(rows[0], resolution, resolution).law().reshape(1, 4)
     seen = _through_each([[tables.score(row.sources[2])] * 2 for row in rows])
-    start = _on_tasks([tables.at(name, 1)] * 2)
+    start = _on_two_tasks(tables.at(name, 1), tables.at(name, 1))
     return _units(tables, JointKey("temporal", (name,)), rows, chances, seen, start=start)
 
 
-def _first(tables: AccuracyTables, name: str) -> JointUnits:
+def _first(tables: SourceTables, name: str) -> JointUnits:
     """First votes: position 0 of rows that keep positions apart."""
     rows = tables.given.design.firsts(name)
     chances = tables.given.laws.chances(tables.given.design.infos[name].resolution, by_position=True)[:1]
@@ -195,7 +184,7 @@ def _first(tables: AccuracyTables, name: str) -> JointUnits:
     return _units(tables, JointKey("first", (name,)), rows, chances, seen, start=tables.at(name, 1))
 
 
-def _crossed(tables: AccuracyTables, fine: str, coarse: str) -> JointUnits:
+def _crossed(tables: SourceTables, fine: str, coarse: str) -> JointUnits:
     design = tables.given.design
     rows = need_rows(crossed_rows(design, fine, coarse), design, (fine, coarse))
     low, high = design.infos[fine].resolution, design.infos[coarse].resolution
@@ -209,11 +198,11 @@ def _crossed(tables: AccuracyTables, fine: str, coarse: str) -> JointUnits:
         over_coarse = np.repeat(np.eye(2), 2, axis=1)
         consistency.append(_tie(members[0], over_coarse, _holds(sizes, 0), law.sum(axis=1)[np.newaxis]))
     key = JointKey("crossed", (fine, coarse))
-    start = _on_tasks(members)
+    start = _on_two_tasks(*members)
     return _units(tables, key, rows, law.reshape(1, 4), seen, start=start, consistency=consistency)
 
 
-def _full(tables: AccuracyTables, name: str) -> JointUnits:
+def _full(tables: SourceTables, name: str) -> JointUnits:
     rows = need_rows(full_rows(tables.given.design, name), tables.given.design, (name,))
     size = len(rows[0].slots) // 2
     law = pattern_law(tables, name, size).reshape(1, -1)  # type: ignore[arg-type]
@@ -222,7 +211,7 @@ def _full(tables: AccuracyTables, name: str) -> JointUnits:
 
 
 def _units(
-    tables: AccuracyTables,
+    tables: SourceTables,
     key: JointKey,
     rows: list[MomentRow],
     chances: FloatArray,
@@ -262,7 +251,7 @@ def _observed(
     return np.asarray(sums / np.maximum(totals, 1e-300)[:, :, np.newaxis, np.newaxis])
 
 
-def _through_all(tables: AccuracyTables, proxies: Sequence[str], n_positions: int) -> tuple[FloatArray, FloatArray]:
+def _through_all(tables: SourceTables, proxies: Sequence[str], n_positions: int) -> tuple[FloatArray, FloatArray]:
     """Scores and weights of proxies on one task; together they weigh as the best combination of all of them.
 
     Returns
@@ -300,22 +289,12 @@ def _counted(moments: Moments, rows: Sequence[MomentRow], shape: tuple[int, ...]
 
 def _on_one_task(members: Sequence[FloatArray]) -> FloatArray:
     """P(votes | label) of independent votes on one task: (P, 2, A), (P, 2, B), ... to (P, 2, A * B * ...)."""
-
-    def pair(a: FloatArray, b: FloatArray) -> FloatArray:
-        joint = a[:, :, :, np.newaxis] * b[:, :, np.newaxis, :]
-        return joint.reshape(*joint.shape[:2], -1)
-
-    return reduce(pair, members)
+    return reduce(lambda a, b: np.einsum("pla,plb->plab", a, b).reshape(*a.shape[:2], -1), members)
 
 
-def _on_tasks(members: Sequence[FloatArray]) -> FloatArray:
-    """P(votes | labels) of independent votes on several tasks: (P, 2, A), (P, 2, B), ... to (P, 4, A * B), ..."""
-
-    def pair(a: FloatArray, b: FloatArray) -> FloatArray:
-        joint = a[:, :, np.newaxis, :, np.newaxis] * b[:, np.newaxis, :, np.newaxis, :]
-        return joint.reshape(len(joint), a.shape[1] * b.shape[1], -1)
-
-    return reduce(pair, members)
+def _on_two_tasks(a: FloatArray, b: FloatArray) -> FloatArray:
+    """P(votes | labels) of independent votes on two tasks: (P, 2, A), (P, 2, B) to (P, 4, A * B)."""
+    return np.asarray(np.einsum("pka,plb->pklab", a, b).reshape(len(a), 4, -1))
 
 
 def _holds(sizes: Sequence[int], member: int) -> FloatArray:
