@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dugong.exceptions import GraphError
-from dugong.graph import Independence, SourceGraph, eliminate, temporal
-from dugong.graph.design import valid_pair
+from dugong.graph import SourceGraph, eliminate, temporal
+from dugong.graph.design import Independence
 from dugong.sums import pair
 
 NAMES = tuple("abcdefg")
@@ -64,7 +64,12 @@ def test_a_lag_is_at_least_one(lag):
 
 def is_valid(independence, first, second, lag=0):
     """Whether a row of two votes so many tasks apart is an equation."""
-    return valid_pair(independence, pair(first, second, lag=lag), dict.fromkeys((first, second), "tied"))
+    return independence.valid(pair(first, second, lag=lag))
+
+
+def independence_of(graph):
+    levels = dict.fromkeys(graph.names, "tied")
+    return Independence(component=graph.components(), tangled=frozenset(graph.temporal), levels=levels)
 
 
 @given(graphs())
@@ -76,7 +81,7 @@ def test_components_are_those_of_paths(graph):
         i, j = graph.names.index(a), graph.names.index(b)
         near[i, j] = near[j, i] = 1
     joined = np.linalg.matrix_power(near, n) > 0
-    answers = Independence(component=graph.components(), tangled=frozenset(graph.temporal))
+    answers = independence_of(graph)
     for i, first in enumerate(graph.names):
         for j, second in enumerate(graph.names):
             assert answers.apart(first, second) == (not joined[i, j])
@@ -84,7 +89,7 @@ def test_components_are_those_of_paths(graph):
 
 def test_a_temporal_source_stays_on_its_own_task_with_one_that_is_not():
     graph = SourceGraph.of("abcd", [temporal("a"), temporal("b"), ("c", "d")])
-    answers = Independence(component=graph.components(), tangled=frozenset(graph.temporal))
+    answers = independence_of(graph)
     assert is_valid(answers, "a", "c")
     assert not is_valid(answers, "a", "b")
     assert not is_valid(answers, "c", "d")
@@ -96,7 +101,7 @@ def test_a_temporal_source_stays_on_its_own_task_with_one_that_is_not():
 
 @given(graphs())
 def test_independence_is_symmetric(graph):
-    answers = Independence(component=graph.components(), tangled=frozenset(graph.temporal))
+    answers = independence_of(graph)
     for first in graph.names:
         for second in graph.names:
             for lag in (0, 1):

@@ -51,7 +51,7 @@ def random_chain(rng: np.random.Generator, n_classes: int, kind: str) -> LabelCh
     chain = LabelChain(initial=initial, transition=transition, labels=np.arange(n_classes), n_classes=n_classes)
     if kind != "patterns":
         return chain
-    wide = chain.with_memory(1)
+    wide = chain.with_memory(1)[0]
     transition = np.where(wide.transition > 0, rng.random(wide.transition.shape), 0.0)
     transition /= transition.sum(axis=1, keepdims=True)
     return LabelChain(initial=wide.initial, transition=transition, labels=wide.labels, n_classes=n_classes)

@@ -1,8 +1,8 @@
 """What depends on what: the source graph as users declare it, and what can be read off it.
 
 An edge says that two sources are dependent given the labels (they read the same detector); `temporal` says that a
-source depends on its own earlier vote (paper, section 2.1: G_source). From it follow which pairs of votes are
-independent given the labels (`Independence`), and an order in which P(votes | labels) is stored (`Elimination`).
+source depends on its own earlier vote (paper, section 2.1: G_source). From it follows an order in which
+P(votes | labels) is stored (`Elimination`); which pairs of votes are independent, `dugong.graph.design` says.
 """
 
 from __future__ import annotations
@@ -127,29 +127,6 @@ def determined(left: IntArray, right: IntArray, fixed: BoolArray) -> BoolArray:
     left, right = np.concatenate([left, known]), np.concatenate([right, known])
     part = connected(np.concatenate([left, right]), np.concatenate([right, left]) + n, 2 * n)
     return np.asarray(part[:n] == part[n:])
-
-
-@dataclass(frozen=True, slots=True)
-class Independence:
-    """Which pairs of votes are independent given the labels, and may stand in a row of the moment equations.
-
-    Two votes are independent given all labels if no path of the source graph joins their sources. A source that
-    depends on itself in time carries earlier labels along, and one that follows a coarser source carries that one's
-    label, so such a source may appear only on its own task, together with one that does not; never across time or
-    resolutions. (Paper, appendix "Conditional Independencies"; METHOD 3.3.)
-
-    Attributes
-    ----------
-    component : number of the connected component by source
-    tangled : sources whose vote, given all labels, depends on other labels than that of their own task
-    """
-
-    component: dict[str, int]
-    tangled: frozenset[str]
-
-    def apart(self, first: str, second: str) -> bool:
-        """No path of the source graph joins the two sources."""
-        return self.component[first] != self.component[second]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 
 from dugong.exceptions import GraphError, TaskError
-from dugong.graph import Elimination, Independence, SourceGraph, determined, eliminate
+from dugong.graph import Elimination, SourceGraph, determined, eliminate
 from dugong.sums import MomentRow, Plan, Slot, inside, pair
 from dugong.tasks import Element, Resolution, Sequence, Window, count_tasks, describe
 from dugong.votes import SourceInfo, Votes
@@ -26,6 +26,46 @@ StageName = Literal["same task", "across resolutions", "across time"]
 # Of a source with itself: labels farther apart are hardly correlated, so that further rows would add little.
 SELF_LAGS = (1, 2, 3)
 LARGEST_FULL = 6  # tasks of a table with 2^6 rows of 3^6 votes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Independence:
+    """Which pairs of votes are independent given the labels, and may stand in a row of the moment equations.
+
+    Two votes are independent given all labels if no path of the source graph joins their sources. A source that
+    depends on itself in time carries earlier labels along, and one that follows a coarser source carries that one's
+    label, so such a source may appear only on its own task, together with one that does not; never across time or
+    resolutions. (Paper, appendix "Conditional Independencies"; METHOD 3.3.)
+
+    Attributes
+    ----------
+    component : number of the connected component by source
+    tangled : sources whose vote, given all labels, depends on other labels than that of their own task
+    levels : what shares a table, by source
+    """
+
+    component: Mapping[str, int]
+    tangled: frozenset[str]
+    levels: Mapping[str, Sharing]
+
+    def apart(self, first: str, second: str) -> bool:
+        """No path of the source graph joins the two sources."""
+        return self.component[first] != self.component[second]
+
+    def ordinary(self, name: str) -> bool:
+        """Whether a source can serve as a proxy: it reads its own task only."""
+        return name not in self.tangled and self.levels[name] != "full"
+
+    def valid(self, row: MomentRow) -> bool:
+        """Whether a pair row is an equation: both votes are independent given the labels and read their own task."""
+        first, second = row.sources
+        if "full" in (self.levels[first], self.levels[second]):
+            return False
+        apart, tangled = self.apart(first, second), self.tangled & {first, second}
+        # On one task a vote may depend on other labels as well, if the other vote does not.
+        if row.relation == "same" and row.span == 0:
+            return apart and len(tangled) < 2
+        return (apart or first == second) and not tangled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -43,7 +83,6 @@ class Design:
 
     sources: tuple[SourceInfo, ...]
     graph: SourceGraph
-    levels: Mapping[str, Sharing]
     pinned: frozenset[str]
     stages: Mapping[StageName, tuple[MomentRow, ...]]
     elimination: Elimination
@@ -58,11 +97,17 @@ class Design:
     def __post_init__(self) -> None:
         object.__setattr__(self, "infos", {info.name: info for info in self.sources})
         object.__setattr__(self, "keys", table_names(self.sources))
-        levels = self.levels.items()
-        singles = {name: MomentRow(slots=(Slot(name),), by_position=level == "task") for name, level in levels}
+        singles = {
+            name: MomentRow(slots=(Slot(name),), by_position=level == "task") for name, level in self.levels.items()
+        }
         object.__setattr__(self, "singles", singles)
         pairs = [row for rows in self.stages.values() for row in rows]
         object.__setattr__(self, "plan", Plan.of([*singles.values(), *pairs, *_further_rows(self)]))
+
+    @property
+    def levels(self) -> Mapping[str, Sharing]:
+        """What shares a table, by source."""
+        return self.independence.levels
 
     def repeats(self, name: str, lag: int) -> list[MomentRow]:
         """Two votes of a source `lag` tasks apart, with those of each proxy at both times."""
@@ -78,10 +123,6 @@ class Design:
         proxies = [row.sources[-1] for row in self.repeats(name, self.graph.temporal[name])]
         return [MomentRow(slots=(Slot(name), Slot(proxy)), by_position=True) for proxy in proxies]
 
-    def ordinary(self, name: str) -> bool:
-        """Whether a source can serve as a proxy: it reads its own task only."""
-        return name not in self.independence.tangled and self.levels[name] != "full"
-
     def proxies(self, names: Iterable[str], resolution: Resolution) -> tuple[str, ...]:
         """Ordinary sources of a resolution that are independent of all the given ones."""
         independence = self.independence
@@ -89,7 +130,7 @@ class Design:
             info.name
             for info in self.sources
             if info.resolution == resolution
-            and self.ordinary(info.name)
+            and independence.ordinary(info.name)
             and all(independence.apart(info.name, name) for name in names)
         )
 
@@ -111,7 +152,8 @@ def make_design(
     levels = _levels(sources, sharing)
     fixed, where = frozenset(pinned), {info.name: info.resolution for info in sources}
     following = [fine for fine, _ in crossed_edges(sources, graph)]
-    independence = Independence(component=graph.components(), tangled=frozenset([*graph.temporal, *following]))
+    tangled = frozenset([*graph.temporal, *following])
+    independence = Independence(component=graph.components(), tangled=tangled, levels=levels)
     # Edges between resolutions are factors of their own: no clique on one task holds both ends.
     inner = replace(graph, edges=tuple(edge for edge in graph.edges if where[edge[0]] == where[edge[1]]))
     # All pairs on one task are counted, equations or not: the best weights of proxies need all their covariances.
@@ -121,14 +163,13 @@ def make_design(
         if first.resolution == second.resolution
     )
     # Rows across resolutions and time lean on the prior, so that they are added only for what is loose without them.
-    loose = _loose(sources, independence, levels, fixed, same)
-    across = tuple(_across_rows(sources, independence, levels, loose)) if loose else ()
-    loose = _loose(sources, independence, levels, fixed, (*same, *across)) if across else loose
-    lagged = tuple(_lagged_rows(sources, independence, levels, loose)) if loose else ()
+    loose = _loose(sources, independence, fixed, same)
+    across = tuple(_across_rows(sources, independence, loose)) if loose else ()
+    loose = _loose(sources, independence, fixed, (*same, *across)) if across else loose
+    lagged = tuple(_lagged_rows(sources, independence, loose)) if loose else ()
     return Design(
         sources=sources,
         graph=graph,
-        levels=levels,
         pinned=fixed,
         stages={"same task": same, "across resolutions": across, "across time": lagged},
         elimination=eliminate(inner),
@@ -150,19 +191,6 @@ def table_names(sources: Iterable[SourceInfo]) -> dict[str, str]:
     groups = {info.shares for info in sources}
     alone = {info.name: f"{info.name} (alone)" if info.name in groups else info.name for info in sources}
     return {info.name: info.shares or alone[info.name] for info in sources}
-
-
-def valid_pair(independence: Independence, row: MomentRow, levels: Mapping[str, Sharing]) -> bool:
-    """Whether a pair row is an equation: both votes are independent given the labels and read their own task."""
-    first, second = row.sources
-    if "full" in (levels[first], levels[second]):
-        return False
-    apart = independence.component[first] != independence.component[second]
-    tangled = independence.tangled & {first, second}
-    # On one task a vote may depend on other labels as well, if the other vote does not.
-    if row.relation == "same" and row.span == 0:
-        return apart and len(tangled) < 2
-    return (apart or first == second) and not tangled
 
 
 def crossed_edges(sources: tuple[SourceInfo, ...], graph: SourceGraph) -> list[tuple[str, str]]:
@@ -197,35 +225,32 @@ def _rank(resolution: Resolution) -> tuple[int, int]:
     return (3, 0) if isinstance(resolution, Sequence) else (2, 0)
 
 
-def _across_rows(
-    sources: tuple[SourceInfo, ...], independence: Independence, levels: Mapping[str, Sharing], loose: set[str]
-) -> Iterable[MomentRow]:
+def _across_rows(sources: tuple[SourceInfo, ...], independence: Independence, loose: set[str]) -> Iterable[MomentRow]:
+    levels = independence.levels
     for one, other in combinations(sources, 2):
         if one.resolution == other.resolution or not {one.name, other.name} & loose:
             continue
         fine, coarse = (one, other) if _rank(one.resolution) < _rank(other.resolution) else (other, one)
         row = inside(fine.name, coarse.name, by_position=levels[fine.name] == "task")
         placed = levels[coarse.name] != "task" or isinstance(coarse.resolution, Sequence)
-        if placed and valid_pair(independence, row, levels):
+        if placed and independence.valid(row):
             yield row
 
 
-def _lagged_rows(
-    sources: tuple[SourceInfo, ...], independence: Independence, levels: Mapping[str, Sharing], loose: set[str]
-) -> Iterable[MomentRow]:
+def _lagged_rows(sources: tuple[SourceInfo, ...], independence: Independence, loose: set[str]) -> Iterable[MomentRow]:
+    levels = independence.levels
     for first, second in combinations_with_replacement(sources, 2):
         if first.resolution != second.resolution or not {first.name, second.name} & loose:
             continue
         if "task" in (levels[first.name], levels[second.name]) or isinstance(first.resolution, Sequence):
             continue
         rows = (pair(first.name, second.name, lag=lag) for lag in (SELF_LAGS if first == second else (1,)))
-        yield from (row for row in rows if valid_pair(independence, row, levels))
+        yield from (row for row in rows if independence.valid(row))
 
 
 def _loose(
     sources: tuple[SourceInfo, ...],
     independence: Independence,
-    levels: Mapping[str, Sharing],
     pinned: frozenset[str],
     rows: Iterable[MomentRow],
 ) -> set[str]:
@@ -233,10 +258,10 @@ def _loose(
     keys = table_names(sources)
     place = {key: index for index, key in enumerate(dict.fromkeys(keys.values()))}
     own = {name: place[key] for name, key in keys.items()}
-    ends = [[own[name] for name in row.sources] for row in rows if valid_pair(independence, row, levels)]
+    ends = [[own[name] for name in row.sources] for row in rows if independence.valid(row)]
     left, right = np.array(ends, dtype=np.int64).reshape(-1, 2).T
     settled = determined(left, right, np.isin(np.arange(len(place)), [own[name] for name in pinned]))
-    return {info.name for info in sources if not settled[own[info.name]] and levels[info.name] != "full"}
+    return {info.name for info in sources if not settled[own[info.name]] and independence.levels[info.name] != "full"}
 
 
 def _further_rows(design: Design) -> Iterable[MomentRow]:

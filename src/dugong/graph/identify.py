@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from dugong.exceptions import NotIdentifiableError
 from dugong.graph import SourceGraph, TemporalDependency
-from dugong.graph.design import Design, full_pair_rows, make_design, valid_pair
+from dugong.graph.design import Design, full_pair_rows, make_design
 from dugong.graph.rows import RowGraph, Stage, unwitnessed
 from dugong.graph.theory import (
     ChainMinimum,
@@ -259,8 +259,7 @@ def _why_lonely(found: RowGraph, name: str) -> str:
         row
         for rows in found.design.stages.values()
         for row in rows
-        if name in [found.design.keys[source] for source in row.sources]
-        and valid_pair(found.design.independence, row, found.design.levels)
+        if name in [found.design.keys[source] for source in row.sources] and found.design.independence.valid(row)
     ]
     if any(row.relation == "same" and row.span == 0 for row in valid):
         return "the prior leaves no doubt about its labels"

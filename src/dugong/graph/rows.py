@@ -15,7 +15,7 @@ import numpy as np
 
 from dugong.exceptions import TaskError
 from dugong.graph import connected, determined
-from dugong.graph.design import Design, StageName, clique_rows, crossed_edges, crossed_rows, valid_pair
+from dugong.graph.design import Design, StageName, clique_rows, crossed_edges, crossed_rows
 from dugong.sums import Laws, MomentRow, Moments, Shapes
 from dugong.tasks import Resolution, count_tasks
 from dugong.types import BoolArray, FloatArray, IntArray
@@ -154,7 +154,7 @@ def _edges(
         ends: list[tuple[int, int]] = []
         for row in rows:
             (first, one), (second, other) = (sources[source] for source in row.sources)
-            if not first or not second or not valid_pair(design.independence, row, design.levels):
+            if not first or not second or not design.independence.valid(row):
                 continue
             if moments is not None and row in moments.plan and not moments.table(row).any():
                 continue

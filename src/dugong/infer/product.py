@@ -22,7 +22,7 @@ import numpy as np
 from dugong.infer import _kernels as kernels
 from dugong.infer.blocks import block_bounds
 from dugong.infer.factors import Channel
-from dugong.priors.chain import MOST_STATES, LabelChain, TooManyStatesError, remembered
+from dugong.priors.chain import MOST_STATES, LabelChain, TooManyStatesError
 from dugong.tasks import Layout, Resolution, describe, links
 from dugong.types import BoolArray, FloatArray, IntArray, Link
 
@@ -87,8 +87,7 @@ class Product:
     _past: IntArray = field(init=False)
 
     def __post_init__(self) -> None:
-        self._past = remembered(self.chain, self.lag)
-        self.chain = self.chain.with_memory(self.lag)
+        self.chain, self._past = self.chain.with_memory(self.lag)
         memory = sum(coarse.memory for coarse in self.coarse)
         self.layers.append(Layer(slots=(), rows=np.full((1, 1 + memory), -1, dtype=np.int64)))
 

@@ -13,10 +13,10 @@ an `Automaton` over the classes in it: the links of `dugong.tasks.links` as tabl
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,8 @@ _TOLERANCE = 1e-6
 # Below this the law of the state has stopped moving as far as float64 can tell.
 STILL = 1e-16
 MOST_STATES = 4096
+
+StateT = TypeVar("StateT", bound=Hashable)
 
 
 class TooManyStatesError(TaskError):
@@ -65,55 +67,57 @@ class LabelChain:
         """Number of label states."""
         return len(self.initial)
 
-    def with_memory(self, order: int) -> LabelChain:
-        """The same law with states that remember the labels of the `order` elements before the newest.
+    def with_memory(self, order: int) -> tuple[LabelChain, IntArray]:
+        """The same law with states that remember the labels of the `order` elements before the newest; and these.
 
-        The remembered labels of state s are ``remembered(chain, order)[s]``; positions before the first
-        element are remembered as -1.
+        The remembered labels are (n_states, order); positions before the first element are remembered as -1.
         """
-        return _expand(self, order)[0]
+        if order > MOST_STATES:
+            raise TooManyStatesError(f"at most {MOST_STATES} labels can be remembered; found a lag of {order}.")
+
+        def step(key: tuple[int, tuple[int, ...]]) -> Iterator[tuple[tuple[int, tuple[int, ...]], float]]:
+            state, past = key
+            past = (int(self.labels[state]), *past)[:order]
+            row = self.transition[state]
+            return (((target, past), float(row[target])) for target in np.flatnonzero(row).tolist())
+
+        first = {(state, (-1,) * order): chance for state, chance in enumerate(self.initial.tolist())}
+        found = explore(first, step)
+        if found is None:  # they double with every label that is remembered
+            raise TooManyStatesError(
+                f"exact inference takes at most {MOST_STATES} states per element; remembering the labels of "
+                f"{order} elements needs more.\n  Use a smaller lag, or a Markov prior."
+            )
+        keys, initial, transition = found
+        labels = np.array([self.labels[state] for state, _ in keys])
+        expanded = LabelChain(initial=initial, transition=transition, labels=labels, n_classes=self.n_classes)
+        return expanded, np.array([past for _, past in keys], dtype=np.int64).reshape(len(keys), order)
 
 
-def _expand(chain: LabelChain, order: int) -> tuple[LabelChain, IntArray]:
-    if order > MOST_STATES:
-        raise TooManyStatesError(f"at most {MOST_STATES} labels can be remembered; found a lag of {order}.")
-    start = [(state, (-1,) * order) for state in range(chain.n_states)]
-    states = {key: place for place, key in enumerate(start)}
-    edges: list[tuple[int, int, float]] = []
-    queue = list(start)
-    while queue:
-        key = queue.pop()
-        state, past = key
-        remembered = (int(chain.labels[state]), *past)[:order]
-        for target in np.flatnonzero(chain.transition[state]):
-            following = (int(target), remembered)
-            if following not in states:
-                if len(states) >= MOST_STATES:  # they double with every label that is remembered
-                    raise TooManyStatesError(
-                        f"exact inference takes at most {MOST_STATES} states per element; remembering the labels of "
-                        f"{order} elements needs more.\n  Use a smaller lag, or a Markov prior."
-                    )
-                states[following] = len(states)
-                queue.append(following)
-            edges.append((states[key], states[following], float(chain.transition[state, target])))
-    transition = np.zeros((len(states), len(states)))
-    for origin, place, weight in edges:
-        transition[origin, place] += weight
-    initial = np.zeros(len(states))
-    initial[: chain.n_states] = chain.initial
-    keys = list(states)
-    expanded = LabelChain(
-        initial=initial,
-        transition=transition,
-        labels=np.array([chain.labels[state] for state, _ in keys]),
-        n_classes=chain.n_classes,
-    )
-    return expanded, np.array([past for _, past in keys], dtype=np.int64).reshape(len(keys), order)
+def explore(
+    first: Mapping[StateT, float], step: Callable[[StateT], Iterable[tuple[StateT, float]]]
+) -> tuple[list[StateT], FloatArray, FloatArray] | None:
+    """States that can be reached, the law of the first one, and their transitions; None if there are too many.
 
-
-def remembered(chain: LabelChain, order: int) -> IntArray:
-    """Labels of the `order` elements before the newest one, by state of ``chain.with_memory(order)``."""
-    return _expand(chain, order)[1]
+    Parameters
+    ----------
+    step : from a state to those that may follow, with their probabilities
+    """
+    states = {state: place for place, state in enumerate(first)}
+    edges, queue = list[tuple[int, int, float]](), list(first)
+    for state in queue:
+        for target, chance in step(state):
+            if target not in states:
+                states[target] = len(states)
+                queue.append(target)
+            edges.append((states[state], states[target], chance))
+        if len(states) > MOST_STATES:
+            return None
+    initial, transition = np.zeros(len(states)), np.zeros((len(states), len(states)))
+    initial[: len(first)] = list(first.values())
+    for origin, place, chance in edges:
+        transition[origin, place] += chance
+    return queue, initial, transition
 
 
 def normalised(values: FloatArray) -> FloatArray:
@@ -226,10 +230,6 @@ class Rule:
     def of(cls, resolution: Resolution, n_classes: int, class_names: tuple[str, ...] | None = None) -> Rule:
         """The rule of a resolution."""
         return cls(link=resolution.link, positive=positive_class(resolution, n_classes, class_names))
-
-    def n_outputs(self, n_classes: int) -> int:
-        """Number of classes that the task itself has."""
-        return n_classes if self.link is None else 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -175,7 +175,7 @@ class Joint(Prior):
         state = np.zeros(grid.shape[1], dtype=np.int64)
         for element in range(piece.start, piece.stop):
             state = machine.following[state, grid[self.tasks.index(("element", element))]]
-        return machine.outputs[state], piece.rule.n_outputs(self.n_classes)
+        return machine.outputs[state], machine.n_outputs
 
 
 def _plain(resolution: Resolution | str) -> Resolution | str:

@@ -9,7 +9,7 @@ with nothing left the next label follows the share of each class in the table.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar, Literal
@@ -19,7 +19,7 @@ import numpy as np
 from dugong.contract import typed
 from dugong.exceptions import PriorError
 from dugong.priors.base import Prior
-from dugong.priors.chain import MOST_STATES, LabelChain, check_distribution, class_index, normalised
+from dugong.priors.chain import MOST_STATES, LabelChain, check_distribution, class_index, explore, normalised
 from dugong.priors.markov import Markov
 from dugong.texts import counted
 from dugong.types import ClassCount, FloatArray, Int8Array, IntArray, class_values
@@ -133,31 +133,18 @@ def _chain(prior: Patterns) -> LabelChain:
     continued = _Continuation(rows, prior.probabilities, prior.n_classes)
     # The next label depends on the last L - 1, so that these are the state.
     order = max(prior.length - 1, 1)
-    first = continued.following(())
-    states: dict[Pattern, int] = {}
-    for label in np.flatnonzero(first):
-        states[int(label),] = len(states)
-    edges: list[tuple[int, int, float]] = []
-    queue = list(states)
-    for context in queue:
+
+    def step(context: Pattern) -> Iterator[tuple[Pattern, float]]:
         law = continued.following(context)
-        for label in np.flatnonzero(law):
-            target = (*context, int(label))[-order:]
-            if target not in states:
-                states[target] = len(states)
-                queue.append(target)
-            edges.append((states[context], states[target], float(law[label])))
-        if len(states) > MOST_STATES:
-            raise PriorError(
-                f"patterns of {counted(prior.length, 'element')} need more than {MOST_STATES} states.\n"
-                "  Use prior.shorter(length) or a Markov prior."
-            )
-    transition = np.zeros((len(states), len(states)))
-    for origin, place, weight in edges:
-        transition[origin, place] = weight
-    initial = np.zeros(len(states))
-    for label in np.flatnonzero(first):
-        initial[states[int(label),]] = first[label]
+        return (((*context, label)[-order:], float(law[label])) for label in np.flatnonzero(law).tolist())
+
+    found = explore(dict(step(())), step)
+    if found is None:
+        raise PriorError(
+            f"patterns of {counted(prior.length, 'element')} need more than {MOST_STATES} states.\n"
+            "  Use prior.shorter(length) or a Markov prior."
+        )
+    states, initial, transition = found
     labels = np.array([state[-1] for state in states])
     return LabelChain(initial=initial, transition=transition, labels=labels, n_classes=prior.n_classes)
 

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dugong.fit.beliefs import AnyBelief
-from dugong.graph.design import Design, valid_pair
+from dugong.graph.design import Design
 from dugong.priors import Prior
 from dugong.sums import Laws, MomentRow, Moments
 from dugong.sums.laws import PairMoments
@@ -241,7 +241,7 @@ def _count(given: Given, unknowns: Unknowns, rows: tuple[MomentRow, ...]) -> lis
     # Tables of one shape go through together; the order of the equations is that of the shapes.
     alike: dict[tuple[int, ...], list[tuple[MomentRow, FloatArray]]] = {}
     for row in rows:
-        if valid_pair(given.design.independence, row, given.design.levels):
+        if given.design.independence.valid(row):
             table = given.moments.placed(row)[..., : unknowns.form.columns, : unknowns.form.columns]
             alike.setdefault(table.shape, []).append((row, table))
     found = []

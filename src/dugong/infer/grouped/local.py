@@ -16,7 +16,7 @@ from scipy.special import expit, logit
 from dugong.infer.factors import Channel
 from dugong.infer.potentials import sum_by_sequence
 from dugong.infer.prepare import UNIT, Prepared, VotesBlock
-from dugong.priors.chain import LabelChain, positive_class, remembered
+from dugong.priors.chain import LabelChain, positive_class
 from dugong.tasks import Element, Layout, Resolution, Window
 from dugong.types import BoolArray, FloatArray, IntArray
 
@@ -85,9 +85,7 @@ def states_of(chain: LabelChain, lag: int) -> tuple[LabelChain, IntArray]:
     One less than that: the step itself knows the state before.
     """
     order = max(lag - 1, 0)
-    return (
-        (chain.with_memory(order), remembered(chain, order)) if order else (chain, np.zeros((chain.n_states, 0), int))
-    )
+    return chain.with_memory(order) if order else (chain, np.zeros((chain.n_states, 0), int))
 
 
 def make_local(prepared: Prepared, block: VotesBlock) -> LocalChain:
