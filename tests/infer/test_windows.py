@@ -13,7 +13,7 @@ from dugong.infer.factors import flatten
 from dugong.infer.grouped import WindowEngine, passes
 from dugong.infer.grouped import _kernels as kernels
 from dugong.infer.grouped.trios import refine
-from dugong.infer.prepare import prepare
+from dugong.infer.prepare import prepare, read_block
 from dugong.law.parameters import Conditional, Parameters
 from dugong.priors import Markov
 from dugong.tasks import Element, Sequence, Spans, Window
@@ -97,7 +97,7 @@ def compare_counts(made, windows, atol=1e-10) -> None:
 @given(seed=seeds, size=st.integers(1, 6), link=links, n_classes=st.sampled_from([2, 3]), lag=st.integers(0, 1))
 def test_best_paths_are_the_best(seed, size, link, n_classes, lag) -> None:
     case = window_case(seed, apart(size, link, "window"), n_classes, "markov", lag, longest=5)
-    labels = runs.decode(WindowEngine(prepared(case)))
+    labels = runs.draw(WindowEngine(prepared(case)))[0]
     for sequence in range(case.votes.n_sequences):
         patterns = oracle.enumerate_patterns(case.votes, case.parameters, case.prior, sequence, [])
         law = {pattern.elements: pattern.probability for pattern in patterns}
@@ -219,7 +219,7 @@ def test_a_window_beside_its_neighbours_is_exact_where_there_are_no_others(
     prior = random_chain(rng, n_classes, "markov")
     made = prepared(Case(votes=votes, parameters=Parameters(n_classes=n_classes, factors=factors), prior=prior))
     engine = WindowEngine(made)
-    local, groups = engine.model(engine.read(0, 2))
+    local, groups = engine.model(read_block(made, 0, 2))
     found = refine(local, groups, local.steps, [np.ones(local.steps.shape)] * len(groups))
     exact = runs.smooth(chain.build(made, 8192), votes.resolutions)[0][window][:, 1]
     seen = 0

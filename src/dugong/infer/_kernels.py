@@ -14,6 +14,8 @@ notices changes only in the file of the kernel itself.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
@@ -125,6 +127,28 @@ def follow(kinds: IntArray, starts: IntArray, steps: IntArray, following: IntArr
     return e
 
 
+class Walked(NamedTuple):
+    """What the kernels read of a block: its paths (see `chain.Paths`), the steps of the product, what the votes say.
+
+    Attributes
+    ----------
+    sequences, path, weighings : the tables of the paths
+    codes : of all layers, flat
+    pointers, targets, weights : edges of the steps
+    likelihood, power : of the votes on every task by code
+    """
+
+    sequences: IntArray
+    path: IntArray
+    weighings: IntArray
+    codes: IntArray
+    pointers: IntArray
+    targets: IntArray
+    weights: FloatArray
+    likelihood: FloatArray
+    power: IntArray
+
+
 # --- values with exponents -----------------------------------------------------------------------------------
 @inner
 def scale(v: float, x: int, reference: int) -> float:
@@ -196,16 +220,7 @@ def are_even(exponents: IntArray, at: int, size: int) -> bool:
 # --- steps of the chain ----------------------------------------------------------------------------------------
 @inner
 def push(
-    pointers: IntArray,
-    targets: IntArray,
-    weights: FloatArray,
-    step: int,
-    values: FloatArray,
-    exponents: IntArray,
-    at: int,
-    size: int,
-    to: int,
-    width: int,
+    way: Walked, step: int, values: FloatArray, exponents: IntArray, at: int, size: int, to: int, width: int
 ) -> None:
     """From the `size` states stored at `at` to the `width` states stored at `to`."""
     even = are_even(exponents, at, size)
@@ -214,11 +229,11 @@ def push(
     for i in range(size):
         v, x = values[at + i], exponents[at + i]
         if even:
-            for p in range(pointers[step + i], pointers[step + i + 1]):
-                values[to + targets[p]] += v * weights[p]
+            for p in range(way.pointers[step + i], way.pointers[step + i + 1]):
+                values[to + way.targets[p]] += v * way.weights[p]
         elif v != 0.0:
-            for p in range(pointers[step + i], pointers[step + i + 1]):
-                add(values, exponents, to + targets[p], v * weights[p], x)
+            for p in range(way.pointers[step + i], way.pointers[step + i + 1]):
+                add(values, exponents, to + way.targets[p], v * way.weights[p], x)
     # One exponent for all that come in: values are brought near one only after the sums.
     if even:
         x = exponents[at]
@@ -228,59 +243,38 @@ def push(
 
 @inner
 def pull(
-    pointers: IntArray,
-    targets: IntArray,
-    weights: FloatArray,
-    step: int,
-    values: FloatArray,
-    exponents: IntArray,
-    at: int,
-    size: int,
-    to: int,
-    width: int,
+    way: Walked, step: int, values: FloatArray, exponents: IntArray, at: int, size: int, to: int, width: int
 ) -> None:
     """Backwards, from the `size` states after a step, stored at `at`, to the `width` states before it."""
     even, x = are_even(exponents, at, size), exponents[at]
     for i in range(width):
         total = 0.0
         if even:
-            for p in range(pointers[step + i], pointers[step + i + 1]):
-                total += values[at + targets[p]] * weights[p]
+            for p in range(way.pointers[step + i], way.pointers[step + i + 1]):
+                total += values[at + way.targets[p]] * way.weights[p]
         put(values, exponents, to + i, total, x)
         if not even:
-            for p in range(pointers[step + i], pointers[step + i + 1]):
-                j = at + targets[p]
+            for p in range(way.pointers[step + i], way.pointers[step + i + 1]):
+                j = at + way.targets[p]
                 if values[j] != 0.0:
-                    add(values, exponents, to + i, values[j] * weights[p], exponents[j])
+                    add(values, exponents, to + i, values[j] * way.weights[p], exponents[j])
 
 
 @inner
-def forward(
-    sequences: IntArray,
-    s: int,
-    path: IntArray,
-    weighings: IntArray,
-    codes: IntArray,
-    pointers: IntArray,
-    targets: IntArray,
-    weights: FloatArray,
-    likelihood: FloatArray,
-    power: IntArray,
-    values: FloatArray,
-    exponents: IntArray,
-) -> np.int64:
+def forward(way: Walked, s: int, values: FloatArray, exponents: IntArray) -> np.int64:
     """P(state, votes so far) of every element of a sequence, one after the other; returns where the last one is."""
     values[0], exponents[0] = 1.0, 0
+    sequences, path, weighings = way.sequences, way.path, way.weighings
     at, size = np.int64(0), np.int64(1)  # numba would compile the steps twice for the type of a literal
     for e in range(sequences[s, PATH], sequences[s, PATH] + sequences[s, LENGTH]):
         to, width = at + size, path[e, SIZE]
-        push(pointers, targets, weights, path[e, STEP], values, exponents, at, size, to, width)
+        push(way, path[e, STEP], values, exponents, at, size, to, width)
         for k in range(path[e, WEIGHINGS], path[e + 1, WEIGHINGS]):
             code = weighings[k, CODES]
             task = sequences[s, TASKS + weighings[k, CHANNEL]] + weighings[k, TASK]
             for i in range(width):
-                d, v, x = task + codes[code + i], values[to + i], exponents[to + i]
-                put(values, exponents, to + i, v * likelihood[d], x + power[d])
+                d, v, x = task + way.codes[code + i], values[to + i], exponents[to + i]
+                put(values, exponents, to + i, v * way.likelihood[d], x + way.power[d])
         at, size = to, width
     return at
 
@@ -288,15 +282,7 @@ def forward(
 # --- questions ---------------------------------------------------------------------------------------------------
 @entry
 def smooth(
-    sequences: IntArray,
-    path: IntArray,
-    weighings: IntArray,
-    codes: IntArray,
-    pointers: IntArray,
-    targets: IntArray,
-    weights: FloatArray,
-    likelihood: FloatArray,
-    power: IntArray,
+    way: Walked,
     values: FloatArray,
     exponents: IntArray,
     widest: int,
@@ -309,14 +295,13 @@ def smooth(
 
     `logs` becomes the log-likelihood of every sequence. Returns -1, or the first sequence that is impossible.
     """
+    sequences, path, weighings = way.sequences, way.path, way.weighings
     for s in range(len(sequences)):
         first, length = sequences[s, PATH], sequences[s, LENGTH]
         logs[s] = 0.0
         if length == 0:
             continue
-        at = forward(
-            sequences, s, path, weighings, codes, pointers, targets, weights, likelihood, power, values, exponents
-        )
+        at = forward(way, s, values, exponents)
         size = path[first + length - 1, SIZE]
         # The power of the end serves all elements, because forward times backward has the same sum at each of them.
         top = top_of(values, exponents, at, size)
@@ -344,39 +329,30 @@ def smooth(
                 code = weighings[k, CODES]
                 task = sequences[s, TASKS + weighings[k, CHANNEL]] + weighings[k, TASK]
                 for i in range(size):
-                    d, v, x = task + codes[code + i], values[after + i], exponents[after + i]
+                    d, v, x = task + way.codes[code + i], values[after + i], exponents[after + i]
                     mass[d] += values[at + i]
-                    put(values, exponents, after + i, v * likelihood[d], x + power[d])
+                    put(values, exponents, after + i, v * way.likelihood[d], x + way.power[d])
             if e > first:
                 step, width = path[e, STEP], path[e - 1, SIZE]
                 at -= width
                 if len(labels) > 0:
                     for i in range(width):
-                        for p in range(pointers[step + i], pointers[step + i + 1]):
-                            j = after + targets[p]
-                            v = values[at + i] * values[j] * weights[p]
+                        for p in range(way.pointers[step + i], way.pointers[step + i + 1]):
+                            j = after + way.targets[p]
+                            v = values[at + i] * values[j] * way.weights[p]
                             pairs[s, labels[p]] += scale(v, exponents[at + i] + exponents[j], top) / total
-                pull(pointers, targets, weights, step, values, exponents, after, size, before, width)
+                pull(way, step, values, exponents, after, size, before, width)
                 after, before = before, after
     return -1
 
 
 @entry
-def find_best(
-    sequences: IntArray,
-    path: IntArray,
-    weighings: IntArray,
-    codes: IntArray,
-    pointers: IntArray,
-    targets: IntArray,
-    log_weights: FloatArray,
-    log_likelihood: FloatArray,
-    scores: FloatArray,
-    origins: IntArray,
-    labels: Int8Array,
-) -> int:
-    """Class indices of the most likely joint labels of every sequence (Viterbi); ties go to the first origin."""
-    done = 0
+def find_best(way: Walked, scores: FloatArray, origins: IntArray, labels: Int8Array) -> int:
+    """Class indices of the most likely joint labels of every sequence (Viterbi); ties go to the first origin.
+
+    Weights and likelihoods are logarithms here.
+    """
+    sequences, path, weighings, done = way.sequences, way.path, way.weighings, 0
     for s in range(len(sequences)):
         first, length = sequences[s, PATH], sequences[s, LENGTH]
         scores[0], at, size = 0.0, 0, 1
@@ -386,8 +362,8 @@ def find_best(
                 scores[j] = -np.inf
                 origins[j] = 0
             for i in range(size):
-                for p in range(pointers[step + i], pointers[step + i + 1]):
-                    v, j = scores[at + i] + log_weights[p], to + targets[p]
+                for p in range(way.pointers[step + i], way.pointers[step + i + 1]):
+                    v, j = scores[at + i] + way.weights[p], to + way.targets[p]
                     # Strictly larger, because ties go to the first origin.
                     if v > scores[j]:
                         scores[j] = v
@@ -396,7 +372,7 @@ def find_best(
                 code = weighings[k, CODES]
                 task = sequences[s, TASKS + weighings[k, CHANNEL]] + weighings[k, TASK]
                 for i in range(width):
-                    scores[to + i] += log_likelihood[task + codes[code + i]]
+                    scores[to + i] += way.likelihood[task + way.codes[code + i]]
             at, size = to, width
         best = 0
         for i in range(size):
@@ -406,7 +382,7 @@ def find_best(
             return s
         for e in range(first + length - 1, first - 1, -1):
             # The first weighing of an element is that of its own label.
-            labels[done + e - first] = codes[weighings[path[e, WEIGHINGS], CODES] + best]
+            labels[done + e - first] = way.codes[weighings[path[e, WEIGHINGS], CODES] + best]
             best = origins[at + best]
             if e > first:
                 at -= path[e - 1, SIZE]
@@ -416,15 +392,7 @@ def find_best(
 
 @entry
 def draw(
-    sequences: IntArray,
-    path: IntArray,
-    weighings: IntArray,
-    codes: IntArray,
-    pointers: IntArray,
-    targets: IntArray,
-    weights: FloatArray,
-    likelihood: FloatArray,
-    power: IntArray,
+    way: Walked,
     values: FloatArray,
     exponents: IntArray,
     widest: int,
@@ -432,12 +400,10 @@ def draw(
     labels: Int8Array,
 ) -> int:
     """Class indices of labels drawn from the posterior, shape (n_draws, n_elements), one uniform each."""
-    done, spare = 0, len(values) - widest
+    sequences, path, done, spare = way.sequences, way.path, 0, len(values) - widest
     for s in range(len(sequences)):
         first, length = sequences[s, PATH], sequences[s, LENGTH]
-        last = forward(
-            sequences, s, path, weighings, codes, pointers, targets, weights, likelihood, power, values, exponents
-        )
+        last = forward(way, s, values, exponents)
         for n in range(len(uniforms)):
             at, state = last, -1
             for e in range(first + length - 1, first - 1, -1):
@@ -445,13 +411,13 @@ def draw(
                 for i in range(size):
                     v = values[at + i]
                     if state >= 0:
-                        v *= weight_of(pointers, targets, weights, path[e + 1, STEP] + i, state)
+                        v *= weight_of(way, path[e + 1, STEP] + i, state)
                     values[spare + i] = v
                     exponents[spare + i] = exponents[at + i]
                 state = pick(values, exponents, spare, size, uniforms[n, done + e - first])
                 if state < 0:
                     return s
-                labels[n, done + e - first] = codes[weighings[path[e, WEIGHINGS], CODES] + state]
+                labels[n, done + e - first] = way.codes[way.weighings[path[e, WEIGHINGS], CODES] + state]
                 if e > first:
                     at -= path[e - 1, SIZE]
         done += length
@@ -459,12 +425,12 @@ def draw(
 
 
 @inner
-def weight_of(pointers: IntArray, targets: IntArray, weights: FloatArray, origin: int, target: int) -> float:
+def weight_of(way: Walked, origin: int, target: int) -> float:
     """Probability of a step from one state to another."""
     weight = 0.0
-    for p in range(pointers[origin], pointers[origin + 1]):
-        if targets[p] == target:
-            weight += weights[p]
+    for p in range(way.pointers[origin], way.pointers[origin + 1]):
+        if way.targets[p] == target:
+            weight += way.weights[p]
     return weight
 
 

@@ -63,27 +63,20 @@ def posterior(
 
 def decode(law: Law, votes: Votes, *, evidence: Int8Array | None = None, n_threads: int | None = None) -> Int8Array:
     """The most likely labels of every sequence as a whole, as class values, (n_elements,)."""
-    if parts := _by_group(law, votes):
-        labels = np.empty(votes.n_elements, dtype=np.int8)
-        for own, chosen in parts:
-            labels[_tasks(votes, Element(), chosen)] = decode(
-                own, votes[chosen], evidence=_part(votes, evidence, chosen), n_threads=n_threads
-            )
-        return labels
-    votes, parameters, prior, potentials = _clamped(law, votes, evidence, n_threads)
-    return engine.decode(votes, parameters, prior, potentials=potentials, inference=law.inference, n_threads=n_threads)
+    best: Int8Array = sample(law, votes, None, evidence=evidence, n_threads=n_threads)[0]
+    return best
 
 
 def sample(
     law: Law,
     votes: Votes,
-    rng: np.random.Generator,
+    rng: np.random.Generator | None,
     n_draws: int = 1,
     *,
     evidence: Int8Array | None = None,
     n_threads: int | None = None,
 ) -> Int8Array:
-    """Labels of whole sequences drawn given the votes, as class values, (n_draws, n_elements)."""
+    """Labels of whole sequences drawn given the votes, as class values, (n_draws, n_elements); without `rng` the best."""
     if parts := _by_group(law, votes):
         draws = np.empty((n_draws, votes.n_elements), dtype=np.int8)
         for own, chosen in parts:
@@ -91,7 +84,9 @@ def sample(
                 own, votes[chosen], rng, n_draws, evidence=_part(votes, evidence, chosen), n_threads=n_threads
             )
         return draws
-    votes, parameters, prior, potentials = _clamped(law, votes, evidence, n_threads)
+    votes, parameters, prior, potentials = _basis(law, votes, evidence, n_threads)
+    if evidence is not None:
+        potentials = engine.rule_out(votes, evidence, potentials)
     return engine.sample(
         votes, parameters, prior, rng, n_draws, potentials=potentials, inference=law.inference, n_threads=n_threads
     )
@@ -175,14 +170,6 @@ def audit_answers(law: Law, votes: Votes, seed: int = 0) -> Audit | None:
     if not isinstance(engine_of, WindowEngine) or engine_of.exact:
         return None
     return audit(engine_of, np.random.default_rng(seed))
-
-
-def _clamped(
-    law: Law, votes: Votes, evidence: Int8Array | None, n_threads: int | None
-) -> tuple[Votes, Parameters | None, Prior, FloatArray | None]:
-    """What the engine is asked with where it takes no known labels: potentials that rule all others out."""
-    votes, parameters, prior, potentials = _basis(law, votes, evidence, n_threads)
-    return votes, parameters, prior, potentials if evidence is None else engine.rule_out(votes, evidence, potentials)
 
 
 def _basis(

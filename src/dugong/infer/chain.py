@@ -16,7 +16,7 @@ from dugong.exceptions import TaskError
 from dugong.infer import _kernels as kernels
 from dugong.infer.blocks import BLOCK, report_impossible
 from dugong.infer.factors import Channel
-from dugong.infer.prepare import Codes, Prepared, VotesBlock, read_block
+from dugong.infer.prepare import Codes, Emissions, Prepared, VotesBlock
 from dugong.infer.product import Coarse, Machine, Product, cumulated, different_paths, explore
 from dugong.infer.runs import BlockAnswer
 from dugong.priors.chain import MOST_STATES, LabelChain, positive_class
@@ -40,55 +40,54 @@ class ProductEngine:
         # Of paths that begin at one place the last is the one that has elements.
         return 16 * self.machine.n_states[np.searchsorted(paths[0].offsets[:-1], begins, side="right") - 1]
 
-    def read(self, begin: int, end: int) -> VotesBlock:
-        """The votes of some sequences."""
-        return read_block(self.prepared, begin, end)
-
     def smooth(self, block: VotesBlock, begin: int, *, counting: bool) -> BlockAnswer:
         """Posterior of all tasks; pairs of labels too, if counting."""
         n_classes, machine, paths = self.prepared.n_classes, self.machine, self._paths(block)
+        pairs = machine.pairs if counting else machine.pairs[:0]
         likelihood = np.zeros(len(block.layouts[0].lengths))
         mass, transitions = np.zeros(len(block.emissions.values)), np.zeros((len(likelihood), n_classes, n_classes))
         failed = kernels.smooth(
-            *self._tables(paths),
-            machine.weights,
-            block.emissions.values,
-            block.emissions.all_powers(),
+            self._way(paths, block.emissions),
             *_scratch(paths),
             paths.widest,
             mass,
             likelihood,
-            machine.pairs if counting else machine.pairs[:0],
+            pairs,
             transitions.reshape(len(likelihood), n_classes * n_classes),
         )
         self._check(begin, failed)
         parts = self.prepared.codes.pieces(mass, block.layouts)
         return BlockAnswer(parts=parts, transitions=transitions, log_likelihood=likelihood)
 
-    def find_best(self, block: VotesBlock, begin: int) -> Int8Array:
-        """Class indices of the most likely joint labels."""
-        labels, paths = np.zeros(block.layouts[0].n_tasks, dtype=np.int8), self._paths(block)
-        logs = np.log(self.machine.weights), block.emissions.logs()
-        self._check(begin, kernels.find_best(*self._tables(paths), *logs, *_scratch(paths), labels))
-        return labels
-
-    def draw(self, block: VotesBlock, begin: int, rng: np.random.Generator, n_draws: int) -> Int8Array:
-        """Class indices of labels drawn from the posterior."""
-        uniforms, paths = rng.random((n_draws, block.layouts[0].n_tasks)), self._paths(block)
-        labels, emissions = np.zeros(uniforms.shape, dtype=np.int8), block.emissions
-        weights = self.machine.weights, emissions.values, emissions.all_powers()
-        scratch = *_scratch(paths), paths.widest
-        self._check(begin, kernels.draw(*self._tables(paths), *weights, *scratch, uniforms, labels))
+    def draw(self, block: VotesBlock, begin: int, rng: np.random.Generator | None, n_draws: int) -> Int8Array:
+        """Class indices of labels drawn from the posterior; of the most likely ones without a generator."""
+        labels, paths = np.zeros((n_draws, block.layouts[0].n_tasks), dtype=np.int8), self._paths(block)
+        way, scratch = self._way(paths, block.emissions), _scratch(paths)
+        if rng is None:
+            logs = way._replace(weights=np.log(way.weights), likelihood=block.emissions.logs())
+            failed = kernels.find_best(logs, *scratch, labels[0])
+        else:
+            failed = kernels.draw(way, *scratch, paths.widest, rng.random(labels.shape), labels)
+        self._check(begin, failed)
         return labels
 
     def _paths(self, block: VotesBlock) -> Paths:
         return find_paths(block.layouts, self.machine, self.prepared.codes)
 
-    def _tables(self, paths: Paths) -> tuple[AnyArray, ...]:
-        """What every kernel reads first: the paths of a block, what channels see, the edges."""
+    def _way(self, paths: Paths, emissions: Emissions) -> kernels.Walked:
+        """What every kernel reads."""
         machine = self.machine
-        codes = machine.codes.reshape(-1)
-        return paths.sequences, paths.rows, paths.weighings, codes, machine.pointers, machine.targets
+        return kernels.Walked(
+            sequences=paths.sequences,
+            path=paths.rows,
+            weighings=paths.weighings,
+            codes=machine.codes.reshape(-1),
+            pointers=machine.pointers,
+            targets=machine.targets,
+            weights=machine.weights,
+            likelihood=emissions.values,
+            power=emissions.all_powers(),
+        )
 
     def _check(self, begin: int, failed: int) -> None:
         if failed >= 0:

@@ -15,7 +15,7 @@ from dugong.exceptions import GraphError, TaskError
 from dugong.infer import chain
 from dugong.infer.chain import ProductEngine
 from dugong.infer.grouped import WindowEngine
-from dugong.infer.prepare import Prepared, VotesBlock
+from dugong.infer.prepare import Prepared, VotesBlock, read_block
 from dugong.infer.runs import BlockAnswer, BlockEngine, Smoother
 from dugong.infer.short import ShortEngine
 from dugong.tasks import Resolution
@@ -118,10 +118,6 @@ class MixedEngine:
         """Elements of one block."""
         return self.windows.block_size
 
-    def read(self, begin: int, end: int) -> VotesBlock:
-        """The votes of some sequences."""
-        return self.windows.read(begin, end)
-
     def smooth(self, block: VotesBlock, begin: int, *, counting: bool) -> BlockAnswer:
         """Posterior of all tasks; pairs of labels too, if counting."""
         found = [engine.smooth(part, first, counting=counting) for engine, part, first in self._parts(block, begin)]
@@ -131,12 +127,8 @@ class MixedEngine:
             log_likelihood=np.concatenate([one.log_likelihood for one in found]),
         )
 
-    def find_best(self, block: VotesBlock, begin: int) -> Int8Array:
-        """Class indices of the most likely joint labels."""
-        return np.concatenate([engine.find_best(part, first) for engine, part, first in self._parts(block, begin)])
-
-    def draw(self, block: VotesBlock, begin: int, rng: np.random.Generator, n_draws: int) -> Int8Array:
-        """Class indices of labels drawn from the posterior."""
+    def draw(self, block: VotesBlock, begin: int, rng: np.random.Generator | None, n_draws: int) -> Int8Array:
+        """Class indices of labels drawn from the posterior; of the most likely ones without a generator."""
         found = [engine.draw(part, first, rng, n_draws) for engine, part, first in self._parts(block, begin)]
         return np.concatenate(found, axis=1)
 
@@ -148,6 +140,6 @@ class MixedEngine:
         if len(engines) == 1:
             return [(engines[0], block, begin)]
         return [
-            (engine, engine.read(begin + first, begin + last), begin + first)
+            (engine, read_block(self.prepared, begin + first, begin + last), begin + first)
             for engine, first, last in zip(engines, edges[:-1], edges[1:], strict=True)
         ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Protocol
+from typing import NamedTuple, Protocol, TypedDict, Unpack
 
 import numpy as np
 
@@ -43,27 +43,11 @@ class HasChain(Protocol):
 AnyPrior = HasChain | LabelChain | Joint
 
 
-def posterior(
-    votes: Votes,
-    parameters: Parameters | None,
-    prior: AnyPrior,
-    *,
-    resolutions: Iterable[str | Resolution] | None = None,
-    n_threads: int | None = None,
-    evidence: Int8Array | None = None,
-    potentials: FloatArray | None = None,
-    inference: Inference = "auto",
-    progress: Progress | None = None,
-) -> Posterior:
-    """P(label | all votes of the sequence) for every task of the wanted resolutions.
+class Asked(TypedDict, total=False):
+    """What every question may be asked with.
 
-    Parameters
+    Attributes
     ----------
-    parameters : Parameters or None
-        None if the votes are not to be read: the labels then follow from the prior, known labels and potentials.
-    resolutions : names or objects, optional
-        All resolutions of the votes by default. Any `Window` or `Sequence` may be asked for, and `Spans` whose
-        pieces came with the votes, whether or not a source votes there.
     n_threads : int, optional
         As many as numba would use by default. Results are the same for any number, bit for bit.
     evidence : (n_elements,) class values, 0 = unknown, optional
@@ -74,7 +58,34 @@ def posterior(
     inference : {"auto", "exact", "approximate"}
         "auto" approximates only where windows overlap so much, or coarse resolutions are so many, that exact answers
         would take long: `Posterior.exact` says whether it did. "exact" refuses instead.
+    """
+
+    n_threads: int | None
+    evidence: Int8Array | None
+    potentials: FloatArray | None
+    inference: Inference
+
+
+def posterior(
+    votes: Votes,
+    parameters: Parameters | None,
+    prior: AnyPrior,
+    *,
+    resolutions: Iterable[str | Resolution] | None = None,
+    progress: Progress | None = None,
+    **asked: Unpack[Asked],
+) -> Posterior:
+    """P(label | all votes of the sequence) for every task of the wanted resolutions.
+
+    Parameters
+    ----------
+    parameters : Parameters or None
+        None if the votes are not to be read: the labels then follow from the prior, known labels and potentials.
+    resolutions : names or objects, optional
+        All resolutions of the votes by default. Any `Window` or `Sequence` may be asked for, and `Spans` whose
+        pieces came with the votes, whether or not a source votes there.
     progress : callable (sequences done, sequences in all), optional
+    asked : as in `Asked`
 
     Raises
     ------
@@ -84,85 +95,53 @@ def posterior(
         If the resolutions need more than 4,096 states per element; the message names the cause.
     """
     wanted = votes.resolutions if resolutions is None else tuple(dict.fromkeys(map(votes.resolution, resolutions)))
-    votes, factors, law, potentials = _read(votes, parameters, prior, evidence, potentials)
-    if isinstance(law, Joint) or _must_enumerate(factors):
+    votes, factors, law, potentials, chain = _read(votes, parameters, prior, **asked)
+    if chain is None:
         return enumerated.posterior(votes, factors, law, wanted, potentials)
+    threads = asked.get("n_threads")
     # Most calls: where labels alone are the state, the packed chain does far less per element.
-    if packed.fits(factors, law, wanted):
+    if packed.fits(factors, chain, wanted):
         marginals, likelihood = packed.smooth(
-            votes, factors, law, potentials=potentials, n_threads=n_threads, progress=progress
+            votes, factors, chain, potentials=potentials, n_threads=threads, progress=progress
         )
         return Posterior(probabilities={Element(): marginals}, log_likelihood=likelihood)
-    engine = choose_smoother(prepare(votes, factors, law, wanted, potentials), inference)
-    found, likelihood = runs.smooth(engine, wanted, n_threads=n_threads, progress=progress)
+    engine = choose_smoother(prepare(votes, factors, chain, wanted, potentials), asked.get("inference", "auto"))
+    found, likelihood = runs.smooth(engine, wanted, n_threads=threads, progress=progress)
     return Posterior(probabilities=found, log_likelihood=likelihood, exact=engine.exact)
 
 
-def log_likelihood(
-    votes: Votes,
-    parameters: Parameters | None,
-    prior: AnyPrior,
-    *,
-    n_threads: int | None = None,
-    evidence: Int8Array | None = None,
-    potentials: FloatArray | None = None,
-    inference: Inference = "auto",
-) -> FloatArray:
+def log_likelihood(votes: Votes, parameters: Parameters | None, prior: AnyPrior, **asked: Unpack[Asked]) -> FloatArray:
     """Log P(votes) of every sequence, shape (n_sequences,); an estimate where inference is approximate."""
     # Elements only, because every further resolution would widen the state without changing P(votes).
-    found = posterior(
-        votes,
-        parameters,
-        prior,
-        resolutions=[Element()],
-        n_threads=n_threads,
-        evidence=evidence,
-        potentials=potentials,
-        inference=inference,
-    )
-    return found.log_likelihood
+    return posterior(votes, parameters, prior, resolutions=[Element()], **asked).log_likelihood
 
 
-def decode(
-    votes: Votes,
-    parameters: Parameters | None,
-    prior: AnyPrior,
-    *,
-    n_threads: int | None = None,
-    evidence: Int8Array | None = None,
-    potentials: FloatArray | None = None,
-    inference: Inference = "auto",
-) -> Int8Array:
+def decode(votes: Votes, parameters: Parameters | None, prior: AnyPrior, **asked: Unpack[Asked]) -> Int8Array:
     """The most likely joint labels of every sequence (Viterbi), as class values, shape (n_elements,)."""
-    votes, factors, law, potentials = _read(votes, parameters, prior, evidence, potentials)
-    if isinstance(law, Joint) or _must_enumerate(factors):
-        places = enumerated.draw(votes, factors, law, None, 1, potentials)[0]
-    else:
-        _check_unifilar(law)
-        places = runs.decode(choose_engine(prepare(votes, factors, law, (), potentials), inference), n_threads)
-    return np.asarray(np.array(votes.classes, dtype=np.int8)[places])
+    best: Int8Array = sample(votes, parameters, prior, None, 1, **asked)[0]
+    return best
 
 
 def sample(
     votes: Votes,
     parameters: Parameters | None,
     prior: AnyPrior,
-    rng: np.random.Generator,
+    rng: np.random.Generator | None,
     n_draws: int,
-    *,
-    n_threads: int | None = None,
-    evidence: Int8Array | None = None,
-    potentials: FloatArray | None = None,
-    inference: Inference = "auto",
+    **asked: Unpack[Asked],
 ) -> Int8Array:
-    """Joint labels drawn from the posterior, as class values, shape (n_draws, n_elements)."""
-    votes, factors, law, potentials = _read(votes, parameters, prior, evidence, potentials)
-    if isinstance(law, Joint) or _must_enumerate(factors):
+    """Joint labels drawn from the posterior, as class values, shape (n_draws, n_elements).
+
+    Without a generator, the most likely ones.
+    """
+    votes, factors, law, potentials, chain = _read(votes, parameters, prior, **asked)
+    if chain is None:
         places = enumerated.draw(votes, factors, law, rng, n_draws, potentials)
     else:
-        places = runs.draw(
-            choose_engine(prepare(votes, factors, law, (), potentials), inference), rng, n_draws, n_threads
-        )
+        if rng is None:
+            _check_unifilar(chain)
+        engine = choose_engine(prepare(votes, factors, chain, (), potentials), asked.get("inference", "auto"))
+        places = runs.draw(engine, rng, n_draws, asked.get("n_threads"))
     return np.asarray(np.array(votes.classes, dtype=np.int8)[places])
 
 
@@ -173,10 +152,7 @@ def expected_counts(
     *,
     groups: IntArray | None = None,
     n_groups: int = 1,
-    n_threads: int | None = None,
-    evidence: Int8Array | None = None,
-    potentials: FloatArray | None = None,
-    inference: Inference = "auto",
+    **asked: Unpack[Asked],
 ) -> ExpectedCounts:
     """Sufficient statistics of every factor and of the prior, expected given the votes: an exact E-step.
 
@@ -186,8 +162,9 @@ def expected_counts(
         Counts are then kept apart by group of sequences: every result has a leading axis of length G.
     n_groups : int
         G is at least this, whichever groups occur.
+    asked : as in `Asked`
     """
-    votes, factors, law, potentials = _read(votes, parameters, prior, evidence, potentials)
+    votes, factors, law, potentials, chain = _read(votes, parameters, prior, **asked)
     owners = np.zeros(votes.n_sequences, dtype=np.int64) if groups is None else np.asarray(groups, dtype=np.int64)
     if owners.shape != (votes.n_sequences,) or (len(owners) and owners.min() < 0):
         raise LabelError(
@@ -200,26 +177,33 @@ def expected_counts(
         if potentials is not None:
             potentials = potentials[ranges(votes.layout("element").offsets[:-1][order], votes.lengths[order])]
         votes, owners = votes[order], owners[order]
-    n_groups = max(n_groups, int(owners.max(initial=0)) + 1)
+    n_groups, threads = max(n_groups, int(owners.max(initial=0)) + 1), asked.get("n_threads")
     # By cell of every flat table, and of labels and pairs.
-    if isinstance(law, Joint) or _must_enumerate(factors):
+    if chain is None:
         cells, sums = enumerated.count(votes, factors, law, owners, n_groups, potentials)
-    elif packed.fits(factors, law, ()):
-        cells, sums = packed.count(votes, factors, law, owners, n_groups, potentials=potentials, n_threads=n_threads)
+    elif packed.fits(factors, chain, ()):
+        cells, sums = packed.count(votes, factors, chain, owners, n_groups, potentials=potentials, n_threads=threads)
     else:
-        chosen = choose_smoother(prepare(votes, factors, law, (), potentials), inference)
-        cells, sums = runs.count(chosen, owners, n_groups, n_threads)
+        engine = choose_smoother(prepare(votes, factors, chain, (), potentials), asked.get("inference", "auto"))
+        cells, sums = runs.count(engine, owners, n_groups, threads)
     return _expected(factors, cells, sums, by_group=groups is not None)
 
 
-def _read(
-    votes: Votes,
-    parameters: Parameters | None,
-    prior: AnyPrior,
-    evidence: Int8Array | None = None,
-    potentials: FloatArray | None = None,
-) -> tuple[Votes, tuple[FlatFactor, ...], Joint | LabelChain, FloatArray | None]:
-    """What is known about the labels: votes with their factors, the prior as it is asked, and potentials."""
+class _Read(NamedTuple):
+    """What is known about the labels: votes with their factors, the prior as it is asked, and potentials.
+
+    `chain` is the prior again; None where patterns of labels have to be enumerated.
+    """
+
+    votes: Votes
+    factors: tuple[FlatFactor, ...]
+    law: Joint | LabelChain
+    potentials: FloatArray | None
+    chain: LabelChain | None
+
+
+def _read(votes: Votes, parameters: Parameters | None, prior: AnyPrior, **asked: Unpack[Asked]) -> _Read:
+    evidence, potentials = asked.get("evidence"), asked.get("potentials")
     if potentials is not None:
         potentials = check_potentials(potentials, votes.n_elements, votes.n_classes)
     factors: tuple[FlatFactor, ...] = ()
@@ -234,7 +218,9 @@ def _read(
         raise PriorError(
             f"the prior must be over the {votes.n_classes} classes of the votes; found {law.n_classes} classes."
         )
-    return votes, factors, law, potentials
+    # A factor about whole patterns fits into no chain either.
+    whole = any(isinstance(flat.factor, FullTable) for flat in factors)
+    return _Read(votes, factors, law, potentials, None if whole or isinstance(law, Joint) else law)
 
 
 def rule_out(votes: Votes, evidence: Int8Array, potentials: FloatArray | None) -> FloatArray:
@@ -250,10 +236,10 @@ def engine_for(
     """The engine that answers about all resolutions with votes; None for those that are always exact."""
     if all(isinstance(one, Element) for one in votes.resolutions) or is_short(votes, votes.resolutions, inference):
         return None
-    _, factors, law, _ = _read(votes, parameters, prior)
-    if isinstance(law, Joint) or _must_enumerate(factors):
+    read = _read(votes, parameters, prior)
+    if read.chain is None:
         return None
-    return choose_smoother(prepare(votes, factors, law, votes.resolutions), inference)
+    return choose_smoother(prepare(votes, read.factors, read.chain, votes.resolutions), inference)
 
 
 def with_evidence(votes: Votes, parameters: Parameters, evidence: Int8Array) -> tuple[Votes, Parameters]:
@@ -284,11 +270,6 @@ def check_known(votes: Votes, evidence: Int8Array) -> Int8Array:
             f"found {known[bad][0]} at element {int(np.argmax(bad))}."
         )
     return known
-
-
-def _must_enumerate(factors: tuple[FlatFactor, ...]) -> bool:
-    """Whether a factor is about whole patterns, which no chain holds."""
-    return any(isinstance(flat.factor, FullTable) for flat in factors)
 
 
 def _check_unifilar(law: LabelChain) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from dugong.infer._kernels import add_owned
 from dugong.infer.blocks import Progress, Sums, block_bounds, on_threads, sum_by, sum_groups
 from dugong.infer.lookups import split_cells
-from dugong.infer.prepare import Prepared, VotesBlock
+from dugong.infer.prepare import Prepared, VotesBlock, read_block
 from dugong.tasks import Resolution
 from dugong.types import FloatArray, Int8Array, IntArray
 
@@ -54,18 +54,12 @@ class Smoother(Protocol):
     def block_size(self) -> int:
         """Elements of one block."""
 
-    def read(self, begin: int, end: int) -> VotesBlock:
-        """The votes of some sequences."""
-
 
 class BlockEngine(Smoother, Protocol):
     """Answers about joint labels as well."""
 
-    def find_best(self, block: VotesBlock, begin: int) -> Int8Array:
-        """Class indices of the most likely joint labels."""
-
-    def draw(self, block: VotesBlock, begin: int, rng: np.random.Generator, n_draws: int) -> Int8Array:
-        """Class indices of labels drawn from the posterior, shape (n_draws, n_elements)."""
+    def draw(self, block: VotesBlock, begin: int, rng: np.random.Generator | None, n_draws: int) -> Int8Array:
+        """Class indices of labels drawn from the posterior; of the most likely ones without a generator."""
 
 
 def smooth(
@@ -81,7 +75,7 @@ def smooth(
     marginals = {one: np.empty((layouts[one].n_tasks, prepared.n_labels(one))) for one in wanted}
 
     def work(bounds: tuple[int, int]) -> FloatArray:
-        block = engine.read(*bounds)
+        block = read_block(prepared, *bounds)
         answer = engine.smooth(block, bounds[0], counting=False)
         for resolution, found in marginals.items():
             place = prepared.resolutions.index(resolution)
@@ -106,7 +100,7 @@ def count(
 
 def _count(engine: Smoother, bounds: tuple[int, int], owners: IntArray, n_groups: int) -> Sums:
     """Sum the posterior of codes by the cells that the votes pointed at, and that of the first labels."""
-    prepared, block = engine.prepared, engine.read(*bounds)
+    prepared, block = engine.prepared, read_block(engine.prepared, *bounds)
     answer = engine.smooth(block, bounds[0], counting=True)
     cells = [np.zeros((n_groups, 0))]
     for lookup, rows in zip(prepared.lookups, block.emissions.rows, strict=True):
@@ -124,29 +118,22 @@ def _count(engine: Smoother, bounds: tuple[int, int], owners: IntArray, n_groups
     )
 
 
-def decode(engine: BlockEngine, n_threads: int | None = None) -> Int8Array:
-    """Class indices of the most likely joint labels, flat over elements."""
-    labels = np.zeros(engine.prepared.votes.n_elements, dtype=np.int8)
+def draw(
+    engine: BlockEngine, rng: np.random.Generator | None = None, n_draws: int = 1, n_threads: int | None = None
+) -> Int8Array:
+    """Class indices of labels drawn from the posterior, shape (n_draws, n_elements).
 
-    def work(bounds: tuple[int, int]) -> None:
-        block = engine.read(*bounds)
-        labels[block.rows[0]] = engine.find_best(block, bounds[0])
-
-    for _ in on_threads(work, block_bounds(engine.prepared.layouts[0].offsets, engine.block_size), n_threads):
-        pass
-    return labels
-
-
-def draw(engine: BlockEngine, rng: np.random.Generator, n_draws: int, n_threads: int | None = None) -> Int8Array:
-    """Class indices of labels drawn from the posterior, shape (n_draws, n_elements)."""
-    labels = np.zeros((n_draws, engine.prepared.votes.n_elements), dtype=np.int8)
-    bounds = block_bounds(engine.prepared.layouts[0].offsets, engine.block_size)
+    Without a generator, those of the most likely joint labels.
+    """
+    prepared = engine.prepared
+    labels = np.zeros((n_draws, prepared.votes.n_elements), dtype=np.int8)
+    bounds = block_bounds(prepared.layouts[0].offsets, engine.block_size)
     # A generator per block, because threads take blocks in any order.
-    generators = dict(zip(bounds, rng.spawn(len(bounds)), strict=True))
+    generators = {} if rng is None else dict(zip(bounds, rng.spawn(len(bounds)), strict=True))
 
     def work(bound: tuple[int, int]) -> None:
-        block = engine.read(*bound)
-        labels[:, block.rows[0]] = engine.draw(block, bound[0], generators[bound], n_draws)
+        block = read_block(prepared, *bound)
+        labels[:, block.rows[0]] = engine.draw(block, bound[0], generators.get(bound), n_draws)
 
     for _ in on_threads(work, bounds, n_threads):
         pass

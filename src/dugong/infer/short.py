@@ -16,7 +16,7 @@ from dugong.infer import _kernels as kernels
 from dugong.infer.blocks import report_impossible
 from dugong.infer.factors import Channel
 from dugong.infer.patterns import LabelPatterns, chain_law, channel_codes, link_labels
-from dugong.infer.prepare import Prepared, VotesBlock, read_block
+from dugong.infer.prepare import Prepared, VotesBlock
 from dugong.infer.runs import BlockAnswer
 from dugong.priors.chain import positive_class
 from dugong.tasks import Element, Layout, Resolution
@@ -61,10 +61,6 @@ class ShortEngine:
             and all(votes.layout(one).spans is None for one in resolutions)
             and all(isinstance(one, Element) or one.link != "joint" for one in resolutions)
         )
-
-    def read(self, begin: int, end: int) -> VotesBlock:
-        """The votes of some sequences."""
-        return read_block(self.prepared, begin, end)
 
     def smooth(self, block: VotesBlock, begin: int, *, counting: bool) -> BlockAnswer:
         """Posterior of all tasks; pairs of labels too, if counting."""

@@ -17,6 +17,7 @@ from dugong.infer.grouped.engine import WindowEngine
 from dugong.infer.grouped.ep import CLOSE, propagate_all
 from dugong.infer.grouped.local import LocalChain, WindowGroup, spread
 from dugong.infer.grouped.passes import Pass
+from dugong.infer.prepare import read_block
 from dugong.tasks import describe
 from dugong.types import BoolArray, FloatArray, Int8Array, IntArray
 
@@ -140,7 +141,7 @@ def _choose(engine: WindowEngine) -> list[tuple[LocalChain, list[WindowGroup]]]:
     places = np.sort(order[np.linspace(0, len(order) - 1, n_pieces).astype(np.int64)])
     found = []
     for copy, sequence in enumerate(places.tolist()):
-        local, groups = engine.model(engine.read(sequence, sequence + 1))
+        local, groups = engine.model(read_block(prepared, sequence, sequence + 1))
         free = max(int(lengths[sequence]) - size, 0)
         begin = int(free * copy / max(len(places) - 1, 1))
         found.append(_cut(local, groups, begin, begin + min(size, int(lengths[sequence]))))

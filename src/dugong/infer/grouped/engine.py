@@ -29,7 +29,7 @@ from dugong.infer.grouped.local import (
 from dugong.infer.grouped.passes import Pass
 from dugong.infer.lookups import Lookup
 from dugong.infer.potentials import sum_by_sequence
-from dugong.infer.prepare import Prepared, VotesBlock, read_block
+from dugong.infer.prepare import Prepared, VotesBlock
 from dugong.infer.runs import BlockAnswer
 from dugong.tasks import Element
 from dugong.types import FloatArray, Int8Array
@@ -45,10 +45,6 @@ class WindowEngine:
     """Votes as a chain of steps with groups of windows."""
 
     prepared: Prepared
-
-    def read(self, begin: int, end: int) -> VotesBlock:
-        """The votes of some sequences."""
-        return read_block(self.prepared, begin, end)
 
     @cached_property
     def n_states(self) -> int:
@@ -162,17 +158,13 @@ class WindowEngine:
             report_impossible(self.prepared.votes, begin + failed)
         return BlockAnswer(parts=[labels, pairs], transitions=totals, log_likelihood=logs)
 
-    def find_best(self, block: VotesBlock, begin: int) -> Int8Array:
-        """Class indices of the most likely joint labels: of the chain with all sites, where that is approximate."""
-        best: Int8Array = self._trace(block, begin, np.full((1, block.layouts[0].n_tasks), -1.0))[0]
-        return best
+    def draw(self, block: VotesBlock, begin: int, rng: np.random.Generator | None, n_draws: int) -> Int8Array:
+        """Class indices of labels drawn from the posterior; of the most likely ones without a generator.
 
-    def draw(self, block: VotesBlock, begin: int, rng: np.random.Generator, n_draws: int) -> Int8Array:
-        """Class indices of labels drawn from the posterior, or from the chain with all sites."""
-        return self._trace(block, begin, rng.random((n_draws, block.layouts[0].n_tasks)))
-
-    def _trace(self, block: VotesBlock, begin: int, uniforms: FloatArray) -> Int8Array:
-        votes = self.prepared.votes
+        Where that is approximate, from the chain with all sites.
+        """
+        votes, shape = self.prepared.votes, (n_draws, block.layouts[0].n_tasks)
+        uniforms = np.full(shape, -1.0) if rng is None else rng.random(shape)
         local, groups = self.model(block)
         steps, group = local.steps, groups[0] if groups else None
         if len(groups) > 1:
