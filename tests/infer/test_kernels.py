@@ -29,30 +29,30 @@ from .cases import Case, conditional, random_chain, random_votes
 
 # --- the walk that audits overlapping windows ----------------------------------------------------------------------
 def walk(sweeps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Shares of states and of windows above their threshold, found and exact, of the second of two sequences."""
+    """Shares of states and of windows above their threshold, found and exact, of a sequence."""
     rng = np.random.default_rng(3)
     base = rng.uniform(0.2, 1.0, (9, 2, 2))
     total = base * rng.uniform(0.5, 1.5, base.shape)  # proposals may come from another chain
-    begin, end = 4, 9
-    windows = np.array([[4, 6, 0], [6, 9, 1], [5, 8, 1]])
+    base, total = base[4:], total[4:]
+    windows = np.array([[0, 2, 0], [2, 5, 1], [1, 4, 1]])
     groups = np.array([[0, 2, 0], [2, 3, 0]])
     counted, logs = np.array([[False, True]]), np.log(np.array([[0.2, 1.0], [1.0, 0.3], [0.4, 1.0]]))
-    states, tallies, positive = np.zeros(9, dtype=np.int8), np.zeros((9, 2)), np.zeros(3)
+    states, tallies, positive = np.zeros(5, dtype=np.int8), np.zeros((5, 2)), np.zeros(3)
     grouped.walk(
-        base, total, begin, end, windows, groups, counted, logs, np.zeros(3, dtype=np.int64), states, sweeps,
+        grouped.Walked(base, total, windows, groups, counted, logs), np.zeros(3, dtype=np.int64), states, sweeps,
         np.array([1, 3]), 7, np.zeros(4 * (2 + 1)), np.zeros(3, dtype=np.int8), tallies, positive,
     )  # fmt: skip
-    weights, above = np.zeros((9, 2)), np.zeros(3)
-    for path in product((0, 1), repeat=end - begin):
+    weights, above = np.zeros((5, 2)), np.zeros(3)
+    for path in product((0, 1), repeat=5):
         before = (0, *path[:-1])
-        counts = [sum(path[first - begin : last - begin]) for first, last, _ in windows]
+        counts = [sum(path[first:last]) for first, last, _ in windows]
         over = np.array(counts) > windows[:, 2]
-        weight = np.prod([base[begin + t, before[t], path[t]] for t in range(end - begin)])
+        weight = np.prod([base[t, before[t], path[t]] for t in range(5)])
         weight *= np.exp(logs[np.arange(3), over.astype(int)].sum())
-        weights[np.arange(begin, end), path] += weight
+        weights[np.arange(5), path] += weight
         above += weight * over
-    kept = tallies[begin].sum()
-    return tallies[begin:] / kept, weights[begin:] / weights[begin].sum(), positive / kept, above / weights[begin].sum()
+    kept = tallies[0].sum()
+    return tallies / kept, weights / weights[0].sum(), positive / kept, above / weights[0].sum()
 
 
 def test_the_walk_goes_where_the_posterior_is() -> None:

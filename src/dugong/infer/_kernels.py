@@ -12,6 +12,7 @@ nothing is allocated here, because compiling takes longer than most runs. All in
 notices changes only in the file of the kernel itself.
 """
 
+# ruff: noqa: FBT001  (kernels take places, not names)
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -392,12 +393,7 @@ def find_best(way: Walked, scores: FloatArray, origins: IntArray, labels: Int8Ar
 
 @entry
 def draw(
-    way: Walked,
-    values: FloatArray,
-    exponents: IntArray,
-    widest: int,
-    uniforms: FloatArray,
-    labels: Int8Array,
+    way: Walked, values: FloatArray, exponents: IntArray, widest: int, uniforms: FloatArray, labels: Int8Array
 ) -> int:
     """Class indices of labels drawn from the posterior, shape (n_draws, n_elements), one uniform each."""
     sequences, path, done, spare = way.sequences, way.path, 0, len(values) - widest
@@ -481,7 +477,7 @@ def store(
 
 
 @inner
-def combine(room: FloatArray, one: int, other: int, to: int, lanes: int, logs: bool) -> None:  # noqa: FBT001
+def combine(room: FloatArray, one: int, other: int, to: int, lanes: int, logs: bool) -> None:
     """Row `one` times row `other`; plus, where numbers are logarithms."""
     a, b, c = np.uint64(one), np.uint64(other), np.uint64(to)
     if logs:
@@ -493,7 +489,7 @@ def combine(room: FloatArray, one: int, other: int, to: int, lanes: int, logs: b
 
 
 @inner
-def weigh(room: FloatArray, to: int, by: int, lanes: int, logs: bool) -> None:  # noqa: FBT001
+def weigh(room: FloatArray, to: int, by: int, lanes: int, logs: bool) -> None:
     """Multiply a row by another; add, where numbers are logarithms. Apart from `combine`: vectors need rows apart."""
     a, b = np.uint64(by), np.uint64(to)
     if logs:
@@ -532,7 +528,7 @@ def grow(
     law: FloatArray,
     n_classes: int,
     length: int,
-    logs: bool,  # noqa: FBT001
+    logs: bool,
     room: FloatArray,
     half: int,
     seen: int,
@@ -569,8 +565,8 @@ def weigh_patterns(
     law: FloatArray,
     n_classes: int,
     length: int,
-    logs: bool,  # noqa: FBT001
-    counting: bool,  # noqa: FBT001
+    logs: bool,
+    counting: bool,
     firsts: IntArray,
     room: FloatArray,
     found: FloatArray,

@@ -76,7 +76,10 @@ def sample(
     evidence: Int8Array | None = None,
     n_threads: int | None = None,
 ) -> Int8Array:
-    """Labels of whole sequences drawn given the votes, as class values, (n_draws, n_elements); without `rng` the best."""
+    """Labels of whole sequences drawn given the votes, as class values, (n_draws, n_elements).
+
+    Without `rng`, the most likely ones.
+    """
     if parts := _by_group(law, votes):
         draws = np.empty((n_draws, votes.n_elements), dtype=np.int8)
         for own, chosen in parts:

@@ -14,7 +14,10 @@ over a night would otherwise take gigabytes. A room of 0 means that there is pla
 Flat arrays and unsigned places, because numba then vectorises the loops over counts.
 """
 
+# ruff: noqa: FBT001  (kernels take places, not names)
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -37,8 +40,45 @@ inner = njit(**_OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True)  # type
 inline = njit(**_OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)  # type: ignore[call-overload]
 
 
+class Group(NamedTuple):
+    """Windows that lie apart, (W, 3), which states they count, (S,), and what the votes on them say, (W, 2)."""
+
+    windows: IntArray
+    counted: BoolArray
+    factors: FloatArray
+
+
+class Scratch(NamedTuple):
+    """Where a pass writes to.
+
+    Attributes
+    ----------
+    R, room : rows of a layer, and elements whose layers are kept at a time
+    alpha : (N, S) weights of the states after every element
+    F, kept : layers, and those at checkpoints
+    back : two layers backwards, and weights of the states
+    bounds : (layers, 2) lowest and highest row in use
+    """
+
+    R: int
+    room: int
+    alpha: FloatArray
+    F: FloatArray
+    kept: FloatArray
+    back: FloatArray
+    bounds: IntArray
+
+
+class Layers(NamedTuple):
+    """The layers of one window: their numbers, the bounds of their rows, and how many rows there are."""
+
+    F: FloatArray
+    bounds: IntArray
+    R: int
+
+
 @inline
-def axpy(F: FloatArray, at: int, to: int, size: int, weight: float, best: bool) -> None:  # noqa: FBT001
+def axpy(F: FloatArray, at: int, to: int, size: int, weight: float, best: bool) -> None:
     """Add `weight` times some rows of a layer to rows of the next; for the best path, take the larger of the two."""
     a, b, n = np.uint64(at), np.uint64(to), np.uint64(max(size, 0))
     if best:
@@ -64,24 +104,22 @@ def fused(
 
 @inner
 def advance(
-    F: FloatArray,
+    layers: Layers,
     at: int,
     to: int,
-    R: int,
     steps: FloatArray,
     t: int,
     counted: BoolArray,
     top: int,
-    bounds: IntArray,
     i: int,
     left: int,
-    best: bool,  # noqa: FBT001
+    best: bool,
 ) -> float:
     """Fill the layer at `to` from that at `at` by the step into element t; returns its sum after scaling it.
 
     Rows i - 1 and i of `bounds` are (low, high) before and after.
     """
-    S = len(counted)
+    (F, bounds, R), S = layers, len(counted)
     # One element adds at most one to the count, and nothing beyond `top` is told apart.
     low, high = bounds[i - 1, 0], bounds[i - 1, 1]
     reach = min(high + 1, top)
@@ -123,24 +161,22 @@ def rescale(F: FloatArray, at: int, R: int, S: int, low: int, high: int, total: 
 
 @inner
 def fill(
-    F: FloatArray,
+    layers: Layers,
     kept: FloatArray,
-    windows: IntArray,
+    group: Group,
     w: int,
     steps: FloatArray,
-    counted: BoolArray,
-    bounds: IntArray,
-    R: int,
     first: int,
     last: int,
     room: int,
-    best: bool,  # noqa: FBT001
+    best: bool,
 ) -> float:
     """Forward layers of elements first..last of a window; returns the logarithm of what was divided out.
 
     Layer 0 of `F` holds the weights before element `first`. With a `room`, two layers take turns, and every `room`-th
     is put into `kept`; with 0, the layers of all these elements stay, one after the other.
     """
+    (F, bounds, R), (windows, counted, _) = layers, group
     S, begin, size = len(counted), windows[w, BEGIN], windows[w, END] - windows[w, BEGIN]
     top, scale, layer = windows[w, THRESHOLD] + 1, 0.0, S * R
     for i in range(first, last):
@@ -150,7 +186,7 @@ def fill(
             # The layer is still that before element i, which is where a piece is filled again from.
             if room < NEVER and i % room == 0:
                 copy_layer(F, at, kept, i // room * layer, R, S, bounds, i)
-        total = advance(F, at, to, R, steps, begin + i, counted, top, bounds, i + 1, size - i - 1, best)
+        total = advance(layers, at, to, steps, begin + i, counted, top, i + 1, size - i - 1, best)
         # Written so that NaN counts as impossible too.
         if not total > 0.0:
             return -np.inf
@@ -172,33 +208,22 @@ def copy_layer(
 
 
 @inner
-def enter(F: FloatArray, R: int, alpha: FloatArray, t: int, start: int, bounds: IntArray) -> None:
+def enter(layers: Layers, alpha: FloatArray, t: int, start: int) -> None:
     """Layer 0 of a window that begins at element t: nothing is counted yet."""
     for s in range(alpha.shape[1]):
-        F[s * R] = (1.0 if s == 0 else 0.0) if t == start else alpha[t - 1, s]
-    bounds[0, 0], bounds[0, 1] = 0, 0
+        layers.F[s * layers.R] = (1.0 if s == 0 else 0.0) if t == start else alpha[t - 1, s]
+    layers.bounds[0, 0], layers.bounds[0, 1] = 0, 0
 
 
 @inner
-def leave(
-    F: FloatArray,
-    at: int,
-    R: int,
-    bounds: IntArray,
-    size: int,
-    top: int,
-    factors: FloatArray,
-    w: int,
-    alpha: FloatArray,
-    t: int,
-    best: bool,  # noqa: FBT001
-) -> float:
+def leave(layers: Layers, at: int, size: int, group: Group, w: int, alpha: FloatArray, t: int, best: bool) -> float:
     """Weights of the states at the last element t of a window, its own factor included; returns their sum."""
-    total = 0.0
+    (F, bounds, R), total = layers, 0.0
+    top = group.windows[w, THRESHOLD] + 1
     for s in range(alpha.shape[1]):
         value = 0.0
         for c in range(bounds[size, 0], bounds[size, 1] + 1):
-            weight = F[at + s * R + c] * factors[w, 1 if c >= top else 0]
+            weight = F[at + s * R + c] * group.factors[w, 1 if c >= top else 0]
             value = max(value, weight) if best else value + weight
         alpha[t, s] = value
         total += value
@@ -207,24 +232,14 @@ def leave(
 
 @inner
 def forward(
-    steps: FloatArray,
-    spans: IntArray,
-    q: int,
-    windows: IntArray,
-    counted: BoolArray,
-    factors: FloatArray,
-    alpha: FloatArray,
-    F: FloatArray,
-    bounds: IntArray,
-    R: int,
-    keep: bool,  # noqa: FBT001
-    best: bool,  # noqa: FBT001
+    steps: FloatArray, spans: IntArray, q: int, group: Group, scratch: Scratch, keep: bool, best: bool
 ) -> float:
     """Weights `alpha` of the states after every element outside windows, and after every window, of sequence q.
 
     With `keep`, the layers of all windows stay, each window's at its own place. Returns the logarithm of the sum over
     all labels; minus infinity if none is possible.
     """
+    windows, alpha, R = group.windows, scratch.alpha, scratch.R
     S, logs, w, t = alpha.shape[1], 0.0, spans[q, FIRST], spans[q, BEGIN]
     while t < spans[q, END]:
         scale, end = 0.0, t + 1
@@ -232,12 +247,11 @@ def forward(
             end = windows[w, END]
             # A window of n elements has n + 1 layers: w windows before this one take w more places than elements.
             own = t + w if keep else 0
-            layers, rows = F[own * S * R :], bounds[own:]
-            enter(layers, R, alpha, t, spans[q, BEGIN], rows)
-            room = 0 if keep else NEVER
-            scale = fill(layers, layers, windows, w, steps, counted, rows, R, 0, end - t, room, best)
+            layers = Layers(scratch.F[own * S * R :], scratch.bounds[own:], R)
+            enter(layers, alpha, t, spans[q, BEGIN])
+            scale = fill(layers, layers.F, group, w, steps, 0, end - t, 0 if keep else NEVER, best)
             at = (end - t if keep else (end - t) % 2) * S * R
-            total = leave(layers, at, R, rows, end - t, windows[w, THRESHOLD] + 1, factors, w, alpha, end - 1, best)
+            total = leave(layers, at, end - t, group, w, alpha, end - 1, best)
             w += 1
         else:
             total = 0.0
@@ -266,16 +280,8 @@ def smooth(
     steps: FloatArray,
     spans: IntArray,
     active: BoolArray,
-    windows: IntArray,
-    counted: BoolArray,
-    factors: FloatArray,
-    alpha: FloatArray,
-    F: FloatArray,
-    kept: FloatArray,
-    back: FloatArray,
-    bounds: IntArray,
-    R: int,
-    room: int,
+    group: Group,
+    scratch: Scratch,
     pairs: FloatArray,
     positive: FloatArray,
     logs: FloatArray,
@@ -285,12 +291,12 @@ def smooth(
     `positive` (W, 2): the probability that a window is positive, given everything, and given all but its own factor.
     Returns -1, or the first sequence that is impossible.
     """
-    S = alpha.shape[1]
-    beta = back[len(back) - S :]
+    windows, alpha, S = group.windows, scratch.alpha, scratch.alpha.shape[1]
+    beta = scratch.back[len(scratch.back) - S :]
     for q in range(len(spans)):
         if not active[q]:
             continue
-        logs[q] = forward(steps, spans, q, windows, counted, factors, alpha, F, bounds, R, room == 0, False)
+        logs[q] = forward(steps, spans, q, group, scratch, scratch.room == 0, False)
         if logs[q] == -np.inf:
             return q
         # Backward: nothing is known behind the last element, so that all states weigh the same.
@@ -299,9 +305,7 @@ def smooth(
             beta[s] = 1.0
         while t >= start:
             if w >= spans[q, FIRST] and windows[w, END] == t + 1:
-                backward_window(
-                    steps, start, windows, w, counted, factors, alpha, F, kept, back, bounds, R, room, pairs, positive
-                )
+                backward_window(steps, start, group, w, scratch, pairs, positive)
                 t = windows[w, BEGIN] - 1
                 w -= 1
             else:
@@ -458,70 +462,45 @@ def backward_one(steps: FloatArray, start: int, alpha: FloatArray, t: int, pairs
 
 @inner
 def open_piece(
-    layers: FloatArray,
-    kept: FloatArray,
-    windows: IntArray,
-    w: int,
-    steps: FloatArray,
-    start: int,
-    counted: BoolArray,
-    alpha: FloatArray,
-    rows: IntArray,
-    R: int,
-    room: int,
-    piece: int,
-    best: bool,  # noqa: FBT001
+    layers: Layers, group: Group, w: int, steps: FloatArray, start: int, scratch: Scratch, piece: int, best: bool
 ) -> None:
     """Layers of the next piece of a window, for whoever walks back through it; pieces come from the last to the first.
 
     Where the layers of all windows are kept (no room is given) there is nothing to do. A window that is longer than the
     room is walked forward once more for its checkpoints, then from one of them for every piece.
     """
-    if room == 0:
+    if scratch.room == 0:
         return
-    S, begin = alpha.shape[1], windows[w, BEGIN]
-    size = windows[w, END] - begin
-    first, last = piece * room, min(size, (piece + 1) * room)
+    S, begin, length = scratch.alpha.shape[1], group.windows[w, BEGIN], scratch.room
+    size = group.windows[w, END] - begin
+    first, last = piece * length, min(size, (piece + 1) * length)
     if last == size:
-        enter(layers, R, alpha, begin, start, rows)
-        if size > room:
-            fill(layers, kept, windows, w, steps, counted, rows, R, 0, size, room, best)
-    if size > room:
-        copy_layer(kept, piece * S * R, layers, 0, R, S, rows, first)
-    fill(layers, kept, windows, w, steps, counted, rows, R, first, last, 0, best)
+        enter(layers, scratch.alpha, begin, start)
+        if size > length:
+            fill(layers, scratch.kept, group, w, steps, 0, size, length, best)
+    if size > length:
+        copy_layer(scratch.kept, piece * S * scratch.R, layers.F, 0, scratch.R, S, layers.bounds, first)
+    fill(layers, scratch.kept, group, w, steps, first, last, 0, best)
 
 
 @inner
 def backward_window(
-    steps: FloatArray,
-    start: int,
-    windows: IntArray,
-    w: int,
-    counted: BoolArray,
-    factors: FloatArray,
-    alpha: FloatArray,
-    F: FloatArray,
-    kept: FloatArray,
-    back: FloatArray,
-    bounds: IntArray,
-    R: int,
-    room: int,
-    pairs: FloatArray,
-    positive: FloatArray,
+    steps: FloatArray, start: int, group: Group, w: int, scratch: Scratch, pairs: FloatArray, positive: FloatArray
 ) -> None:
     """All elements of a window, from its last to its first."""
-    begin, S, layer = windows[w, BEGIN], alpha.shape[1], alpha.shape[1] * R
+    windows, back, R, S = group.windows, scratch.back, scratch.R, scratch.alpha.shape[1]
+    begin, layer = windows[w, BEGIN], S * R
     beta = back[len(back) - S :]  # as in `smooth`: what lies behind the window goes in, what lies before it comes out
     size, top = windows[w, END] - begin, windows[w, THRESHOLD] + 1
-    own, length, here = begin + w if room == 0 else 0, size if room == 0 else room, 0
-    layers, rows = F[own * layer :], bounds[own:]
+    own, length, here = begin + w if scratch.room == 0 else 0, size if scratch.room == 0 else scratch.room, 0
+    layers = Layers(scratch.F[own * layer :], scratch.bounds[own:], R)
     for piece in range((size - 1) // length, -1, -1):
         first, last = piece * length, min(size, (piece + 1) * length)
-        open_piece(layers, kept, windows, w, steps, start, counted, alpha, rows, R, room, piece, False)
+        open_piece(layers, group, w, steps, start, scratch, piece, False)
         if last == size:
-            turn(layers, (last - first) * layer, back, R, rows, size, top, factors, w, beta, positive)
+            turn(layers, (last - first) * layer, back, size, group, w, beta, positive)
         for i in range(last - 1, first - 1, -1):
-            retreat(layers, (i - first) * layer, back, here, R, steps, begin + i, counted, top, rows, i, pairs)
+            retreat(layers, (i - first) * layer, back, here, steps, begin + i, group.counted, top, i, pairs)
             here = 1 - here
     for s in range(S):
         beta[s] = back[here * layer + s * R]
@@ -529,19 +508,10 @@ def backward_window(
 
 @inner
 def turn(
-    F: FloatArray,
-    at: int,
-    back: FloatArray,
-    R: int,
-    bounds: IntArray,
-    size: int,
-    top: int,
-    factors: FloatArray,
-    w: int,
-    beta: FloatArray,
-    positive: FloatArray,
+    layers: Layers, at: int, back: FloatArray, size: int, group: Group, w: int, beta: FloatArray, positive: FloatArray
 ) -> None:
     """Backward weights at the end of a window, and what follows for the window itself."""
+    (F, bounds, R), factors, top = layers, group.factors, group.windows[w, THRESHOLD] + 1
     p0, p1 = 0.0, 0.0
     for s in range(len(beta)):
         for c in range(bounds[size, 0], bounds[size, 1] + 1):
@@ -558,21 +528,19 @@ def turn(
 
 @inner
 def retreat(
-    F: FloatArray,
+    layers: Layers,
     at: int,
     back: FloatArray,
     here: int,
-    R: int,
     steps: FloatArray,
     t: int,
     counted: BoolArray,
     top: int,
-    bounds: IntArray,
     i: int,
     pairs: FloatArray,
 ) -> None:
     """One element of a window: its pair, and the backward weights before it. The mirror of `advance`."""
-    S = len(counted)
+    (F, bounds, R), S = layers, len(counted)
     low, high, after = bounds[i, 0], bounds[i, 1], bounds[i + 1, 0]
     now, before, total, most = here * S * R, (1 - here) * S * R, 0.0, 0.0
     for r in range(S):
@@ -632,16 +600,8 @@ def choose(weights: FloatArray, at: int, size: int, uniform: float) -> int:
 def trace(
     steps: FloatArray,
     spans: IntArray,
-    windows: IntArray,
-    counted: BoolArray,
-    factors: FloatArray,
-    alpha: FloatArray,
-    F: FloatArray,
-    kept: FloatArray,
-    back: FloatArray,
-    bounds: IntArray,
-    R: int,
-    room: int,
+    group: Group,
+    scratch: Scratch,
     uniforms: FloatArray,
     now: IntArray,
     states: Int8Array,
@@ -651,33 +611,15 @@ def trace(
     `now` (n_draws, 2) is room for the state and the count of every draw. Returns -1, or the first impossible sequence.
     """
     # Best path and draws are the same walk back: only sums and maxima change places, so the loops are shared.
-    best = uniforms[0, 0] < 0.0
+    windows, alpha, back, best = group.windows, scratch.alpha, scratch.back, uniforms[0, 0] < 0.0
     for q in range(len(spans)):
-        if forward(steps, spans, q, windows, counted, factors, alpha, F, bounds, R, room == 0, best) == -np.inf:
+        if forward(steps, spans, q, group, scratch, scratch.room == 0, best) == -np.inf:
             return q
         start, t, w = spans[q, BEGIN], spans[q, END] - 1, spans[q, LAST] - 1
         while t >= start:
             last = t + 1 == spans[q, END]
             if w >= spans[q, FIRST] and windows[w, END] == t + 1:
-                trace_window(
-                    steps,
-                    start,
-                    last,
-                    windows,
-                    w,
-                    counted,
-                    factors,
-                    alpha,
-                    F,
-                    kept,
-                    back,
-                    bounds,
-                    R,
-                    room,
-                    uniforms,
-                    now,
-                    states,
-                )
+                trace_window(steps, start, last, group, w, scratch, uniforms, now, states)
                 t = windows[w, BEGIN] - 1
                 w -= 1
                 continue
@@ -695,75 +637,62 @@ def trace(
 def trace_window(
     steps: FloatArray,
     start: int,
-    last: bool,  # noqa: FBT001
-    windows: IntArray,
+    last: bool,
+    group: Group,
     w: int,
-    counted: BoolArray,
-    factors: FloatArray,
-    alpha: FloatArray,
-    F: FloatArray,
-    kept: FloatArray,
-    back: FloatArray,
-    bounds: IntArray,
-    R: int,
-    room: int,
+    scratch: Scratch,
     uniforms: FloatArray,
     now: IntArray,
     states: Int8Array,
 ) -> None:
     """The states of all elements of a window, from its last to its first."""
-    begin, S, layer = windows[w, BEGIN], alpha.shape[1], alpha.shape[1] * R
+    windows, counted, back, R, S = group.windows, group.counted, scratch.back, scratch.R, scratch.alpha.shape[1]
+    begin, layer = windows[w, BEGIN], S * R
     size, top, best = windows[w, END] - begin, windows[w, THRESHOLD] + 1, uniforms[0, 0] < 0.0
-    own, length = begin + w if room == 0 else 0, size if room == 0 else room
-    layers, rows = F[own * layer :], bounds[own:]
+    own, length = begin + w if scratch.room == 0 else 0, size if scratch.room == 0 else scratch.room
+    layers = Layers(scratch.F[own * layer :], scratch.bounds[own:], R)
     for piece in range((size - 1) // length, -1, -1):
         first, end = piece * length, min(size, (piece + 1) * length)
-        open_piece(layers, kept, windows, w, steps, start, counted, alpha, rows, R, room, piece, best)
+        open_piece(layers, group, w, steps, start, scratch, piece, best)
         for d in range(len(uniforms)):
             if end == size:
-                turn_back(
-                    layers, (end - first) * layer, back, R, rows, size, top, factors, w, steps, begin, last, now, d
-                )
+                turn_back(layers, (end - first) * layer, back, size, group, w, steps, last, now[d, 0])
                 place = choose(back, 0, layer, uniforms[d, begin + size - 1])
                 now[d, 0], now[d, 1] = place // R, place % R
                 states[d, begin + size - 1] = now[d, 0]
             # Down to the first element only: the state before it is drawn by whatever precedes the window.
             for i in range(end - 1, max(first, 1) - 1, -1):
-                step_back(layers, (i - first) * layer, back, R, steps, begin + i, counted, top, rows, i, now, d)
+                step_back(layers, (i - first) * layer, back, steps, begin + i, counted, top, i, now[d])
                 place = choose(back, 0, 2 * S, uniforms[d, begin + i - 1])
-                came = came_from(counted[now[d, 0]], now[d, 1], top, rows, i, place // S)
+                came = came_from(counted[now[d, 0]], now[d, 1], top, layers.bounds, i, place // S)
                 now[d, 0], now[d, 1] = place % S, came
                 states[d, begin + i - 1] = now[d, 0]
 
 
 @inner
 def turn_back(
-    F: FloatArray,
+    layers: Layers,
     at: int,
     back: FloatArray,
-    R: int,
-    bounds: IntArray,
     size: int,
-    top: int,
-    factors: FloatArray,
+    group: Group,
     w: int,
     steps: FloatArray,
-    begin: int,
-    last: bool,  # noqa: FBT001
-    now: IntArray,
-    d: int,
+    last: bool,
+    following: int,
 ) -> None:
     """Weights of (state, count) at the end of a window, given the state that follows, if any does."""
-    S = steps.shape[1]
+    (F, bounds, R), factors, S = layers, group.factors, steps.shape[1]
+    top = group.windows[w, THRESHOLD] + 1
     for s in range(S):
-        ahead = 1.0 if last else steps[begin + size, s, now[d, 0]]
+        ahead = 1.0 if last else steps[group.windows[w, END], s, following]
         for c in range(R):
             inside = bounds[size, 0] <= c <= bounds[size, 1]
             back[s * R + c] = F[at + s * R + c] * factors[w, 1 if c >= top else 0] * ahead if inside else 0.0
 
 
 @inner
-def came_from(is_counted: bool, count: int, top: int, bounds: IntArray, i: int, which: int) -> int:  # noqa: FBT001
+def came_from(is_counted: bool, count: int, top: int, bounds: IntArray, i: int, which: int) -> int:
     """The first or second row from which a step leads to a row; -1 if there is none."""
     if is_counted:
         row = count - 1 if which == 0 else (top if count == top else -1)
@@ -775,25 +704,22 @@ def came_from(is_counted: bool, count: int, top: int, bounds: IntArray, i: int, 
 
 @inner
 def step_back(
-    F: FloatArray,
+    layers: Layers,
     at: int,
     back: FloatArray,
-    R: int,
     steps: FloatArray,
     t: int,
     counted: BoolArray,
     top: int,
-    bounds: IntArray,
     i: int,
-    now: IntArray,
-    d: int,
+    after: IntArray,
 ) -> None:
     """Weights of the states before element t, by which of two rows they were in, given state and count after it."""
-    S = len(counted)
+    (F, bounds, R), S = layers, len(counted)
     for which in range(2):
-        row = came_from(counted[now[d, 0]], now[d, 1], top, bounds, i, which)
+        row = came_from(counted[after[0]], after[1], top, bounds, i, which)
         for r in range(S):
-            back[which * S + r] = F[at + r * R + row] * steps[t, r, now[d, 0]] if row >= 0 else 0.0
+            back[which * S + r] = F[at + r * R + row] * steps[t, r, after[0]] if row >= 0 else 0.0
 
 
 # --- propagation between groups ------------------------------------------------------------------------------------
@@ -814,7 +740,7 @@ def put_in(
     cavity: FloatArray,
     total: FloatArray,
     site: FloatArray,
-    damped: bool,  # noqa: FBT001
+    damped: bool,
     spans: IntArray,
     active: BoolArray,
 ) -> None:
@@ -872,16 +798,29 @@ def changes(new: FloatArray, old: FloatArray, spans: IntArray, active: BoolArray
 
 
 # --- a walk whose law is the posterior itself ----------------------------------------------------------------------
+class Walked(NamedTuple):
+    """The sequence of a walk.
+
+    Attributes
+    ----------
+    base, total : (N, S, S) the steps without windows, and those that propose
+    windows : (W, 3) of all groups
+    groups : (G, 3) for every group, its first and last window and the row of `counted`
+    counted : (kinds, S) which states are counted
+    logs : (W, 2) what the votes on the windows say
+    """
+
+    base: FloatArray
+    total: FloatArray
+    windows: IntArray
+    groups: IntArray
+    counted: BoolArray
+    logs: FloatArray
+
+
 @entry
 def walk(
-    base: FloatArray,
-    total: FloatArray,
-    begin: int,
-    end: int,
-    windows: IntArray,
-    groups: IntArray,
-    counted: BoolArray,
-    logs: FloatArray,
+    way: Walked,
     counts: IntArray,
     states: Int8Array,
     sweeps: int,
@@ -894,32 +833,30 @@ def walk(
 ) -> float:
     """Metropolis-Hastings over the states of one sequence; the chain with all sites proposes a run of them at a time.
 
-    `base` are the steps without windows, `total` those that propose; `groups` (G, 3) is, for every group, its first and
-    last window and the row of `counted`; `logs` (W, 2) what the votes on the windows say. After every sweep the states
-    are added to `tallies` (N, S), and the windows above their threshold to `positive` (W,), unless that is empty.
-    `scratch` has room for (longest run + 1) * (S + kinds). Returns the share of runs that were accepted.
+    After every sweep the states are added to `tallies` (N, S), and the windows above their threshold to `positive`
+    (W,). `scratch` has room for (longest run + 1) * (S + kinds). Returns the share of runs that were accepted.
     """
     np.random.seed(seed)  # noqa: NPY002  (compiled code has its own generator, one per thread)
-    S, n_runs, accepted, tried = base.shape[1], 0, 0.0, 0.0
-    recount(windows, groups, counted, states, counts)
+    windows, groups, end, accepted, tried = way.windows, way.groups, len(way.base), 0.0, 0.0
+    recount(way, states, counts)
     for sweep in range(sweeps):
-        n_runs = 2 * (end - begin) // (lengths[0] + lengths[1]) + 1
+        n_runs = 2 * end // (lengths[0] + lengths[1]) + 1
         for _run in range(n_runs):
             # Runs may begin before the sequence and are then cut, because its ends would be moved less often otherwise.
             length = np.random.randint(lengths[0], lengths[1] + 1)  # noqa: NPY002
-            first = begin + np.random.randint(-length + 1, end - begin)  # noqa: NPY002
-            last, first = min(end, first + length), max(begin, first)
-            ratio = propose(base, total, begin, end, first, last, states, scratch, new)
-            ratio += weigh_windows(windows, groups, counted, logs, counts, states, first, last, new, scratch, S, False)
+            first = np.random.randint(-length + 1, end)  # noqa: NPY002
+            last, first = min(end, first + length), max(0, first)
+            ratio = propose(way, first, last, states, scratch, new)
+            ratio += weigh_windows(way, counts, states, first, last, new, scratch, False)
             tried += 1.0
             # Metropolis and Hastings: accepted as often as it is likelier than what it replaces.
             if np.log(np.random.random()) < ratio:  # noqa: NPY002
                 accepted += 1.0
-                weigh_windows(windows, groups, counted, logs, counts, states, first, last, new, scratch, S, True)
+                weigh_windows(way, counts, states, first, last, new, scratch, True)
                 for t in range(first, last):
                     states[t] = new[t - first]
         if len(positive) > 0 and 5 * sweep >= sweeps:  # the first fifth is forgotten
-            for t in range(begin, end):
+            for t in range(end):
                 tallies[t, states[t]] += 1.0
             for g in range(len(groups)):
                 for w in range(groups[g, 0], groups[g, 1]):
@@ -928,29 +865,20 @@ def walk(
 
 
 @inner
-def recount(windows: IntArray, groups: IntArray, counted: BoolArray, states: Int8Array, counts: IntArray) -> None:
+def recount(way: Walked, states: Int8Array, counts: IntArray) -> None:
     """How many elements of every window are counted."""
+    windows, groups = way.windows, way.groups
     for g in range(len(groups)):
         for w in range(groups[g, 0], groups[g, 1]):
             counts[w] = 0
             for t in range(windows[w, BEGIN], windows[w, END]):
-                counts[w] += counted[groups[g, 2], states[t]]
+                counts[w] += way.counted[groups[g, 2], states[t]]
 
 
 @inner
-def propose(
-    base: FloatArray,
-    total: FloatArray,
-    begin: int,
-    end: int,
-    first: int,
-    last: int,
-    states: Int8Array,
-    scratch: FloatArray,
-    new: Int8Array,
-) -> float:
+def propose(way: Walked, first: int, last: int, states: Int8Array, scratch: FloatArray, new: Int8Array) -> float:
     """Draw states first..last given their neighbours; returns the log-ratio of what the proposal leaves out."""
-    S, size = base.shape[1], last - first
+    (base, total), S, size = way[:2], way.base.shape[1], last - first
     for i in range(size - 1, -1, -1):
         norm = 0.0
         for s in range(S):
@@ -959,7 +887,7 @@ def propose(
                 value = 0.0
                 for u in range(S):
                     value += total[first + i + 1, s, u] * scratch[(i + 1) * S + u]
-            elif last < end:
+            elif last < len(base):
                 value = total[last, s, states[last]]
             scratch[i * S + s] = value
             norm += value
@@ -967,7 +895,7 @@ def propose(
         for s in range(S):
             scratch[i * S + s] /= norm
     # The proposal is the chain `total`, whose own weights cancel: what is left is `base` over `total` on both paths.
-    before = states[first - 1] if first > begin else 0
+    before = states[first - 1] if first > 0 else 0
     old, ratio = before, 0.0
     for i in range(size):
         t, left = first + i, 0.0
@@ -987,7 +915,7 @@ def propose(
         ratio -= np.log(base[t, old, states[t]] / total[t, old, states[t]])
         new[i], before, old = drawn, drawn, states[t]
     # The step out of the run changes as well, though the state behind it does not.
-    if last < end:
+    if last < len(base):
         ratio += np.log(base[last, before, states[last]] / total[last, before, states[last]])
         ratio -= np.log(base[last, old, states[last]] / total[last, old, states[last]])
     return ratio
@@ -995,21 +923,18 @@ def propose(
 
 @inner
 def weigh_windows(
-    windows: IntArray,
-    groups: IntArray,
-    counted: BoolArray,
-    logs: FloatArray,
+    way: Walked,
     counts: IntArray,
     states: Int8Array,
     first: int,
     last: int,
     new: Int8Array,
     scratch: FloatArray,
-    S: int,
-    keep: bool,  # noqa: FBT001
+    keep: bool,
 ) -> float:
     """What the votes on windows say about the change of states first..last; or bring the counts up to date."""
-    size, at, ratio = last - first, len(new) * S, 0.0
+    _, _, windows, groups, counted, logs = way
+    size, at, ratio = last - first, len(new) * way.base.shape[1], 0.0
     # Running sums, because then every window needs two look-ups however much of the run it holds.
     for kind in range(len(counted)):
         gained = 0.0

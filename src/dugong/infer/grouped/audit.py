@@ -19,7 +19,7 @@ from dugong.infer.grouped.local import LocalChain, WindowGroup, spread
 from dugong.infer.grouped.passes import Pass
 from dugong.infer.prepare import read_block
 from dugong.tasks import describe
-from dugong.types import BoolArray, FloatArray, Int8Array, IntArray
+from dugong.types import FloatArray, Int8Array
 
 LARGE = 0.0075  # a mean error that is worth a warning
 _ELEMENTS, _PIECE, _UPDATES = 1600, 200, 8_000_000
@@ -84,12 +84,12 @@ def audit(engine: WindowEngine, rng: np.random.Generator) -> Audit:
         sweeps = max(_UPDATES // (2 * max(n_elements, 1)), 100)
         drawn = Pass.over(local, None).trace(found.steps, rng.random((2, len(local.steps))), engine.prepared.votes, 0)
         seeds = rng.integers(1 << 31, size=2).tolist()
-        walks = [Walk.start(local, groups, found.steps, *start) for start in zip(drawn, seeds, strict=True)]
-        accepted += [walk.run(sweeps) for walk in walks]
+        walks = [_walk(local, groups, found.steps, *start, sweeps) for start in zip(drawn, seeds, strict=True)]
         states = found.pairs.sum(axis=1)
         windows = _windows(groups, known, found.positive)
-        differences.append(np.stack([states - walk.shares() for walk in walks]).reshape(2, -1))
-        window_differences.append(np.stack([windows - walk.positive / walk.n_kept for walk in walks]))
+        accepted += [share for share, _, _ in walks]
+        differences.append(np.stack([states - shares for _, shares, _ in walks]).reshape(2, -1))
+        window_differences.append(np.stack([windows - positive for _, _, positive in walks]))
     prepared = engine.prepared
     return Audit(
         error=_mean_error(differences),
@@ -170,69 +170,27 @@ def _cut(local: LocalChain, groups: list[WindowGroup], begin: int, end: int) -> 
 
 
 # --- walks ---------------------------------------------------------------------------------------------------------
-@dataclass(slots=True, kw_only=True, eq=False)
-class Walk:
-    """A walk over the states of one sequence, and where it has been."""
+def _walk(
+    local: LocalChain, groups: list[WindowGroup], steps: FloatArray, states: Int8Array, seed: int, sweeps: int
+) -> tuple[float, FloatArray, FloatArray]:
+    """Walk over the states of one sequence, from given ones, by proposals of the chain `steps`.
 
-    local: LocalChain
-    total: FloatArray
-    windows: IntArray
-    groups: IntArray
-    counted: BoolArray
-    logs: FloatArray
-    states: Int8Array
-    seed: int
-    tallies: FloatArray
-    positive: FloatArray
-    n_kept: int = 0
-
-    @classmethod
-    def start(
-        cls, local: LocalChain, groups: list[WindowGroup], steps: FloatArray, states: Int8Array, seed: int
-    ) -> Walk:
-        """A walk from given states, by proposals of the chain `steps`."""
-        counted, kinds = np.unique(np.stack([group.counted for group in groups]), axis=0, return_inverse=True)
-        sizes = [len(group.windows) for group in groups]
-        ends = np.cumsum([0, *sizes])
-        return cls(
-            local=local,
-            total=steps,
-            windows=np.concatenate([group.windows for group in groups]),
-            groups=np.column_stack([ends[:-1], ends[1:], kinds.reshape(-1)]).astype(np.int64),
-            counted=counted,
-            logs=np.log(np.maximum(np.concatenate([group.factors for group in groups]), 1e-30)),
-            states=states.copy(),
-            seed=seed,
-            tallies=np.zeros((len(local.steps), local.n_states)),
-            positive=np.zeros(sum(sizes)),
-        )
-
-    def run(self, sweeps: int) -> float:
-        """Walk on and keep count; returns the share of proposals that were accepted."""
-        longest = int(_RUN[1])
-        self.n_kept = int((5 * np.arange(sweeps) >= sweeps).sum())
-        return float(
-            kernels.walk(
-                self.local.steps,
-                self.total,
-                0,
-                len(self.local.steps),
-                self.windows,
-                self.groups,
-                self.counted,
-                self.logs,
-                np.zeros(len(self.windows), dtype=np.int64),
-                self.states,
-                sweeps,
-                _RUN,
-                self.seed,
-                np.zeros((longest + 1) * (self.local.n_states + len(self.counted))),
-                np.zeros(longest, dtype=np.int8),
-                self.tallies,
-                self.positive,
-            )
-        )
-
-    def shares(self) -> FloatArray:
-        """How often every element was in every state."""
-        return np.asarray(self.tallies / self.n_kept)
+    Returns the share of proposals that were accepted, and how often every element was in every state and every window
+    above its threshold.
+    """
+    counted, kinds = np.unique(np.stack([group.counted for group in groups]), axis=0, return_inverse=True)
+    ends = np.cumsum([0, *(len(group.windows) for group in groups)])
+    way = kernels.Walked(
+        base=local.steps,
+        total=steps,
+        windows=np.concatenate([group.windows for group in groups]),
+        groups=np.column_stack([ends[:-1], ends[1:], kinds.reshape(-1)]).astype(np.int64),
+        counted=counted,
+        logs=np.log(np.maximum(np.concatenate([group.factors for group in groups]), 1e-30)),
+    )
+    counts, tallies, longest = np.zeros(ends[-1], dtype=np.int64), np.zeros(local.steps.shape[:2]), int(_RUN[1])
+    room, new = np.zeros((longest + 1) * (local.n_states + len(counted))), np.zeros(longest, dtype=np.int8)
+    positive = np.zeros(ends[-1])
+    accepted = kernels.walk(way, counts, states.copy(), sweeps, _RUN, seed, room, new, tallies, positive)
+    n_kept = int((5 * np.arange(sweeps) >= sweeps).sum())
+    return accepted, tallies / n_kept, positive / n_kept

@@ -75,7 +75,7 @@ def propagate(local: LocalChain, groups: list[WindowGroup], votes: Votes, begin:
     n_sequences, plain = len(local.offsets) - 1, Pass.over(local, None)
     passes = [Pass.over(local, group) for group in groups]
     for before, one in zip([plain, *passes], passes, strict=False):
-        one.factors = np.maximum(one.factors, _LEAST)
+        one.group = one.group._replace(factors=np.maximum(one.group.factors, _LEAST))
         one.share(before)
     total, cavity = local.steps.copy(), local.steps.copy()
     sites: list[AnyArray] = [

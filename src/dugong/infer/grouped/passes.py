@@ -14,7 +14,7 @@ from dugong.exceptions import TaskError
 from dugong.infer.blocks import report_impossible
 from dugong.infer.grouped import _kernels as kernels
 from dugong.infer.grouped.local import LocalChain, WindowGroup
-from dugong.types import AnyArray, BoolArray, FloatArray, Int8Array, IntArray
+from dugong.types import BoolArray, FloatArray, Int8Array, IntArray
 from dugong.votes import Votes
 
 # Numbers of all layers that are kept at a time: of a block, if they fit, else of one window; beyond, checkpoints.
@@ -39,12 +39,8 @@ class Pass:
 
     local: LocalChain
     spans: IntArray
-    windows: IntArray
-    counted: BoolArray
-    factors: FloatArray
-    scratch: tuple[AnyArray, ...]
-    rows: int
-    room: int
+    group: kernels.Group
+    scratch: kernels.Scratch
 
     @classmethod
     def over(cls, local: LocalChain, group: WindowGroup | None) -> Pass:
@@ -59,35 +55,34 @@ class Pass:
         return cls(
             local=local,
             spans=local.spans(windows),
-            windows=windows,
-            counted=np.zeros(n_states, dtype=np.bool_) if group is None else group.counted,
-            factors=np.zeros((0, 2)) if group is None else group.factors,
-            scratch=(
-                np.empty((len(local.steps), n_states)),
-                np.empty(n_layers * layer),
-                np.empty(n_kept * layer),
-                np.empty(2 * layer + n_states),
-                np.empty((max(n_layers, longest + 1), 2), dtype=np.int64),
+            group=kernels.Group(
+                windows=windows,
+                counted=np.zeros(n_states, dtype=np.bool_) if group is None else group.counted,
+                factors=np.zeros((0, 2)) if group is None else group.factors,
             ),
-            rows=rows,
-            room=room,
+            scratch=kernels.Scratch(
+                R=rows,
+                room=room,
+                alpha=np.empty((len(local.steps), n_states)),
+                F=np.empty(n_layers * layer),
+                kept=np.empty(n_kept * layer),
+                back=np.empty(2 * layer + n_states),
+                bounds=np.empty((max(n_layers, longest + 1), 2), dtype=np.int64),
+            ),
         )
 
     def share(self, other: Pass) -> None:
         """Write to the arrays of another pass wherever they are larger: passes run one after the other."""
-        pairs = zip(self.scratch, other.scratch, strict=True)
-        self.scratch = tuple(max(pair, key=len) for pair in pairs)
+        arrays = zip(self.scratch[2:], other.scratch[2:], strict=True)
+        self.scratch = kernels.Scratch(*self.scratch[:2], *(max(pair, key=len) for pair in arrays))
 
     def smooth(self, steps: FloatArray, pairs: FloatArray, active: BoolArray, votes: Votes, begin: int) -> Smoothed:
         """Forward and backward over the active sequences; pairs are written in place."""
-        positive, logs = np.empty((len(self.windows), 2)), np.zeros(len(self.spans))
-        tables = self.windows, self.counted, self.factors
-        if not len(self.windows) and self.local.n_states == 2:
-            failed = kernels.smooth_two(steps, self.spans, active, self.scratch[0], pairs, logs)
+        positive, logs = np.empty((len(self.group.windows), 2)), np.zeros(len(self.spans))
+        if not len(positive) and self.local.n_states == 2:
+            failed = kernels.smooth_two(steps, self.spans, active, self.scratch.alpha, pairs, logs)
         else:
-            failed = kernels.smooth(
-                steps, self.spans, active, *tables, *self.scratch, self.rows, self.room, pairs, positive, logs
-            )
+            failed = kernels.smooth(steps, self.spans, active, self.group, self.scratch, pairs, positive, logs)
         if failed >= 0:
             report_impossible(votes, begin + failed)
         return Smoothed(pairs=pairs, positive=positive, logs=logs)
@@ -97,8 +92,8 @@ class Pass:
         states = np.zeros(uniforms.shape, dtype=np.int8)
         if states.size == 0:
             return states
-        now, tables = np.zeros((len(uniforms), 2), dtype=np.int64), (self.windows, self.counted, self.factors)
-        failed = kernels.trace(steps, self.spans, *tables, *self.scratch, self.rows, self.room, uniforms, now, states)
+        now = np.zeros((len(uniforms), 2), dtype=np.int64)
+        failed = kernels.trace(steps, self.spans, self.group, self.scratch, uniforms, now, states)
         if failed >= 0:
             report_impossible(votes, begin + failed)
         return states
