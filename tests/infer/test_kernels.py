@@ -61,6 +61,21 @@ def test_the_walk_goes_where_the_posterior_is() -> None:
     np.testing.assert_allclose(windows, above, rtol=0, atol=0.05)
 
 
+def test_sequences_without_any_task_are_no_error() -> None:
+    """Spans were given in one of them only; the labels of the others are exact, and the walk finds them."""
+    rng = np.random.default_rng(0)
+    spans = {name: SpanTable.from_lists([[(0, 3), (3, 9)], *[[] for _ in range(30)]]) for name in ("shot", "scene")}
+    sources = {"a": Element(), **{name: Spans(name=name, link="majority") for name in spans}}
+    votes = random_votes(rng, sources, [9] * 31, 2, spans, missing=0.0)
+    factors = tuple(
+        Conditional(source=name, resolution=where, table=confusion(2, 0.8, abstain=0.2))
+        for name, where in sources.items()
+    )
+    factors = flatten(votes, Parameters(n_classes=2, factors=factors))
+    engine = WindowEngine(prepare(votes, factors, Markov(positive=0.4, stay=0.8).chain(), votes.resolutions))
+    assert auditing.audit(engine, np.random.default_rng(0)).error < 0.01
+
+
 def window_engine(lengths: list[int]) -> WindowEngine:
     rng = np.random.default_rng(0)
     sources = {"a": Element(), "w": Window(size=3, stride=1, link="majority")}

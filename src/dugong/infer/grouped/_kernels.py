@@ -855,7 +855,7 @@ def walk(
                 weigh_windows(way, counts, states, first, last, new, scratch, True)
                 for t in range(first, last):
                     states[t] = new[t - first]
-        if len(positive) > 0 and 5 * sweep >= sweeps:  # the first fifth is forgotten
+        if 5 * sweep >= sweeps:  # the first fifth is forgotten
             for t in range(end):
                 tallies[t, states[t]] += 1.0
             for g in range(len(groups)):
