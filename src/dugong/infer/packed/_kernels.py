@@ -2,10 +2,11 @@
 
 Forward: a_t = (a_{t-1} A) * e_t, kept unnormalised and rescaled only when small. Backward, without emissions:
 g_t(i) = a_t(i) sum_j A_ij g_{t+1}(j) / p_{t+1}(j) with p_{t+1} = a_t A. A transitions, e emissions, g posteriors.
-`soft` (n, K) is what is known about the elements beside their votes, at most one each; empty where nothing is.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -18,23 +19,37 @@ _TILE = 1 << 12  # elements whose messages stay in the nearest caches
 _EVERY = 64  # steps between two normalisations of the posterior, which rounding moves by 1e-16 a step
 
 
+class Known(NamedTuple):
+    """What is known about a block.
+
+    Attributes
+    ----------
+    rows, tables, firsts : by group of sources, table row of every element; all tables; where each of them begins
+    soft : (n, K) what is known about the elements beside their votes, at most one each; empty where nothing is
+    initial, transition : the chain
+    """
+
+    rows: AnyArray
+    tables: FloatArray
+    firsts: IntArray
+    soft: FloatArray
+    initial: FloatArray
+    transition: FloatArray
+
+
+class Found(NamedTuple):
+    """What is written: posteriors, log-likelihoods and, if there are `owners`, pairs of labels by owner, (G, K, K)."""
+
+    out: FloatArray
+    likelihood: FloatArray
+    owners: IntArray
+    transitions: FloatArray
+
+
 @njit(cache=True, nogil=True)
-def smooth_two(
-    rows: AnyArray,
-    tables: FloatArray,
-    firsts: IntArray,
-    soft: FloatArray,
-    initial: FloatArray,
-    transition: FloatArray,
-    offsets: IntArray,
-    out: FloatArray,
-    likelihood: FloatArray,
-    owners: IntArray,
-    transitions: FloatArray,
-) -> int:
+def smooth_two(known: Known, offsets: IntArray, found: Found) -> int:
     """Posterior marginals for two classes; returns -1 or the first impossible sequence.
 
-    Adds the expected pairs of labels to `transitions` (G, 2, 2) of the sequence's owner unless `owners` is empty.
     Forward for some sequences, then backward for them: the processor works on several short sequences at a time,
     since none waits for another.
     """
@@ -46,31 +61,20 @@ def smooth_two(
             last += 1
         for sequence in range(first, last):
             begin, end = offsets[sequence], offsets[sequence + 1]
-            if not forward_two(rows, tables, firsts, soft, initial, transition, begin, end, out, likelihood, sequence):
+            if not forward_two(known, begin, end, found, sequence):
                 return sequence
         for sequence in range(first, last):
             begin, end = offsets[sequence], offsets[sequence + 1]
             if begin < end:
-                backward_two(transition, begin, end, out, likelihood, sequence, owners, transitions)
+                backward_two(known.transition, begin, end, found, sequence)
         first = last
     return -1
 
 
 @inner
-def forward_two(
-    rows: AnyArray,
-    tables: FloatArray,
-    firsts: IntArray,
-    soft: FloatArray,
-    initial: FloatArray,
-    transition: FloatArray,
-    begin: int,
-    end: int,
-    out: FloatArray,
-    likelihood: FloatArray,
-    sequence: int,
-) -> bool:
+def forward_two(known: Known, begin: int, end: int, found: Found, sequence: int) -> bool:
     """Forward messages of one sequence, and the logarithm of what they were divided by; whether it is possible."""
+    (rows, tables, firsts, soft, initial, transition), out = known, found.out
     s00, s01, s10, s11 = transition[0, 0], transition[0, 1], transition[1, 0], transition[1, 1]
     log_scale, softly = 0.0, len(soft) > 0
     p0, p1 = initial[0], initial[1]
@@ -97,22 +101,14 @@ def forward_two(
         # Predicted here and not at the top, because the first element has the initial law in its place.
         p0 = a0 * s00 + a1 * s10
         p1 = a0 * s01 + a1 * s11
-    likelihood[sequence] = log_scale
+    found.likelihood[sequence] = log_scale
     return True
 
 
 @inner
-def backward_two(
-    transition: FloatArray,
-    begin: int,
-    end: int,
-    out: FloatArray,
-    likelihood: FloatArray,
-    sequence: int,
-    owners: IntArray,
-    transitions: FloatArray,
-) -> None:
+def backward_two(transition: FloatArray, begin: int, end: int, found: Found, sequence: int) -> None:
     """From forward messages to posterior marginals, in place."""
+    out, likelihood, owners, transitions = found
     s00, s01, s10, s11 = transition[0, 0], transition[0, 1], transition[1, 0], transition[1, 1]
     counting = len(owners) > 0
     # Sums in registers: adding to an array at every element would wait for memory.
@@ -152,22 +148,11 @@ def backward_two(
 
 
 @njit(cache=True, nogil=True)
-def smooth_many(
-    rows: AnyArray,
-    tables: FloatArray,
-    firsts: IntArray,
-    soft: FloatArray,
-    initial: FloatArray,
-    transition: FloatArray,
-    offsets: IntArray,
-    out: FloatArray,
-    likelihood: FloatArray,
-    owners: IntArray,
-    transitions: FloatArray,
-) -> int:
+def smooth_many(known: Known, offsets: IntArray, found: Found) -> int:
     """The same for any number of classes."""
-    n_classes = len(initial)
-    n_groups = len(rows)
+    rows, tables, firsts, soft, initial, transition = known
+    out, likelihood, owners, transitions = found
+    n_classes, n_groups = len(initial), len(rows)
     counting, softly = len(owners) > 0, len(soft) > 0
     p, r = np.empty(n_classes), np.empty(n_classes)
     for sequence in range(len(offsets) - 1):
