@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -99,44 +100,35 @@ def build(prepared: Prepared, most_states: int = MOST_STATES, *, partly: bool = 
 
     Partly: an engine for those sequences alone that need no more states; `ProductEngine.n_bytes` says which.
     """
-    channels, layouts = prepared.codes.channels, prepared.layouts
     coarse = tuple(_coarse(prepared, resolution) for resolution in prepared.resolutions[1:])
-    what = prepared.chain, prepared.lag, coarse, channels, most_states
-    if any(layout.spans is not None for layout in layouts):
-        return ProductEngine(prepared=prepared, machine=_explore(*what, layouts, partly=partly))
+    space = _Space(prepared.chain, prepared.lag, coarse, prepared.codes.channels, most_states)
+    if any(layout.spans is not None for layout in prepared.layouts):
+        return ProductEngine(prepared=prepared, machine=_explore(space, prepared.layouts, partly=partly))
     lengths = np.unique(prepared.votes.lengths).tolist()
-    return ProductEngine(prepared=prepared, machine=_explore_lengths(*what, tuple(lengths), partly=partly))
+    return ProductEngine(prepared=prepared, machine=_explore_lengths(space, tuple(lengths), partly=partly))
+
+
+class _Space(NamedTuple):
+    """What a product is made of, and the channels that look at its states."""
+
+    chain: LabelChain
+    lag: int
+    coarse: tuple[Coarse, ...]
+    channels: tuple[Channel, ...]
+    most_states: int
 
 
 # The passes of a fit ask for the same product again and again: it depends on lengths, not on votes or tables.
 @lru_cache(maxsize=4)
-def _explore_lengths(
-    chain: LabelChain,
-    lag: int,
-    coarse: tuple[Coarse, ...],
-    channels: tuple[Channel, ...],
-    most_states: int,
-    lengths: tuple[int, ...],
-    *,
-    partly: bool,
-) -> Machine:
+def _explore_lengths(space: _Space, lengths: tuple[int, ...], *, partly: bool) -> Machine:
     one_of_each = np.array(lengths, dtype=np.int64)
-    layouts = tuple(Layout.of(where, one_of_each) for where in (Element(), *(one.resolution for one in coarse)))
-    return _explore(chain, lag, coarse, channels, most_states, layouts, partly=partly)
+    layouts = tuple(Layout.of(where, one_of_each) for where in (Element(), *(one.resolution for one in space.coarse)))
+    return _explore(space, layouts, partly=partly)
 
 
-def _explore(
-    chain: LabelChain,
-    lag: int,
-    coarse: tuple[Coarse, ...],
-    channels: tuple[Channel, ...],
-    most_states: int,
-    layouts: tuple[Layout, ...],
-    *,
-    partly: bool,
-) -> Machine:
-    product = Product(chain=chain, lag=lag, coarse=coarse, most_states=most_states)
-    return explore(product, channels, layouts, partly=partly)
+def _explore(space: _Space, layouts: tuple[Layout, ...], *, partly: bool) -> Machine:
+    product = Product(chain=space.chain, lag=space.lag, coarse=space.coarse, most_states=space.most_states)
+    return explore(product, space.channels, layouts, partly=partly)
 
 
 def _coarse(prepared: Prepared, resolution: Resolution) -> Coarse:

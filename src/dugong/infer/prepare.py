@@ -17,6 +17,7 @@ from dugong.infer.factors import Channel, FlatFactor
 from dugong.infer.lookups import Lookup, PackedVotes, make_lookups, pack_slot
 from dugong.priors.chain import LabelChain
 from dugong.tasks import Element, Layout, Resolution
+from dugong.tasks.layout import containing
 from dugong.types import AnyArray, FloatArray, IntArray
 from dugong.votes import Votes
 
@@ -158,18 +159,10 @@ def _rows(lookup: Lookup, layouts: dict[Resolution, Layout], packed: tuple[AnyAr
         elif pin.container is not None:
             moves = packed[pin.slot] * np.int64(pin.cells)
             # The last entry, which index -1 reads, is that of a task that does not exist.
-            rows += np.append(moves, pin.absent)[_containers(layout, layouts[pin.container])]
+            rows += np.append(moves, pin.absent)[containing(layout, layouts[pin.container])]
         else:
             kernels.move_rows(packed[pin.slot], pin.cells, pin.lag, pin.absent, layout.offsets, rows)
     return rows
-
-
-def _containers(layout: Layout, outer: Layout) -> IntArray:
-    """The task of another resolution that holds the first element of every task; -1 if there is none."""
-    first, _ = layout.flat_bounds()
-    begins, ends = outer.flat_bounds()
-    found = np.searchsorted(begins, first, side="right") - 1
-    return np.where(first < np.append(ends, -1)[found], found, -1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -64,8 +64,9 @@ class Layer:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Step:
-    """Edges between two layers, sorted by origin: ``pointers`` (n_origins + 1), ``targets``, ``weights``."""
+    """Edges between two layers, by state before: ``pointers`` (n_states + 1), ``targets``, ``weights``."""
 
+    origin: int
     following: int
     pointers: IntArray
     targets: IntArray
@@ -74,7 +75,7 @@ class Step:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Product:
-    """Builds layers and steps on demand and remembers them; `closing` and `opening` are sets of places as bits."""
+    """Builds layers and steps on demand; `closing` and `opening` are sets of places as bits."""
 
     chain: LabelChain
     lag: int
@@ -82,7 +83,6 @@ class Product:
     most_states: int = MOST_STATES
     layers: list[Layer] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
-    edges: dict[tuple[int, int, int], int] = field(default_factory=dict)
     _known: dict[tuple[tuple[int, ...], int, bytes], int] = field(default_factory=dict)
     _past: IntArray = field(init=False)
 
@@ -92,29 +92,22 @@ class Product:
         self.layers.append(Layer(slots=(), rows=np.full((1, 1 + memory), -1, dtype=np.int64)))
 
     # --- building ------------------------------------------------------------------------------------------
-    def step(self, layer: int, closing: int, opening: int) -> int:
-        """Place of the step that leaves a layer by closing and opening these tasks and reading one element."""
-        key = (layer, closing, opening)
-        if key not in self.edges:
-            origin = self.layers[layer]
-            # Layer 0 is before the first element, whose label has the initial law.
-            law = self.chain.transition[origin.rows[:, 0]] if layer else self.chain.initial[None]
-            self.steps.append(self._advance(origin, closing, opening, law))
-            self.edges[key] = len(self.steps) - 1
-        return self.edges[key]
-
-    def _advance(self, origin: Layer, closing: int, opening: int, law: FloatArray) -> Step:
-        kept = self._close(origin, closing)
-        rows, sources, slots = self._open(kept, opening)
+    def step(self, layer: int, closing: int, opening: int) -> Step:
+        """Leave a layer by closing and opening these tasks and reading one element."""
+        origin = self.layers[layer]
+        # Layer 0 is before the first element, whose label has the initial law.
+        law = self.chain.transition[origin.rows[:, 0]] if layer else self.chain.initial[None]
+        rows, sources, slots = self._open(self._close(origin, closing), opening)
         # Steps of probability zero lead nowhere; leaving them out keeps the product small.
         branch, states = np.nonzero(law[sources])
         rows, weights = rows[branch], law[sources][branch, states]
         rows[:, 0] = states
         self._read(rows, slots)
         rows, targets = _unique_rows(rows)
-        layer = self._remember(Layer(slots=slots, rows=rows))
+        following = self._remember(Layer(slots=slots, rows=rows))
         pointers = np.searchsorted(sources[branch], np.arange(len(origin.rows) + 1))
-        return Step(following=layer, pointers=pointers, targets=targets, weights=weights)
+        self.steps.append(Step(origin=layer, following=following, pointers=pointers, targets=targets, weights=weights))
+        return self.steps[-1]
 
     def _close(self, layer: Layer, closing: int) -> Layer:
         for place, coarse in enumerate(self.coarse):
@@ -156,7 +149,7 @@ class Product:
         layer = Layer(slots=slots, rows=rows)
         for slot in range(n_old, len(slots)):
             coarse = self.coarse[slots[slot]]
-            column = self._slot_column(slots, slot) + 1 + coarse.guess
+            column = self._slot_columns(slots)[slot] + 1 + coarse.guess
             for shift, parent in enumerate(coarse.carries):
                 rows[:, column + shift] = self._guesses(layer, parent)
 
@@ -222,10 +215,7 @@ class Product:
 
     def _column(self, layer: Layer, place: int) -> int:
         """First column of the oldest open task of a resolution."""
-        return self._slot_column(layer.slots, layer.slots.index(place))
-
-    def _slot_column(self, slots: tuple[int, ...], slot: int) -> int:
-        return self._slot_columns(slots)[slot]
+        return self._slot_columns(layer.slots)[layer.slots.index(place)]
 
     def _slot_columns(self, slots: tuple[int, ...]) -> list[int]:
         """First column of every open task."""
@@ -234,9 +224,9 @@ class Product:
 
     def _report_size(self, layer: Layer) -> None:
         """Name the declaration that makes the product too large."""
-        distinct = {}
+        distinct, first = {}, self._slot_columns(layer.slots)
         for place in set(layer.slots):
-            columns = [self._slot_column(layer.slots, s) for s, p in enumerate(layer.slots) if p == place]
+            columns = [first[s] for s, p in enumerate(layer.slots) if p == place]
             distinct[place] = len(_unique_rows(layer.rows[:, columns])[0])
         n_label_states = len(np.unique(layer.rows[:, 0]))
         worst = max(distinct, key=lambda place: distinct[place], default=None)
@@ -403,17 +393,16 @@ class _Known:
         return np.diff(cumulated(sizes[self.following[found]])[paths[0].offsets])
 
     def _learn(self, layer: int, crossing: int) -> None:
-        opening = crossing & ((1 << self.n_coarse) - 1)
         if (layer, crossing) in self.refused:
             raise TooManyStatesError
         try:
-            step = self.product.step(layer, crossing >> self.n_coarse, opening)
+            step = self.product.step(layer, crossing >> self.n_coarse, crossing & ((1 << self.n_coarse) - 1))
         except TooManyStatesError:
             self.refused.add((layer, crossing))
             raise
         self._grow()
-        self.steps[layer, self.kinds[crossing]] = step
-        self.following[step] = self.product.steps[step].following
+        place = len(self.product.steps) - 1
+        self.steps[layer, self.kinds[crossing]], self.following[place] = place, step.following
 
     def _grow(self) -> None:
         n_layers, n_kinds = self.steps.shape
@@ -451,11 +440,9 @@ class _Known:
 
     def _pairs(self) -> list[IntArray]:
         chain, found = self.product.chain, []
-        # A step leaves one layer only: its key in the product names it.
-        origins = {step: layer for (layer, _, _), step in self.product.edges.items()}
-        for place, step in enumerate(self.product.steps):
-            before = chain.labels[self.product.layers[origins[place]].rows[:, 0]]
-            after = chain.labels[self.product.layers[step.following].rows[:, 0]]
+        labels = [chain.labels[layer.rows[:, 0]] for layer in self.product.layers]
+        for step in self.product.steps:
+            before, after = labels[step.origin], labels[step.following]
             found.append(np.repeat(before, np.diff(step.pointers)) * chain.n_classes + after[step.targets])
         return found
 

@@ -203,6 +203,18 @@ class Layout:
         return starts + shift, stops + shift
 
 
+def containing(inner: Layout, outer: Layout) -> IntArray:
+    """The task of another resolution that holds the first element of every task; -1 if none does.
+
+    Tasks of the other resolution must not overlap.
+    """
+    first, _ = inner.flat_bounds()
+    begins, ends = outer.flat_bounds()
+    found = np.searchsorted(begins, first, side="right") - 1
+    # The last entry, which index -1 reads, ends before everything.
+    return np.where(first < np.append(ends, -1)[found], found, -1)
+
+
 # --- Which tasks touch a piece of the flat element axis: lets passes over long data work in small pieces. -------------
 # In: a layout and a half-open range of elements, counted over all sequences. Out: the tasks that share an element with
 # it, with their bounds on the same axis. Tasks of one resolution begin in order and end in order, so the tasks that

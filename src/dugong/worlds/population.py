@@ -19,9 +19,9 @@ from dugong.priors.base import kept_by_prior
 from dugong.priors.geometry import pair_indices
 from dugong.sums import MomentRow, Moments, Plan, Shapes
 from dugong.tasks import Layout, Resolution, SpanTable, describe
+from dugong.tasks.layout import containing
 from dugong.types import FloatArray, IntArray
 from dugong.worlds.blocks import AnyBlock, Block, CrossedBlock, FullBlock, TemporalBlock
-from dugong.worlds.sampling import containing
 
 if TYPE_CHECKING:
     from dugong.worlds.world import World

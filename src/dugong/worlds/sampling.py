@@ -16,7 +16,8 @@ from dugong.exceptions import GraphError, TaskError
 from dugong.priors import Joint, Prior
 from dugong.priors.chain import positive_class
 from dugong.tasks import Element, Layout, Resolution, SpanTable, find_resolution, link_labels
-from dugong.types import FloatArray, Int8Array, IntArray, read_only
+from dugong.tasks.layout import containing
+from dugong.types import ABSTAIN, FloatArray, Int8Array, IntArray, class_values, read_only
 from dugong.worlds._kernels import draw_cells, draw_temporal
 from dugong.worlds.blocks import AnyBlock, Block, CrossedBlock, FullBlock, TemporalBlock
 
@@ -141,7 +142,7 @@ def draw_votes(blocks: tuple[AnyBlock, ...], labels: Truth, rng: np.random.Gener
     """Votes of all sources, block after block, in our own coding."""
     codes: dict[str, IntArray] = {}
     where: dict[str, Resolution] = {}
-    known = {b.resolution: class_places(labels[b.resolution], b.n_classes) for b in blocks}
+    known = {b.resolution: np.searchsorted(class_values(b.n_classes), labels[b.resolution]) for b in blocks}
     for block in blocks:
         layout = Layout.of(block.resolution, labels.lengths, labels.spans)
         places = known[block.resolution]
@@ -158,20 +159,9 @@ def draw_votes(blocks: tuple[AnyBlock, ...], labels: Truth, rng: np.random.Gener
             drawn = {block.name: _crossed(block, layout, places, parent, labels, uniforms)}
         codes |= drawn
         where |= dict.fromkeys(block.names, block.resolution)
-    n_classes = {name: block.n_classes for block in blocks for name in block.names}
-    return {name: vote_values(column, n_classes[name]) for name, column in codes.items()}
-
-
-def class_places(values: Int8Array, n_classes: int) -> IntArray:
-    """Class index of every label."""
-    wide = values.astype(np.int64)
-    return (wide + 1) // 2 if n_classes == 2 else wide - 1
-
-
-def vote_values(columns: IntArray, n_classes: int) -> Int8Array:
-    """Votes in our own coding from table columns (abstain last)."""
-    values = [-1, 1, 0] if n_classes == 2 else [*range(1, n_classes + 1), 0]
-    return np.array(values, dtype=np.int8)[columns]
+    # Table columns are classes, then abstain.
+    values = {name: (*class_values(block.n_classes), ABSTAIN) for block in blocks for name in block.names}
+    return {name: np.array(values[name], dtype=np.int8)[column] for name, column in codes.items()}
 
 
 def _joint(block: Block, layout: Layout, places: IntArray, uniforms: FloatArray) -> dict[str, IntArray]:
@@ -209,7 +199,7 @@ def _crossed(
 ) -> IntArray:
     codes, resolution = parent
     outer = containing(layout, Layout.of(resolution, labels.lengths, labels.spans))
-    above = class_places(labels[resolution], block.table.shape[1])
+    above = np.searchsorted(class_values(block.table.shape[1]), labels[resolution])
     given = block.table.reshape(-1, block.n_columns)
     rows = (places * block.table.shape[1] + above[outer]) * block.table.shape[2] + codes[outer]
     if (outer < 0).any():
@@ -220,11 +210,3 @@ def _crossed(
         rows = np.where(outer < 0, len(given) + places, rows)
         given = np.concatenate([given, block.marginal])
     return np.asarray(draw_cells(np.cumsum(given, axis=-1), rows, uniforms))
-
-
-def containing(inner: Layout, outer: Layout) -> IntArray:
-    """The coarse task in which each fine task starts, or -1; coarse tasks must not overlap."""
-    begins, starts = inner.flat_bounds()[0], outer.flat_bounds()[0]
-    found = np.searchsorted(starts, begins, side="right") - 1
-    stops = outer.flat_bounds()[1]
-    return np.where((found >= 0) & (begins < stops[np.maximum(found, 0)]), found, -1)
