@@ -8,11 +8,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from dugong.codec import Numbers, reading
+from dugong.codec import reading
 from dugong.contract import Configured, typed
 from dugong.drift import Drift, DriftFeature, compare, some_of, watch
 from dugong.exceptions import FileError, GraphError, LabelError, NotFittedError, VoteError
@@ -41,7 +41,7 @@ from dugong.summary import ModelSummary, fitted_on, summarize_model
 from dugong.sums import Moments, Plan, Shapes
 from dugong.tasks import Element, Resolution
 from dugong.texts import counted
-from dugong.types import AnyArray, Count, FloatArray, Inference, Int8Array, Share
+from dugong.types import AnyArray, Count, FloatArray, Inference, Int8Array, Share, class_values
 from dugong.votes import Votes
 from dugong.votes.concat import align
 from dugong.votes.gold import Coding, accuracy_on, as_given, from_given, gold_at, likeliest
@@ -50,6 +50,9 @@ if TYPE_CHECKING:
     from dugong.graph.identify import Identifiability
     from dugong.report import Report
     from dugong.report.notebook import Timeline
+
+# What a file holds under the names that a fitted model has for it.
+_STORED = ("class_names", "sources", "law", "graph", "accuracies", "correlations", "diagnostics", "seen")
 
 
 class LabelModel(Configured):
@@ -201,8 +204,9 @@ class LabelModel(Configured):
 
     def _options(self) -> FitOptions:
         """The settings with every name resolved."""
-        _check_run(self.seed, self.n_threads)
         return FitOptions.of(
+            seed=self.seed,
+            n_threads=self.n_threads,
             prior=self.prior,
             dependencies=self.dependencies,
             sharing=self.sharing,
@@ -599,16 +603,9 @@ class LabelModel(Configured):
         stored = StoredModel(
             settings=self.get_params(),
             n_classes=len(self.classes_),
-            class_names=self.class_names_,
-            sources=self.sources_,
-            law=self.law_,
-            graph=self.graph_,
-            accuracies=self.accuracies_,
-            correlations=self.correlations_,
             errors=self.standard_errors_,
-            diagnostics=self.diagnostics_,
-            seen=self.seen_,
             reference=self._watched(),
+            **{name: getattr(self, f"{name}_") for name in _STORED},
         )
         save_model(stored, path)
 
@@ -620,23 +617,12 @@ class LabelModel(Configured):
         with reading(path, FileError, "Its settings are damaged: fit again."):
             model = cls().set_params(**stored.settings)
             cls._options(model)
-        model.classes_ = np.array((-1, 1) if stored.n_classes == 2 else range(1, stored.n_classes + 1))
-        model.class_names_ = stored.class_names
-        model.sources_ = stored.sources
-        model.law_ = stored.law
-        model.graph_ = stored.graph
-        model.accuracies_ = dict(stored.accuracies)
+        model.classes_ = np.array(class_values(stored.n_classes))
+        vars(model).update({f"{name}_": getattr(stored, name) for name in _STORED})
         model.correlations_ = Correlations(stored.correlations)
-        model.diagnostics_ = stored.diagnostics
-        model.seen_ = stored.seen
         vars(model).update(_errors=stored.errors, _specimen=None, _reference=stored.reference)
         return model
 
     def _aligned(self, votes: Votes, groups: Sequence[object] | None = None) -> Votes:
         self._check_fitted()
         return align(votes if groups is None else votes.in_groups(groups), self.sources_)
-
-
-@typed(GraphError)
-def _check_run(seed: Annotated[int, Numbers(low=0)], n_threads: Annotated[int, Numbers(low=1)] | None) -> None:
-    """Settings that decide nothing about the law."""

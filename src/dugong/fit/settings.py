@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
+from dugong.codec import Numbers
 from dugong.contract import typed
 from dugong.exceptions import GraphError, PriorError
 from dugong.fit.beliefs import AnyBelief, Belief, resolve_beliefs
@@ -83,14 +84,16 @@ class FitOptions:
     def of(
         cls,
         *,
+        seed: Annotated[int, Numbers(low=0)],  # noqa: ARG003  checked with all others, though it decides nothing here
+        n_threads: Annotated[int, Numbers(low=1)] | None,  # noqa: ARG003  as above
         prior: Prior | str,
         dependencies: Iterable[Dependency] | str,
         sharing: Sharing | Literal["group"] | Mapping[str, Sharing],
         estimator: object,
         signs: str,
         accuracies: Mapping[str, FloatArray] | None,
-        beliefs: Mapping[str, Belief] | None = None,
-        inference: Inference = "auto",
+        beliefs: Mapping[str, Belief] | None,
+        inference: Inference,
     ) -> FitOptions:
         """Resolve the settings of a label model."""
         if signs not in ("group", "positive"):

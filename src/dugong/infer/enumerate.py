@@ -17,7 +17,7 @@ import numpy as np
 from dugong.exceptions import TaskError
 from dugong.infer.blocks import Sums, report_impossible
 from dugong.infer.factors import FlatFactor
-from dugong.infer.patterns import LabelPatterns, channel_codes, find_container, list_patterns
+from dugong.infer.patterns import LabelPatterns, channel_codes, find_container, list_patterns, one_hot
 from dugong.law import Posterior
 from dugong.law.parameters import FullTable
 from dugong.priors.chain import LabelChain
@@ -188,11 +188,6 @@ def _rows(
 
 
 # --- answers -------------------------------------------------------------------------------------------------------
-def one_hot(codes: IntArray, size: int) -> FloatArray:
-    """Indicator of every code, shape (n, size)."""
-    return np.asarray(codes[:, None] == np.arange(size), dtype=np.float64)
-
-
 def write_marginals(shape: Shape, layout: Layout, marginals: FloatArray) -> None:
     """Fill in P(label | votes) of the tasks of one resolution for the sequences of a shape."""
     for task, labels in enumerate(shape.patterns.labels[layout.resolution].T):

@@ -23,6 +23,8 @@ from dugong.types import FloatArray, IntArray, read_only
 from dugong.votes import SourceInfo, Votes, class_indices
 from dugong.votes.codes import code_columns
 
+_GIVEN = (slice(0, -1),)  # the part of an axis of a flat table where the vote was given
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Channel:
@@ -157,7 +159,7 @@ def _conditional_table(factor: Conditional) -> FloatArray:
         marginal = factor.marginal if factor.by_position else factor.marginal[None]
         wide = np.moveaxis(marginal, 1, -1).reshape(law.shape[0], *(1,) * len(factor.parents), *law.shape[-2:])
         table[..., :-1, :] = wide
-    table[voted(table)] = law
+    table[:, *_GIVEN * (table.ndim - 2)] = law
     return table
 
 
@@ -197,11 +199,6 @@ def _full_table(factor: FullTable) -> FloatArray:
     return table[None]
 
 
-def voted(table: FloatArray) -> tuple[slice, ...]:
-    """Index of the part of a flat table where every vote was given."""
-    return (slice(None), *(slice(0, -1),) * (table.ndim - 2), slice(None))
-
-
 def fold_counts(flat: FlatFactor, counts: FloatArray) -> dict[str, FloatArray]:
     """Expected counts by cell of a flat table, as counts by cell of the factor's own tables.
 
@@ -214,7 +211,7 @@ def fold_counts(flat: FlatFactor, counts: FloatArray) -> dict[str, FloatArray]:
     dict
         "table" and, where the factor has one, "marginal"; "step" and "first" for a temporal factor; by group too.
     """
-    factor, n_groups, full = flat.factor, len(counts), counts[(slice(None), *voted(counts[0]))]
+    factor, n_groups, full = flat.factor, len(counts), counts[:, :, *_GIVEN * (counts.ndim - 3)]
     if isinstance(factor, Temporal):
         classes, columns = factor.first.shape[-2:]
         step = full.reshape(n_groups, -1, columns, columns, classes, classes).transpose(0, 1, 4, 5, 2, 3)

@@ -145,3 +145,8 @@ def find_container(
     starts, stops = (bounds[rows] for bounds in layouts[coarse].bounds())
     found = np.flatnonzero((starts <= begin) & (begin < stops))
     return int(found[0]) if len(found) else -1
+
+
+def one_hot(codes: IntArray, size: int) -> FloatArray:
+    """Indicator of every code, shape (n, size)."""
+    return np.asarray(codes[:, None] == np.arange(size), dtype=np.float64)

@@ -26,6 +26,7 @@ from dugong.contract import typed
 from dugong.exceptions import LabelError
 from dugong.metrics.inputs import Scored, make_layout
 from dugong.tasks.bio import BioScheme, bio_scheme
+from dugong.tasks.layout import stretches
 from dugong.types import AnyArray, BoolArray, FloatArray, IntArray, read_only
 
 LOG_LOSS_CLIP = 1e-6
@@ -210,16 +211,11 @@ def runs(kinds: IntArray, offsets: IntArray, breaks: BoolArray | None = None) ->
         Elements at which a new run starts even if the kind stays the same.
     """
     kinds, offsets = np.asarray(kinds), np.asarray(offsets)
-    n_elements = len(kinds)
     breaks = None if breaks is None else np.asarray(breaks, dtype=np.bool_)
     whole = kinds.ndim == offsets.ndim == 1 and kinds.dtype.kind in "iu" and offsets.dtype.kind in "iu"
     if not whole or offsets.min(initial=0) < 0 or (breaks is not None and np.shape(breaks) != kinds.shape):
         raise LabelError("runs need one whole number per element, offsets of at least 0, and one break per element.")
-    opens = np.zeros(n_elements, dtype=np.bool_) if breaks is None else breaks.copy()
-    opens[1:] |= kinds[1:] != kinds[:-1]
-    opens[offsets[offsets < n_elements]] = True
-    start = np.flatnonzero(opens)
-    end = np.append(start[1:], n_elements)[: len(start)]
+    start, end = stretches(kinds, offsets, breaks)
     keep = kinds[start] >= 0
     start, end = start[keep], end[keep]
     return Events(start=read_only(start), end=read_only(end), kind=read_only(kinds[start]))

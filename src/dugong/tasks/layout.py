@@ -95,16 +95,17 @@ def ranges(starts: IntArray, counts: IntArray) -> IntArray:
     return np.asarray(np.arange(total, dtype=np.int64) + shift)
 
 
-def stretches(values: AnyArray, offsets: IntArray) -> tuple[IntArray, IntArray]:
+def stretches(values: AnyArray, offsets: IntArray, breaks: BoolArray | None = None) -> tuple[IntArray, IntArray]:
     """First and one-past-last places of the longest runs of equal values; no run crosses a sequence border.
 
     Parameters
     ----------
     values : (n_elements,)
     offsets : (n_sequences + 1,) where each sequence begins
+    breaks : (n_elements,) where a run begins even if the value stays the same, optional
     """
-    opens = np.zeros(len(values), dtype=np.bool_)
-    opens[1:] = values[1:] != values[:-1]
+    opens = np.zeros(len(values), dtype=np.bool_) if breaks is None else breaks.copy()
+    opens[1:] |= values[1:] != values[:-1]
     opens[offsets[offsets < len(values)]] = True
     starts = np.flatnonzero(opens)
     return starts, np.append(starts[1:], len(values))[: len(starts)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -56,8 +56,7 @@ def multiresolution(seed: int = 0) -> World:
 
 def rare(n_sources: int = 8, seed: int = 0) -> World:
     """As `lopsided`, with 3 % positive."""
-    world = lopsided(n_sources, seed, prior=sticky(0.03, 0.8))
-    return World(prior=world.prior, blocks=world.blocks, lengths=world.lengths, name="rare")
+    return replace(lopsided(n_sources, seed, prior=sticky(0.03, 0.8)), name="rare")
 
 
 def self_dependent(n_sources: int = 8, n_temporal: int = 3, repeat: float = 0.5, seed: int = 0) -> World:

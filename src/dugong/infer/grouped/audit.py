@@ -15,7 +15,7 @@ import numpy as np
 from dugong.infer.grouped import _kernels as kernels
 from dugong.infer.grouped.engine import WindowEngine
 from dugong.infer.grouped.ep import CLOSE, propagate_all
-from dugong.infer.grouped.local import LocalChain, WindowGroup, spread
+from dugong.infer.grouped.local import LocalChain, WindowGroup, only, spread
 from dugong.infer.grouped.passes import Pass
 from dugong.infer.prepare import read_block
 from dugong.tasks import describe
@@ -157,16 +157,8 @@ def _cut(local: LocalChain, groups: list[WindowGroup], begin: int, end: int) -> 
     piece = replace(local, steps=steps, offsets=np.array([0, end - begin]), logs=np.zeros(1))
     shift = np.array([begin, begin, 0])
     inside = [(group.windows[:, 0] >= begin) & (group.windows[:, 1] <= end) for group in groups]
-    return piece, [
-        replace(
-            group,
-            windows=group.windows[keep] - shift,
-            factors=group.factors[keep],
-            tasks=group.tasks[keep],
-            tops=group.tops[keep],
-        )
-        for group, keep in zip(groups, inside, strict=True)
-    ]
+    kept = [only(group, keep) for group, keep in zip(groups, inside, strict=True)]
+    return piece, [replace(group, windows=group.windows - shift) for group in kept]
 
 
 # --- walks ---------------------------------------------------------------------------------------------------------

@@ -27,7 +27,6 @@ from dugong.infer.grouped.local import (
     states_of,
 )
 from dugong.infer.grouped.passes import Pass
-from dugong.infer.lookups import Lookup
 from dugong.infer.potentials import sum_by_sequence
 from dugong.infer.prepare import Prepared, VotesBlock
 from dugong.infer.runs import BlockAnswer
@@ -97,7 +96,7 @@ class WindowEngine:
         forgets = prepared.chain.transition.min() >= _LEAST_STEP and all(one.table.min() > 0 for one in late)
         forgets = forgets and sum(_log_range(one.table) for one in late) <= 60
         # What was lost has less than 1e-300 of the weight: votes on a window must not bring it back.
-        mild = sharpest <= 300 and all(_positive(one) for one in coarse)
+        mild = sharpest <= 300 and all(one.table.min() > 0 for one in coarse)
         return bool(forgets and (mild or self.widest * step + sharpest <= _RANGE))
 
     @property
@@ -185,10 +184,6 @@ def _window_law(block: VotesBlock, place: int, groups: list[WindowGroup], positi
     chances = np.concatenate([1 - found if group.negated else found for group, found in own])
     law = spread(tasks, chances, block.layouts[place].owners())
     return np.column_stack([1 - law, law])
-
-
-def _positive(lookup: Lookup) -> bool:
-    return bool(lookup.table.min() > 0)
 
 
 def _log_range(table: FloatArray) -> float:

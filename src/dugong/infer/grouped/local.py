@@ -14,6 +14,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from dugong.infer.factors import Channel
+from dugong.infer.patterns import one_hot
 from dugong.infer.potentials import sum_by_sequence
 from dugong.infer.prepare import UNIT, Prepared, VotesBlock
 from dugong.priors.chain import LabelChain, positive_class
@@ -163,16 +164,14 @@ def label_parts(prepared: Prepared, local: LocalChain, pairs: FloatArray, *, cou
     """
     n_classes = prepared.n_classes
     states = reduce(np.add, np.moveaxis(pairs, 1, 0))
-    labels = (
-        states if np.array_equal(local.labels, np.arange(n_classes)) else states @ _one_hot(local.labels, n_classes)
-    )
+    labels = states if np.array_equal(local.labels, np.arange(n_classes)) else states @ one_hot(local.labels, n_classes)
     found = [labels]
     firsts = local.offsets[:-1][np.diff(local.offsets) > 0]
     if not counting:
         return [labels, *(np.zeros((0, n_classes * n_classes)) for _ in local.codes[1:])]
     for seen in local.codes[1:]:
         part, size = pairs.reshape(len(pairs), seen.size), n_classes * n_classes
-        part = part.copy() if np.array_equal(seen.reshape(-1), range(size)) else part @ _one_hot(seen.reshape(-1), size)
+        part = part.copy() if np.array_equal(seen.reshape(-1), range(size)) else part @ one_hot(seen.reshape(-1), size)
         part[firsts] = 0.0
         part[firsts, :n_classes] = labels[firsts]
         found.append(part)
@@ -186,12 +185,8 @@ def label_pairs(local: LocalChain, pairs: FloatArray, n_classes: int) -> FloatAr
     total[filled] = np.add.reduceat(pairs, firsts, axis=0) - pairs[firsts] if filled.any() else 0.0
     if np.array_equal(local.labels, np.arange(n_classes)):
         return total
-    hot = _one_hot(local.labels, n_classes)
+    hot = one_hot(local.labels, n_classes)
     return np.asarray(hot.T @ total @ hot)
-
-
-def _one_hot(codes: IntArray, size: int) -> FloatArray:
-    return np.asarray(codes[:, None] == np.arange(size), dtype=np.float64)
 
 
 # --- windows -------------------------------------------------------------------------------------------------------

@@ -73,8 +73,8 @@ class Pass:
 
     def share(self, other: Pass) -> None:
         """Write to the arrays of another pass wherever they are larger: passes run one after the other."""
-        arrays = zip(self.scratch[2:], other.scratch[2:], strict=True)
-        self.scratch = kernels.Scratch(*self.scratch[:2], *(max(pair, key=len) for pair in arrays))
+        pairs = {name: (getattr(self.scratch, name), getattr(other.scratch, name)) for name in self.scratch._fields[2:]}
+        self.scratch = self.scratch._replace(**{name: max(pair, key=len) for name, pair in pairs.items()})
 
     def smooth(self, steps: FloatArray, pairs: FloatArray, active: BoolArray, votes: Votes, begin: int) -> Smoothed:
         """Forward and backward over the active sequences; pairs are written in place."""
