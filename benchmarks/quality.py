@@ -35,7 +35,8 @@ def brute_force(world: dg.worlds.World, votes: dg.Votes, fast: np.ndarray, n_seq
     from dugong.infer.factors import flatten
 
     few = votes[np.arange(n_sequences)]
-    slow = enumerated.posterior(few, flatten(few, world.parameters()), world.prior.chain(), (few.resolutions[0],))
+    question = enumerated.LabelQuestion(few, flatten(few, world.parameters()), world.prior.chain())
+    slow = enumerated.posterior(question, (few.resolutions[0],))
     found = next(iter(slow.probabilities.values()))[:, 1]
     return float(np.abs(found - fast[: len(found)]).max())
 

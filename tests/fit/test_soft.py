@@ -199,7 +199,8 @@ def test_scores_enter_as_enumeration_says():
     from dugong.infer import enumerate as enumerated
     from dugong.infer.factors import flatten
 
-    oracle = enumerated.posterior(graded, flatten(graded, parameters), prior.chain(), (Element(),), None)
+    question = enumerated.LabelQuestion(graded, flatten(graded, parameters), prior.chain())
+    oracle = enumerated.posterior(question, (Element(),))
     found = answers.posterior(model.law_, votes[:3])[Element()]
     np.testing.assert_allclose(found, oracle.probabilities[Element()], rtol=0, atol=1e-10)
 

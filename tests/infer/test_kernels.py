@@ -39,7 +39,7 @@ def walk(sweeps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     counted, logs = np.array([[False, True]]), np.log(np.array([[0.2, 1.0], [1.0, 0.3], [0.4, 1.0]]))
     states, tallies, positive = np.zeros(5, dtype=np.int8), np.zeros((5, 2)), np.zeros(3)
     grouped.walk(
-        grouped.Walked(base, total, windows, groups, counted, logs), np.zeros(3, dtype=np.int64), states, sweeps,
+        grouped.WalkSpace(base, total, windows, groups, counted, logs), np.zeros(3, dtype=np.int64), states, sweeps,
         np.array([1, 3]), 7, np.zeros(4 * (2 + 1)), np.zeros(3, dtype=np.int8), tallies, positive,
     )  # fmt: skip
     weights, above = np.zeros((5, 2)), np.zeros(3)

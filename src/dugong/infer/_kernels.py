@@ -128,7 +128,7 @@ def follow(kinds: IntArray, starts: IntArray, steps: IntArray, following: IntArr
     return e
 
 
-class Walked(NamedTuple):
+class BlockWay(NamedTuple):
     """What the kernels read of a block: its paths (see `chain.Paths`), the steps of the product, what the votes say.
 
     Attributes
@@ -221,7 +221,7 @@ def are_even(exponents: IntArray, at: int, size: int) -> bool:
 # --- steps of the chain ----------------------------------------------------------------------------------------
 @inner
 def push(
-    way: Walked, step: int, values: FloatArray, exponents: IntArray, at: int, size: int, to: int, width: int
+    way: BlockWay, step: int, values: FloatArray, exponents: IntArray, at: int, size: int, to: int, width: int
 ) -> None:
     """From the `size` states stored at `at` to the `width` states stored at `to`."""
     even = are_even(exponents, at, size)
@@ -244,7 +244,7 @@ def push(
 
 @inner
 def pull(
-    way: Walked, step: int, values: FloatArray, exponents: IntArray, at: int, size: int, to: int, width: int
+    way: BlockWay, step: int, values: FloatArray, exponents: IntArray, at: int, size: int, to: int, width: int
 ) -> None:
     """Backwards, from the `size` states after a step, stored at `at`, to the `width` states before it."""
     even, x = are_even(exponents, at, size), exponents[at]
@@ -262,7 +262,7 @@ def pull(
 
 
 @inner
-def forward(way: Walked, s: int, values: FloatArray, exponents: IntArray) -> np.int64:
+def forward(way: BlockWay, s: int, values: FloatArray, exponents: IntArray) -> np.int64:
     """P(state, votes so far) of every element of a sequence, one after the other; returns where the last one is."""
     values[0], exponents[0] = 1.0, 0
     sequences, path, weighings = way.sequences, way.path, way.weighings
@@ -283,7 +283,7 @@ def forward(way: Walked, s: int, values: FloatArray, exponents: IntArray) -> np.
 # --- questions ---------------------------------------------------------------------------------------------------
 @entry
 def smooth(
-    way: Walked,
+    way: BlockWay,
     values: FloatArray,
     exponents: IntArray,
     widest: int,
@@ -348,7 +348,7 @@ def smooth(
 
 
 @entry
-def find_best(way: Walked, scores: FloatArray, origins: IntArray, labels: Int8Array) -> int:
+def find_best(way: BlockWay, scores: FloatArray, origins: IntArray, labels: Int8Array) -> int:
     """Class indices of the most likely joint labels of every sequence (Viterbi); ties go to the first origin.
 
     Weights and likelihoods are logarithms here.
@@ -393,7 +393,7 @@ def find_best(way: Walked, scores: FloatArray, origins: IntArray, labels: Int8Ar
 
 @entry
 def draw(
-    way: Walked, values: FloatArray, exponents: IntArray, widest: int, uniforms: FloatArray, labels: Int8Array
+    way: BlockWay, values: FloatArray, exponents: IntArray, widest: int, uniforms: FloatArray, labels: Int8Array
 ) -> int:
     """Class indices of labels drawn from the posterior, shape (n_draws, n_elements), one uniform each."""
     sequences, path, done, spare = way.sequences, way.path, 0, len(values) - widest
@@ -421,7 +421,7 @@ def draw(
 
 
 @inner
-def weight_of(way: Walked, origin: int, target: int) -> float:
+def weight_of(way: BlockWay, origin: int, target: int) -> float:
     """Probability of a step from one state to another."""
     weight = 0.0
     for p in range(way.pointers[origin], way.pointers[origin + 1]):

@@ -39,16 +39,15 @@ def posterior(
     ----------
     evidence : (n_elements,) class values of known labels, 0 = unknown; optional
     """
-    if parts := _by_group(law, votes):
+    if parts := _by_group(law, votes, evidence):
         rows: dict[Resolution, FloatArray] = {}
-        for own, chosen in parts:
-            part = _part(votes, evidence, chosen)
-            for where, some in posterior(own, votes[chosen], resolutions, evidence=part, n_threads=n_threads).items():
-                whole = rows.setdefault(where, np.empty((votes.layout(where).n_tasks, some.shape[1])))
-                whole[_tasks(votes, where, chosen)] = some
+        for own, some, known, chosen in parts:
+            for where, found in posterior(own, some, resolutions, evidence=known, n_threads=n_threads).items():
+                whole = rows.setdefault(where, np.empty((votes.layout(where).n_tasks, found.shape[1])))
+                whole[_tasks(votes, where, chosen)] = found
         return rows
     votes, parameters, prior, potentials = _basis(law, votes, evidence, n_threads)
-    found = engine.posterior(
+    return engine.posterior(
         votes,
         parameters,
         prior,
@@ -57,8 +56,7 @@ def posterior(
         potentials=potentials,
         inference=law.inference,
         n_threads=n_threads,
-    )
-    return found.probabilities
+    ).probabilities
 
 
 def decode(law: Law, votes: Votes, *, evidence: Int8Array | None = None, n_threads: int | None = None) -> Int8Array:
@@ -80,12 +78,11 @@ def sample(
 
     Without `rng`, the most likely ones.
     """
-    if parts := _by_group(law, votes):
+    if parts := _by_group(law, votes, evidence):
         draws = np.empty((n_draws, votes.n_elements), dtype=np.int8)
-        for own, chosen in parts:
-            draws[:, _tasks(votes, Element(), chosen)] = sample(
-                own, votes[chosen], rng, n_draws, evidence=_part(votes, evidence, chosen), n_threads=n_threads
-            )
+        for own, some, known, chosen in parts:
+            drawn = sample(own, some, rng, n_draws, evidence=known, n_threads=n_threads)
+            draws[:, _tasks(votes, Element(), chosen)] = drawn
         return draws
     votes, parameters, prior, potentials = _basis(law, votes, evidence, n_threads)
     if evidence is not None:
@@ -97,10 +94,10 @@ def sample(
 
 def log_likelihood(law: Law, votes: Votes, *, n_threads: int | None = None) -> FloatArray:
     """Log P(votes) of every sequence, (n_sequences,)."""
-    if parts := _by_group(law, votes):
+    if parts := _by_group(law, votes, None):
         found = np.empty(votes.n_sequences)
-        for own, chosen in parts:
-            found[chosen] = log_likelihood(own, votes[chosen], n_threads=n_threads)
+        for own, some, _, chosen in parts:
+            found[chosen] = log_likelihood(own, some, n_threads=n_threads)
         return found
     votes, parameters = with_scores(law.read(votes), law.parameters, law.soft)
     return engine.log_likelihood(votes, parameters, law.prior, inference=law.inference, n_threads=n_threads)
@@ -133,22 +130,22 @@ def expected_counts(
 
 
 # --- groups that differ --------------------------------------------------------------------------------------------
-def _by_group(law: Law, votes: Votes) -> list[tuple[Law, IntArray]]:
-    """Every law that answers for some of the sequences, and their places; none where one law answers for all.
+def _by_group(
+    law: Law, votes: Votes, evidence: Int8Array | None
+) -> list[tuple[Law, Votes, Int8Array | None, IntArray]]:
+    """Every law that answers for some of the sequences, their votes and known labels, and which sequences these are.
 
-    Unknown groups go together.
+    Nothing where one law answers for all. Unknown groups go together.
     """
     if not law.groups or votes.groups is None:
         return []
-    names = np.where(np.isin(votes.groups, list(law.groups)), votes.groups, "")
-    known = [(name, np.flatnonzero(names == name)) for name in np.unique(names).tolist()]
-    # Without groups of its own, or the question would come back to here.
-    return [(replace(law.of_group(name), groups={}), places) for name, places in known]
-
-
-def _part(votes: Votes, evidence: Int8Array | None, sequences: IntArray) -> Int8Array | None:
-    """Known labels of the elements of some sequences."""
-    return None if evidence is None else evidence[_tasks(votes, Element(), sequences)]
+    names, parts = np.where(np.isin(votes.groups, list(law.groups)), votes.groups, ""), []
+    for name in np.unique(names).tolist():
+        chosen = np.flatnonzero(names == name)
+        known = None if evidence is None else evidence[_tasks(votes, Element(), chosen)]
+        # Without groups of its own, or the question would come back to here.
+        parts.append((replace(law.of_group(name), groups={}), votes[chosen], known, chosen))
+    return parts
 
 
 def _tasks(votes: Votes, resolution: Resolution, sequences: IntArray) -> IntArray:

@@ -75,10 +75,10 @@ class ProductEngine:
     def _paths(self, block: VotesBlock) -> Paths:
         return find_paths(block.layouts, self.machine, self.prepared.codes)
 
-    def _way(self, paths: Paths, emissions: Emissions) -> kernels.Walked:
+    def _way(self, paths: Paths, emissions: Emissions) -> kernels.BlockWay:
         """What every kernel reads."""
         machine = self.machine
-        return kernels.Walked(
+        return kernels.BlockWay(
             sequences=paths.sequences,
             path=paths.rows,
             weighings=paths.weighings,

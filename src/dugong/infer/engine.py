@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import NamedTuple, Protocol, TypedDict, Unpack
+from typing import Protocol, TypedDict, Unpack
 
 import numpy as np
 
@@ -95,9 +95,10 @@ def posterior(
         If the resolutions need more than 4,096 states per element; the message names the cause.
     """
     wanted = votes.resolutions if resolutions is None else tuple(dict.fromkeys(map(votes.resolution, resolutions)))
-    votes, factors, law, potentials, chain = _read(votes, parameters, prior, **asked)
+    question, chain = _read(votes, parameters, prior, **asked)
     if chain is None:
-        return enumerated.posterior(votes, factors, law, wanted, potentials)
+        return enumerated.posterior(question, wanted)
+    votes, factors, _, potentials = question
     threads = asked.get("n_threads")
     # Most calls: where labels alone are the state, the packed chain does far less per element.
     if packed.fits(factors, chain, wanted):
@@ -134,13 +135,14 @@ def sample(
 
     Without a generator, the most likely ones.
     """
-    votes, factors, law, potentials, chain = _read(votes, parameters, prior, **asked)
+    question, chain = _read(votes, parameters, prior, **asked)
     if chain is None:
-        places = enumerated.draw(votes, factors, law, rng, n_draws, potentials)
+        places = enumerated.draw(question, rng, n_draws)
     else:
         if rng is None:
             _check_unifilar(chain)
-        engine = choose_engine(prepare(votes, factors, chain, (), potentials), asked.get("inference", "auto"))
+        made = prepare(question.votes, question.factors, chain, (), question.potentials)
+        engine = choose_engine(made, asked.get("inference", "auto"))
         places = runs.draw(engine, rng, n_draws, asked.get("n_threads"))
     return np.asarray(np.array(votes.classes, dtype=np.int8)[places])
 
@@ -164,7 +166,8 @@ def expected_counts(
         G is at least this, whichever groups occur.
     asked : as in `Asked`
     """
-    votes, factors, law, potentials, chain = _read(votes, parameters, prior, **asked)
+    question, chain = _read(votes, parameters, prior, **asked)
+    votes, factors, law, potentials = question
     owners = np.zeros(votes.n_sequences, dtype=np.int64) if groups is None else np.asarray(groups, dtype=np.int64)
     if owners.shape != (votes.n_sequences,) or (len(owners) and owners.min() < 0):
         raise LabelError(
@@ -180,7 +183,7 @@ def expected_counts(
     n_groups, threads = max(n_groups, int(owners.max(initial=0)) + 1), asked.get("n_threads")
     # By cell of every flat table, and of labels and pairs.
     if chain is None:
-        cells, sums = enumerated.count(votes, factors, law, owners, n_groups, potentials)
+        cells, sums = enumerated.count(enumerated.LabelQuestion(votes, factors, law, potentials), owners, n_groups)
     elif packed.fits(factors, chain, ()):
         cells, sums = packed.count(votes, factors, chain, owners, n_groups, potentials=potentials, n_threads=threads)
     else:
@@ -189,20 +192,10 @@ def expected_counts(
     return _expected(factors, cells, sums, by_group=groups is not None)
 
 
-class _Read(NamedTuple):
-    """What is known about the labels: votes with their factors, the prior as it is asked, and potentials.
-
-    `chain` is the prior again; None where patterns of labels have to be enumerated.
-    """
-
-    votes: Votes
-    factors: tuple[FlatFactor, ...]
-    law: Joint | LabelChain
-    potentials: FloatArray | None
-    chain: LabelChain | None
-
-
-def _read(votes: Votes, parameters: Parameters | None, prior: AnyPrior, **asked: Unpack[Asked]) -> _Read:
+def _read(
+    votes: Votes, parameters: Parameters | None, prior: AnyPrior, **asked: Unpack[Asked]
+) -> tuple[enumerated.LabelQuestion, LabelChain | None]:
+    """What is known about the labels; the prior again as a chain, None where patterns have to be enumerated."""
     evidence, potentials = asked.get("evidence"), asked.get("potentials")
     if potentials is not None:
         potentials = check_potentials(potentials, votes.n_elements, votes.n_classes)
@@ -220,7 +213,8 @@ def _read(votes: Votes, parameters: Parameters | None, prior: AnyPrior, **asked:
         )
     # A factor about whole patterns fits into no chain either.
     whole = any(isinstance(flat.factor, FullTable) for flat in factors)
-    return _Read(votes, factors, law, potentials, None if whole or isinstance(law, Joint) else law)
+    chain = None if whole or isinstance(law, Joint) else law
+    return enumerated.LabelQuestion(votes, factors, law, potentials), chain
 
 
 def rule_out(votes: Votes, evidence: Int8Array, potentials: FloatArray | None) -> FloatArray:
@@ -236,10 +230,10 @@ def engine_for(
     """The engine that answers about all resolutions with votes; None for those that are always exact."""
     if all(isinstance(one, Element) for one in votes.resolutions) or is_short(votes, votes.resolutions, inference):
         return None
-    read = _read(votes, parameters, prior)
-    if read.chain is None:
+    question, chain = _read(votes, parameters, prior)
+    if chain is None:
         return None
-    return choose_smoother(prepare(votes, read.factors, read.chain, votes.resolutions), inference)
+    return choose_smoother(prepare(votes, question.factors, chain, votes.resolutions), inference)
 
 
 def with_evidence(votes: Votes, parameters: Parameters, evidence: Int8Array) -> tuple[Votes, Parameters]:

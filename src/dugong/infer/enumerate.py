@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,6 +29,15 @@ from dugong.votes import Votes
 
 # Cells of one table (vote rows x patterns): 16 MB of float64.
 _BLOCK = 1 << 21
+
+
+class LabelQuestion(NamedTuple):
+    """What is known about the labels: votes with their factors, the prior, and potentials of the elements."""
+
+    votes: Votes
+    factors: tuple[FlatFactor, ...]
+    law: Joint | LabelChain
+    potentials: FloatArray | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -52,22 +62,17 @@ class Shape:
     log_likelihood: FloatArray
 
 
-def shapes(
-    votes: Votes,
-    factors: tuple[FlatFactor, ...],
-    prior: Joint | LabelChain,
-    resolutions: tuple[Resolution, ...],
-    potentials: FloatArray | None = None,
-) -> Iterator[Shape]:
+def shapes(asked: LabelQuestion, resolutions: tuple[Resolution, ...]) -> Iterator[Shape]:
     """Group the sequences by shape and work each group out; empty sequences are left out."""
-    needed = tuple(dict.fromkeys([Element(), *resolutions, *_used(factors)]))
+    votes = asked.votes
+    needed = tuple(dict.fromkeys([Element(), *resolutions, *_used(asked.factors)]))
     layouts = {resolution: votes.layout(resolution) for resolution in needed}
     for sequences in _same_shape(votes, layouts):
-        patterns = list_patterns(votes, prior, layouts, int(sequences[0]))
+        patterns = list_patterns(votes, asked.law, layouts, int(sequences[0]))
         # Fewer vote rows at a time where there are many patterns: the table of both must stay small.
         step = max(1, _BLOCK // len(patterns.log_prior))
         for begin in range(0, len(sequences), step):
-            yield _solve(votes, factors, layouts, sequences[begin : begin + step], patterns, potentials)
+            yield _checked(votes, _solve(asked, layouts, sequences[begin : begin + step], patterns))
 
 
 def _used(factors: tuple[FlatFactor, ...]) -> list[Resolution]:
@@ -91,13 +96,9 @@ def _same_shape(votes: Votes, layouts: dict[Resolution, Layout]) -> Iterator[Int
 
 # --- votes ---------------------------------------------------------------------------------------------------------
 def _solve(
-    votes: Votes,
-    factors: tuple[FlatFactor, ...],
-    layouts: dict[Resolution, Layout],
-    sequences: IntArray,
-    patterns: LabelPatterns,
-    potentials: FloatArray | None,
+    asked: LabelQuestion, layouts: dict[Resolution, Layout], sequences: IntArray, patterns: LabelPatterns
 ) -> Shape:
+    votes, factors, _, potentials = asked
     # Sequences with potentials of their own are worked out one by one.
     sites, rows = [], [np.arange(len(sequences)) * (potentials is not None)]
     for place, flat in enumerate(factors):
@@ -222,41 +223,27 @@ def _checked(votes: Votes, shape: Shape) -> Shape:
     return shape
 
 
-def posterior(
-    votes: Votes,
-    factors: tuple[FlatFactor, ...],
-    law: Joint | LabelChain,
-    wanted: tuple[Resolution, ...],
-    potentials: FloatArray | None = None,
-) -> Posterior:
+def posterior(asked: LabelQuestion, wanted: tuple[Resolution, ...]) -> Posterior:
     """Marginals of the wanted resolutions, and log-likelihoods."""
+    votes = asked.votes
     layouts = {resolution: votes.layout(resolution) for resolution in wanted}
     marginals = {
         resolution: np.empty((layout.n_tasks, votes.n_classes if isinstance(resolution, Element) else 2))
         for resolution, layout in layouts.items()
     }
     likelihood = np.zeros(votes.n_sequences)
-    for shape in shapes(votes, factors, law, wanted, potentials):
-        _checked(votes, shape)
+    for shape in shapes(asked, wanted):
         likelihood[shape.sequences] = shape.log_likelihood[shape.inverse]
         for resolution, layout in layouts.items():
             write_marginals(shape, layout, marginals[resolution])
     return Posterior(probabilities=marginals, log_likelihood=likelihood)
 
 
-def draw(
-    votes: Votes,
-    factors: tuple[FlatFactor, ...],
-    law: Joint | LabelChain,
-    rng: np.random.Generator | None,
-    n_draws: int,
-    potentials: FloatArray | None = None,
-) -> Int8Array:
+def draw(asked: LabelQuestion, rng: np.random.Generator | None, n_draws: int) -> Int8Array:
     """Class indices of drawn labels; without a generator, of the most likely labels of the elements."""
-    offsets = votes.layout("element").offsets
-    places = np.zeros((n_draws, votes.n_elements), dtype=np.int8)
-    for shape in shapes(votes, factors, law, (), potentials):
-        _checked(votes, shape)
+    offsets = asked.votes.layout("element").offsets
+    places = np.zeros((n_draws, asked.votes.n_elements), dtype=np.int8)
+    for shape in shapes(asked, ()):
         # Labels of coarse tasks may differ where those of the elements do not: their chances add up.
         elements, which = np.unique(shape.patterns.labels[Element()], axis=0, return_inverse=True)
         merged = shape.posterior @ one_hot(which.reshape(-1), len(elements))
@@ -273,19 +260,12 @@ def draw(
     return places
 
 
-def count(
-    votes: Votes,
-    factors: tuple[FlatFactor, ...],
-    law: Joint | LabelChain,
-    owners: IntArray,
-    n_groups: int,
-    potentials: FloatArray | None = None,
-) -> tuple[list[FloatArray], Sums]:
+def count(asked: LabelQuestion, owners: IntArray, n_groups: int) -> tuple[list[FloatArray], Sums]:
     """Expected counts by group of sequences: by cell of every factor's flat table, and of labels and pairs."""
+    votes, factors = asked.votes, asked.factors
     cells = [np.zeros((n_groups, *flat.table.shape)) for flat in factors]
     sums = Sums.none(votes.n_classes, 0, n_groups)
-    for shape in shapes(votes, factors, law, (), potentials):
-        _checked(votes, shape)
+    for shape in shapes(asked, ()):
         own = owners[shape.sequences]
         for group in np.unique(own).tolist():
             rows = shape.inverse[own == group]

@@ -40,7 +40,7 @@ inner = njit(**_OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True)  # type
 inline = njit(**_OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)  # type: ignore[call-overload]
 
 
-class Group(NamedTuple):
+class Apart(NamedTuple):
     """Windows that lie apart, (W, 3), which states they count, (S,), and what the votes on them say, (W, 2)."""
 
     windows: IntArray
@@ -163,7 +163,7 @@ def rescale(F: FloatArray, at: int, R: int, S: int, low: int, high: int, total: 
 def fill(
     layers: Layers,
     kept: FloatArray,
-    group: Group,
+    group: Apart,
     w: int,
     steps: FloatArray,
     first: int,
@@ -216,7 +216,7 @@ def enter(layers: Layers, alpha: FloatArray, t: int, start: int) -> None:
 
 
 @inner
-def leave(layers: Layers, at: int, size: int, group: Group, w: int, alpha: FloatArray, t: int, best: bool) -> float:
+def leave(layers: Layers, at: int, size: int, group: Apart, w: int, alpha: FloatArray, t: int, best: bool) -> float:
     """Weights of the states at the last element t of a window, its own factor included; returns their sum."""
     (F, bounds, R), total = layers, 0.0
     top = group.windows[w, THRESHOLD] + 1
@@ -232,7 +232,7 @@ def leave(layers: Layers, at: int, size: int, group: Group, w: int, alpha: Float
 
 @inner
 def forward(
-    steps: FloatArray, spans: IntArray, q: int, group: Group, scratch: Scratch, keep: bool, best: bool
+    steps: FloatArray, spans: IntArray, q: int, group: Apart, scratch: Scratch, keep: bool, best: bool
 ) -> float:
     """Weights `alpha` of the states after every element outside windows, and after every window, of sequence q.
 
@@ -280,7 +280,7 @@ def smooth(
     steps: FloatArray,
     spans: IntArray,
     active: BoolArray,
-    group: Group,
+    group: Apart,
     scratch: Scratch,
     pairs: FloatArray,
     positive: FloatArray,
@@ -462,7 +462,7 @@ def backward_one(steps: FloatArray, start: int, alpha: FloatArray, t: int, pairs
 
 @inner
 def open_piece(
-    layers: Layers, group: Group, w: int, steps: FloatArray, start: int, scratch: Scratch, piece: int, best: bool
+    layers: Layers, group: Apart, w: int, steps: FloatArray, start: int, scratch: Scratch, piece: int, best: bool
 ) -> None:
     """Layers of the next piece of a window, for whoever walks back through it; pieces come from the last to the first.
 
@@ -485,7 +485,7 @@ def open_piece(
 
 @inner
 def backward_window(
-    steps: FloatArray, start: int, group: Group, w: int, scratch: Scratch, pairs: FloatArray, positive: FloatArray
+    steps: FloatArray, start: int, group: Apart, w: int, scratch: Scratch, pairs: FloatArray, positive: FloatArray
 ) -> None:
     """All elements of a window, from its last to its first."""
     windows, back, R, S = group.windows, scratch.back, scratch.R, scratch.alpha.shape[1]
@@ -508,7 +508,7 @@ def backward_window(
 
 @inner
 def turn(
-    layers: Layers, at: int, back: FloatArray, size: int, group: Group, w: int, beta: FloatArray, positive: FloatArray
+    layers: Layers, at: int, back: FloatArray, size: int, group: Apart, w: int, beta: FloatArray, positive: FloatArray
 ) -> None:
     """Backward weights at the end of a window, and what follows for the window itself."""
     (F, bounds, R), factors, top = layers, group.factors, group.windows[w, THRESHOLD] + 1
@@ -549,7 +549,7 @@ def retreat(
             back[c] = 0.0
         for s in range(S):
             weight, target, found = steps[t, r, s], now + s * R, 0.0
-            # The shifts of `advance` the other way: a counted state has a count of one more after the step.
+            # The shifts of `advance` the other space: a counted state has a count of one more after the step.
             if counted[s]:
                 size = min(high, top - 1) - low + 1
                 found += fused(F, source + low, back, target + low + 1, back, into + low, size, weight)
@@ -600,7 +600,7 @@ def choose(weights: FloatArray, at: int, size: int, uniform: float) -> int:
 def trace(
     steps: FloatArray,
     spans: IntArray,
-    group: Group,
+    group: Apart,
     scratch: Scratch,
     uniforms: FloatArray,
     now: IntArray,
@@ -638,7 +638,7 @@ def trace_window(
     steps: FloatArray,
     start: int,
     last: bool,
-    group: Group,
+    group: Apart,
     w: int,
     scratch: Scratch,
     uniforms: FloatArray,
@@ -675,7 +675,7 @@ def turn_back(
     at: int,
     back: FloatArray,
     size: int,
-    group: Group,
+    group: Apart,
     w: int,
     steps: FloatArray,
     last: bool,
@@ -772,17 +772,6 @@ def put_in(
 
 
 @entry
-def copy_pairs(first: FloatArray, second: FloatArray, spans: IntArray, active: BoolArray) -> None:
-    """Copy one table to the other for the active sequences."""
-    for q in range(len(spans)):
-        if active[q]:
-            for t in range(spans[q, BEGIN], spans[q, END]):
-                for r in range(first.shape[1]):
-                    for s in range(first.shape[1]):
-                        second[t, r, s] = first[t, r, s]
-
-
-@entry
 def changes(new: FloatArray, old: FloatArray, spans: IntArray, active: BoolArray, change: FloatArray) -> None:
     """Largest change of the probability of a state, by sequence."""
     for q in range(len(spans)):
@@ -798,7 +787,7 @@ def changes(new: FloatArray, old: FloatArray, spans: IntArray, active: BoolArray
 
 
 # --- a walk whose law is the posterior itself ----------------------------------------------------------------------
-class Walked(NamedTuple):
+class WalkSpace(NamedTuple):
     """The sequence of a walk.
 
     Attributes
@@ -820,7 +809,7 @@ class Walked(NamedTuple):
 
 @entry
 def walk(
-    way: Walked,
+    space: WalkSpace,
     counts: IntArray,
     states: Int8Array,
     sweeps: int,
@@ -837,8 +826,8 @@ def walk(
     (W,). `scratch` has room for (longest run + 1) * (S + kinds). Returns the share of runs that were accepted.
     """
     np.random.seed(seed)  # noqa: NPY002  (compiled code has its own generator, one per thread)
-    windows, groups, end, accepted, tried = way.windows, way.groups, len(way.base), 0.0, 0.0
-    recount(way, states, counts)
+    windows, groups, end, accepted, tried = space.windows, space.groups, len(space.base), 0.0, 0.0
+    recount(space, states, counts)
     for sweep in range(sweeps):
         n_runs = 2 * end // (lengths[0] + lengths[1]) + 1
         for _run in range(n_runs):
@@ -846,13 +835,13 @@ def walk(
             length = np.random.randint(lengths[0], lengths[1] + 1)  # noqa: NPY002
             first = np.random.randint(-length + 1, end)  # noqa: NPY002
             last, first = min(end, first + length), max(0, first)
-            ratio = propose(way, first, last, states, scratch, new)
-            ratio += weigh_windows(way, counts, states, first, last, new, scratch, False)
+            ratio = propose(space, first, last, states, scratch, new)
+            ratio += weigh_windows(space, counts, states, first, last, new, scratch, False)
             tried += 1.0
             # Metropolis and Hastings: accepted as often as it is likelier than what it replaces.
             if np.log(np.random.random()) < ratio:  # noqa: NPY002
                 accepted += 1.0
-                weigh_windows(way, counts, states, first, last, new, scratch, True)
+                weigh_windows(space, counts, states, first, last, new, scratch, True)
                 for t in range(first, last):
                     states[t] = new[t - first]
         if 5 * sweep >= sweeps:  # the first fifth is forgotten
@@ -865,20 +854,20 @@ def walk(
 
 
 @inner
-def recount(way: Walked, states: Int8Array, counts: IntArray) -> None:
+def recount(space: WalkSpace, states: Int8Array, counts: IntArray) -> None:
     """How many elements of every window are counted."""
-    windows, groups = way.windows, way.groups
+    windows, groups = space.windows, space.groups
     for g in range(len(groups)):
         for w in range(groups[g, 0], groups[g, 1]):
             counts[w] = 0
             for t in range(windows[w, BEGIN], windows[w, END]):
-                counts[w] += way.counted[groups[g, 2], states[t]]
+                counts[w] += space.counted[groups[g, 2], states[t]]
 
 
 @inner
-def propose(way: Walked, first: int, last: int, states: Int8Array, scratch: FloatArray, new: Int8Array) -> float:
+def propose(space: WalkSpace, first: int, last: int, states: Int8Array, scratch: FloatArray, new: Int8Array) -> float:
     """Draw states first..last given their neighbours; returns the log-ratio of what the proposal leaves out."""
-    (base, total), S, size = way[:2], way.base.shape[1], last - first
+    (base, total), S, size = space[:2], space.base.shape[1], last - first
     for i in range(size - 1, -1, -1):
         norm = 0.0
         for s in range(S):
@@ -923,7 +912,7 @@ def propose(way: Walked, first: int, last: int, states: Int8Array, scratch: Floa
 
 @inner
 def weigh_windows(
-    way: Walked,
+    space: WalkSpace,
     counts: IntArray,
     states: Int8Array,
     first: int,
@@ -933,8 +922,8 @@ def weigh_windows(
     keep: bool,
 ) -> float:
     """What the votes on windows say about the change of states first..last; or bring the counts up to date."""
-    _, _, windows, groups, counted, logs = way
-    size, at, ratio = last - first, len(new) * way.base.shape[1], 0.0
+    _, _, windows, groups, counted, logs = space
+    size, at, ratio = last - first, len(new) * space.base.shape[1], 0.0
     # Running sums, because then every window needs two look-ups however much of the run it holds.
     for kind in range(len(counted)):
         gained = 0.0

@@ -172,7 +172,7 @@ def _walk(
     """
     counted, kinds = np.unique(np.stack([group.counted for group in groups]), axis=0, return_inverse=True)
     ends = np.cumsum([0, *(len(group.windows) for group in groups)])
-    way = kernels.Walked(
+    space = kernels.WalkSpace(
         base=local.steps,
         total=steps,
         windows=np.concatenate([group.windows for group in groups]),
@@ -183,6 +183,6 @@ def _walk(
     counts, tallies, longest = np.zeros(ends[-1], dtype=np.int64), np.zeros(local.steps.shape[:2]), int(_RUN[1])
     room, new = np.zeros((longest + 1) * (local.n_states + len(counted))), np.zeros(longest, dtype=np.int8)
     positive = np.zeros(ends[-1])
-    accepted = kernels.walk(way, counts, states.copy(), sweeps, _RUN, seed, room, new, tallies, positive)
+    accepted = kernels.walk(space, counts, states.copy(), sweeps, _RUN, seed, room, new, tallies, positive)
     n_kept = int((5 * np.arange(sweeps) >= sweeps).sum())
     return accepted, tallies / n_kept, positive / n_kept

@@ -97,7 +97,7 @@ def propagate(local: LocalChain, groups: list[WindowGroup], votes: Votes, begin:
             parts[place, active] = found.logs[active]
             _keep(positive[place], found.positive[:, 0], one, active)
             kernels.put_in(inside, cavity, total, sites[place], sweep > 0, one.spans, active)
-        kernels.copy_pairs(pairs, inside, plain.spans, active)
+        np.copyto(inside, pairs)  # what the labels were before this sweep
         log_total = plain.smooth(total, pairs, active, votes, begin).logs
         kernels.changes(pairs, inside, plain.spans, active, change)
         sweeps += active

@@ -39,7 +39,7 @@ class Pass:
 
     local: LocalChain
     spans: IntArray
-    group: kernels.Group
+    group: kernels.Apart
     scratch: kernels.Scratch
 
     @classmethod
@@ -55,7 +55,7 @@ class Pass:
         return cls(
             local=local,
             spans=local.spans(windows),
-            group=kernels.Group(
+            group=kernels.Apart(
                 windows=windows,
                 counted=np.zeros(n_states, dtype=np.bool_) if group is None else group.counted,
                 factors=np.zeros((0, 2)) if group is None else group.factors,

@@ -147,8 +147,8 @@ def _run_block(
         pack_columns(plan.votes, group.columns, group.places, slice(first, last), own)
     soft, tops = NOTHING if plan.potentials is None else soften(plan.potentials, first, last)
     kernel = kernels.smooth_two if len(plan.initial) == 2 else kernels.smooth_many
-    known = kernels.Known(rows, plan.tables, plan.firsts, soft, plan.initial, plan.transition)
-    failed = kernel(known, offsets - first, kernels.Found(marginals, likelihood, *counted))
+    known = kernels.PackedBlock(rows, plan.tables, plan.firsts, soft, plan.initial, plan.transition)
+    failed = kernel(known, offsets - first, kernels.PackedAnswer(marginals, likelihood, *counted))
     if failed >= 0:
         report_impossible(plan.votes, begin + failed)
     if len(tops):

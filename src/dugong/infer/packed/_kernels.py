@@ -19,7 +19,7 @@ _TILE = 1 << 12  # elements whose messages stay in the nearest caches
 _EVERY = 64  # steps between two normalisations of the posterior, which rounding moves by 1e-16 a step
 
 
-class Known(NamedTuple):
+class PackedBlock(NamedTuple):
     """What is known about a block.
 
     Attributes
@@ -37,7 +37,7 @@ class Known(NamedTuple):
     transition: FloatArray
 
 
-class Found(NamedTuple):
+class PackedAnswer(NamedTuple):
     """What is written: posteriors, log-likelihoods and, if there are `owners`, pairs of labels by owner, (G, K, K)."""
 
     out: FloatArray
@@ -47,7 +47,7 @@ class Found(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def smooth_two(known: Known, offsets: IntArray, found: Found) -> int:
+def smooth_two(known: PackedBlock, offsets: IntArray, found: PackedAnswer) -> int:
     """Posterior marginals for two classes; returns -1 or the first impossible sequence.
 
     Forward for some sequences, then backward for them: the processor works on several short sequences at a time,
@@ -72,7 +72,7 @@ def smooth_two(known: Known, offsets: IntArray, found: Found) -> int:
 
 
 @inner
-def forward_two(known: Known, begin: int, end: int, found: Found, sequence: int) -> bool:
+def forward_two(known: PackedBlock, begin: int, end: int, found: PackedAnswer, sequence: int) -> bool:
     """Forward messages of one sequence, and the logarithm of what they were divided by; whether it is possible."""
     (rows, tables, firsts, soft, initial, transition), out = known, found.out
     s00, s01, s10, s11 = transition[0, 0], transition[0, 1], transition[1, 0], transition[1, 1]
@@ -106,7 +106,7 @@ def forward_two(known: Known, begin: int, end: int, found: Found, sequence: int)
 
 
 @inner
-def backward_two(transition: FloatArray, begin: int, end: int, found: Found, sequence: int) -> None:
+def backward_two(transition: FloatArray, begin: int, end: int, found: PackedAnswer, sequence: int) -> None:
     """From forward messages to posterior marginals, in place."""
     out, likelihood, owners, transitions = found
     s00, s01, s10, s11 = transition[0, 0], transition[0, 1], transition[1, 0], transition[1, 1]
@@ -148,7 +148,7 @@ def backward_two(transition: FloatArray, begin: int, end: int, found: Found, seq
 
 
 @njit(cache=True, nogil=True)
-def smooth_many(known: Known, offsets: IntArray, found: Found) -> int:
+def smooth_many(known: PackedBlock, offsets: IntArray, found: PackedAnswer) -> int:
     """The same for any number of classes."""
     rows, tables, firsts, soft, initial, transition = known
     out, likelihood, owners, transitions = found
