@@ -16,10 +16,9 @@ import subprocess
 import sys
 import threading
 import traceback
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, BinaryIO
@@ -88,7 +87,7 @@ class Bench:
         self._rate: float | None = None
         self._material: dict[str, Any] = {}
         self._space: dict[str, Any] = {}
-        self._loaded: OrderedDict[str, Any] = OrderedDict()
+        self._sequence = lru_cache(_KEPT)(self._load)
 
     # --- tasks -----------------------------------------------------------------------------------------------------
     def begin(self, memory: int) -> None:
@@ -109,7 +108,7 @@ class Bench:
         found = read_project(project)
         folder = found.folder.resolve()
         forget_modules(folder)
-        self._loaded.clear()
+        self._sequence.cache_clear()
         with _captured():
             sources, material = project_material(found, 1, "abstain")
         sequences = material.pop("sequences")
@@ -180,18 +179,14 @@ class Bench:
         votes = tuple(vote_on_sequence(job, item) for item in run.items)
         return Tried(info=run.chosen[0].info, votes=votes, printed=_text(printed))
 
-    def _sequence(self, name: str) -> Any:
-        if name not in self._loaded:
-            if name not in self._pairs:
-                raise SourceError(f"there is no sequence {name!r} any more.")
-            given, load = self._pairs[name]
-            self._loaded[name] = found = loaded(load(), given)
-            if isinstance(found, Video | Audio):  # a rule that is typed looks at the same elements at every pause
-                found.keep(_DECODED)
-        self._loaded.move_to_end(name)
-        while len(self._loaded) > _KEPT:
-            self._loaded.popitem(last=False)
-        return self._loaded[name]
+    def _load(self, name: str) -> Any:
+        if name not in self._pairs:
+            raise SourceError(f"there is no sequence {name!r} any more.")
+        given, load = self._pairs[name]
+        found = loaded(load(), given)
+        if isinstance(found, Video | Audio):  # a rule that is typed looks at the same elements at every pause
+            found.keep(_DECODED)
+        return found
 
     def _refresh(self) -> None:
         """Read modules and data again if a file of the project was saved."""

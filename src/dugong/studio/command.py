@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
 import click
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -109,7 +110,6 @@ def serve(studio: Studio, door: socket.socket, *, show: bool, as_json: bool = Fa
     import uvicorn
 
     from dugong.studio.app import make_app
-    from dugong.studio.command import Keys
 
     keys = Keys(door.getsockname()[1])
     link = keys.link()
@@ -241,20 +241,20 @@ class Door:
 
     def _refused(self, scope: Scope) -> str | None:
         """Why something may not come in; None if it may."""
-        headers = _headers(scope)
-        hosts = headers.get("host", [])
+        headers = Headers(scope=scope)
+        hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0] not in self._keys.hosts:
             return "this server answers to its own address alone; open the link that the terminal shows."
         if scope["path"] == "/open" and scope["type"] == "http" and scope["method"] in _SAFE:
             return None  # the token decides
-        if any(site not in _OWN for site in headers.get("sec-fetch-site", [])):
+        if any(site not in _OWN for site in headers.getlist("sec-fetch-site")):
             return "requests of other sites are refused."
         own = [f"http://{hosts[0]}"]
-        origins = headers.get("origin", [])
+        origins = headers.getlist("origin")
         writes = scope["type"] == "websocket" or scope["method"] not in _SAFE
         if (origins or writes) and origins != own:
             return "only a page of this studio may do that."
-        if not any(map(self._keys.knows, headers.get("cookie", []))):
+        if not any(map(self._keys.knows, headers.getlist("cookie"))):
             return "open the link that the terminal shows: it is the key. Press Enter there for a new one."
         return None
 
@@ -276,25 +276,15 @@ class Door:
         return answer
 
 
-def _headers(scope: Scope) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for name, value in scope["headers"]:
-        found.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
-    return found
-
-
 def _guarded(scope: Scope, send: Send) -> Send:
     """Add the headers that every answer has; a page brings a policy of its own."""
 
     async def guarded(message: Message) -> None:
         if message["type"] == "http.response.start":
-            given = {name.lower() for name, _ in message["headers"]}
-            host = _headers(scope)["host"][0]
-            extra = {**_HEADERS, "content-security-policy": policy(host, secrets.token_urlsafe(16))}
-            message["headers"] = [
-                *message["headers"],
-                *((name.encode(), value.encode()) for name, value in extra.items() if name.encode() not in given),
-            ]
+            ours = policy(Headers(scope=scope)["host"], secrets.token_urlsafe(16))
+            headers = MutableHeaders(scope=message)
+            for name, value in {**_HEADERS, "content-security-policy": ours}.items():
+                headers.setdefault(name, value)
         await send(message)
 
     return guarded

@@ -11,17 +11,16 @@ from typing import Any
 from urllib.parse import quote
 
 from dugong import __version__, formats
-from dugong.cli.corrections import FILE, Correction, class_codes
-from dugong.cli.exchange import with_media
+from dugong.cli.corrections import FILE, class_codes
+from dugong.cli.exchange import read_segments, with_media
 from dugong.cli.gold import known_runs
 from dugong.cli.init import write_project
 from dugong.cli.project import DEFAULT
-from dugong.codec import to_plain
 from dugong.exceptions import DugongError
-from dugong.labels import Labels
 from dugong.report.html.tags import class_colours
 from dugong.report.media import Raw
 from dugong.report.tracks import lane_info, seconds_of
+from dugong.studio.asked import Asked, bad
 from dugong.studio.editing import SourceFile
 from dugong.studio.pages import SORTS, sequence_row, source_details, source_rows
 from dugong.studio.snapshot import Snapshot
@@ -36,17 +35,18 @@ SAMPLES = {
 
 
 # --- the project ---------------------------------------------------------------------------------------------------
-def project_page(studio: Studio) -> dict[str, Any]:
+def project_page(asked: Asked) -> dict[str, Any]:
     """Everything that the page needs to begin."""
-    head = {"version": __version__, "who": studio.who, "run": studio.run.plain(), "limit": studio.limit}
+    studio = asked.studio
+    head = {"version": __version__, "who": studio.who, "run": studio.run, "limit": studio.limit}
     if studio.project is None:
-        return {**head, "project": None, "folder": str(Path.cwd()), "samples": samples()}
+        return {**head, "project": None, "folder": Path.cwd(), "samples": samples()}
     project, snapshot = studio.project, studio.snapshot
     base = {
         **head,
-        "project": str(studio.path),
+        "project": studio.path,
         "title": project.folder.resolve().name,
-        "folder": str(project.folder.resolve()),
+        "folder": project.folder.resolve(),
         "gold": project.gold is not None,
         "n_corrections": len(studio.journal.holding()),
         "corrections_file": FILE,
@@ -122,13 +122,14 @@ def _fitted(studio: Studio, snapshot: Snapshot) -> dict[str, Any]:
 
 
 # --- one sequence --------------------------------------------------------------------------------------------------
-def sequence_page(studio: Studio, name: str) -> dict[str, Any]:
+def sequence_page(asked: Asked) -> dict[str, Any]:
     """What one sequence is, apart from its tracks."""
-    snapshot, place = studio.shown(), studio.place(name)
+    studio, name = asked.studio, asked.named()
+    snapshot, place, length = studio.find(name)
     try:
         raw, file = studio.raw(name).raw, studio.media(name)
     except DugongError:  # the tracks say what is wrong; votes and labels can be seen all the same
-        raw, file = Raw(kind="other", length=int(snapshot.votes.lengths[place])), None
+        raw, file = Raw(kind="other", length=length), None
     path = quote(name, safe="")
     kind = None if file is None else mimetypes.guess_type(file.name)[0]
     playable = kind is not None and kind.startswith(("video/", "audio/", "image/"))
@@ -136,7 +137,7 @@ def sequence_page(studio: Studio, name: str) -> dict[str, Any]:
     return {
         "id": name,
         "place": place,
-        "length": int(snapshot.votes.lengths[place]),
+        "length": length,
         "seconds": seconds_of(snapshot.votes, place),
         "kind": raw.kind,
         "signals": [one.name for one in raw.signals],
@@ -154,13 +155,7 @@ def corrections(studio: Studio, sequence: str | None) -> dict[str, Any]:
     """Corrections that hold, of one sequence or of all, with the number by which a page tells older from newer."""
     journal = studio.journal
     version, n = journal.version, len(journal.holding())  # first: what follows may be newer than it says, never older
-    found = [correction(one) for one in journal.holding(sequence)]
-    return {"corrections": found, "version": version, "n": n, "can_undo": n > 0}
-
-
-def correction(one: Correction) -> dict[str, Any]:
-    """A correction for JSON."""
-    return dict(to_plain(one))
+    return {"corrections": journal.holding(sequence), "version": version, "n": n, "can_undo": n > 0}
 
 
 # --- sources -------------------------------------------------------------------------------------------------------
@@ -175,9 +170,9 @@ def _file_name(file: SourceFile, studio: Studio) -> str:
     return str(file.path.relative_to(studio.needed().folder))
 
 
-def sources_page(studio: Studio) -> dict[str, Any]:
+def sources_page(asked: Asked) -> dict[str, Any]:
     """All sources of the last fit, and functions of the file that are not in it yet."""
-    snapshot = studio.snapshot
+    studio, snapshot = asked.studio, asked.studio.snapshot
     rows = [] if snapshot is None else source_rows(snapshot)
     try:
         file = studio.source_file()
@@ -195,8 +190,9 @@ def _with_edit(row: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
     return {**row, "editable": editable, "why_not": why}
 
 
-def source_page(studio: Studio, name: str) -> dict[str, Any]:
+def source_page(asked: Asked) -> dict[str, Any]:
     """One source: numbers, text, and what to look at."""
+    studio, name = asked.studio, asked.named("name")
     file, snapshot = studio.source_file(), studio.snapshot
     known = file.functions()
     rows = {} if snapshot is None else {row["name"]: row for row in source_rows(snapshot)}
@@ -216,28 +212,27 @@ def source_page(studio: Studio, name: str) -> dict[str, Any]:
 
 
 # --- labels out to other tools, and back ------------------------------------------------------------------------------
-def _folder(studio: Studio, name: str) -> tuple[Path, str]:
+def _folder(asked: Asked) -> tuple[Path, str]:
+    name = asked.named("format")
     if name not in formats.names():
         raise StudioError(f"there is no format {name!r:.50}; see the list.", kind="missing", status=404)
     known = formats.of_name(name).name
-    return Path(str(studio.needed().output)) / "export" / known, known
+    return Path(str(asked.studio.needed().output)) / "export" / known, known
 
 
-def export(studio: Studio, name: str, plain: dict[str, Any]) -> dict[str, Any]:
+def export(asked: Asked) -> dict[str, Any]:
     """Write the labels of the last run, as `dugong export` and ``export =`` in a project do."""
-    folder, known = _folder(studio, name)
-    studio.shown()
-    project = studio.needed()
+    plain, (folder, known) = asked.plain, _folder(asked)
+    project = asked.studio.shown().project
     names = ("threshold", "min_length", "merge_gap", "rate")
     choice = {key: plain[key] for key in names if plain.get(key) is not None}
     if any(isinstance(value, bool) or not isinstance(value, int | float) for value in choice.values()):
-        raise StudioError(f"{', '.join(names)} must be numbers.", kind="bad", status=400)
-    choice_rate = choice.pop("rate", None)
-    segments = Labels.read(project.output / "labels.parquet").segments(
-        str(plain.get("resolution") or "element"), **choice
+        raise bad(f"{', '.join(names)} must be numbers.")
+    rate = choice.pop("rate", None)
+    segments = read_segments(
+        project.output / "labels.parquet", resolution=str(plain.get("resolution") or "element"), **choice
     )
-    if choice_rate is not None:
-        segments = segments.describe(rate=choice_rate)
+    segments = segments if rate is None else segments.describe(rate=rate)
     found = with_media(segments, project.media)
     with tempfile.TemporaryDirectory(prefix=".export-", dir=str(project.output)) as draft:
         written = formats.write(found, Path(draft) / known, known)
@@ -246,7 +241,7 @@ def export(studio: Studio, name: str, plain: dict[str, Any]) -> dict[str, Any]:
             target.parent.mkdir(parents=True, exist_ok=True)
             file.replace(target)  # one by one: what somebody put beside them stays
     return {
-        "folder": str(folder),
+        "folder": folder,
         "files": sorted(Path(str(one)).name for one in written),
         "n": len(written),
         "intervals": len(segments),
@@ -254,25 +249,25 @@ def export(studio: Studio, name: str, plain: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def exported(studio: Studio, name: str, *, missing_ok: bool = False) -> list[Path]:
+def exported(asked: Asked) -> list[Path]:
     """The files of the last export in a format."""
-    folder, _ = _folder(studio, name)
+    folder, _ = _folder(asked)
     found = sorted(one for one in folder.rglob("*") if one.is_file()) if folder.is_dir() else []
-    if not found and not missing_ok:
+    if not found:
         raise StudioError("nothing was exported in this format yet.", kind="missing", status=404)
     return found
 
 
-def take_file(studio: Studio, name: str, content: bytes, kind: str | None) -> dict[str, Any]:
+def take_file(asked: Asked) -> dict[str, Any]:
     """Turn the intervals of a file of another tool into corrections, undone together."""
-    snapshot = studio.shown()
-    safe = Path(name.replace("\\", "/")).name
+    snapshot = asked.studio.shown()
+    safe = Path(asked.query.get("name", "").replace("\\", "/")).name
     if not safe or safe.startswith("."):
-        raise StudioError("name must be the name of the file.", kind="bad", status=400)
+        raise bad("name must be the name of the file.")
     with tempfile.TemporaryDirectory(prefix="dugong-import-") as folder:
         file = Path(folder) / safe
-        file.write_bytes(content)
-        segments = formats.read(file, kind) if kind else formats.read(file)
+        file.write_bytes(asked.body)
+        segments = formats.read(file, asked.query.get("format") or None)
     labels = segments.to_gold(snapshot.votes, missing_ok=True)
     names = {value: word for word, value in class_codes(snapshot.votes).items()}
     marks = [
@@ -282,6 +277,5 @@ def take_file(studio: Studio, name: str, content: bytes, kind: str | None) -> di
     ]
     if not marks:
         raise StudioError(f"{safe} marks nothing in the sequences of this project.", kind="data", status=422)
-    new = studio.correct(marks)
-    sequences = list(dict.fromkeys(one.sequence for one in new))
-    return {"n": len(new), "sequences": sequences, "corrections": [correction(one) for one in new]}
+    new = asked.studio.correct(marks)
+    return {"n": len(new), "sequences": list(dict.fromkeys(one.sequence for one in new)), "corrections": new}

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -21,9 +20,10 @@ from dugong.codec import parse
 from dugong.exceptions import DugongError
 from dugong.report.material import label_names
 from dugong.report.track import VoterInfo, code_classes, code_names, code_places
+from dugong.studio.asked import in_ascii
 from dugong.studio.bench import Tried
 from dugong.studio.editing import EditError
-from dugong.studio.pages import MOST_SHOWN, flips_of, measured, number, trouble
+from dugong.studio.pages import MOST_SHOWN, flips_of, measured, number, trouble, vote_counts
 from dugong.studio.snapshot import Snapshot, spoken
 from dugong.studio.state import Studio, plain_error
 from dugong.studio.tracks import (
@@ -38,17 +38,18 @@ from dugong.studio.tracks import (
     vote_bins,
 )
 from dugong.tasks import Element, Resolution
-from dugong.types import FloatArray, IntArray
+from dugong.types import FloatArray
 from dugong.votes import Votes
 
 _LARGEST = 2_000_000
 _LIMITS = (0.2, 600.0)
+Queue = asyncio.Queue[dict[str, Any]]
 
 
 async def live(studio: Studio, socket: WebSocket) -> None:
     """One page that listens and tries."""
     await socket.accept()
-    queue, waiting = studio.listen(), _Last()
+    queue, waiting = studio.listen(), Queue()
     tasks = [asyncio.create_task(_speak(socket, queue)), asyncio.create_task(_try(studio, socket, waiting))]
     try:
         while True:
@@ -63,25 +64,7 @@ async def live(studio: Studio, socket: WebSocket) -> None:
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
-class _Last:
-    """The last thing that was put in."""
-
-    def __init__(self) -> None:
-        self._item: dict[str, Any] | None = None
-        self._there = asyncio.Event()
-
-    def put(self, item: dict[str, Any]) -> None:
-        self._item = item
-        self._there.set()
-
-    async def get(self) -> dict[str, Any]:
-        await self._there.wait()
-        self._there.clear()
-        assert self._item is not None
-        return self._item
-
-
-async def _hear(studio: Studio, socket: WebSocket, waiting: _Last, text: str) -> None:
+async def _hear(studio: Studio, socket: WebSocket, waiting: Queue, text: str) -> None:
     try:
         plain = parse(text) if len(text) <= _LARGEST else None
     except (DugongError, ValueError, RecursionError):
@@ -89,7 +72,9 @@ async def _hear(studio: Studio, socket: WebSocket, waiting: _Last, text: str) ->
     message: dict[str, Any] = plain if isinstance(plain, dict) else {}
     operation = message.get("op")
     if operation == "try" and _is_try(message):
-        waiting.put(message)
+        while not waiting.empty():  # only the last of those that wait is answered
+            waiting.get_nowait()
+        waiting.put_nowait(message)
     elif operation == "limit" and isinstance(message.get("seconds"), int | float):
         studio.limit = min(max(float(message["seconds"]), _LIMITS[0]), _LIMITS[1])
     elif operation == "ping":
@@ -105,16 +90,15 @@ def _is_try(message: Mapping[str, Any]) -> bool:
 
 
 async def _send(socket: WebSocket, plain: dict[str, Any]) -> None:
-    """JSON in ASCII, as every answer of ours."""
-    await socket.send_text(json.dumps(plain, allow_nan=False, separators=(",", ":")))
+    await socket.send_text(in_ascii(plain))
 
 
-async def _speak(socket: WebSocket, queue: asyncio.Queue[dict[str, Any]]) -> None:
+async def _speak(socket: WebSocket, queue: Queue) -> None:
     while True:
         await _send(socket, await queue.get())
 
 
-async def _try(studio: Studio, socket: WebSocket, waiting: _Last) -> None:
+async def _try(studio: Studio, socket: WebSocket, waiting: Queue) -> None:
     while True:
         message = await waiting.get()
         await _send(socket, await to_thread.run_sync(attempt, studio, message))
@@ -135,38 +119,26 @@ def attempt(studio: Studio, message: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _attempt(studio: Studio, message: Mapping[str, Any]) -> dict[str, Any]:
-    snapshot, name = studio.shown(), message["sequence"]
-    place = studio.place(name)
-    length = int(snapshot.votes.lengths[place])
+    name = message["sequence"]
+    snapshot, place, length = studio.find(name)
     _, function = studio.source_file().with_function(message["source"], message["text"])
-    sequences = others(snapshot, name, min(max(message.get("others", 10), 0), 100))
-    tried: Tried = studio.ask(
-        "attempt",
-        limit=studio.limit,
-        source=function.name,
-        text=function.text,
-        line=function.first,
-        sequences=sequences,
-    )
-    begin = min(max(message.get("from", 0), 0), length)
-    end = min(max(message.get("to", length), begin), length)
-    stretch = Stretch(begin=begin, end=end, px=min(max(message.get("px", 1000), 50), 8000))
+    sequences = others(snapshot, name, _within(message, "others", 10, 0, 100))
+    edited = {"source": function.name, "text": function.text, "line": function.first}
+    tried: Tried = studio.ask("attempt", limit=studio.limit, sequences=sequences, **edited)
+    begin = _within(message, "from", 0, 0, length)
+    end, px = _within(message, "to", length, begin, length), _within(message, "px", 1000, 50, 8000)
+    stretch = Stretch(begin=begin, end=end, px=px)
     return preview(snapshot, tried, studio.tracks(snapshot, place), stretch)
+
+
+def _within(message: Mapping[str, Any], name: str, default: int, low: int, high: int) -> int:
+    return min(max(int(message.get(name, default)), low), high)
 
 
 # --- what an edited source would do -----------------------------------------------------------------------------------
 # In: a `Snapshot`, and the votes of one source on a few sequences (`Tried`). Out: plain data for the page. The law is
 # that of the last fit; only saving fits anew, as `dugong run` would.
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _New:
-    """Votes on some sequences with one column replaced, and their labels by the law of the last fit."""
-
-    votes: Votes
-    law: dict[Resolution, FloatArray]
-
-    @property
-    def chosen(self) -> IntArray:
-        return np.asarray(self.law[Element()].argmax(axis=1))
+Law = Mapping[Resolution, FloatArray]
 
 
 def others(snapshot: Snapshot, name: str, n: int) -> list[str]:
@@ -177,57 +149,48 @@ def others(snapshot: Snapshot, name: str, n: int) -> list[str]:
 
 def preview(snapshot: Snapshot, tried: Tried, tracks: SequenceTracks, stretch: Stretch) -> dict[str, Any]:
     """The answer to a try; the first of the tried sequences is the one on the screen."""
-    votes, resolution = snapshot.votes, tried.info.resolution
+    resolution, lanes = tried.info.resolution, snapshot.lanes
     places = [snapshot.places[str(one.id)] for one in tried.votes]
-    new, why = _labelled(snapshot, tried, places)
-    voter = _voter(snapshot, tried)
-    lanes = snapshot.lanes
-    summary, flips = _summary(snapshot, tried, places, new)
-    codes = code_places(votes, resolution, tried.votes[0].votes[0], len(voter.codes))
+    some, voter = snapshot.votes[places], _voter(snapshot, tried)
+    law, why = _labelled(snapshot, tried, places, some)
+    summary, flips = _summary(snapshot, tried, voter, places, law)
     bins = [lane.bins(stretch) for lane in tracks.lanes]
     found: dict[str, Any] = {"vote": None, "probability": None, "labels": None, "why": why}
     if resolution in lanes:
+        codes = code_places(snapshot.votes, resolution, tried.votes[0].votes[0], len(voter.codes))
         own = bins[lanes.index(resolution)]
         found["vote"] = {**vote_bins(CodeCounts(codes, len(voter.codes)), voter, own), "faults": []}
-    if new is not None:
-        first = {one: law[new.votes.layout(one).rows(0)] for one, law in new.law.items()}
-        found["probability"] = [law_bins(law_curves(first[one]), own) for one, own in zip(lanes, bins, strict=True)]
-        chosen = first[Element()].argmax(axis=1)
-        found["labels"] = packed(label_bins(label_codes(chosen, len(snapshot.classes)), bins[0]), "u1")
+    if law is not None:
+        first = [law[one][some.layout(one).rows(0)] for one in lanes]
+        found["probability"] = [law_bins(law_curves(one), own) for one, own in zip(first, bins, strict=True)]
+        chosen = label_codes(first[0].argmax(axis=1), len(snapshot.classes))
+        found["labels"] = packed(label_bins(chosen, bins[0]), "u1")
     faults = [fault for one in tried.votes for fault in one.faults]
-    return {
-        **found,
-        "printed": tried.printed,
-        "trouble": [trouble(one, snapshot, resolution) for one in faults[:MOST_SHOWN]],
-        "summary": summary,
-        "flips": flips,
-    }
+    troubles = [trouble(one, snapshot, resolution) for one in faults[:MOST_SHOWN]]
+    return {**found, "printed": tried.printed, "trouble": troubles, "summary": summary, "flips": flips[:MOST_SHOWN]}
 
 
-def _labelled(snapshot: Snapshot, tried: Tried, places: list[int]) -> tuple[_New | None, str | None]:
-    """The new votes under the old law; None and the reason where that cannot be."""
+def _labelled(snapshot: Snapshot, tried: Tried, places: list[int], some: Votes) -> tuple[Law | None, str | None]:
+    """Labels of some sequences, with the new votes under the old law; None and the reason where that cannot be."""
     votes, name = snapshot.votes, tried.info.name
     if name not in votes.source_names:
         return None, f"{name} is new to the model: save it to see what labels become."
-    if votes.sources[votes.index(name)].resolution != tried.info.resolution:
+    place = votes.index(name)
+    if votes.sources[place].resolution != tried.info.resolution:
         return None, f"{name} votes at another resolution than before: save it to see what labels become."
     if any((name in one.scores) != (name in votes.scores) for one in tried.votes):
         return None, f"{name} votes or gives scores, and did the other before: save it to see what labels become."
-    some = votes[places]
     if [one.length for one in tried.votes] != some.lengths.tolist():
         return None, "the data have changed since the last fit: run it again."
-    place = votes.index(name)
-    columns = list(some.columns)
+    columns, scores = list(some.columns), dict(some.scores)
     columns[place] = np.concatenate([one.votes[0] for one in tried.votes])
-    scores = dict(some.scores)
     if name in scores:
         scores[name] = np.concatenate([one.scores[name] for one in tried.votes])
     new = replace(some, columns=tuple(columns), scores=scores, faults=())
     known = snapshot.trained
     if known is not None:
         known = np.concatenate([known[snapshot.elements(one)] for one in places])
-    law = snapshot.model._probabilities(new, tuple(snapshot.lanes), known)  # noqa: SLF001  (our own)
-    return _New(votes=new, law=dict(law)), None
+    return snapshot.model._probabilities(new, tuple(snapshot.lanes), known), None  # noqa: SLF001  (our own)
 
 
 def _voter(snapshot: Snapshot, tried: Tried) -> VoterInfo:
@@ -247,32 +210,27 @@ def _voter(snapshot: Snapshot, tried: Tried) -> VoterInfo:
 
 
 def _summary(
-    snapshot: Snapshot, tried: Tried, places: list[int], new: _New | None
+    snapshot: Snapshot, tried: Tried, voter: VoterInfo, places: list[int], law: Law | None
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Numbers over all tried sequences, and what is labelled otherwise than by the last fit."""
+    votes, resolution = snapshot.votes, tried.info.resolution
     column = np.concatenate([one.votes[0] for one in tried.votes])
-    voter = _voter(snapshot, tried)
-    codes, counts = np.unique(
-        code_places(snapshot.votes, tried.info.resolution, column, len(voter.codes)), return_counts=True
-    )
     summary: dict[str, Any] = {
         "sequences": len(tried.votes),
         "tasks": len(column),
         "coverage": number(spoken(column).mean()) if len(column) else None,
-        "votes": {voter.codes[code]: int(n) for code, n in zip(codes.tolist(), counts.tolist(), strict=True)},
-        "changed": None,
-        "flipped": None,
-        "measured": None,
+        "votes": vote_counts(voter, code_places(votes, resolution, column, len(voter.codes))),
+        **dict.fromkeys(("changed", "flipped", "measured")),
     }
-    if new is None:
+    if law is None:
         return summary, []
-    layout = snapshot.votes.layout(tried.info.resolution)
+    layout = votes.layout(resolution)
     rows = np.concatenate([np.arange(*layout.rows(place).indices(layout.n_tasks)) for place in places])
-    summary["changed"] = int((snapshot.votes.column(tried.info.name)[rows] != column).sum())
-    summary["measured"] = number(measured(snapshot, tried.info.resolution, rows, column))
-    flips, offsets, chosen = [], new.votes.layout("element").offsets, new.chosen
-    for number_, place in enumerate(places):
-        now = chosen[offsets[number_] : offsets[number_ + 1]]
+    summary["changed"] = int((votes.column(tried.info.name)[rows] != column).sum())
+    summary["measured"] = number(measured(snapshot, resolution, rows, column))
+    after = np.split(law[Element()].argmax(axis=1), np.cumsum(votes.lengths[places])[:-1])
+    flips = []
+    for place, now in zip(places, after, strict=True):
         flips += flips_of(snapshot, snapshot.ids[place], snapshot.material.chosen[snapshot.elements(place)], now)
     summary["flipped"] = sum(one["stop"] - one["start"] for one in flips)
-    return summary, flips[:MOST_SHOWN]
+    return summary, flips

@@ -13,11 +13,12 @@ from dugong.infer.explain import Contribution
 from dugong.infer.potentials import sum_by_sequence
 from dugong.report.material import label_names
 from dugong.report.overview import make_prior
+from dugong.report.track import VoterInfo
 from dugong.report.values import PriorRow
 from dugong.studio.snapshot import Snapshot, spoken
 from dugong.studio.tracks import task_bounds
 from dugong.tasks import Element, Resolution
-from dugong.types import FloatArray, Int8Array, IntArray
+from dugong.types import AnyArray, Int8Array, IntArray
 from dugong.votes import Votes, code_name, gold_at
 
 MOST_SHOWN = 50
@@ -76,20 +77,14 @@ def queue(snapshot: Snapshot, wanted: Wanted, corrected: Mapping[str, int]) -> d
 
 def sequence_row(snapshot: Snapshot, place: int, corrected: Mapping[str, int]) -> dict[str, Any]:
     """What the queue says about one sequence."""
-    interest, votes, name = snapshot.interest, snapshot.votes, snapshot.ids[place]
+    votes, name = snapshot.votes, snapshot.ids[place]
     rate = None if votes.time is None or votes.time.rate is None else float(votes.time.rate[place])
     return {
         "id": name,
         "place": place,
         "length": int(votes.lengths[place]),
         "seconds": None if rate is None else number(votes.lengths[place] / rate),
-        "uncertainty": number(interest.uncertainty[place]),
-        "disagreement": number(interest.disagreement[place]),
-        "conflict": number(snapshot.conflict[place]),
-        "difference": number(interest.difference[place]),
-        "change": number(snapshot.change[place]),
-        "review": number(snapshot.worth[place]),
-        "wrong": number(interest.wrong[place]),
+        **{name: number(values[place]) for name, values in snapshot.figures.items()},
         "corrected": corrected.get(name, 0),
         "known": int(snapshot.n_known[place]),
         "shares": [number(one) for one in snapshot.shares[place].tolist()],
@@ -99,21 +94,13 @@ def sequence_row(snapshot: Snapshot, place: int, corrected: Mapping[str, int]) -
 
 def _order(snapshot: Snapshot, sort: str) -> IntArray:
     name = sort.removeprefix("-")
-    interest = snapshot.interest
     if name == "name":
         order = np.array(sorted(range(len(snapshot.ids)), key=snapshot.ids.__getitem__), dtype=np.int64)
     elif name == "review":
         order = _review_order(snapshot)
     else:
-        values: dict[str, FloatArray] = {
-            "entropy": interest.uncertainty,
-            "disagreement": interest.disagreement,
-            "conflict": snapshot.conflict,
-            "change": snapshot.change,
-            "difference": interest.difference,
-            "wrong": interest.wrong,
-            "length": snapshot.votes.lengths.astype(np.float64),
-        }
+        figures = snapshot.figures
+        values = figures | {"entropy": figures["uncertainty"], "length": snapshot.votes.lengths.astype(np.float64)}
         order = np.argsort(-np.nan_to_num(values[name], nan=-1.0), kind="stable")
     return order[::-1] if sort.startswith("-") else order
 
@@ -208,7 +195,6 @@ def source_rows(snapshot: Snapshot) -> list[dict[str, Any]]:
     rows = []
     for place, one in enumerate(summary.sources):
         about, voter = learned.get(one.name), snapshot.voters[place]
-        codes, counts = np.unique(snapshot.codes[place], return_counts=True)
         known = (one.correct or 0) + (one.incorrect or 0)
         rows.append(
             {
@@ -230,12 +216,18 @@ def source_rows(snapshot: Snapshot) -> list[dict[str, Any]]:
                     | {"interval": None if part.interval is None else [number(side) for side in part.interval]}
                     for part in about.classes
                 ],
-                "votes": {voter.codes[code]: int(n) for code, n in zip(codes.tolist(), counts.tolist(), strict=True)},
+                "votes": vote_counts(voter, snapshot.codes[place]),
                 "faults": sum(fault.source == one.name for fault in votes.faults),
                 "seconds": number(seconds.get(one.name, {}).get("seconds")),
             }
         )
     return rows
+
+
+def vote_counts(voter: VoterInfo, codes: AnyArray) -> dict[str, int]:
+    """How often a source votes what, in its own words."""
+    found, counts = np.unique(codes, return_counts=True)
+    return {voter.codes[code]: n for code, n in zip(found.tolist(), counts.tolist(), strict=True)}
 
 
 def source_details(snapshot: Snapshot, name: str) -> dict[str, Any]:

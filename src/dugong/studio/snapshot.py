@@ -103,6 +103,13 @@ class Snapshot:
         """Bits that are left in the labels of every sequence."""
         return entropy(self.votes, self.material.elements)
 
+    @property
+    def figures(self) -> dict[str, FloatArray]:
+        """All of these numbers by name."""
+        names = ("uncertainty", "disagreement", "difference", "wrong")
+        found = {name: getattr(self.interest, name) for name in names}
+        return found | {"conflict": self.conflict, "change": self.change, "review": self.worth}
+
     @cached_property
     def changed(self) -> BoolArray:
         """Elements whose label is another one than in the fit before."""
@@ -160,7 +167,7 @@ def load_snapshot(project: Project, number: int, outcome: Mapping[str, Any], las
         accuracies_before={} if last is None else last.model.summary().accuracies,
     )
     # The queue is what people open first: its numbers are worked out here, where nobody waits for them.
-    _ = (found.interest, found.conflict, found.worth, found.change, found.shares, found.codes)
+    _ = (found.figures, found.shares, found.codes)
     return found
 
 

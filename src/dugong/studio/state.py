@@ -14,12 +14,12 @@ import getpass
 import hashlib
 import os
 import threading
-from collections import Counter, OrderedDict
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from collections import Counter
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from dugong.cli.corrections import FILE, Correction, Journal, new_id
 from dugong.cli.project import DEFAULT, Project, read_project
@@ -30,8 +30,6 @@ from dugong.studio.editing import SourceFile
 from dugong.studio.snapshot import Snapshot, load_snapshot
 from dugong.studio.tracks import MarkedLabels, RawTracks, SequenceTracks
 
-KeyT = TypeVar("KeyT")
-ValueT = TypeVar("ValueT")
 GIGABYTE = 1 << 30
 LIMIT = 5.0  # seconds that a source may take while it is typed, unless the user says otherwise
 _SLOW = 120.0  # seconds that a loader may take
@@ -59,10 +57,6 @@ class RunState:
     total: int | None = None
     error: dict[str, Any] | None = None
 
-    def plain(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
-
 
 class Studio:
     """One studio."""
@@ -87,9 +81,10 @@ class Studio:
         self._seen: tuple[str, dict[str, str]] = ("", {})
         self._running: threading.Thread | None = None
         self._fitted = ""
-        self._tracks: OrderedDict[tuple[int, int], SequenceTracks] = OrderedDict()
-        self._raw: OrderedDict[str, RawTracks] = OrderedDict()
-        self._known: tuple[Any, MarkedLabels] | None = None
+        # What the loader shows of a sequence by its id; its bins, by fit and place; both kept for a while.
+        self.raw = lru_cache(_KEPT)(self._look)
+        self.tracks = lru_cache(_KEPT)(SequenceTracks)
+        self._marked = lru_cache(1)(self._mark)
         self._media: dict[str, Path] = {}
         self._held = contextlib.ExitStack()
         self._context = contextvars.copy_context()
@@ -175,12 +170,13 @@ class Studio:
             raise StudioError(text, kind="waiting", status=503)
         return self.snapshot
 
-    def place(self, name: str) -> int:
-        """The place of a sequence by its id."""
-        found = self.shown().places.get(name)
-        if found is None:
+    def find(self, name: str) -> tuple[Snapshot, int, int]:
+        """The last fit, and the place and length of a sequence in it."""
+        snapshot = self.shown()
+        place = snapshot.places.get(name)
+        if place is None:
             raise StudioError(f"there is no sequence {name!r}.", kind="missing", status=404)
-        return found
+        return snapshot, place, int(snapshot.votes.lengths[place])
 
     # --- listening -------------------------------------------------------------------------------------------------
     def listen(self) -> asyncio.Queue[dict[str, Any]]:
@@ -225,30 +221,9 @@ class Studio:
             raise StudioError(text, kind="data", status=422)
         return SourceFile.read(file)
 
-    def raw(self, name: str) -> RawTracks:
-        """What the loader shows of a sequence, kept for a while."""
-
-        def look() -> RawTracks:
-            self.contents()
-            return RawTracks(self.ask("raw", limit=_SLOW, sequence=name))
-
-        return self._kept(self._raw, name, look)
-
-    def tracks(self, snapshot: Snapshot, place: int) -> SequenceTracks:
-        """The bins of a sequence, kept for a while."""
-        return self._kept(self._tracks, (snapshot.number, place), lambda: SequenceTracks(snapshot, place))
-
-    def _kept(self, cache: OrderedDict[KeyT, ValueT], key: KeyT, make: Callable[[], ValueT]) -> ValueT:
-        """What was made before, or is made now; of the rest only the last few are kept."""
-        with self._guard:
-            found = cache.get(key)
-        found = make() if found is None else found  # without the guard: a loader may take long
-        with self._guard:
-            cache[key] = found
-            cache.move_to_end(key)
-            while len(cache) > _KEPT:
-                cache.popitem(last=False)
-        return found
+    def _look(self, name: str) -> RawTracks:
+        self.contents()
+        return RawTracks(self.ask("raw", limit=_SLOW, sequence=name))
 
     def media(self, name: str) -> Path | None:
         """The file behind a sequence, if there is one."""
@@ -292,12 +267,10 @@ class Studio:
     def known(self, snapshot: Snapshot, place: int) -> MarkedLabels:
         """Known labels of a sequence with the corrections of now; kept until one is added or taken back."""
         marks = self.journal.holding(snapshot.ids[place])
-        key = (snapshot.number, place, tuple(one.id for one in marks))
-        with self._guard:
-            if self._known is None or self._known[0] != key:
-                one = snapshot.votes[[place]]
-                self._known = (key, MarkedLabels(snapshot, place, self.journal.labels(one)))
-            return self._known[1]
+        return self._marked(snapshot, place, tuple(one.id for one in marks))
+
+    def _mark(self, snapshot: Snapshot, place: int, _: tuple[str, ...]) -> MarkedLabels:
+        return MarkedLabels(snapshot, place, self.journal.labels(snapshot.votes[[place]]))
 
     # --- the whole job ---------------------------------------------------------------------------------------------
     @property
@@ -357,13 +330,12 @@ class Studio:
     def _take(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         self.opened = None  # the loader may have changed
-        with self._guard:
-            self._raw.clear()
+        self.raw.cache_clear()
         self.tell({"op": "fit", "fit": snapshot.number})
 
     def _progress(self, state: RunState) -> None:
         self.run = state
-        self.tell({"op": "run", "run": state.plain()})
+        self.tell({"op": "run", "run": state})
 
     def _heard(self, event: dict[str, Any]) -> None:
         if event["event"] == "progress":

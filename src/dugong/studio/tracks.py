@@ -10,7 +10,7 @@ import base64
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,8 +37,7 @@ class Stretch:
     px: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskBins:
+class TaskBins(NamedTuple):
     """Bins of one lane: tasks `first` to `last`, `step` in each."""
 
     first: int
@@ -84,7 +83,7 @@ class SequenceTracks:
     def _labels(self, bins: TaskBins, known: MarkedLabels) -> dict[str, Any]:
         codes = {**self._chosen, "gold": known.codes}
         found = {name: packed(label_bins(one, bins), "u1") for name, one in codes.items()}
-        return found | {"corrected": packed(known.corrected.cut(bins.first, bins.last, bins.step), "u1")}
+        return found | {"corrected": packed(known.corrected.cut(*bins), "u1")}
 
     def _faults(self, voter: VoterInfo) -> list[list[int]]:
         name, lane = self._of.ids[self._place], self.lanes[voter.lane]
@@ -153,7 +152,6 @@ def law_curves(law: FloatArray) -> list[Curve]:
 
 def law_bins(curves: Sequence[Curve], bins: TaskBins) -> list[dict[str, Any]]:
     """Probabilities in bins: mean, and smallest and largest where a bin holds more than one task."""
-    window = (bins.first, bins.last, bins.step)
 
     def p(values: FloatArray) -> dict[str, Any]:
         return packed(np.rint(np.clip(values, 0, 1) * 65535), "u2")
@@ -161,9 +159,9 @@ def law_bins(curves: Sequence[Curve], bins: TaskBins) -> list[dict[str, Any]]:
     alone = bins.step == 1
     return [
         {
-            "mean": p(curve.mean(*window)),
-            "min": None if alone else p(curve.low.cut(*window)),
-            "max": None if alone else p(curve.high.cut(*window)),
+            "mean": p(curve.mean(*bins)),
+            "min": None if alone else p(curve.low.cut(*bins)),
+            "max": None if alone else p(curve.high.cut(*bins)),
         }
         for curve in curves
     ]
@@ -179,7 +177,7 @@ def label_bins(codes: CodeCounts, bins: TaskBins) -> AnyArray:
     unknown = codes.n_codes - 1
     chosen = codes.codes[bins.first : bins.last]
     if bins.step > 1:
-        chosen = dominant(codes.cut(bins.first, bins.last, bins.step), (unknown,))
+        chosen = dominant(codes.cut(*bins), (unknown,))
     return np.where(chosen == unknown, UNKNOWN, chosen)
 
 
@@ -188,7 +186,7 @@ def vote_bins(codes: CodeCounts, voter: VoterInfo, bins: TaskBins) -> dict[str, 
     head = {"source": voter.name, "lane": voter.lane, "codes": list(voter.codes), "classes": list(voter.classes)}
     if bins.step == 1:
         return {**head, "code": packed(codes.codes[bins.first : bins.last], "u1"), "shares": None}
-    counts = codes.cut(bins.first, bins.last, bins.step)
+    counts = codes.cut(*bins)
     silent = tuple(place for place, one in enumerate(voter.codes) if one in ("abstain", "not asked"))
     shares = np.rint(255 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1))
     return {
