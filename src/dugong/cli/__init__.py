@@ -22,46 +22,29 @@ __all__ = ["main"]
 
 OK, DATA_ERROR, BUG, INTERRUPTED = 0, 1, 3, 130
 
-VERBS = {
-    "init": "Write a working project to start from.",
-    "demo": "Do the whole job on simulated raw data; nothing to prepare.",
-    "run": "Apply, fit, label and report, as a project.toml says.",
-    "studio": "Look, write sources, correct and export in the browser.",
-    "apply": "Let the sources of a project vote on its sequences.",
-    "check": "Say what is in votes, and what is wrong with them.",
-    "fit": "Estimate a label model from votes.",
-    "label": "Turn votes into probabilities of labels.",
-    "review": "Say which labels are worth a person's minute.",
-    "suggest": "Propose rules that would complement the sources of a project.",
-    "drift": "Say whether new votes still look like those of the fit.",
-    "export": "Write labels as files of another tool.",
-    "import": "Read what people marked in another tool.",
-    "formats": "List the formats of export and import.",
-    "report": "Show a model and its labels as one page.",
-    "simulate": "Draw votes and their true labels from a known world.",
-    "plan": "Say how many sequences are needed, by simulation.",
-    "reproduce": "Make the tables and figures of the paper.",
-    "info": "Show versions, and what is in files of votes, models and labels.",
+# Every verb in the order of a job: where it is, and what it does. The studio stands on top of the other verbs.
+_VERBS = {
+    "init": ("cli.init:command", "Write a working project to start from."),
+    "demo": ("cli.worlds:demo", "Do the whole job on simulated raw data; nothing to prepare."),
+    "run": ("cli.run:command", "Apply, fit, label and report, as a project.toml says."),
+    "studio": ("studio.command:command", "Look, write sources, correct and export in the browser."),
+    "apply": ("cli.run:apply", "Let the sources of a project vote on its sequences."),
+    "check": ("cli.check:command", "Say what is in votes, and what is wrong with them."),
+    "fit": ("cli.fit:command", "Estimate a label model from votes."),
+    "label": ("cli.fit:label", "Turn votes into probabilities of labels."),
+    "review": ("cli.review:review", "Say which labels are worth a person's minute."),
+    "suggest": ("cli.review:suggest", "Propose rules that would complement the sources of a project."),
+    "drift": ("cli.review:drift", "Say whether new votes still look like those of the fit."),
+    "export": ("cli.exchange:export", "Write labels as files of another tool."),
+    "import": ("cli.exchange:take_in", "Read what people marked in another tool."),
+    "formats": ("cli.exchange:list_formats", "List the formats of export and import."),
+    "report": ("cli.fit:report", "Show a model and its labels as one page."),
+    "simulate": ("cli.worlds:simulate", "Draw votes and their true labels from a known world."),
+    "plan": ("cli.worlds:plan_sizes", "Say how many sequences are needed, by simulation."),
+    "reproduce": ("cli.worlds:reproduce", "Make the tables and figures of the paper."),
+    "info": ("cli.info:command", "Show versions, and what is in files of votes, models and labels."),
 }
-
-
-# Where a verb is, if not in the file of its name as `command`; the studio stands on top of the other verbs.
-_FILES = {
-    "apply": "dugong.cli.run:apply",
-    "demo": "dugong.cli.worlds:demo",
-    "drift": "dugong.cli.review:drift",
-    "export": "dugong.cli.exchange:export",
-    "formats": "dugong.cli.exchange:list_formats",
-    "import": "dugong.cli.exchange:take_in",
-    "label": "dugong.cli.fit:label",
-    "plan": "dugong.cli.worlds:plan_sizes",
-    "report": "dugong.cli.fit:report",
-    "reproduce": "dugong.cli.worlds:reproduce",
-    "review": "dugong.cli.review:review",
-    "simulate": "dugong.cli.worlds:simulate",
-    "studio": "dugong.studio.command:command",
-    "suggest": "dugong.cli.review:suggest",
-}
+VERBS = {name: text for name, (_, text) in _VERBS.items()}
 
 
 class Verbs(click.Group):
@@ -75,8 +58,8 @@ class Verbs(click.Group):
         """Load one verb."""
         if cmd_name not in VERBS:
             return None
-        file, _, name = _FILES.get(cmd_name, f"dugong.cli.{cmd_name}:command").partition(":")
-        command = getattr(import_module(file), name)
+        file, _, name = _VERBS[cmd_name][0].partition(":")
+        command = getattr(import_module(f"dugong.{file}"), name)
         assert isinstance(command, click.Command)
         return command
 

@@ -24,7 +24,7 @@ from dugong.model import LabelModel
 from dugong.paths import Place
 from dugong.shards.folder import COMPARED
 from dugong.texts import text_table
-from dugong.types import BoolArray, FloatArray, Int8Array
+from dugong.types import FloatArray, Int8Array
 from dugong.votes import Votes
 
 
@@ -41,17 +41,8 @@ from dugong.votes import Votes
 )
 @click.option("--groups", metavar="TABLE|PATTERN", help="Which sequences belong together, for intervals.")
 @model_options
-@click.option("--model", "model_file", type=PLACE, help="A fitted model, in place of a new fit.")
-def command(
-    *,
-    votes: Place,
-    gold: Place | None,
-    train_gold: Place | None,
-    groups: str | None,
-    prior: str,
-    dependencies: str,
-    model_file: Place | None,
-) -> Outcome:
+@click.option("--model", type=PLACE, help="A fitted model, in place of a new fit.")
+def command(*, votes: Place, prior: str, dependencies: str, **given: Any) -> Outcome:
     """Say what is in VOTES (.parquet or .npz, or a project that was run, by default the one in this folder).
 
     Of a project, the votes, the known labels and the fitted model are those of its last run: nothing is fitted anew. It
@@ -66,7 +57,7 @@ def command(
     model is fitted as `dugong fit` does it, and compared on the sequences with gold labels. Pairs of sources that vote
     alike are looked for in a sample of about 260,000 elements.
     """
-    request = Request(votes=votes, gold=gold, train_gold=train_gold, groups=groups, model=model_file)
+    request = Request(votes=votes, **given)
     if votes.suffix == ".toml" or (votes.is_dir() and (votes / "project.toml").is_file()):
         request = _of_project(request)
     needs_all = "--train-gold needs all votes in one file, and VOTES is a folder." if request.train_gold else None
@@ -83,7 +74,7 @@ def command(
     result: dict[str, Any] = {
         "votes": {"sequences": size.n_sequences, "elements": size.n_elements, "classes": seen.classes},
         "summary": summary.to_dict(),
-        "findings": [{"kind": one.kind, "source": one.source, "text": one.text} for one in findings],
+        "findings": findings,
     }
     found = listing("Worth a look:", [one.text for one in findings]) or "Nothing is wrong with these votes."
     parts = [repr(size), str(summary).split("\n- ")[0], found]
@@ -122,23 +113,22 @@ def _sending(sends: dict[str, str]) -> str:
 def _of_project(request: Request) -> Request:
     """What the last run of a project left, where nothing else is named, and who gets its data."""
     place, project = request.votes, read_project(str(request.votes))
-    votes, fitted = project.output / "votes.parquet", project.output / "model.json"
-    folder = project.output / "votes"
-    if not votes.is_file() and folder.is_dir():
-        votes = folder
+    votes, folder, fitted = (project.output / name for name in ("votes.parquet", "votes", "model.json"))
+    votes = folder if folder.is_dir() and not votes.is_file() else votes
     sources = load_sources(project.sources, project.folder)
     sending = {one.name: one.function.sends_to for one in sources if hasattr(one.function, "sends_to")}
     if not (votes.exists() and fitted.is_file()):
         say(_sending(sending))  # what one wants to know before a first run
         raise VoteError(f"{place} has not been run yet: there is no {votes}, {fitted}.\n  Run it: dugong run {place}")
-    named: dict[str, Any] = {
-        "gold": project.gold,
-        "train_gold": project.train_gold,
-        "groups": project.groups,
-        "model": fitted,
-    }
-    given: dict[str, Any] = {name: getattr(request, name) or value for name, value in named.items()}
-    return replace(request, votes=votes, folder=None if request.groups else project.folder, sends=sending, **given)
+    return Request(
+        votes=votes,
+        gold=request.gold or project.gold,
+        train_gold=request.train_gold or project.train_gold,
+        groups=request.groups or project.groups,
+        model=request.model or fitted,
+        folder=None if request.groups else project.folder,
+        sends=sending,
+    )
 
 
 def _members(groups: str, opened: OpenedVotes, judged: Votes, folder: Path | None) -> list[str]:
@@ -227,10 +217,10 @@ WITHOUT, WITH = "without", "with known labels"
 
 def worth_of(votes: Votes, train: Int8Array, gold: Int8Array | None, model: LabelModel) -> tuple[Comparison, str]:
     """Compare fits without and with known labels, and say on what."""
-    without = _anew(model).fit(votes).predict_proba(votes)
+    without = _anew(model, votes)
     if gold is not None:
         known, where = held_out(gold, train, votes), "on sequences that the model was not fitted with"
-        answers = _anew(model).fit(votes, train).predict_proba(votes)
+        answers = _anew(model, votes, train)
     else:
         known, where = train, "each half of the known sequences labelled by a model fitted with the other half"
         answers = _halves(votes, train, model)
@@ -247,19 +237,11 @@ def _halves(votes: Votes, train: Int8Array, model: LabelModel) -> FloatArray:
         raise LabelError(
             f"known labels of at least two sequences are needed to say what they are worth; found {len(known)}."
         )
-    half = np.zeros(votes.n_sequences, dtype=np.bool_)
-    half[known[::2]] = True
-    answers = [
-        _anew(model).fit(votes, np.where(_by_element(rows, votes), train, 0)).predict_proba(votes)
-        for rows in (~half, half)
-    ]
-    return np.where(_by_element(half, votes)[:, None], answers[0], answers[1])
+    half = np.repeat(np.isin(np.arange(votes.n_sequences), known[::2]), votes.lengths)
+    first, second = (_anew(model, votes, np.where(part, train, np.int8(0))) for part in (~half, half))
+    return np.where(half[:, None], first, second)
 
 
-def _by_element(sequences: BoolArray, votes: Votes) -> BoolArray:
-    return np.repeat(sequences, votes.lengths)
-
-
-def _anew(model: Any) -> LabelModel:
-    """A model with the same settings, not fitted yet."""
-    return type(model)(**model.get_params())  # type: ignore[no-any-return]
+def _anew(model: LabelModel, votes: Votes, train: Int8Array | None = None) -> FloatArray:
+    """Probabilities under a model with the same settings, fitted anew."""
+    return type(model)(**model.get_params()).fit(votes, train).predict_proba(votes)

@@ -16,7 +16,7 @@ import click
 
 from dugong import formats
 from dugong.cli.gold import write_gold, write_segments
-from dugong.cli.output import PLACE, Outcome, verb
+from dugong.cli.output import PLACE, SOME, Outcome, verb
 from dugong.cli.project import Project
 from dugong.exceptions import FormatError, LabelError
 from dugong.labels import Labels, holds_labels
@@ -45,7 +45,7 @@ from dugong.votes import Votes
 @click.option("--rate", type=float, help="Elements per second, where the labels do not know.")
 @click.option("--kind", metavar="NAME", help="What Label Studio shows: video, timeseries, audio, text or sequence.")
 @click.option("--set", "options", metavar="NAME=VALUE", multiple=True, help="Further options of the format.")
-@click.option("--review", metavar="N", type=click.IntRange(min=1), help="Only the N sequences that teach most.")
+@click.option("--review", metavar="N", type=SOME, help="Only the N sequences that teach most.")
 @click.option("--model", type=PLACE, help="For --review. Default: model.json beside LABELS.")
 @click.option("--votes", type=PLACE, help="For --review. Default: votes.parquet beside LABELS.")
 def export(
@@ -118,6 +118,7 @@ def _options(given: tuple[str, ...]) -> dict[str, Any]:
 
 # --- media ------------------------------------------------------------------------------------------------------------
 _TEXTS = (".txt", ".conll", ".conllu")
+_CUTS = {"word": r"\S+", "line": r"[^\n]*\S[^\n]*"}
 
 
 def with_media(segments: Segments, media: str | None, element: str | None = None) -> Segments:
@@ -129,44 +130,38 @@ def with_media(segments: Segments, media: str | None, element: str | None = None
     folder = place_of(media)
     if not folder.is_dir():
         raise FormatError(f"--media names a folder, or a pattern with {{}} in place of the id; found {media!r}.")
-    files: dict[str, Place] = {}
     listed: list[Place] = list(folder.glob("*"))
-    for place in sorted(listed, key=str):
-        files.setdefault(place.stem, place)
+    files = {place.stem: place for place in sorted(listed, key=str, reverse=True)}  # the first of each name
     absent = [name for name in segments.recordings if name not in files]
     if absent:
         raise FormatError(
             f"{folder} must hold a file for every sequence; there is none for {absent[0]!r}, and {len(absent)} are "
             "like this."
         )
-    found = {name: files[name] for name in segments.recordings}
-    told = segments.describe(media={name: str(place) for name, place in found.items()})
-    texts = {name: place for name, place in found.items() if place.suffix in _TEXTS}
-    facts = {name: _text(place, segments.recordings[name], element) for name, place in texts.items()}
-    return told.describe(
-        text={name: one["text"] for name, one in facts.items()},
-        tokens={name: one["tokens"] for name, one in facts.items()},
+    found = {name: (files[name], about) for name, about in segments.recordings.items()}
+    facts = {name: _text(place, about, element) for name, (place, about) in found.items() if place.suffix in _TEXTS}
+    return segments.describe(
+        media={name: str(place) for name, (place, _) in found.items()},
+        text={name: text for name, (text, _) in facts.items()},
+        tokens={name: tokens for name, (_, tokens) in facts.items()},
     )
 
 
-def _text(place: Place, about: Recording, element: str | None) -> dict[str, Any]:
+def _text(place: Place, about: Recording, element: str | None) -> tuple[Any, Any]:
     """The text of a file and the tokens that were its elements."""
     if place.suffix != ".txt":
         known = next(iter(formats.read(place).recordings.values()))
-        return {"text": known.text, "tokens": known.tokens}
+        return known.text, known.tokens
     text = formats.File.open(place).text
-    words = tuple(found.span() for found in re.finditer(r"\S+", text))
-    lines = tuple(found.span() for found in re.finditer(r"[^\n]*\S[^\n]*", text))
-    cuts = {"word": words, "line": lines}
-    if element is not None:
-        return {"text": text, "tokens": cuts[element]}
-    fitting = {name: cut for name, cut in cuts.items() if about.length in (None, len(cut))}
-    if len(fitting) == 1:
-        return {"text": text, "tokens": next(iter(fitting.values()))}
-    raise FormatError(
-        f"{place} has {len(words)} words and {len(lines)} lines, and the sequence {about.length} elements.\n"
-        "  Say what an element is: --element word or --element line."
-    )
+    cuts = {name: tuple(found.span() for found in re.finditer(cut, text)) for name, cut in _CUTS.items()}
+    n_words, n_lines = map(len, cuts.values())
+    fitting = [element] if element else [name for name, cut in cuts.items() if about.length in (None, len(cut))]
+    if len(fitting) != 1:
+        raise FormatError(
+            f"{place} has {n_words} words and {n_lines} lines, and the sequence {about.length} elements.\n"
+            "  Say what an element is: --element word or --element line."
+        )
+    return text, cuts[fitting[0]]
 
 
 def export_labels(project: Project, parts: Iterable[Labels]) -> dict[str, Place]:

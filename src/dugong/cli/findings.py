@@ -5,7 +5,8 @@ In: a fitted model, its votes and, if there are any, known labels; the files tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -151,13 +152,12 @@ def findings(model: LabelModel, votes: Votes, comparison: Comparison | None) -> 
 
 def _faults(votes: Votes) -> list[str]:
     """How often every source raised, and the first of its errors."""
-    faults: dict[str, list[Any]] = {}
-    for fault in votes.faults:
-        faults.setdefault(fault.source, []).append(fault)
+    first = {fault.source: fault for fault in reversed(votes.faults)}
+    times = Counter(fault.source for fault in votes.faults)
     return [
-        f"source {name!r} raised {counted(len(some), 'time')} and abstained there; first {some[0].error}, in sequence "
-        f"{str(some[0].sequence)!r}."
-        for name, some in faults.items()
+        f"source {name!r} raised {counted(n, 'time')} and abstained there; first {first[name].error}, in sequence "
+        f"{str(first[name].sequence)!r}."
+        for name, n in times.items()
     ]
 
 
@@ -208,20 +208,17 @@ def _spoken(votes: Votes, name: str) -> list[int]:
     return [code for code in count_codes(votes.column(name)) if code not in (ABSTAIN, MISSING)]
 
 
-def _unipolar(votes: Votes) -> list[Problem]:
-    found = []
+def _unipolar(votes: Votes) -> Iterator[Problem]:
     for source in votes.sources:
         codes, abstains = _spoken(votes, source.name), ABSTAIN in count_codes(votes.column(source.name))
         if len(codes) == 1 and abstains:
             word = code_name(votes, codes[0], source.resolution)
             text = f"source {source.name!r} votes {word} or abstains; what it tells lies in when it abstains."
-            found.append(Problem(kind="unipolar", source=source.name, text=text))
-    return found
+            yield Problem(kind="unipolar", source=source.name, text=text)
 
 
-def _near_copies(votes: Votes, copies: set[str | None]) -> list[Problem]:
+def _near_copies(votes: Votes, copies: set[str | None]) -> Iterator[Problem]:
     """Pairs of sources on the same tasks that agree almost wherever one of them speaks."""
-    found = []
     for first, second in combinations([one for one in votes.sources if one.name not in copies], 2):
         if first.resolution != second.resolution:
             continue
@@ -236,30 +233,25 @@ def _near_copies(votes: Votes, copies: set[str | None]) -> list[Problem]:
                 f"sources {first.name!r} and {second.name!r} vote alike on {share:.1%} of the tasks where either "
                 "speaks; declare them dependent, or keep one."
             )
-            found.append(Problem(kind="near-copy", source=second.name, text=text))
-    return found
+            yield Problem(kind="near-copy", source=second.name, text=text)
 
 
-def _unvoted(votes: Votes) -> list[Problem]:
+def _unvoted(votes: Votes) -> Iterator[Problem]:
     """Classes of elements for which no source ever votes, beside the background."""
-    if not any(isinstance(source.resolution, Element) for source in votes.sources):
-        return []
-    voted: set[int] = set()
-    for source in votes.sources:
-        if isinstance(source.resolution, Element):
-            voted = voted.union(*(allowed_classes(votes, code) for code in _spoken(votes, source.name)))
+    names = [source.name for source in votes.sources if isinstance(source.resolution, Element)]
+    if not names:
+        return
+    voted = {value for name in names for code in _spoken(votes, name) for value in allowed_classes(votes, code)}
     background = implied_background(votes)
-    found = []
     for value in votes.classes:
         if value not in voted and value != background:
             word = code_name(votes, value, Element())
             text = f"no source that votes on elements ever votes {word}; nothing but the prior speaks for this class."
-            found.append(Problem(kind="unvoted-class", source=None, text=text))
+            yield Problem(kind="unvoted-class", source=None, text=text)
     if background is not None and votes.background is None:
         word = code_name(votes, background, Element())
         text = f"{word} is the only class that no source votes for: it is taken as background."
-        found.append(Problem(kind="background", source=None, text=text))
-    return found
+        yield Problem(kind="background", source=None, text=text)
 
 
 # --- compare -------------------------------------------------------------------------------------------------------

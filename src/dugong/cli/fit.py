@@ -11,14 +11,8 @@ import click
 from dugong import formats
 from dugong.cli.gold import read_gold
 from dugong.cli.job import OpenedVotes, open_votes, refuse_folder_options
-from dugong.cli.output import PLACE, Outcome, Watch, log_option, verb
-from dugong.cli.settings import (
-    groups_option,
-    in_groups,
-    model_options,
-    read_dependencies,
-    read_prior,
-)
+from dugong.cli.output import PATH, PLACE, Outcome, Watch, log_option, verb
+from dugong.cli.settings import groups_option, in_groups, model_options, read_dependencies, read_prior
 from dugong.cli.steps import folder_options, sizes
 from dugong.model import LabelModel
 from dugong.paths import Place, place_of
@@ -171,9 +165,9 @@ def _write_intervals(
     "dugong report model.json votes.parquet --gold gold.parquet -o report.html",
     "dugong report model.json votes.parquet --sequence night-07 --sequences 20 -o report.html",
 )
-@click.argument("model", type=click.Path(path_type=Path))
-@click.argument("votes", type=click.Path(path_type=Path))
-@click.option("--gold", type=click.Path(path_type=Path), help="Known labels (.parquet, .csv or .npy), to compare with.")
+@click.argument("model", type=PATH)
+@click.argument("votes", type=PATH)
+@click.option("--gold", type=PATH, help="Known labels (.parquet, .csv or .npy), to compare with.")
 @click.option(
     "--output",
     "-o",

@@ -8,11 +8,11 @@ somebody looked is the background (see `Segments.to_gold`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -140,7 +140,7 @@ def write_gold(gold: AnyArray, votes: Votes, path: str | PathLike[str]) -> None:
         "end": pa.array(stops),
         "label": pa.array([names[label] for label in labels.tolist()]),
     }
-    write_table(pa.table(columns), path)
+    write_table(columns, path)
 
 
 def known_runs(gold: AnyArray, votes: Votes) -> tuple[IntArray, IntArray, IntArray, AnyArray]:
@@ -159,21 +159,21 @@ def write_segments(segments: Segments, path: str | PathLike[str]) -> None:
 
     unit: Unit = "second" if segments.unit == "second" else "element"
     found = placed(segments, unit, "gold labels")
-    names = ("start", "end") if unit == "element" else ("start_seconds", "end_seconds")
-    bounds = [bound.astype(np.int64) if unit == "element" else bound for bound in (found.start, found.end)]
-    words = {name: pa.array(found.column(name), pa.string()) for name in ("sequence", "label")}
-    write_table(
-        pa.table({"sequence": words["sequence"], **dict(zip(names, bounds, strict=True)), "label": words["label"]}),
-        path,
-    )
+    after, kind = ("", np.int64) if unit == "element" else ("_seconds", np.float64)
+    columns = {
+        "sequence": pa.array(found.column("sequence"), pa.string()),
+        f"start{after}": found.start.astype(kind),
+        f"end{after}": found.end.astype(kind),
+        "label": pa.array(found.column("label"), pa.string()),
+    }
+    write_table(columns, path)
 
 
-def write_table(table: pa.Table, path: str | PathLike[str]) -> None:
+def write_table(columns: Mapping[str, Any], path: str | PathLike[str]) -> None:
     """Write a table, as the ending says."""
-    if place_of(path).suffix == ".csv":
-        write_atomically(path, lambda handle: pyarrow.csv.write_csv(table, handle))
-    else:
-        write_atomically(path, lambda handle: pyarrow.parquet.write_table(table, handle))
+    table = pa.table(dict(columns))
+    write = pyarrow.csv.write_csv if place_of(path).suffix == ".csv" else pyarrow.parquet.write_table
+    write_atomically(path, lambda handle: write(table, handle))
 
 
 def _checked_table(table: pa.Table) -> pa.Table:
@@ -336,12 +336,10 @@ def read_known(
     if not votes:
         raise LabelError(f"{place} has no label of a sequence of {shards.folder}.")
     found = concat(votes)
-    remark = f"compared on the {n_known:,} sequences with known labels"
-    if found.n_sequences < n_known:
-        remark = (
-            f"compared on {found.n_sequences:,} of the {n_known:,} sequences with known labels, chosen by a hash of "
-            "their ids"
-        )
+    some, how = f"{found.n_sequences:,} of ", ", chosen by a hash of their ids"
+    if found.n_sequences == n_known:
+        some = how = ""
+    remark = f"compared on {some}the {n_known:,} sequences with known labels{how}"
     return Known(votes=found, gold=np.concatenate(gold), remark=remark)
 
 

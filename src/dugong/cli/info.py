@@ -11,7 +11,7 @@ import click
 
 from dugong import __version__
 from dugong.archives import open_archive
-from dugong.cli.output import Outcome, verb
+from dugong.cli.output import PATH, Outcome, verb
 from dugong.codec import parse, reading
 from dugong.exceptions import FileError
 from dugong.store import FORMAT as MODEL
@@ -25,7 +25,7 @@ EXTRAS = ("matplotlib", "scikit-learn", "torch", "av", "dask", "ray", "pyspark")
 
 
 @verb("info", "dugong info", "dugong info votes.parquet model.json labels.parquet")
-@click.argument("files", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, type=PATH)
 def command(*, files: tuple[Path, ...]) -> Outcome:
     """Show the versions of Dugong and what it stands on; with FILES: what is in votes, models and labels."""
     if files:

@@ -14,17 +14,14 @@ from random import Random
 
 import click
 
-from dugong.cli.output import Outcome, verb
+from dugong.cli.output import FOLDER, Outcome, verb
 from dugong.cli.project import ProjectError
 
 FILES = ("project.toml", "loader.py", "sources.py")
 
 
-EXAMPLES = ("dugong init walking", "dugong run walking/project.toml", "dugong init birds --like audio")
-
-
-@verb("init", *EXAMPLES)
-@click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
+@verb("init", "dugong init walking", "dugong run walking/project.toml", "dugong init birds --like audio")
+@click.argument("folder", metavar="DIR", type=FOLDER)
 @click.option(
     "--like",
     type=click.Choice(["sensor", "video", "audio", "text"]),
@@ -65,7 +62,7 @@ def write_project(folder: Path, like: str = "sensor") -> list[str]:
 def _write_sample(draft: Path, like: str) -> int:
     """Raw data, and known labels of a quarter of it."""
     (draft / "data").mkdir()
-    made = WRITERS[like](draft / "data")
+    made = list(WRITERS[like](draft / "data"))
     (draft / "gold.csv").write_text(gold_csv(made[: len(made) // 4]), encoding="utf-8")
     return len(made)
 
@@ -74,7 +71,6 @@ def _write_sample(draft: Path, like: str) -> int:
 # In: a folder. Out: raw files in its folder ``data``, and where the label is positive. Sensors and text are made with
 # the standard library alone; sound and video need what reading them needs too.
 
-N_RECORDINGS, N_SECONDS = 240, 60
 _NOISE = {"movement": 0.45, "steps": 0.5, "heart": 0.45}
 _DRUGS = ("lisinopril", "ramipril", "metoprolol", "simvastatin", "amoxicillin", "fluconazole", "aspirin", "insulin")
 # Words of many kinds, so that rules are wrong about different ones: errors on the same few words look like labels.
@@ -114,21 +110,19 @@ class Labelled:
             start = stop
 
 
-def write_sensor(data: Path) -> list[Labelled]:
+def write_sensor(data: Path) -> Iterator[Labelled]:
     """A wearable that hears steps and feels movement and the heart, second by second; somebody walks now and then."""
-    random, made = Random(7), []
-    for number in range(N_RECORDINGS):
-        name, walking = f"recording-{number:03d}", _stretches(random, N_SECONDS, positive=0.15, stay=0.95)
-        rows = [[w + random.gauss(0.0, noise) for noise in _NOISE.values()] for w in walking]
+    random = Random(7)
+    for one in _drawn(random, "recording-{:03d}", 240, 60, positive=0.15, stay=0.95):
+        rows = [[walks + random.gauss(0.0, noise) for noise in _NOISE.values()] for walks in one.labels]
         lines = [",".join(_NOISE), *(",".join(f"{value:.3f}" for value in row) for row in rows)]
-        (data / f"{name}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-        made.append(Labelled(name=name, labels=walking))
-    return made
+        (data / f"{one.name}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        yield one
 
 
-def write_text(data: Path) -> list[Labelled]:
+def write_text(data: Path) -> Iterator[Labelled]:
     """Clinical notes, one per line; some words name drugs."""
-    random, lines, made = Random(7), [], []
+    random, lines = Random(7), []
     for number in range(200):
         words: list[str] = []
         labels: list[bool] = []
@@ -139,55 +133,46 @@ def write_text(data: Path) -> list[Labelled]:
             words += text.split()
             labels += [drug and word == name for word in text.split()]
         lines.append(" ".join(words))
-        made.append(Labelled(name=str(number), labels=tuple(labels)))
+        yield Labelled(name=str(number), labels=tuple(labels))
     (data / "notes.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return made
 
 
-def write_audio(data: Path, rate: int = 4000, seconds: int = 20) -> list[Labelled]:
+def write_audio(data: Path, rate: int = 4000, seconds: int = 20) -> Iterator[Labelled]:
     """Wind with gusts, an engine far away, and calls: tones of half a second or more."""
     import numpy as np
 
-    random, rng, made = Random(7), np.random.default_rng(7), []
-    half = np.arange(rate // 2) / rate
-    for number in range(40):
-        name, calls = f"site-{number:02d}", _stretches(random, 2 * seconds, positive=0.2, stay=0.85)
+    rng, half = np.random.default_rng(7), np.arange(rate // 2) / rate
+    for one in _drawn(Random(7), "site-{:02d}", 40, 2 * seconds, positive=0.2, stay=0.85):
         pieces = []
-        for call in calls:
+        for call in one.labels:
             wind = rng.normal(0, 0.05 + 0.05 * (rng.random() < 0.12), len(half))
             engine = 0.03 * (rng.random() < 0.1) * np.sin(2 * np.pi * 200 * half)
             tone = call * rng.uniform(0.02, 0.2) * np.sin(2 * np.pi * rng.uniform(400, 900) * half)
             pieces.append(wind + engine + tone)
         sound = np.clip(np.concatenate(pieces), -1, 1)
-        with wave.open(str(data / f"{name}.wav"), "wb") as file:
-            file.setnchannels(1)
-            file.setsampwidth(2)
-            file.setframerate(rate)
+        with wave.open(str(data / f"{one.name}.wav"), "wb") as file:
+            file.setparams((1, 2, rate, 0, "NONE", "not compressed"))  # one channel, two bytes per sample
             file.writeframes((sound * 32767).astype("<i2").tobytes())
-        made.append(Labelled(name=name, labels=calls))
-    return made
+        yield one
 
 
-def write_video(data: Path, n_videos: int = 16, seconds: int = 12) -> list[Labelled]:
+def write_video(data: Path, n_videos: int = 16, seconds: int = 12) -> Iterator[Labelled]:
     """A grey room into which somebody throws a red ball now and then; four elements per second, eight frames."""
     import numpy as np
 
     from dugong.experiments.tasks.drawing import write_video as encode
 
-    random, rng, made = Random(7), np.random.default_rng(7), []
-    rows, columns = np.mgrid[:48, :48]
-    for number in range(n_videos):
-        name, ball = f"clip-{number:02d}", _stretches(random, 4 * seconds, positive=0.33, stay=0.9)
+    rng, (rows, columns) = np.random.default_rng(7), np.mgrid[:48, :48]
+    for one in _drawn(Random(7), "clip-{:02d}", n_videos, 4 * seconds, positive=0.33, stay=0.9):
         frames = rng.normal(90, 22, (8 * seconds, 48, 48, 3))
         place, step = rng.uniform(10, 38, 2), rng.uniform(-4, 4, 2)
-        for frame, there in zip(frames, np.repeat(ball, 2), strict=True):
+        for frame, there in zip(frames, np.repeat(one.labels, 2), strict=True):
             place = (place + step) % 48
             disc = (rows - place[0]) ** 2 + (columns - place[1]) ** 2 < rng.uniform(8, 20)
             frame[disc] += there * np.array([140, 60, 50])
             frame[...] += 60 * (rng.random() < 0.04)  # a lamp flickers
-        encode(data / f"{name}.mp4", np.clip(frames, 0, 255).astype(np.uint8), rate=8, played=True)
-        made.append(Labelled(name=name, labels=ball))
-    return made
+        encode(data / f"{one.name}.mp4", np.clip(frames, 0, 255).astype(np.uint8), rate=8, played=True)
+        yield one
 
 
 WRITERS = {"sensor": write_sensor, "video": write_video, "audio": write_audio, "text": write_text}
@@ -199,11 +184,12 @@ def gold_csv(known: list[Labelled]) -> str:
     return "\n".join(["sequence,start,end,label", *lines]) + "\n"
 
 
-def _stretches(random: Random, length: int, *, positive: float, stay: float) -> tuple[bool, ...]:
-    """A stationary chain of labels."""
+def _drawn(random: Random, name: str, n: int, length: int, *, positive: float, stay: float) -> Iterator[Labelled]:
+    """Sequences whose labels are a stationary chain, drawn when they are asked for."""
     begin = positive * (1 - stay) / (1 - positive)
-    state, labels = random.random() < positive, []
-    for _ in range(length):
-        labels.append(state)
-        state = random.random() < (stay if state else begin)
-    return tuple(labels)
+    for number in range(n):
+        state, labels = random.random() < positive, []
+        for _ in range(length):
+            labels.append(state)
+            state = random.random() < (stay if state else begin)
+        yield Labelled(name=name.format(number), labels=tuple(labels))

@@ -18,15 +18,7 @@ import click
 
 from dugong.cli.exchange import export_labels
 from dugong.cli.findings import LastRun, News, compare_with_majority, drift_lines, findings, nothing_new
-from dugong.cli.gold import (
-    Known,
-    add_annotations,
-    left_to_compare,
-    read_gold,
-    read_known,
-    train_labels,
-    with_others,
-)
+from dugong.cli.gold import Known, add_annotations, left_to_compare, read_gold, read_known, train_labels, with_others
 from dugong.cli.output import Watch, listing, say
 from dugong.cli.project import DEFAULT, Project
 from dugong.cli.settings import LEARN, beliefs_of, groups_by_id, groups_of, in_groups
@@ -180,11 +172,7 @@ class InFolder:
         wanted = self.jobs or 1
         if self.memory is not None:
             wanted = jobs_within(self.whole, self.memory, usable_cores() if wanted == -1 else wanted)
-        return {
-            "engine": named_engine(self.engine, n_jobs=wanted),
-            "memory": self.memory,
-            "groups": self.groups,
-        }
+        return {"engine": named_engine(self.engine, n_jobs=wanted), "memory": self.memory, "groups": self.groups}
 
     def since(self, files: dict[str, Place]) -> News:
         """What a run can say about the last one, whose files it replaces: how shards without labels fit its model."""

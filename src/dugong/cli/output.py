@@ -13,10 +13,11 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import reduce
 from itertools import groupby
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -32,11 +33,20 @@ if TYPE_CHECKING:
 
 # What stands before a sentence: a mark of a list, or the name of a line of a summary.
 _LISTED = re.compile(r"- |note: |(prior|dependencies) +| +")
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 Outcome = tuple[Mapping[str, Any], str]
 """What a verb returns: a plain value, and a text of the same content."""
 
 
+PATH = click.Path(path_type=Path)
+FOLDER = click.Path(file_okay=False, path_type=Path)
+SOME = click.IntRange(min=1)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+
+
+def together(*options: Callable[[FunctionT], FunctionT]) -> Callable[[FunctionT], FunctionT]:
+    """Several options as one."""
+    return lambda function: reduce(lambda made, option: option(made), reversed(options), function)
 
 
 def verb(name: str, *examples: str) -> Callable[[Callable[..., Outcome | tuple[*Outcome, int]]], click.Command]:
@@ -198,8 +208,9 @@ log_option = click.option("--log-json", is_flag=True, help="Say how it goes as J
 class Watch:
     """Tells how a run goes; gets `Progress` values while sources are applied."""
 
-    def __init__(self, *, log_json: bool = False) -> None:
+    def __init__(self, *, log_json: bool = False, tell: Callable[[dict[str, Any]], None] | None = None) -> None:
         self.log_json = log_json
+        self._tell = tell or (lambda event: say(json.dumps(event, ensure_ascii=False)))
         self.steps: dict[str, float] = {}
         self._begin = self._said = perf_counter()
         self._stage, self._since, self._last = "", self._begin, self._begin
@@ -261,13 +272,9 @@ class Watch:
     def _say(self, event: str, words: str, **values: Any) -> None:
         """Words for people, or the same as values for machines."""
         if self.log_json:
-            self.event(event, **values)
+            self._tell(to_plain({"event": event, **values}))
         else:
             say(words)
-
-    def event(self, name: str, **values: Any) -> None:
-        """One JSON line."""
-        say(json.dumps(to_plain({"event": name, **values}), ensure_ascii=False))
 
 
 def time_left(now: Progress) -> float | None:

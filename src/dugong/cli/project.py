@@ -10,7 +10,7 @@ import difflib
 import sys
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
@@ -91,36 +91,25 @@ class Project:
         return prior_of(self.prior, f"the prior of {self.folder / DEFAULT}")
 
 
+# What a key of the file may hold; the others hold a string.
 _TYPES: dict[str, tuple[type, ...]] = {
-    "data": (str,),
     "sources": (str, list),
-    "output": (str,),
     "prior": (str, dict),
     "dependencies": (str, list),
-    "gold": (str,),
-    "train_gold": (str,),
     "export": (str, list),
-    "media": (str,),
     "spans": (dict,),
     "classes": (list,),
-    "background": (str,),
     "resolutions": (list,),
     "sharing": (str, dict),
-    "estimator": (str,),
-    "signs": (str,),
     "beliefs": (dict,),
     "tables": (dict,),
     "jobs": (int,),
-    "on_fault": (str,),
-    "groups": (str,),
     "rate": (int, float),
     "every": (str, int, float),
-    "time": (str,),
-    "time_unit": (str,),
-    "reduce": (str,),
     "timeout": (int, float),
     "show": (str, int),
 }
+_KEYS = [one.name for one in fields(Project) if one.name not in ("folder", "annotations")]
 _NEEDED = ("data", "sources")
 
 
@@ -209,12 +198,13 @@ def inside(folder: Path, name: str) -> Place:
 
 def _check_keys(plain: dict[str, Any], place: Path) -> None:
     for key, value in plain.items():
-        if key not in _TYPES:
-            near = difflib.get_close_matches(key, _TYPES, n=1)
+        if key not in _KEYS:
+            near = difflib.get_close_matches(key, _KEYS, n=1)
             hint = f"did you mean {near[0]!r}? " if near else ""
-            raise ProjectError(f"{place} has a key {key!r}, which is not known; {hint}known are {', '.join(_TYPES)}.")
-        if not isinstance(value, _TYPES[key]) or isinstance(value, bool):
-            kinds = " or ".join(_KINDS[kind] for kind in _TYPES[key])
+            raise ProjectError(f"{place} has a key {key!r}, which is not known; {hint}known are {', '.join(_KEYS)}.")
+        types = _TYPES.get(key, (str,))
+        if not isinstance(value, types) or isinstance(value, bool):
+            kinds = " or ".join(_KINDS[kind] for kind in types)
             raise ProjectError(f"{key} in {place} must be {kinds}; found {value!r}.")
     for name, function in plain.get("spans", {}).items():
         if not isinstance(function, str):
@@ -298,20 +288,15 @@ def load_module(name: str, folder: Path) -> ModuleType:
         sys.path.insert(0, home)
     file = folder / (name if name.endswith(".py") else f"{name.replace('.', '/')}.py")
     if file.is_file():
-        return _guarded(lambda: _load_file(file.resolve()), name)
+        return call(lambda: _load_file(file.resolve()), name)
     if name.endswith(".py"):
         raise SourceError(f"there is no file {file}.")
     try:
-        return _guarded(lambda: import_module(name), name)
+        return call(lambda: import_module(name), name)
     except ModuleNotFoundError:
         raise SourceError(
             f"there is no module {name!r}: neither {file} nor an installed package of this name."
         ) from None
-
-
-def call(function: Callable[[], Any], name: str) -> Any:
-    """Call a function of the user."""
-    return _guarded(function, name)
 
 
 def _load_file(file: Path) -> ModuleType:
@@ -326,22 +311,19 @@ def _load_file(file: Path) -> ModuleType:
     return module
 
 
-def _guarded(function: Callable[[], ResultT], name: str) -> ResultT:
+def call(function: Callable[[], ResultT], name: str) -> ResultT:
     """Run the user's code; what it raises becomes an error of the project, with the user's part of the traceback."""
-    from dugong.exceptions import DugongError
     from dugong.sources.inputs import guarded
 
     try:
         with guarded():
             return function()
-    except DugongError:
+    except (DugongError, KeyboardInterrupt):
         raise
     except ModuleNotFoundError as error:
         if error.name is not None and name.partition(":")[0].startswith(error.name):
             raise
         raise _failed(name, error) from error
-    except KeyboardInterrupt:
-        raise
     except BaseException as error:  # a script may leave with sys.exit(0): that must not pass for success
         raise _failed(name, error) from error
 

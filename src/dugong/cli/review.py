@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from dugong.cli.gold import read_gold, train_labels, write_table
 from dugong.cli.job import open_votes
-from dugong.cli.output import PLACE, Outcome, fit_width, user_code, verb
+from dugong.cli.output import PATH, PLACE, SOME, Outcome, fit_width, user_code, verb
 from dugong.cli.project import DEFAULT, last_run, load_sequences, read_project
 from dugong.drift import REFERENCE
 from dugong.model import LabelModel
@@ -27,7 +27,7 @@ from dugong.votes import Votes
 )
 @click.argument("model", type=PLACE)
 @click.argument("votes", type=PLACE, required=False)
-@click.option("--budget", type=click.IntRange(min=1), default=50, help="What there is time for. Default: 50.")
+@click.option("--budget", type=SOME, default=50, help="What there is time for. Default: 50.")
 @click.option(
     "--by",
     type=click.Choice(["value", "entropy"]),
@@ -79,13 +79,13 @@ def _write_table(review: Review, model: LabelModel, votes: Votes, known: Int8Arr
         names = votes.class_names or tuple(map(str, votes.classes))
         columns["guess"] = pa.array([names[place] for place in chances.argmax(axis=1).tolist()])
         columns["probability"] = pa.array(chances.max(axis=1))
-    write_table(pa.table(columns), path)
+    write_table(columns, path)
 
 
 # --- suggest ----------------------------------------------------------------------------------------------------------
 @verb("suggest", "dugong run project.toml", "dugong suggest project.toml --budget 3")
-@click.argument("project", type=click.Path(path_type=Path), default=DEFAULT)
-@click.option("--budget", type=click.IntRange(min=1), default=5, help="How many rules. Default: 5.")
+@click.argument("project", type=PATH, default=DEFAULT)
+@click.option("--budget", type=SOME, default=5, help="How many rules. Default: 5.")
 @click.option("--known", type=PLACE, help="Labels that people have looked at, as for `fit --gold`. Default: none.")
 def suggest(*, project: Path, budget: int, known: Place | None) -> Outcome:
     """Propose thresholds on numbers, or lists of words, that would add to what the sources of PROJECT say.

@@ -10,7 +10,9 @@ import click
 
 from dugong.cli.corrections import FILE
 from dugong.cli.output import (
+    PATH,
     PLACE,
+    SOME,
     Outcome,
     Watch,
     emit,
@@ -67,22 +69,14 @@ Keys of a project.toml (paths count from its folder):
 
 
 @click.command("run", epilog=KEYS + example("dugong init walking", "dugong run walking/project.toml"))
-@click.argument("project", type=click.Path(path_type=Path), default=DEFAULT)
+@click.argument("project", type=PATH, default=DEFAULT)
 @apply_options
 @memory_option
 @click.option("--watch", "again", is_flag=True, help="Run again whenever a file of the project is saved; Ctrl-C ends.")
 @click.option("--open", "show", is_flag=True, help="Open the report in a browser.")
 @log_option
 @json_option
-def command(
-    *,
-    project: Path,
-    again: bool,
-    show: bool,
-    log_json: bool,
-    as_json: bool,
-    **given: Any,
-) -> None:
+def command(*, project: Path, again: bool, show: bool, log_json: bool, as_json: bool, **given: Any) -> None:
     """Apply the sources of PROJECT (a project.toml, by default the one in this folder), fit, label, report.
 
     Writes votes.parquet, model.json, labels.parquet and report.html into the output folder of the project, each when it
@@ -144,8 +138,8 @@ def _refuse_what_needs_all(project: Project) -> None:
     "dugong apply --limit 20 --only steps_heard",
     "dugong apply walking/project.toml --jobs 2 --on-fault abstain",
 )
-@click.argument("project", type=click.Path(path_type=Path), default=DEFAULT)
-@click.option("--limit", type=click.IntRange(min=1), help="Only the first so many sequences.")
+@click.argument("project", type=PATH, default=DEFAULT)
+@click.option("--limit", type=SOME, help="Only the first so many sequences.")
 @click.option("--only", metavar="NAME", multiple=True, help="Only this source; may be given several times.")
 @click.option(
     "--output", "-o", type=PLACE, help="Where to write the votes: a path, or a URL such as s3://bucket/votes."
@@ -153,13 +147,7 @@ def _refuse_what_needs_all(project: Project) -> None:
 @apply_options
 @log_option
 def apply(
-    *,
-    project: Path,
-    limit: int | None,
-    only: tuple[str, ...],
-    output: Place | None,
-    log_json: bool,
-    **given: Any,
+    *, project: Path, limit: int | None, only: tuple[str, ...], output: Place | None, log_json: bool, **given: Any
 ) -> Outcome:
     """Let the sources of PROJECT (a project.toml, by default the one in this folder) vote on its sequences.
 
@@ -184,7 +172,7 @@ def apply(
     result = {
         "votes": target,
         "summary": summary.to_dict(),
-        "problems": [{"kind": one.kind, "source": one.source, "text": one.text} for one in summary.problems],
+        "problems": summary.problems,
         "report": report.to_dict(),
         "faults": {one.name: one.faults for one in report.sources if one.faults},
     }

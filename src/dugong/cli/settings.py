@@ -8,12 +8,13 @@ the group in an id, such as ``(S[0-9]+)``. Out: priors, dependencies, groups, an
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from dugong.cli.output import together
 from dugong.codec import parse, parse_toml, reading
 from dugong.exceptions import FileError, GraphError, PriorError, VoteError
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 LEARN = "learn"
 LOW_RANK = "low-rank"
 NONE = "none"
-FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 _PRIOR_HELP = (
     "What is believed about the labels: markov:positive=0.1,stay=0.9, uniform, a .json or .toml file, or learn "
@@ -40,11 +40,10 @@ _DEPENDENCIES_HELP = (
 )
 
 
-def model_options(function: FunctionT) -> FunctionT:
-    """Add ``--prior`` and ``--dependencies`` to a verb."""
-    prior = click.option("--prior", metavar="PRIOR", default=LEARN, help=_PRIOR_HELP)
-    dependencies = click.option("--dependencies", metavar="LIST", default=LEARN, help=_DEPENDENCIES_HELP)
-    return prior(dependencies(function))
+model_options = together(
+    click.option("--prior", metavar="PRIOR", default=LEARN, help=_PRIOR_HELP),
+    click.option("--dependencies", metavar="LIST", default=LEARN, help=_DEPENDENCIES_HELP),
+)
 
 
 # --- priors --------------------------------------------------------------------------------------------------------
@@ -152,14 +151,12 @@ def _one_dependency(plain: Any) -> Dependency:
 
 
 # --- groups --------------------------------------------------------------------------------------------------------
-def groups_option(function: FunctionT) -> FunctionT:
-    """Add ``--groups`` to a verb."""
-    return click.option(
-        "--groups",
-        metavar="FILE|PATTERN",
-        help="Which sequences belong together (patients, videos): a table with the columns sequence and group, or a "
-        "pattern that finds the group in an id, such as '(S[0-9]+)'.",
-    )(function)
+groups_option = click.option(
+    "--groups",
+    metavar="FILE|PATTERN",
+    help="Which sequences belong together (patients, videos): a table with the columns sequence and group, or a "
+    "pattern that finds the group in an id, such as '(S[0-9]+)'.",
+)
 
 
 def in_groups(votes: Votes, text: str | None, folder: Path | None = None) -> Votes:

@@ -6,13 +6,13 @@ while they are written; what needs a model is in `job`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from dugong.cli.output import say, seconds, user_code
+from dugong.cli.output import SOME, say, seconds, together, user_code
 from dugong.cli.project import load_function, load_sequences, load_sources
 from dugong.paths import Place
 from dugong.texts import counted, text_table
@@ -128,7 +128,6 @@ def sizes(votes: Votes) -> str:
 # --- the steps of a job over shards: votes and labels as folders, every step continues where it stopped ---------------
 # In: a project, or a folder of votes. Out: folders of votes and labels, a model. Without ``--shard-size`` the votes of
 # a project end in one file; the shards beside it (``votes.parts``) are what a later run continues from.
-FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 _ENGINE_HELP = (
     "Where it runs: local processes (the default), dask, ray or spark; an address may follow, as in "
     "dask:tcp://head:8786."
@@ -143,29 +142,28 @@ engine_option = click.option("--engine", metavar="NAME", default="local", help=_
 memory_option = click.option("--memory", metavar="SIZE", help=_MEMORY_HELP)
 
 
-def folder_options(function: FunctionT) -> FunctionT:
-    """Add ``--jobs``, ``--engine`` and ``--memory`` to a verb that reads votes."""
-    jobs = click.option("--jobs", type=int, help="Processes for a folder of votes; -1 for one per core. Default: 1.")
-    return jobs(engine_option(memory_option(function)))
-
-
-def apply_options(function: FunctionT) -> FunctionT:
-    """Add what a verb that applies sources says about it: fields of `ApplyOptions`."""
-    jobs = click.option(
-        "--jobs", type=int, help="Processes; -1 for one per core. Default: what the project says, else 1."
-    )
-    fault = click.option(
+# Of a verb that reads votes.
+folder_options = together(
+    click.option("--jobs", type=int, help="Processes for a folder of votes; -1 for one per core. Default: 1."),
+    engine_option,
+    memory_option,
+)
+# What a verb that applies sources says about it: fields of `ApplyOptions`.
+apply_options = together(
+    click.option("--jobs", type=int, help="Processes; -1 for one per core. Default: what the project says, else 1."),
+    click.option(
         "--on-fault", type=click.Choice(["raise", "abstain"]), help="What to do when a source raises: stop, or abstain."
-    )
-    size = click.option(
+    ),
+    click.option(
         "--shard-size",
-        type=click.IntRange(min=1),
+        type=SOME,
         help="Write votes as a folder of files with so many sequences each, for more than memory holds. A crash costs "
         "at most the files under way; take fewer where sources are slow, thousands where sequences are short. "
         "Default: one file, made from parts of 100.",
-    )
-    restart = click.option("--restart", is_flag=True, help="Do everything anew, also what is done already.")
-    return jobs(fault(size(restart(engine_option(function)))))
+    ),
+    click.option("--restart", is_flag=True, help="Do everything anew, also what is done already."),
+    engine_option,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

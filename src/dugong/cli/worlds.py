@@ -11,16 +11,16 @@ from time import perf_counter
 from typing import Any, cast
 
 import click
+import numpy as np
 
 from dugong.cli.findings import compare_with_majority
 from dugong.cli.gold import write_gold
 from dugong.cli.job import declared
-from dugong.cli.output import Outcome, Watch, say, seconds, verb
+from dugong.cli.output import FOLDER, PATH, SOME, Outcome, Watch, say, seconds, verb
 from dugong.cli.steps import file_lines, sizes
 from dugong.exceptions import TaskError
 from dugong.graph import Dependency, TemporalDependency
 from dugong.law.parameters import Temporal
-from dugong.metrics import Comparison
 from dugong.model import LabelModel
 from dugong.paths import locked, write_atomically
 from dugong.priors import Prior
@@ -30,7 +30,7 @@ from dugong.texts import text_table
 from dugong.types import FloatArray, Int8Array, IntArray
 from dugong.votes import Votes
 from dugong.worlds import STANDARD, World, tv_news
-from dugong.worlds.planner import SamplePlan, plan
+from dugong.worlds.planner import plan
 from dugong.worlds.standard import Broadcasts, broadcasts
 from dugong.worlds.tvnews_sources import SOURCES
 from dugong.worlds.world import blocks_of
@@ -44,12 +44,12 @@ DEFAULT_WORLD = "tv_news"
     "dugong check simulated/votes.parquet --gold simulated/gold.parquet",
 )
 @click.argument("world", default=DEFAULT_WORLD)
-@click.option("--sequences", type=click.IntRange(min=1), default=1000, show_default=True, help="How many.")
-@click.option("--length", type=click.IntRange(min=1), help="Elements of each; default: what the world says.")
+@click.option("--sequences", type=SOME, default=1000, show_default=True, help="How many.")
+@click.option("--length", type=SOME, help="Elements of each; default: what the world says.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same votes.")
 @click.option(
     "--folder",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     default=".",
     help="Where votes.parquet, gold.parquet and prior.json are written; default: this folder.",
 )
@@ -98,7 +98,7 @@ def write_sample(folder: Path, world: World, votes: Votes, gold: Int8Array) -> d
 # --- plan -------------------------------------------------------------------------------------------------------------
 @verb("plan", "dugong plan model.json --votes votes.parquet --width 0.05", "dugong plan tv_news")
 @click.argument("what", metavar="MODEL")
-@click.option("--votes", type=click.Path(path_type=Path), help="Votes whose sequence lengths are to be simulated.")
+@click.option("--votes", type=PATH, help="Votes whose sequence lengths are to be simulated.")
 @click.option(
     "--width",
     type=click.FloatRange(min=0, max=1, min_open=True),
@@ -121,7 +121,11 @@ def plan_sizes(
     """
     world, model = _configuration(what, votes)
     begin = perf_counter()
-    made = make_plan(world, model, n_sequences=sequences, width=width, repeats=repeats, seed=seed)
+
+    def fit(votes: Votes) -> Mapping[str, FloatArray]:
+        return LabelModel(**model.get_params()).fit(votes).standard_errors_.raw
+
+    made = plan(world, width=width, n_sequences=sequences, repeats=repeats, fit=fit, seed=seed)
     drawn = ", ".join(f"{step.n_sequences:,}" for step in made.steps)
     say(f"simulated {drawn} sequences {made.repeats} times in {seconds(perf_counter() - begin)}")
     return made.to_dict(), str(made)
@@ -139,17 +143,6 @@ def _configuration(what: str, votes: Path | None) -> tuple[World, LabelModel]:
     seen = fitted.seen_
     lengths = round(seen.n_elements / max(seen.n_sequences, 1)) if votes is None else Votes.read(votes).lengths
     return world_of(fitted, lengths), settings_of(fitted)
-
-
-def make_plan(
-    world: World, model: LabelModel, *, n_sequences: int | None, width: float, repeats: int, seed: int
-) -> SamplePlan:
-    """Simulate a world and estimate it anew with the settings of a model, which is not changed."""
-
-    def fit(votes: Votes) -> Mapping[str, FloatArray]:
-        return LabelModel(**model.get_params()).fit(votes).standard_errors_.raw
-
-    return plan(world, width=width, n_sequences=n_sequences, repeats=repeats, fit=fit, seed=seed)
 
 
 # --- from a fitted model to a world --------------------------------------------------------------------------------
@@ -182,7 +175,7 @@ N_BROADCASTS = 2000
 
 
 @verb("demo", "dugong demo", "dugong demo my-folder --broadcasts 500 --json")
-@click.argument("folder", type=click.Path(file_okay=False, path_type=Path), default=DEFAULT_FOLDER)
+@click.argument("folder", type=FOLDER, default=DEFAULT_FOLDER)
 @click.option("--broadcasts", type=click.IntRange(min=50), default=N_BROADCASTS, show_default=True, help="How many.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same broadcasts.")
 @click.option("--jobs", type=int, default=1, show_default=True, help="Processes for the sources.")
@@ -210,15 +203,16 @@ def _demo(folder: Path, broadcasts: int, seed: int, jobs: int, clock: Watch) -> 
     model.report(votes, files["report"], gold, title="Interviews in TV news (simulated)")
     clock.done("report", f"{files['report'].stat().st_size / 1e6:.1f} MB")
     rows = accuracy_rows(model, world.accuracies())
+    scores = {method: {name: comparison[method].value(name) for name in SCORES} for method in comparison.names}
     result = {
         "folder": folder,
         "files": files,
         "sources": rows,
-        "scores": {name: scores(comparison, name) for name in comparison.names},
+        "scores": scores,
         "verdict": comparison.verdict,
         "seconds": clock.steps,
     }
-    parts = [accuracy_table(rows), score_table(comparison), f"Files in {folder}:\n{file_lines(files)}"]
+    parts = [accuracy_table(rows), score_table(scores, comparison.verdict), f"Files in {folder}:\n{file_lines(files)}"]
     parts.append(f"See all of it in a browser: {files['report']}")
     return result, "\n" + "\n\n".join(parts)
 
@@ -274,21 +268,18 @@ def writable(folder: Path) -> Path:
 
 def accuracy_rows(model: LabelModel, truth: dict[str, FloatArray]) -> list[dict[str, Any]]:
     """Estimated and true accuracy of every source, by class."""
-    rows = []
-    for one in model.summary().sources:
-        true = truth[one.name]
-        rows.append(
-            {
-                "source": one.name,
-                "resolution": one.resolution,
-                "coverage": one.coverage,
-                "classes": {
-                    part.label: {"estimated": part.right, "interval": part.interval, "true": float(true[k, k])}
-                    for k, part in enumerate(one.classes)
-                },
-            }
-        )
-    return rows
+    return [
+        {
+            "source": one.name,
+            "resolution": one.resolution,
+            "coverage": one.coverage,
+            "classes": {
+                part.label: {"estimated": part.right, "interval": part.interval, "true": float(true)}
+                for part, true in zip(one.classes, np.diagonal(truth[one.name]), strict=False)
+            },
+        }
+        for one in model.summary().sources
+    ]
 
 
 def accuracy_table(rows: list[dict[str, Any]]) -> str:
@@ -306,23 +297,22 @@ def accuracy_table(rows: list[dict[str, Any]]) -> str:
     return text_table(head, cells, left=(0, 1), rule=True)
 
 
-SCORES = ("f1", "precision", "recall", "accuracy", "brier", "log_loss", "event_f1")
+SCORES = {
+    "f1": "F1",
+    "precision": "precision",
+    "recall": "recall",
+    "accuracy": "accuracy",
+    "brier": "Brier",
+    "log_loss": "log loss",
+    "event_f1": "event F1",
+}
 
 
-def scores(comparison: Comparison, method: str) -> dict[str, Any]:
-    """The scores of one method."""
-    return {name: comparison[method].value(name) for name in SCORES}
-
-
-def score_table(comparison: Comparison) -> str:
+def score_table(scores: Mapping[str, Mapping[str, float | None]], verdict: str) -> str:
     """Majority vote and the model side by side, and one sentence."""
-    names = {"f1": "F1", "brier": "Brier", "log_loss": "log loss", "event_f1": "event F1"}
-    head = ("labels of frames", *(names.get(name, name) for name in SCORES))
-    rows = [
-        (method, *("-" if value is None else f"{value:.3f}" for value in scores(comparison, method).values()))
-        for method in comparison.names
-    ]
-    return f"{text_table(head, rows, rule=True)}\n\n{comparison.verdict[0].upper()}{comparison.verdict[1:]}"
+    head = ("labels of frames", *SCORES.values())
+    rows = [(one, *("-" if value is None else f"{value:.3f}" for value in scores[one].values())) for one in scores]
+    return f"{text_table(head, rows, rule=True)}\n\n{verdict[0].upper()}{verdict[1:]}"
 
 
 # --- `dugong reproduce`: the paper's tables and figures ---------------------------------------------------------------
@@ -345,15 +335,15 @@ WHAT = ("table1", "ablations", "priors", "patients", "resolutions", "simulations
     show_default=True,
     help="Closed form, the paper's Algorithm 1, or its gradient descent (extra torch).",
 )
-@click.option("--seeds", type=click.IntRange(min=1), help="How often all is repeated; default: 5.")
+@click.option("--seeds", type=SOME, help="How often all is repeated; default: 5.")
 @click.option(
     "--data",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Folder with real data; default: what DUGONG_DATA names. Absent data is a row that says so.",
 )
 @click.option(
     "--output",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     default="dugong-paper",
     show_default=True,
     help="Where tables, figures and finished cells are written.",

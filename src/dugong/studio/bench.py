@@ -44,16 +44,6 @@ _DECODED = 32 << 20  # bytes of frames or sound that stay with each of them
 Send = Callable[[dict[str, Any]], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
-    """What a project holds: ids in order, files by id, sources with the file and line of their functions."""
-
-    ids: tuple[str, ...]
-    files: Mapping[str, str]
-    sources: tuple[tuple[str, str, str | None], ...]
-    rate: float | None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Tried:
     """Votes of one source on some sequences, and what it printed."""
@@ -103,8 +93,8 @@ class Bench:
             with contextlib.suppress(ValueError, OSError):
                 resource.setrlimit(resource.RLIMIT_DATA, (used + memory, hard))
 
-    def open(self, project: str) -> Opened:
-        """Load a project."""
+    def open(self, project: str) -> dict[str, str | None]:
+        """Load a project; returns the ids of its sequences in order, with the files behind them."""
         found = read_project(project)
         folder = found.folder.resolve()
         forget_modules(folder)
@@ -118,13 +108,9 @@ class Bench:
         self._rate = material.pop("rate") or rate_of(sequences, look_inside=look)
         self._material = material
         self._space = _namespace(found, sources)
-        files = getattr(sequences, "files", {})
-        return Opened(
-            ids=tuple(self._pairs),
-            files={str(name): str(path) for name, path in files.items()},
-            sources=tuple((one.name, one.resolution.name, _home(one)) for one in sources),
-            rate=self._rate,
-        )
+        return dict.fromkeys(self._pairs) | {
+            str(one): str(file) for one, file in getattr(sequences, "files", {}).items()
+        }
 
     def raw(self, sequence: str) -> Raw:
         """What can be drawn of a sequence."""
@@ -207,15 +193,10 @@ def _namespace(project: Project, sources: tuple[Source, ...]) -> dict[str, Any]:
     """What the functions of the user's file see."""
     file = str((project.folder / project.sources).resolve())
     for one in sources:
-        if _home(one) == file:
+        code = getattr(one.function, "__code__", None)
+        if code is not None and str(code.co_filename) == file:
             return dict(one.function.__globals__)
     return dict(vars(load_module(project.sources, project.folder)))
-
-
-def _home(source: Any) -> str | None:
-    """The file of a source's function; None if it has none that can be edited."""
-    code = getattr(source.function, "__code__", None)
-    return None if code is None else str(code.co_filename)
 
 
 class _Sent(Watch):
@@ -342,11 +323,6 @@ class UserProcess:
         self.end("the studio has ended")
         if self._process is not None:
             self._process.wait()
-
-    @property
-    def pid(self) -> int | None:
-        """The number of the process, while there is one."""
-        return None if self._process is None else self._process.pid
 
     def _start(self) -> None:
         if self._closed:

@@ -19,7 +19,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dugong.cli.output import emit, example, json_option, say
+from dugong.cli.output import PATH, emit, example, json_option, say
 from dugong.cli.project import DEFAULT
 from dugong.exceptions import DugongError, MissingExtraError
 
@@ -38,7 +38,7 @@ class PortError(DugongError, OSError):
 
 
 @click.command("studio", epilog=example("dugong studio walking/project.toml", "dugong studio"))
-@click.argument("project", type=click.Path(path_type=Path), required=False)
+@click.argument("project", type=PATH, required=False)
 @click.option("--port", type=click.IntRange(1024, 65535), help=f"Default: {PORT}, or the next one that is free.")
 @click.option("--no-browser", is_flag=True, help="Show the link, and open nothing.")
 @click.option(

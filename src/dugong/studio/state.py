@@ -25,7 +25,7 @@ from dugong.cli.corrections import FILE, Correction, Journal, new_id
 from dugong.cli.project import DEFAULT, Project, read_project
 from dugong.exceptions import DugongError
 from dugong.paths import locked
-from dugong.studio.bench import LostError, Opened, UserProcess
+from dugong.studio.bench import LostError, UserProcess
 from dugong.studio.editing import SourceFile
 from dugong.studio.snapshot import Snapshot, load_snapshot
 from dugong.studio.tracks import MarkedLabels, RawTracks, SequenceTracks
@@ -68,7 +68,6 @@ class Studio:
         self.runner = UserProcess(memory=_most_of_memory())
         self.path: Path | None = None
         self.project: Project | None = None
-        self.opened: Opened | None = None
         self.snapshot: Snapshot | None = None
         self.run = RunState()
         self.kind: str | None = None  # what the data are, once that is known
@@ -85,7 +84,7 @@ class Studio:
         self.raw = lru_cache(_KEPT)(self._look)
         self.tracks = lru_cache(_KEPT)(SequenceTracks)
         self._marked = lru_cache(1)(self._mark)
-        self._media: dict[str, Path] = {}
+        self._files: dict[str, Path | None] | None = None
         self._held = contextlib.ExitStack()
         self._context = contextvars.copy_context()
 
@@ -122,9 +121,8 @@ class Studio:
     def warm(self) -> None:
         """Start the process for edits before anybody edits, and see what the data are."""
         with contextlib.suppress(DugongError):
-            ids = self.contents().ids
-            if ids:
-                self.kind = self.raw(ids[0]).raw.kind
+            for name in list(self.contents())[:1]:
+                self.kind = self.raw(name).raw.kind
 
     def _watch(self) -> None:
         while not self._over.wait(_EVERY):
@@ -199,12 +197,11 @@ class Studio:
                     loop.call_soon_threadsafe(queue.put_nowait, event)
 
     # --- the project -----------------------------------------------------------------------------------------------
-    def contents(self) -> Opened:
-        """What the loader of the project knows; loads it in the process of the user's code."""
-        if self.opened is None:
-            self.opened = self.ask("open", limit=_SLOW, project=str(self.path))
-            self._media = _media_files(self.needed(), self.opened)
-        return self.opened
+    def contents(self) -> dict[str, Path | None]:
+        """The sequences of the loader and the files behind them; loads it in the process of the user's code."""
+        if self._files is None:
+            self._files = _media_files(self.needed(), self.ask("open", limit=_SLOW, project=str(self.path)))
+        return self._files
 
     def ask(self, task: str, *, limit: float | None = None, **words: Any) -> Any:
         """Ask the desk something."""
@@ -227,8 +224,7 @@ class Studio:
 
     def media(self, name: str) -> Path | None:
         """The file behind a sequence, if there is one."""
-        self.contents()
-        return self._media.get(name)
+        return self.contents().get(name)
 
     # --- corrections -----------------------------------------------------------------------------------------------
     @property
@@ -329,7 +325,7 @@ class Studio:
 
     def _take(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
-        self.opened = None  # the loader may have changed
+        self._files = None  # the loader may have changed
         self.raw.cache_clear()
         self.tell({"op": "fit", "fit": snapshot.number})
 
@@ -358,18 +354,18 @@ def plain_error(error: BaseException) -> dict[str, Any]:
     return {"kind": kind, "text": text, "trace": getattr(error, "trace", None) or notes or None}
 
 
-def _media_files(project: Project, opened: Opened) -> dict[str, Path]:
+def _media_files(project: Project, opened: dict[str, str | None]) -> dict[str, Path | None]:
     """Files by id: those that the loader reads, or those of the folder that the project names."""
-    found = {name: Path(file) for name, file in opened.files.items()}
+    found = {name: None if file is None else Path(file) for name, file in opened.items()}
     media = project.media
     if media is not None and "://" not in media:
         if "{}" in media:
-            pattern = {name: project.folder / media.replace("{}", name) for name in opened.ids}
+            pattern = {name: project.folder / media.replace("{}", name) for name in opened}
             found |= {name: file for name, file in pattern.items() if file.is_file() and _inside(file, project)}
         elif Path(media).is_dir():
             stems = {file.stem: file for file in sorted(Path(media).iterdir()) if file.is_file()}
-            found |= {name: stems[name] for name in opened.ids if name in stems}
-    return {name: file for name, file in found.items() if file.is_file()}
+            found |= {name: stems[name] for name in opened if name in stems}
+    return {name: file if file is not None and file.is_file() else None for name, file in found.items()}
 
 
 def _inside(file: Path, project: Project) -> bool:
