@@ -140,9 +140,10 @@ class Bench:
         found = read_project(project)
         forget_modules(found.folder.resolve())
         with _captured() as printed:
-            files, applied, (result, _) = run_job(found, found.read_prior(), ApplyOptions(), _Sent(self._send))
-        result |= {"files": {name: str(path) for name, path in files.items()}, "report": applied.report.to_dict()}
-        return {**to_plain(result), "printed": _text(printed)}
+            watch = Watch(log_json=True, tell=self._send)
+            files, applied, (result, _) = run_job(found, found.read_prior(), ApplyOptions(), watch)
+        result |= {"files": files, "report": applied.report.to_dict(), "printed": _text(printed)}
+        return dict(to_plain(result))
 
     # --- parts -----------------------------------------------------------------------------------------------------
     def _edited(self, name: str, text: str, line: int) -> Source:
@@ -199,18 +200,6 @@ def _namespace(project: Project, sources: tuple[Source, ...]) -> dict[str, Any]:
     return dict(vars(load_module(project.sources, project.folder)))
 
 
-class _Sent(Watch):
-    """Tells the server how a run goes."""
-
-    def __init__(self, send: Send) -> None:
-        super().__init__(log_json=True)
-        self._tell = send
-
-    def event(self, name: str, **values: Any) -> None:
-        """One step further."""
-        self._tell({"event": name, **to_plain(values)})
-
-
 # --- what the user's code prints and raises ------------------------------------------------------------------------
 @contextlib.contextmanager
 def _captured() -> Iterator[io.StringIO]:
@@ -258,9 +247,8 @@ def _answer(bench: Bench, payload: bytes) -> bytes:
     try:
         return pickle.dumps(("done", getattr(bench, task)(**words)), protocol=5)
     except BaseException as error:  # user code may raise anything, and the server must hear of it
-        if isinstance(error, TriedError):
-            return pickle.dumps(("raised", error), protocol=5)
-        return pickle.dumps(("raised", portable(error)), protocol=5)
+        raised = error if isinstance(error, TriedError) else portable(error)
+        return pickle.dumps(("raised", raised), protocol=5)
 
 
 # --- the process, as the server sees it: asked one thing at a time, ended when it takes too long, started anew --------
@@ -274,27 +262,23 @@ class LostError(DugongError, RuntimeError):
     """The process of the user's code ended without an answer."""
 
 
-def ignore(_: dict[str, Any]) -> None:
-    """Listen to nothing."""
-
-
 class UserProcess:
     """One process that answers, whoever asks first; `close` it in the end."""
 
-    def __init__(self, *, memory: int, started: Event = ignore) -> None:
+    def __init__(self, *, memory: int, started: Event = lambda _: None) -> None:
         self._memory = memory
         self._started = started
         self._turn = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._opening: tuple[str, dict[str, Any]] | None = None
+        self._opening: list[tuple[str, dict[str, Any]]] = []
         self._why = ""
         self._closed = False
 
     def prepare(self, task: str, **words: Any) -> None:
         """Say what every new process is told first."""
-        self._opening = (task, words)
+        self._opening = [(task, words)]
 
-    def ask(self, task: str, *, limit: float | None = None, event: Event = ignore, **words: Any) -> Any:
+    def ask(self, task: str, *, limit: float | None = None, event: Event = lambda _: None, **words: Any) -> Any:
         """Let the process do something; `limit` is in seconds. Called from threads."""
         with self._turn:
             if self._process is None or self._process.poll() is not None:
@@ -327,7 +311,9 @@ class UserProcess:
     def _start(self) -> None:
         if self._closed:
             raise LostError("the studio has ended.")
-        self._reap()
+        if self._process is not None:
+            with contextlib.suppress(OSError), self._process:
+                pass  # to leave it is to wait for its end, and to close its pipes
         self._started({"state": "starting", "why": self._why})
         command = [sys.executable, *(f"-W{one}" for one in sys.warnoptions), "-c", _START.format(path=sys.path)]
         environment = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"} | os.environ
@@ -335,18 +321,17 @@ class UserProcess:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, start_new_session=True
         )
         self._why = ""
-        self._exchange("begin", {"memory": self._memory}, 60.0, ignore)
-        if self._opening is not None:
-            self._exchange(self._opening[0], self._opening[1], 60.0, ignore)
+        for task, words in (("begin", {"memory": self._memory}), *self._opening):
+            self._exchange(task, words, 60.0)
         self._started({"state": "ready", "why": ""})
 
-    def _exchange(self, task: str, words: dict[str, Any], limit: float | None, event: Event) -> Any:
+    def _exchange(self, task: str, words: dict[str, Any], limit: float | None, event: Event = lambda _: None) -> Any:
         process = self._process
         assert process is not None and process.stdin is not None and process.stdout is not None
         late = threading.Event()
-        timer = None if limit is None else threading.Timer(limit, _end_late, (process, late))
-        if timer is not None:
-            timer.daemon = True
+        timer = threading.Timer(limit or 0.0, _end_late, (process, late))
+        timer.daemon = True
+        if limit is not None:
             timer.start()
         answer: tuple[str, Any] | None = None
         try:
@@ -359,8 +344,7 @@ class UserProcess:
                         break
                     event(value)
         finally:
-            if timer is not None:
-                timer.cancel()
+            timer.cancel()
         if late.is_set():
             process.wait()  # it answered in the very last moment, and is gone all the same
         if answer is None:
@@ -380,14 +364,6 @@ class UserProcess:
         else:
             self._why = f"it ended with exit code {code}" if code >= 0 else f"it crashed (signal {-code})"
         return f"the process of your sources was ended: {self._why}. It is started anew."
-
-    def _reap(self) -> None:
-        if self._process is not None:
-            self._process.wait()
-            for pipe in (self._process.stdin, self._process.stdout):
-                if pipe is not None:
-                    with contextlib.suppress(OSError):
-                        pipe.close()
 
 
 def _end_late(process: subprocess.Popen[bytes], late: threading.Event) -> None:

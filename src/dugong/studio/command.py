@@ -268,12 +268,11 @@ class Door:
         wanted = query.get("next", ["/"])[0]
         target = wanted if wanted.startswith("/") and not wanted.startswith(("//", "/\\")) else "/"
         # A page that moves on, not a redirect: the browser then counts the next request as one of ours.
-        answer = HTMLResponse(
+        text = (
             f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url={html.escape(target)}">'
             "<title>Dugong studio</title>"
         )
-        answer.headers["set-cookie"] = self._keys.set_cookie()
-        return answer
+        return HTMLResponse(text, headers={"set-cookie": self._keys.set_cookie()})
 
 
 def _guarded(scope: Scope, send: Send) -> Send:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -15,8 +16,9 @@ from dugong.report.material import label_names
 from dugong.report.overview import make_prior
 from dugong.report.track import VoterInfo
 from dugong.report.values import PriorRow
+from dugong.review import take_stretches
 from dugong.studio.snapshot import Snapshot, spoken
-from dugong.studio.tracks import task_bounds
+from dugong.studio.tracks import task_span
 from dugong.tasks import Element, Resolution
 from dugong.types import AnyArray, Int8Array, IntArray
 from dugong.votes import Votes, code_name, gold_at
@@ -27,6 +29,7 @@ _KNOWN = (
     "prior alone say."
 )
 _HEARD = 20_000  # elements on either side that an explanation looks at
+_PARTS = ("probability", "log_odds", "prior", "neighbours", "averaging")
 _SCORES = ("accuracy", "f1", "brier", "log_loss")
 SORTS = {
     "entropy": "most uncertain first",
@@ -138,16 +141,13 @@ def explanation(
     values = dict(zip(names, votes.classes, strict=True)) if len(names) > 2 else {}
     target = None if label is None else values.get(label)
     found = snapshot.model.explain(near, 0, task - first, resolution, target=target)
-    _, starts, stops = task_bounds(votes, place, resolution)
 
     def part(one: Contribution) -> dict[str, Any]:
-        _, begins, ends = task_bounds(votes, place, one.resolution)
         return {
             "source": one.source,
             "resolution": one.resolution.name,
             "task": one.task + first,
-            "start": int(begins[one.task + first]),
-            "stop": int(ends[one.task + first]),
+            **task_span(votes, place, one.resolution, one.task + first),
             "vote": code_name(votes, one.vote, one.resolution),
             "log_odds": number(one.log_odds),
         }
@@ -156,14 +156,9 @@ def explanation(
         "id": snapshot.ids[place],
         "task": task,
         "resolution": resolution.name,
-        "start": int(starts[task]),
-        "stop": int(stops[task]),
+        **task_span(votes, place, resolution, task),
         "label": code_name(votes, found.target, resolution),
-        "probability": number(found.probability),
-        "log_odds": number(found.log_odds),
-        "prior": number(found.prior),
-        "neighbours": number(found.neighbours),
-        "averaging": number(found.averaging),
+        **{name: number(getattr(found, name)) for name in _PARTS},
         "own_votes": [part(one) for one in found.own_votes],
         "influences": [part(one) for one in found.influences],
         "text": str(found),
@@ -179,10 +174,8 @@ def _around(votes: Votes, element: int) -> tuple[Votes, int]:
     first, last = max(0, element - _HEARD), element + _HEARD
     if votes.lengths[0] <= 2 * _HEARD or any(not isinstance(one, Element) for one in votes.resolutions):
         return votes, 0
-    columns = tuple(column[first:last] for column in votes.columns)
-    scores = {name: rows[first:last] for name, rows in votes.scores.items()}
-    length = np.array([min(last, int(votes.lengths[0])) - first])
-    return replace(votes, lengths=length, columns=columns, scores=scores, time=None, faults=()), first
+    last = min(last, int(votes.lengths[0]))
+    return take_stretches(votes, np.array([0]), np.array([first]), np.array([last])), first
 
 
 # --- sources -------------------------------------------------------------------------------------------------------
@@ -202,9 +195,7 @@ def source_rows(snapshot: Snapshot) -> list[dict[str, Any]]:
                 "resolution": one.resolution,
                 "lane": voter.lane,
                 "tasks": one.n_tasks,
-                "coverage": number(one.coverage),
-                "overlaps": number(one.overlaps),
-                "conflicts": number(one.conflicts),
+                **{name: number(getattr(one, name)) for name in ("coverage", "overlaps", "conflicts")},
                 "accuracy": None if about is None else number(about.accuracy),
                 "measured": number(one.correct / known) if known and one.correct is not None else None,
                 "n_measured": known,
@@ -244,23 +235,16 @@ def source_details(snapshot: Snapshot, name: str) -> dict[str, Any]:
     }
 
 
-def trouble(fault: Any, snapshot: Snapshot | None = None, resolution: Resolution | None = None) -> dict[str, Any]:
+def trouble(fault: Any, snapshot: Snapshot, resolution: Resolution | None = None) -> dict[str, Any]:
     """One task on which a source raised."""
-    start = stop = None
-    if snapshot is not None and fault.task is not None and str(fault.sequence) in snapshot.places:
-        if resolution is None:
-            resolution = snapshot.votes.sources[snapshot.votes.index(fault.source)].resolution
-        _, starts, stops = task_bounds(snapshot.votes, snapshot.places[str(fault.sequence)], resolution)
-        if fault.task < len(starts):
-            start, stop = int(starts[fault.task]), int(stops[fault.task])
-    return {
-        "sequence": str(fault.sequence),
-        "task": fault.task,
-        "start": start,
-        "stop": stop,
-        "text": fault.error,
-        "trace": fault.traceback,
-    }
+    votes, place = snapshot.votes, snapshot.places.get(str(fault.sequence))
+    where: dict[str, int | None] = {"start": None, "stop": None}
+    if fault.task is not None and place is not None:
+        resolution = resolution or votes.sources[votes.index(fault.source)].resolution
+        with suppress(IndexError):  # the data have changed
+            where |= task_span(votes, place, resolution, fault.task)
+    about = {"sequence": str(fault.sequence), "task": fault.task}
+    return {**about, **where, "text": fault.error, "trace": fault.traceback}
 
 
 def vote_flips(snapshot: Snapshot, name: str) -> list[dict[str, Any]]:
@@ -278,13 +262,13 @@ def vote_flips(snapshot: Snapshot, name: str) -> list[dict[str, Any]]:
     for place, one in enumerate(snapshot.ids):
         if one not in there or len(found) >= MOST_SHOWN:
             continue
-        rows, starts, stops = task_bounds(now, place, source.resolution)
+        rows = now.layout(source.resolution).rows(place)
         then = before.layout(old.resolution).rows(there[one])
         if then.stop - then.start != rows.stop - rows.start:
             continue
         for task in np.flatnonzero(column[rows] != former[then])[:5].tolist():
             words = [code_name(now, int(side), source.resolution) for side in (former[then][task], column[rows][task])]
-            bounds = {"start": int(starts[task]), "stop": int(stops[task])}
+            bounds = task_span(now, place, source.resolution, task)
             found.append({"sequence": one, **bounds, "before": words[0], "after": words[1], "kind": "vote"})
     return found[:MOST_SHOWN]
 
@@ -332,20 +316,14 @@ def _unbelieved(snapshot: Snapshot, place: int) -> list[dict[str, Any]]:
     voted = np.flatnonzero(codes < law.shape[1])
     belief = law[voted, codes[voted]]
     chosen = voted[np.argsort(belief, kind="stable")[: MOST_SHOWN // 2]]
-    owners = np.searchsorted(votes.layout(source.resolution).offsets, chosen, side="right") - 1
+    offsets = votes.layout(source.resolution).offsets
+    owners = np.searchsorted(offsets, chosen, side="right") - 1
     found = []
     for row, owner in zip(chosen.tolist(), owners.tolist(), strict=True):
-        rows, starts, stops = task_bounds(votes, owner, source.resolution)
-        task = row - rows.start
-        found.append(
-            {
-                "sequence": snapshot.ids[owner],
-                "start": int(starts[task]),
-                "stop": int(stops[task]),
-                "vote": snapshot.voters[place].codes[codes[row]],
-                "probability": number(law[row, codes[row]]),
-            }
-        )
+        task = row - int(offsets[owner])
+        where = {"sequence": snapshot.ids[owner], **task_span(votes, owner, source.resolution, task)}
+        word = snapshot.voters[place].codes[codes[row]]
+        found.append({**where, "vote": word, "probability": number(law[row, codes[row]])})
     return found
 
 
@@ -384,7 +362,7 @@ def model_page(snapshot: Snapshot) -> dict[str, Any]:
             {
                 "name": one.name,
                 "resolution": one.resolution,
-                "accuracy": None if one.accuracy is None else number(one.accuracy),
+                "accuracy": number(one.accuracy),
                 "before": number(snapshot.accuracies_before.get(one.name)),
             }
             for one in summary.sources

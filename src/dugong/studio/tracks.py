@@ -46,7 +46,7 @@ class TaskBins(NamedTuple):
 
 
 class SequenceTracks:
-    """What is shown of one sequence; `law` replaces the probabilities of the fit, for votes that are tried."""
+    """What is shown of one sequence."""
 
     def __init__(self, snapshot: Snapshot, place: int) -> None:
         self._of = snapshot
@@ -141,6 +141,12 @@ def task_bounds(votes: Votes, place: int, resolution: Resolution) -> tuple[slice
         return rows, starts, starts + 1
     starts, stops = layout.between(place, place + 1).bounds()
     return rows, starts, stops
+
+
+def task_span(votes: Votes, place: int, resolution: Resolution, task: int) -> dict[str, int]:
+    """The elements of one task, for JSON."""
+    _, starts, stops = task_bounds(votes, place, resolution)
+    return {"start": int(starts[task]), "stop": int(stops[task])}
 
 
 # --- parts in bins -------------------------------------------------------------------------------------------------
