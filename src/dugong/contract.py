@@ -83,17 +83,13 @@ def typed(raises: type[DugongError]) -> Callable[[DoorT], DoorT]:
         parameters = inspect.signature(function).parameters.values()
         placed = [one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
         hints: dict[str, Any] = {}
-        exact: dict[str, frozenset[type]] = {}
 
         @wraps(function)
         def checked(*args: Any, **options: Any) -> Any:
             if not hints:
                 hints.update(_hints(function))
-                exact.update({name: _exact(hint) for name, hint in hints.items()})
             # Arguments that are too many or missing are for the function itself to refuse.
             for name, value in chain(zip(placed, args, strict=False), options.items()):
-                if type(value) in exact.get(name, ()):
-                    continue
                 hint = hints.get(name, Any)
                 if not fits(value, hint):
                     raise _misfit(name, value, hint, raises)
@@ -131,12 +127,6 @@ def _hints(function: Any) -> dict[str, Any]:
             # A hint is text of our own source code, never of a caller.
             found[name] = eval(one.annotation, {}, names) if isinstance(one.annotation, str) else one.annotation
     return found
-
-
-def _exact(hint: Any) -> frozenset[type]:
-    """Types whose values fit whatever they are: most arguments need no closer look."""
-    members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-    return frozenset(one for one in members if isinstance(one, type) and one is not int and get_origin(one) is None)
 
 
 def fits(value: Any, hint: Any) -> bool:

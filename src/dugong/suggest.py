@@ -12,12 +12,13 @@ from __future__ import annotations
 import keyword
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from dugong.codec import to_plain
 from dugong.exceptions import LabelError
 from dugong.sources.inputs import by_position, length_of, loaded, pairs_of
 from dugong.tasks import Element
@@ -67,7 +68,7 @@ class Suggestions:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
-        return {"rules": [{name: getattr(one, name) for name in Suggestion.__slots__} for one in self.rules]}
+        return dict(to_plain(self))
 
     def __str__(self) -> str:
         if not self.rules:
@@ -202,38 +203,35 @@ def _elements(votes: Votes, sequences: Any) -> list[Any]:
 def _numbers(elements: list[Any]) -> list[_Candidate]:
     """Thresholds on every numeric feature, in both directions."""
     found = []
-    for words, argument, values in _features(elements):
+    for words, argument, reading, values in _features(elements):
         finite = values[np.isfinite(values)]
         cuts = np.unique(np.quantile(finite, _QUANTILES)) if len(finite) else ()
         for cut in np.unique([float(f"{one:.3g}") for one in cuts]).tolist():
             for sign, side, holds in ((">", "above", values > cut), ("<", "below", values < cut)):
                 name = _name(f"{words}_{side}_{cut:g}")
-                condition = f"{_reading(argument, words)} {sign} {cut:g}"
+                condition = f"{reading} {sign} {cut:g}"
                 found.append(_Candidate(name=name, condition=condition, argument=argument, holds=holds))
     return found
 
 
-def _features(elements: list[Any]) -> list[tuple[str, str, FloatArray]]:
-    """Name, argument and values of every numeric feature."""
+def _features(elements: list[Any]) -> Iterator[tuple[str, str, str, FloatArray]]:
+    """Name, argument, how it is read off the argument, and values of every numeric feature."""
     first = elements[0]
     if isinstance(first, int | float | np.number):
-        return [("value", "value", np.array(elements, dtype=np.float64))]
+        yield "value", "value", "value", np.array(elements, dtype=np.float64)
+        return
     if isinstance(first, np.ndarray) and first.ndim == 1 and first.dtype.kind in "iuf":
-        table = np.stack(elements).astype(np.float64)
-        return [(str(place), "values", table[:, place]) for place in range(table.shape[1])]
+        for place, column in enumerate(np.stack(elements).astype(np.float64).T):
+            yield str(place), "values", f"values[{place}]", column
+        return
     rows = [one.to_dict() if hasattr(one, "to_dict") else one for one in elements]
     if not isinstance(rows[0], Mapping):
         raise LabelError(
             f"suggestions read numbers, rows of a table, arrays of numbers and words; found {type(first).__name__}."
         )
-    names = [name for name, value in rows[0].items() if isinstance(value, int | float | np.number)]
-    return [(name, "row", np.array([row.get(name, np.nan) for row in rows], dtype=np.float64)) for name in names]
-
-
-def _reading(argument: str, words: str) -> str:
-    if argument == "value":
-        return "value"
-    return f"values[{words}]" if argument == "values" else f"row[{words!r}]"
+    for name, value in rows[0].items():
+        if isinstance(value, int | float | np.number):
+            yield name, "row", f"row[{name!r}]", np.array([row.get(name, np.nan) for row in rows], dtype=np.float64)
 
 
 def _words(elements: list[str], probabilities: FloatArray, votes: Votes, *, counted: bool) -> list[_Candidate]:
