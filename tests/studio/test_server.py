@@ -281,6 +281,20 @@ def test_export_and_import_again(client: Client, project: Path) -> None:
     assert client.json("DELETE", "/api/gold", {})[1]["n"] == 0
 
 
+def test_what_is_corrected_is_exported_before_the_next_fit(client: Client) -> None:
+    def length_marked() -> float:
+        _, plain = client.json("POST", "/api/export/csv", {})
+        rows = dg.formats.read(Path(plain["folder"]) / plain["files"][0]).select(sequences=["s03"])
+        return sum(float(stop - start) for start, stop in zip(rows.start, rows.end, strict=True))
+
+    before, mark = length_marked(), {"sequence": "s03", "start": 0, "end": 30, "label": "+1"}
+    assert before < 30
+    assert client.json("PUT", "/api/gold", mark)[0] == 200
+    assert length_marked() == 30
+    assert client.json("DELETE", "/api/gold", {})[0] == 200
+    assert length_marked() == before
+
+
 # --- two at once ---------------------------------------------------------------------------------------------------
 def test_neither_run_nor_a_second_studio_may_touch_an_open_project(client: Client, project: Path) -> None:
     for verb in (["run", str(project)], ["studio", str(project), "--no-browser"]):

@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 from dugong import __version__, formats
 from dugong.cli.corrections import FILE, class_codes
-from dugong.cli.exchange import read_segments, with_media
-from dugong.cli.gold import known_runs
+from dugong.cli.exchange import with_media
+from dugong.cli.gold import known_runs, train_labels
 from dugong.cli.init import write_project
 from dugong.cli.project import DEFAULT
 from dugong.exceptions import DugongError
@@ -221,17 +221,16 @@ def _folder(asked: Asked) -> tuple[Path, str]:
 
 
 def export(asked: Asked) -> dict[str, Any]:
-    """Write the labels of the last run, as `dugong export` and ``export =`` in a project do."""
-    plain, (folder, known) = asked.plain, _folder(asked)
-    project = asked.studio.shown().project
+    """Write the labels of the last fit in another format; what is corrected by now is certain."""
+    plain, (folder, known), snapshot = asked.plain, _folder(asked), asked.studio.shown()
+    project, resolution = snapshot.project, str(plain.get("resolution") or "element")
     names = ("threshold", "min_length", "merge_gap", "rate")
     choice = {key: plain[key] for key in names if plain.get(key) is not None}
     if any(isinstance(value, bool) or not isinstance(value, int | float) for value in choice.values()):
         raise bad(f"{', '.join(names)} must be numbers.")
     rate = choice.pop("rate", None)
-    segments = read_segments(
-        project.output / "labels.parquet", resolution=str(plain.get("resolution") or "element"), **choice
-    )
+    certain = train_labels(project, snapshot.votes)
+    segments = snapshot.model.labels(snapshot.votes, [resolution], known=certain).segments(resolution, **choice)
     segments = segments if rate is None else segments.describe(rate=rate)
     found = with_media(segments, project.media)
     with tempfile.TemporaryDirectory(prefix=".export-", dir=str(project.output)) as draft:
