@@ -8,7 +8,7 @@ model that fits badly raises no alarm as long as it fits the new votes equally b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from dugong.exceptions import VoteError
 from dugong.infer import answers
 from dugong.law import Law
 from dugong.sums import assign_groups
-from dugong.tasks import Element
+from dugong.tasks import Element, Resolution
 from dugong.types import ABSTAIN, MISSING, AnyArray, FloatArray, IntArray
 from dugong.votes import SourceInfo, Votes, class_indices
 
@@ -160,17 +160,16 @@ def watch(law: Law, tables: Mapping[str, FloatArray], votes: Votes) -> tuple[Dri
     votes = law.read(votes)
     resolutions = tuple(dict.fromkeys([Element(), *(source.resolution for source in votes.sources)]))
     labels = answers.posterior(law, votes, resolutions)
-    units = _units(votes)
-    found = [
-        feature
-        for source in votes.sources
-        for feature in _of_source(votes, source, tables.get(source.name), labels[source.resolution], units)
-    ]
-    owners = _owners(votes, Element(), units)
-    ones = np.ones(votes.n_elements)
+    owners, n_units = _units(votes)
+    found: list[DriftFeature] = []
+    for source in votes.sources:
+        parts = _of_source(votes, source, tables.get(source.name), labels[source.resolution])
+        own = owners(source.resolution)
+        found += [_feature(what, source.name, values, own, n_units) for what, *values in parts]
+    ones, own = np.ones(votes.n_elements), owners(Element())
     names = votes.class_names or [f"{value:+d}" if votes.n_classes == 2 else str(value) for value in votes.classes]
     for place, name in list(enumerate(names))[1:]:
-        found.append(_feature("balance", str(name), labels[Element()][:, place], ones, owners, units[1]))
+        found.append(_feature("balance", str(name), [labels[Element()][:, place], ones], own, n_units))
     likelihood = answers.log_likelihood(law.exact, votes)
     if len(likelihood) >= FEW_UNITS:
         sums = RatioSums.of(likelihood, votes.lengths.astype(np.float64))
@@ -218,43 +217,34 @@ def _holm(chances: FloatArray) -> FloatArray:
 
 # --- what is watched -------------------------------------------------------------------------------------------------
 def _of_source(
-    votes: Votes, source: SourceInfo, table: FloatArray | None, labels: FloatArray, units: tuple[Any, int]
-) -> list[DriftFeature]:
+    votes: Votes, source: SourceInfo, table: FloatArray | None, labels: FloatArray
+) -> Iterator[tuple[str, AnyArray, AnyArray]]:
+    """What is watched of a source: its name, and by task what is summed and what is counted."""
     column = votes.column(source.name)
-    owners = _owners(votes, source.resolution, units)
     asked = column != MISSING
     spoke = asked & (column != ABSTAIN)
-    found = [_feature("coverage", source.name, spoke.astype(np.float64), asked, owners, units[1])]
+    yield "coverage", spoke, asked
     if table is None or table.ndim != 2 or votes.partial:
-        return found  # tables by position or pattern: what the others imply is not a product of single votes
+        return  # tables by position or pattern: what the others imply is not a product of single votes
     codes = class_indices(votes, column, labels.shape[1]).astype(np.int64)
     codes[codes < 0] = labels.shape[1]  # not asked: any column will do, it is counted nowhere
     likely = np.where(asked[:, None], table.T[codes], 1.0)
     others = labels / np.maximum(likely, 1e-12)
     others /= others.sum(axis=1, keepdims=True)
     agreed = np.where(spoke, np.take_along_axis(others, np.minimum(codes, labels.shape[1] - 1)[:, None], 1)[:, 0], 0.0)
-    found.append(_feature("agreement", source.name, agreed, spoke, owners, units[1]))
-    surprise = np.where(asked, -np.log(np.maximum((others * likely).sum(axis=1), 1e-12)), 0.0)
-    found.append(_feature("surprise", source.name, surprise, asked, owners, units[1]))
-    return found
+    yield "agreement", agreed, spoke
+    yield "surprise", np.where(asked, -np.log(np.maximum((others * likely).sum(axis=1), 1e-12)), 0.0), asked
 
 
-def _feature(
-    what: str, where: str, values: FloatArray, counted: AnyArray, owners: IntArray, n_units: int
-) -> DriftFeature:
-    weights = (np.asarray(one, dtype=np.float64) for one in (values, counted))
+def _feature(what: str, where: str, values: list[AnyArray], owners: IntArray, n_units: int) -> DriftFeature:
+    weights = (np.asarray(one, dtype=np.float64) for one in values)
     sums = RatioSums.of(*(np.bincount(owners, one, n_units).astype(np.float64) for one in weights))
     return DriftFeature(what=what, where=where, sums=sums)
 
 
-def _units(votes: Votes) -> tuple[Any, int]:
-    """The units of chance: sequences, or stretches of them where there are few."""
+def _units(votes: Votes) -> tuple[Callable[[Resolution], IntArray], int]:
+    """To which unit of chance tasks belong, and how many there are: sequences, or stretches where there are few."""
     if votes.n_sequences >= FEW_UNITS:
-        return None, votes.n_sequences
+        return lambda one: votes.layout(one).owners(), votes.n_sequences
     grouping = assign_groups(votes)
-    return grouping, grouping.n_groups
-
-
-def _owners(votes: Votes, resolution: Any, units: tuple[Any, int]) -> IntArray:
-    layout = votes.layout(resolution)
-    return layout.owners() if units[0] is None else units[0].of_tasks(layout)
+    return lambda one: grouping.of_tasks(votes.layout(one)), grouping.n_groups

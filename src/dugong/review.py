@@ -72,17 +72,13 @@ class Review:
         return found if self.elements is None else {**found, "elements": self.elements.tolist()}
 
     def __str__(self) -> str:
+        names, worth = [f"{one!s:<24}" for one in ("sequence", *self.ids)], self.worth.tolist()
         if self.elements is None:
-            lines = [f"{'sequence':<24}  {self.by}"]
-            lines += [f"{one!s:<24}  {worth:8.2f}" for one, worth in zip(self.ids, self.worth.tolist(), strict=True)]
-            return "\n".join(lines)
-        rows = zip(self.ids, self.elements.tolist(), self.worth.tolist(), strict=True)
-        return "\n".join(
-            [
-                f"{'sequence':<24}  element  {self.by}",
-                *(f"{one!s:<24}  {at:>7}  {worth:8.3f}" for one, at, worth in rows),
-            ]
-        )
+            cells = [self.by, *(f"{one:8.2f}" for one in worth)]
+        else:
+            rows = zip(self.elements.tolist(), worth, strict=True)
+            cells = [f"element  {self.by}", *(f"{at:>7}  {one:8.3f}" for at, one in rows)]
+        return "\n".join(f"{name}  {cell}" for name, cell in zip(names, cells, strict=True))
 
 
 def entropy(votes: Votes, probabilities: FloatArray) -> FloatArray:
