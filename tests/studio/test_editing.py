@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dugong.studio.editing import ChangedError, EditError, SourceFile
+from dugong.studio.editing import EditError, SourceFile
+from dugong.studio.errors import StudioError
 from studio_client import SOURCES
 
 NEW = "@dg.source\ndef low(value):\n    return 0\n"
@@ -79,8 +80,9 @@ def test_a_file_that_somebody_else_changed_is_left_alone(tmp_path: Path) -> None
     file = make(tmp_path)
     whole, _ = file.with_function("low", NEW)
     (tmp_path / "sources.py").write_text(SOURCES + "# mine\n")
-    with pytest.raises(ChangedError, match="somebody else"):
+    with pytest.raises(StudioError, match="somebody else") as caught:
         file.write(whole)
+    assert caught.value.kind == "changed"
     assert (tmp_path / "sources.py").read_text() == SOURCES + "# mine\n"
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -161,17 +161,12 @@ def _check(one: Correction, length: int, codes: Mapping[str, int], file: Path) -
         )
 
 
-def _lines(file: Path) -> list[dict[str, Any]]:
-    if not file.is_file():
-        return []
-    found = []
-    for number, line in enumerate(file.read_bytes().split(b"\n")):
+def _lines(file: Path) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(file.read_bytes().split(b"\n") if file.is_file() else (), start=1):
         try:
-            plain = json.loads(line) if line.strip() else None
-        except ValueError:  # cut off by a crash, so nobody was told that it is kept
+            plain = json.loads(line)
+        except ValueError:  # empty; or cut off by a crash, so nobody was told that it is kept
             continue
-        if plain is not None and not isinstance(plain, dict):
-            raise LabelError(f"line {number + 1} of {file} must be a JSON object; found {plain!r:.100}.")
-        if plain is not None:
-            found.append(plain)
-    return found
+        if not isinstance(plain, dict):
+            raise LabelError(f"line {number} of {file} must be a JSON object; found {plain!r:.100}.")
+        yield plain

@@ -29,9 +29,10 @@ from dugong.exceptions import DugongError
 from dugong.studio import describing, pages
 from dugong.studio.asked import Asked, bad, in_ascii
 from dugong.studio.command import Door, Keys, policy
-from dugong.studio.editing import ChangedError, EditError, check_function
+from dugong.studio.editing import EditError, check_function
+from dugong.studio.errors import STATUS, StudioError, plain_error
 from dugong.studio.live import live
-from dugong.studio.state import Studio, StudioError, plain_error
+from dugong.studio.state import Studio
 from dugong.studio.tracks import Stretch
 from dugong.tasks import find_resolution
 
@@ -101,7 +102,7 @@ async def _body(request: Request, most: int) -> bytes:
     async for chunk in request.stream():
         content += chunk
         if len(content) > most:
-            raise StudioError(f"at most {most:,} bytes are taken.", kind="bad", status=413)
+            raise HTTPException(413, f"at most {most:,} bytes are taken.")
     return content
 
 
@@ -157,7 +158,7 @@ def media(asked: Asked) -> Response:
     """The file behind a sequence."""
     file = asked.studio.media(asked.named())
     if file is None:
-        raise StudioError("there is no file behind this sequence.", kind="missing", status=404)
+        raise StudioError("there is no file behind this sequence.", "missing")
     kind = mimetypes.guess_type(file.name)[0] or ""
     known = kind if kind.startswith(_SHOWN) else "application/octet-stream"
     # A policy of its own: whatever the file is, nothing in it may run.
@@ -170,7 +171,7 @@ def explain(asked: Asked) -> dict[str, Any]:
     resolution = find_resolution(asked.query.get("resolution", "element"), snapshot.votes.resolutions)
     task, rows = asked.named("task"), snapshot.votes.layout(resolution).rows(place)
     if task >= rows.stop - rows.start:
-        raise StudioError(f"there is no task {task}.", kind="missing", status=404)
+        raise StudioError(f"there is no task {task}.", "missing")
     return pages.explanation(snapshot, place, task, resolution, asked.query.get("label"))
 
 
@@ -206,7 +207,7 @@ def save_source(asked: Asked) -> Response:
     if file.digest != digest:
         current = {"text": known[name].text if name in known else None, "digest": file.digest}
         why = f"{file.path.name} was changed by somebody else since you opened it; nothing was written."
-        raise StudioError(why, kind="changed", status=409, more={"current": current})
+        raise StudioError(why, "changed", current=current)
     if name not in known and check_function(text) != name:
         raise EditError(f"the function must be called {name!r}, as the address says.", 1, 0)
     whole, found = file.with_function(name, text)
@@ -234,7 +235,7 @@ def report(asked: Asked) -> Response:
     """The report of the last run; its own script may run, and reach nothing of ours."""
     file = Path(str(asked.studio.needed().output)) / "report.html"
     if not file.is_file():
-        raise StudioError("there is no report yet.", kind="waiting", status=503)
+        raise StudioError("there is no report yet.", "waiting")
     allowed = "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
     return FileResponse(file, media_type="text/html", headers={"content-security-policy": f"{allowed}; img-src data:"})
 
@@ -275,18 +276,12 @@ async def asset(request: Request) -> Response:
 
 # --- errors --------------------------------------------------------------------------------------------------------
 async def _failed(_: Request, error: Exception) -> Response:
-    plain, status = plain_error(error), 422 if isinstance(error, DugongError | OSError) else 500
-    if isinstance(error, StudioError):
-        status = error.status
-        plain |= error.more
-    elif isinstance(error, EditError):
-        plain |= {"kind": "syntax", "line": error.line, "column": error.column}
-    elif isinstance(error, ChangedError):
-        status, plain["kind"] = 409, "changed"
-    return Plain({"error": plain}, status_code=status)
+    plain = plain_error(error)
+    return Plain({"error": plain}, status_code=STATUS.get(plain["kind"], 422))
 
 
 async def _not_found(_: Request, error: Exception) -> Response:
-    status = error.status_code if isinstance(error, HTTPException) else 404
-    plain = {"kind": "missing" if status == 404 else "bad", "text": "there is no such address.", "trace": None}
-    return Plain({"error": plain}, status_code=status)
+    assert isinstance(error, HTTPException)
+    kind = "missing" if error.status_code == 404 else "bad"
+    text = error.detail if error.status_code == 413 else "there is no such address."
+    return Plain({"error": {"kind": kind, "text": text, "trace": None}}, status_code=error.status_code)

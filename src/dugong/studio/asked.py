@@ -12,7 +12,8 @@ from starlette.requests import Request
 
 from dugong.codec import parse, to_plain
 from dugong.exceptions import DugongError
-from dugong.studio.state import Studio, StudioError
+from dugong.studio.errors import StudioError
+from dugong.studio.state import Studio
 
 
 def in_ascii(content: Any) -> str:
@@ -22,7 +23,7 @@ def in_ascii(content: Any) -> str:
 
 def bad(text: str) -> StudioError:
     """What a request must be, and is not."""
-    return StudioError(text, kind="bad", status=400)
+    return StudioError(text, "bad")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,13 +29,14 @@ from dugong.cli.project import Project, load_module, read_project
 from dugong.cli.steps import ApplyOptions, project_material
 from dugong.codec import to_plain
 from dugong.engines.local import portable, read_frame, take_pipes, write_frame
-from dugong.exceptions import DugongError, SourceError
+from dugong.exceptions import SourceError
 from dugong.report.media import Raw, look_at, picture
 from dugong.sources import Source
 from dugong.sources.applying import prepare_run
 from dugong.sources.inputs import loaded, pairs_of, rate_of
 from dugong.sources.loaders.media import Audio, Video
 from dugong.sources.voting import SequenceVotes, vote_on_sequence
+from dugong.studio.errors import StudioError
 from dugong.votes import SourceInfo
 
 _PRINTED = 20_000  # characters that are kept of what a source prints
@@ -247,8 +248,7 @@ def _answer(bench: Bench, payload: bytes) -> bytes:
     try:
         return pickle.dumps(("done", getattr(bench, task)(**words)), protocol=5)
     except BaseException as error:  # user code may raise anything, and the server must hear of it
-        raised = error if isinstance(error, TriedError) else portable(error)
-        return pickle.dumps(("raised", raised), protocol=5)
+        return pickle.dumps(("raised", portable(error)), protocol=5)
 
 
 # --- the process, as the server sees it: asked one thing at a time, ended when it takes too long, started anew --------
@@ -258,7 +258,7 @@ _START = "import sys; sys.path[:] = {path!r}; from dugong.studio.bench import se
 Event = Callable[[dict[str, Any]], None]
 
 
-class LostError(DugongError, RuntimeError):
+class LostError(StudioError):
     """The process of the user's code ended without an answer."""
 
 
@@ -281,8 +281,7 @@ class UserProcess:
     def ask(self, task: str, *, limit: float | None = None, event: Event = lambda _: None, **words: Any) -> Any:
         """Let the process do something; `limit` is in seconds. Called from threads."""
         with self._turn:
-            if self._process is None or self._process.poll() is not None:
-                self._start()
+            self._start()
             try:
                 return self._exchange(task, words, limit, event)
             except LostError:
@@ -292,8 +291,7 @@ class UserProcess:
     def revive(self) -> None:
         """Start a process if there is none, so that the next one to ask need not wait."""
         with self._turn, contextlib.suppress(Exception):  # whoever asks next is told what is wrong
-            if not self._closed and (self._process is None or self._process.poll() is not None):
-                self._start()
+            self._start()
 
     def end(self, why: str) -> None:
         """End what is under way; whoever waits for it gets a `LostError` with this reason."""
@@ -309,8 +307,11 @@ class UserProcess:
             self._process.wait()
 
     def _start(self) -> None:
+        """Start a process if there is none."""
+        if self._process is not None and self._process.poll() is None:
+            return
         if self._closed:
-            raise LostError("the studio has ended.")
+            raise LostError("the studio has ended.", "lost")
         if self._process is not None:
             with contextlib.suppress(OSError), self._process:
                 pass  # to leave it is to wait for its end, and to close its pipes
@@ -329,7 +330,12 @@ class UserProcess:
         process = self._process
         assert process is not None and process.stdin is not None and process.stdout is not None
         late = threading.Event()
-        timer = threading.Timer(limit or 0.0, _end_late, (process, late))
+
+        def end() -> None:
+            late.set()
+            _kill(process)
+
+        timer = threading.Timer(limit or 0.0, end)
         timer.daemon = True
         if limit is not None:
             timer.start()
@@ -348,7 +354,7 @@ class UserProcess:
         if late.is_set():
             process.wait()  # it answered in the very last moment, and is gone all the same
         if answer is None:
-            raise LostError(self._last_words(process, limit if late.is_set() else None))
+            raise LostError(self._last_words(process, limit if late.is_set() else None), "lost")
         if answer[0] == "raised":
             raise answer[1]
         return answer[1]
@@ -364,11 +370,6 @@ class UserProcess:
         else:
             self._why = f"it ended with exit code {code}" if code >= 0 else f"it crashed (signal {-code})"
         return f"the process of your sources was ended: {self._why}. It is started anew."
-
-
-def _end_late(process: subprocess.Popen[bytes], late: threading.Event) -> None:
-    late.set()
-    _kill(process)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

@@ -22,9 +22,10 @@ from dugong.report.media import Raw
 from dugong.report.tracks import lane_info, seconds_of
 from dugong.studio.asked import Asked, bad
 from dugong.studio.editing import SourceFile
+from dugong.studio.errors import StudioError
 from dugong.studio.pages import SORTS, sequence_row, source_details, source_rows
 from dugong.studio.snapshot import Snapshot
-from dugong.studio.state import Studio, StudioError
+from dugong.studio.state import Studio
 
 SAMPLES = {
     "sensor": ("a sensor: who walks, and when", None),
@@ -77,9 +78,9 @@ def samples() -> list[dict[str, Any]]:
 def write_sample(studio: Studio, kind: str) -> Path:
     """Write a sample project into the folder where the studio was started; an earlier one is taken up again."""
     if studio.project is not None:
-        raise StudioError("a project is open already.", kind="taken", status=409)
+        raise StudioError("a project is open already.", "taken")
     if kind not in SAMPLES:
-        raise StudioError(f"sample must be one of {', '.join(SAMPLES)}; found {kind!r:.50}.", kind="bad", status=400)
+        raise bad(f"sample must be one of {', '.join(SAMPLES)}; found {kind!r:.50}.")
     folder = Path.cwd() / f"{kind}-sample"
     if not (folder / DEFAULT).is_file():
         write_project(folder, kind)
@@ -197,7 +198,7 @@ def source_page(asked: Asked) -> dict[str, Any]:
     known = file.functions()
     rows = {} if snapshot is None else {row["name"]: row for row in source_rows(snapshot)}
     if name not in known and name not in rows:
-        raise StudioError(f"there is no source {name!r}.", kind="missing", status=404)
+        raise StudioError(f"there is no source {name!r}.", "missing")
     row = rows.get(name, {"name": name})
     function = known.get(name)
     details = {} if snapshot is None else source_details(snapshot, name)
@@ -215,7 +216,7 @@ def source_page(asked: Asked) -> dict[str, Any]:
 def _folder(asked: Asked) -> tuple[Path, str]:
     name = asked.named("format")
     if name not in formats.names():
-        raise StudioError(f"there is no format {name!r:.50}; see the list.", kind="missing", status=404)
+        raise StudioError(f"there is no format {name!r:.50}; see the list.", "missing")
     known = formats.of_name(name).name
     return Path(str(asked.studio.needed().output)) / "export" / known, known
 
@@ -253,7 +254,7 @@ def exported(asked: Asked) -> list[Path]:
     folder, _ = _folder(asked)
     found = sorted(one for one in folder.rglob("*") if one.is_file()) if folder.is_dir() else []
     if not found:
-        raise StudioError("nothing was exported in this format yet.", kind="missing", status=404)
+        raise StudioError("nothing was exported in this format yet.", "missing")
     return found
 
 
@@ -275,6 +276,6 @@ def take_file(asked: Asked) -> dict[str, Any]:
         for place, start, stop, label in zip(*(one.tolist() for one in known_runs(labels, snapshot.votes)), strict=True)
     ]
     if not marks:
-        raise StudioError(f"{safe} marks nothing in the sequences of this project.", kind="data", status=422)
+        raise StudioError(f"{safe} marks nothing in the sequences of this project.", "data")
     new = asked.studio.correct(marks)
     return {"n": len(new), "sequences": list(dict.fromkeys(one.sequence for one in new)), "corrections": new}

@@ -13,21 +13,15 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from dugong.exceptions import DugongError
 from dugong.paths import write_atomically
+from dugong.studio.errors import StudioError
 
 
-class EditError(DugongError, ValueError):
+class EditError(StudioError):
     """A text that cannot take the place of a function; `line` and `column` say where, if that is known."""
 
     def __init__(self, text: str, line: int | None = None, column: int | None = None) -> None:
-        super().__init__(text)
-        self.line = line
-        self.column = column
-
-
-class ChangedError(DugongError, ValueError):
-    """The file on disk is not the one that was edited."""
+        super().__init__(text, "syntax", line=line, column=column)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,9 +102,10 @@ class SourceFile:
     def write(self, text: str) -> SourceFile:
         """Put a new text in its place, if the file is still this one; returns the file as it is then."""
         if not self.path.is_file() or SourceFile.read(self.path).digest != self.digest:
-            raise ChangedError(
+            raise StudioError(
                 f"{self.path.name} was changed by somebody else since you opened it; nothing was written.\n"
-                "  Look at what it says now, and edit that."
+                "  Look at what it says now, and edit that.",
+                "changed",
             )
         content = text.encode("utf-8")
         mode = self.path.stat().st_mode

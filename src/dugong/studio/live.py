@@ -22,10 +22,10 @@ from dugong.report.material import label_names
 from dugong.report.track import VoterInfo, code_classes, code_names, code_places
 from dugong.studio.asked import in_ascii
 from dugong.studio.bench import Tried
-from dugong.studio.editing import EditError
+from dugong.studio.errors import plain_error
 from dugong.studio.pages import MOST_SHOWN, flips_of, measured, number, trouble, vote_counts
 from dugong.studio.snapshot import Snapshot, spoken
-from dugong.studio.state import Studio, plain_error
+from dugong.studio.state import Studio
 from dugong.studio.tracks import (
     CodeCounts,
     SequenceTracks,
@@ -110,9 +110,6 @@ def attempt(studio: Studio, message: Mapping[str, Any]) -> dict[str, Any]:
     head = {"op": "tried", "n": message.get("n"), "source": message["source"]}
     try:
         found = _attempt(studio, message)
-    except EditError as error:
-        plain = {"kind": "syntax", "text": str(error), "trace": None, "line": error.line, "column": error.column}
-        return {**head, "ok": False, "error": plain, "printed": ""}
     except Exception as error:
         return {**head, "ok": False, "error": plain_error(error), "printed": getattr(error, "printed", "")}
     return {**head, "ok": True, "seconds": round(perf_counter() - begin, 4), **found}

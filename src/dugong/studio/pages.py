@@ -15,7 +15,6 @@ from dugong.infer.potentials import sum_by_sequence
 from dugong.report.material import label_names
 from dugong.report.overview import make_prior
 from dugong.report.track import VoterInfo
-from dugong.report.values import PriorRow
 from dugong.review import take_stretches
 from dugong.studio.snapshot import Snapshot, spoken
 from dugong.studio.tracks import task_span
@@ -57,8 +56,10 @@ class Wanted:
     source: str = ""
 
 
-def number(value: float | None) -> float | None:
-    """Rounded, and None for what is not known."""
+def number(value: Any) -> Any:
+    """Rounded, and None for what is not known; of several numbers, and of rows of them, each."""
+    if isinstance(value, list | tuple | np.ndarray):
+        return [number(one) for one in value]
     return None if value is None or not np.isfinite(value) else round(float(value), 6)
 
 
@@ -90,7 +91,7 @@ def sequence_row(snapshot: Snapshot, place: int, corrected: Mapping[str, int]) -
         **{name: number(values[place]) for name, values in snapshot.figures.items()},
         "corrected": corrected.get(name, 0),
         "known": int(snapshot.n_known[place]),
-        "shares": [number(one) for one in snapshot.shares[place].tolist()],
+        "shares": number(snapshot.shares[place]),
         "faults": sum(str(one.sequence) == name for one in votes.faults),
     }
 
@@ -204,7 +205,7 @@ def source_rows(snapshot: Snapshot) -> list[dict[str, Any]]:
                 if about is None
                 else [
                     {"label": part.label, "right": number(part.right), "measured": number(part.empirical)}
-                    | {"interval": None if part.interval is None else [number(side) for side in part.interval]}
+                    | {"interval": number(part.interval)}
                     for part in about.classes
                 ],
                 "votes": vote_counts(voter, snapshot.codes[place]),
@@ -340,16 +341,17 @@ def measured(snapshot: Snapshot, resolution: Resolution, rows: IntArray, votes: 
 def model_page(snapshot: Snapshot) -> dict[str, Any]:
     """What is believed, what was learned, and what changed."""
     model, outcome = snapshot.model, snapshot.outcome
-    summary = model.summary()
+    summary, prior = model.summary(), make_prior(snapshot.material)
     now, old = snapshot.material.chosen, np.concatenate([*snapshot.before.values()]) if snapshot.before else None
 
     def _shares(labels: IntArray) -> list[float | None]:
         counts = np.bincount(labels, minlength=len(snapshot.classes))
-        return [number(one) for one in (counts / max(len(labels), 1)).tolist()]
+        return list(number(counts / max(len(labels), 1)))
 
     return {
         "fit": snapshot.number,
-        "prior": _prior(make_prior(snapshot.material)),
+        "prior": {"words": prior.words, "learned": prior.learned}
+        | {name: number(getattr(prior, name)) for name in ("share", "transition", "bouts")},
         "dependencies": [
             {"a": a, "b": b, "words": f"{a} repeats itself" if a == b else f"{a} and {b} make the same mistakes"}
             for a, b in summary.dependencies
@@ -371,16 +373,6 @@ def model_page(snapshot: Snapshot) -> dict[str, Any]:
         "shares": {"now": _shares(now), "before": None if old is None else _shares(old)},
         "flipped": int(snapshot.changed.sum()),
         "report": "/api/report",
-    }
-
-
-def _prior(row: PriorRow) -> dict[str, Any]:
-    return {
-        "words": row.words,
-        "learned": row.learned,
-        "share": [number(one) for one in row.share],
-        "transition": None if row.transition is None else np.round(row.transition, 6).tolist(),
-        "bouts": [number(one) for one in row.bouts],
     }
 
 

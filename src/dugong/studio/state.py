@@ -25,8 +25,9 @@ from dugong.cli.corrections import FILE, Correction, Journal, new_id
 from dugong.cli.project import DEFAULT, Project, read_project
 from dugong.exceptions import DugongError
 from dugong.paths import locked
-from dugong.studio.bench import LostError, UserProcess
+from dugong.studio.bench import UserProcess
 from dugong.studio.editing import SourceFile
+from dugong.studio.errors import StudioError, plain_error
 from dugong.studio.snapshot import Snapshot, load_snapshot
 from dugong.studio.tracks import MarkedLabels, RawTracks, SequenceTracks
 
@@ -35,16 +36,6 @@ LIMIT = 5.0  # seconds that a source may take while it is typed, unless the user
 _SLOW = 120.0  # seconds that a loader may take
 _EVERY = 0.7  # seconds between two looks at the file of sources
 _KEPT = 4
-
-
-class StudioError(DugongError, ValueError):
-    """What cannot be done now; `kind` is that of the reference, `status` that of HTTP."""
-
-    def __init__(self, text: str, *, kind: str, status: int, more: dict[str, Any] | None = None) -> None:
-        super().__init__(text)
-        self.kind = kind
-        self.status = status
-        self.more = more or {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +85,7 @@ class Studio:
         project = read_project(path)
         if not isinstance(project.output, Path):
             text = f"the studio needs results on this machine, and the output of {path} is {project.output}."
-            raise StudioError(text, kind="data", status=422)
+            raise StudioError(text, "data")
         self._context.run(self._held.enter_context, locked(project.output))
         self.path, self.project = path.resolve(), project
         if self.path.is_dir():
@@ -157,7 +148,7 @@ class Studio:
     def needed(self) -> Project:
         """The project, which must be there."""
         if self.project is None:
-            raise StudioError("there is no project yet: choose a sample.", kind="empty", status=503)
+            raise StudioError("there is no project yet: choose a sample.", "empty")
         return self.project
 
     def shown(self) -> Snapshot:
@@ -165,7 +156,7 @@ class Studio:
         self.needed()
         if self.snapshot is None:
             text = "nothing was fitted yet: wait for the first run, or look at its error."
-            raise StudioError(text, kind="waiting", status=503)
+            raise StudioError(text, "waiting")
         return self.snapshot
 
     def find(self, name: str) -> tuple[Snapshot, int, int]:
@@ -173,7 +164,7 @@ class Studio:
         snapshot = self.shown()
         place = snapshot.places.get(name)
         if place is None:
-            raise StudioError(f"there is no sequence {name!r}.", kind="missing", status=404)
+            raise StudioError(f"there is no sequence {name!r}.", "missing")
         return snapshot, place, int(snapshot.votes.lengths[place])
 
     # --- listening -------------------------------------------------------------------------------------------------
@@ -215,7 +206,7 @@ class Studio:
         file = project.folder / name
         if not file.is_file():
             text = f"the sources are the module {project.sources!r}, which is no file of this project: edit them there."
-            raise StudioError(text, kind="data", status=422)
+            raise StudioError(text, "data")
         return SourceFile.read(file)
 
     def _look(self, name: str) -> RawTracks:
@@ -252,7 +243,7 @@ class Studio:
         with self._guard:
             undone = self.journal.undo(correction)
         if undone is None:
-            raise StudioError("there is nothing to undo.", kind="missing", status=404)
+            raise StudioError("there is nothing to undo.", "missing")
         self.tell({"op": "gold", "n": len(self.journal.holding()), "sequence": undone.sequence})
         return undone
 
@@ -289,7 +280,7 @@ class Studio:
         with self._guard:
             if self._running is not None and self._running.is_alive():
                 if not again:
-                    raise StudioError("a run is under way; wait for it, or end it.", kind="taken", status=409)
+                    raise StudioError("a run is under way; wait for it, or end it.", "taken")
                 self._again = True
                 return
             self._running = threading.Thread(target=self._run, daemon=True)
@@ -338,20 +329,6 @@ class Studio:
             self._progress(RunState(state="running", step="apply", done=event.get("done"), total=event.get("total")))
         elif event["event"] == "done":
             self._progress(RunState(state="running", step=event.get("step")))
-
-
-def plain_error(error: BaseException) -> dict[str, Any]:
-    """An error as the reference says it."""
-    kind = "bug"
-    if isinstance(error, StudioError):
-        kind = error.kind
-    elif isinstance(error, LostError):
-        kind = "lost"
-    elif isinstance(error, DugongError | OSError):
-        kind = "data"
-    text = str(error) or type(error).__name__
-    notes = "\n".join(getattr(error, "__notes__", ()))
-    return {"kind": kind, "text": text, "trace": getattr(error, "trace", None) or notes or None}
 
 
 def _media_files(project: Project, opened: dict[str, str | None]) -> dict[str, Path | None]:

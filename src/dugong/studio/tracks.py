@@ -16,7 +16,7 @@ import numpy as np
 
 from dugong.report.html import geometry
 from dugong.report.material import places_of
-from dugong.report.media import Raw
+from dugong.report.media import Raw, Signal
 from dugong.report.track import VoterInfo
 from dugong.studio.snapshot import Snapshot
 from dugong.tasks import Element, Resolution
@@ -38,11 +38,17 @@ class Stretch:
 
 
 class TaskBins(NamedTuple):
-    """Bins of one lane: tasks `first` to `last`, `step` in each."""
+    """Bins of the tasks of a lane, or of the values of a signal: `first` to `last`, `step` in each."""
 
     first: int
     last: int
     step: int
+
+    @classmethod
+    def of(cls, first: int, last: int, n: int, px: int) -> TaskBins:
+        """Aligned bins around some of `n` values, so that neighbouring stretches fit together."""
+        step = step_for(last - first, px)
+        return cls(first // step * step, min(-(-last // step) * step, n), step)
 
 
 class SequenceTracks:
@@ -87,11 +93,9 @@ class SequenceTracks:
 
     def _faults(self, voter: VoterInfo) -> list[list[int]]:
         name, lane = self._of.ids[self._place], self.lanes[voter.lane]
-        tasks = [one.task for one in self._of.votes.faults if one.source == voter.name and str(one.sequence) == name][
-            :MOST_FAULTS
-        ]
-        everything = [0, int(self._of.votes.lengths[self._place])]
-        return [everything if task is None else [int(lane.starts[task]), int(lane.stops[task])] for task in tasks]
+        tasks = [one.task for one in self._of.votes.faults if one.source == voter.name and str(one.sequence) == name]
+        bounds = [(0, lane.length) if task is None else (lane.starts[task], lane.stops[task]) for task in tasks]
+        return [[int(start), int(stop)] for start, stop in bounds[:MOST_FAULTS]]
 
 
 class SequenceLane:
@@ -111,8 +115,7 @@ class SequenceLane:
         """Which tasks share an element with a stretch, and how many go into one bin."""
         first = int(np.searchsorted(self.stops, stretch.begin, side="right"))
         last = max(first, int(np.searchsorted(self.starts, stretch.end, side="left")))
-        step = step_for(last - first, stretch.px)
-        return TaskBins(first=first // step * step, last=min(-(-last // step) * step, len(self.starts)), step=step)
+        return TaskBins.of(first, last, len(self.starts), stretch.px)
 
     def plain(self, bins: TaskBins) -> dict[str, Any]:
         """The lane without its votes."""
@@ -189,17 +192,14 @@ def label_bins(codes: CodeCounts, bins: TaskBins) -> AnyArray:
 
 def vote_bins(codes: CodeCounts, voter: VoterInfo, bins: TaskBins) -> dict[str, Any]:
     """Votes in bins: the code that stands out, and the share of each."""
-    head = {"source": voter.name, "lane": voter.lane, "codes": list(voter.codes), "classes": list(voter.classes)}
-    if bins.step == 1:
-        return {**head, "code": packed(codes.codes[bins.first : bins.last], "u1"), "shares": None}
-    counts = codes.cut(*bins)
-    silent = tuple(place for place, one in enumerate(voter.codes) if one in ("abstain", "not asked"))
-    shares = np.rint(255 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1))
-    return {
-        **head,
-        "code": packed(dominant(counts, silent), "u1"),
-        "shares": [packed(column, "u1") for column in shares.T],
-    }
+    code, shares = codes.codes[bins.first : bins.last], None
+    if bins.step > 1:
+        counts = codes.cut(*bins)
+        code = dominant(counts, [place for place, one in enumerate(voter.codes) if one in ("abstain", "not asked")])
+        parts = np.rint(255 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1))
+        shares = [packed(column, "u1") for column in parts.T]
+    head = {"source": voter.name, "lane": voter.lane, "codes": voter.codes, "classes": voter.classes}
+    return {**head, "code": packed(code, "u1"), "shares": shares}
 
 
 # --- raw data ------------------------------------------------------------------------------------------------------
@@ -209,16 +209,7 @@ class RawTracks:
     def __init__(self, raw: Raw) -> None:
         self.raw = raw
         self._levels = [(smallest(one.low), largest(one.high)) for one in raw.signals]
-
-    @cached_property
-    def _ranges(self) -> list[tuple[float | None, float | None]]:
-        found: list[tuple[float | None, float | None]] = []
-        for one in self.raw.signals:
-            fine = one.low[np.isfinite(one.low)], one.high[np.isfinite(one.high)]
-            found.append(
-                (float(fine[0].min()), float(fine[1].max())) if fine[0].size and fine[1].size else (None, None)
-            )
-        return found
+        self._ranges = [_range(one) for one in raw.signals]
 
     def cut(self, stretch: Stretch) -> dict[str, Any]:
         """Signals and words of a stretch."""
@@ -226,14 +217,19 @@ class RawTracks:
         for one, (low, high), (bottom, top) in zip(self.raw.signals, self._levels, self._ranges, strict=True):
             first = max(0, int(stretch.begin / one.per))
             last = min(len(one.low), int(np.ceil(stretch.end / one.per)))
-            step = step_for(last - first, stretch.px)
-            first, last = first // step * step, min(-(-last // step) * step, len(one.low))
+            bins = TaskBins.of(first, last, len(one.low), stretch.px)
             signals.append(
-                {"name": one.name, "first": first, "step": step, "per": one.per, "low": bottom, "high": top}
-                | {"min": packed(low.cut(first, last, step), "f4"), "max": packed(high.cut(first, last, step), "f4")}
+                {"name": one.name, "first": bins.first, "step": bins.step, "per": one.per, "low": bottom, "high": top}
+                | {"min": packed(low.cut(*bins), "f4"), "max": packed(high.cut(*bins), "f4")}
             )
         words = self.raw.tokens[stretch.begin : min(stretch.end, stretch.begin + MOST_TOKENS)]
         return {"signals": signals, "tokens": {"first": stretch.begin, "words": list(words)} if words else None}
+
+
+def _range(signal: Signal) -> tuple[float | None, float | None]:
+    """The smallest and the largest value; None where no value is a number."""
+    low, high = (values[np.isfinite(values)] for values in (signal.low, signal.high))
+    return (float(low.min()), float(high.max())) if low.size and high.size else (None, None)
 
 
 class MarkedLabels:
@@ -353,7 +349,7 @@ class CodeCounts:
         return np.stack(columns, axis=1)
 
 
-def dominant(counts: AnyArray, weak: tuple[int, ...] = ()) -> AnyArray:
+def dominant(counts: AnyArray, weak: Sequence[int] = ()) -> AnyArray:
     """The most frequent code of every bin; codes in `weak` only where there is no other."""
     strong = counts.copy()
     strong[:, list(weak)] = 0
