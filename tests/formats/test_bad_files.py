@@ -121,6 +121,7 @@ def test_deep_json_and_huge_files_are_refused(tmp_path: Path, monkeypatch: pytes
         ("a.csv", "sequence,start,end,unit,label\ns,0,1,hours,x\n", r"'unit' must hold one of element, second, character"),
         ("a.csv", 'sequence,start,end,label\ns,0,1,"x\n', r"line 2: this is no CSV"),
         ("a_events.tsv", "onset\tduration\n1\t2\n", r"there must be a column 'trial_type'; found onset, duration"),
+        ("a_events.tsv", "onset\ttrial_type\n1\tx\n", r"there must be a column 'duration'; found onset, trial_type"),
         ("a.srt", "1\n00:00:xx --> 00:00:02,000\nx\n", r"line 2: these are no times of a subtitle"),
         ("a.vtt", "WEBVTT\n\n00:00:03.000 --> 00:00:02.000\nx\n", r"line 3: .*end before it begins; found 3 to 2"),
         ("a.conll", "word\n\n", r"line 1: a line must have a token and a tag"),

@@ -11,6 +11,7 @@ import json
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import isnan
@@ -70,11 +71,11 @@ class File:
     # --- text --------------------------------------------------------------------------------------------------
     @cached_property
     def text(self) -> str:
-        """All characters; line ends stay as they are."""
+        """All characters, without a byte order mark; line ends stay as they are."""
         marked = next((name for mark, name in _MARKS if self.data.startswith(mark)), "utf-8")
         encoding = self.encoding or marked
         try:
-            return self.data.decode(encoding)
+            return self.data.decode(encoding).removeprefix("\ufeff")
         except UnicodeDecodeError as error:
             line = self.data.count(b"\n", 0, error.start) + 1
             raise self.error(
@@ -172,16 +173,12 @@ class File:
             return
 
 
-class _At:
+@dataclass(frozen=True, slots=True)
+class _At(AbstractContextManager[Any]):
     """Turns errors about the shape of JSON into errors about the file."""
 
-    __slots__ = ("file", "where")
-
-    def __init__(self, file: File, where: object) -> None:
-        self.file, self.where = file, where
-
-    def __enter__(self) -> None:
-        return None
+    file: File
+    where: object
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         if error is None or isinstance(error, FormatError):
@@ -244,11 +241,8 @@ class Intervals:
             raise
 
     def _check_ends(self, columns: dict[str, Any], recordings: Mapping[str, Recording], where: tuple[Any, ...]) -> None:
-        sizes = {name: about.size(self.unit) for name, about in recordings.items()}
-        if all(size is None for size in sizes.values()):
-            return
         start, end, names = columns["start"], columns["end"], columns["sequence"]
-        limits = np.array([np.inf if sizes.get(name) is None else sizes[name] for name in names], dtype=np.float64)
+        limits = _limits(names, recordings, self.unit)
         late = np.where(np.isinf(end), start, end) > limits + _SLACK[self.unit]
         if late.any():
             row = int(np.argmax(late))
@@ -259,11 +253,20 @@ class Intervals:
             )
 
 
+def _limits(names: Iterable[str], recordings: Mapping[str, Recording], unit: Unit) -> FloatArray:
+    """Where the sequence of every interval ends; infinity where that is not known."""
+    sizes = {name: about.size(unit) for name, about in recordings.items()}
+    known = {name: size for name, size in sizes.items() if size is not None}
+    return np.array([known.get(name, np.inf) for name in names], dtype=np.float64)
+
+
 # --- What many writers need: numbers as text, probabilities in labels, and segments that a format can hold ------------
 # Probabilities inside a text that people read have four decimals; columns and JSON keep every digit.
 TOOL = f"dugong-{__version__}"
-_NOTE = re.compile(r"^(?P<label>.*?)\s*\bp=(?P<p>0(?:\.\d+)?|1(?:\.0*)?)(?:\s+(?P<rest>.*))?$", re.DOTALL)
-_NUMBER = re.compile(r"^(?P<label>.*\S)\s+(?P<p>0\.\d+|1\.0+)$", re.DOTALL)
+_NOTES = {
+    "p=": re.compile(r"^(?P<label>.*?)\s*\bp=(?P<p>0(?:\.\d+)?|1(?:\.0*)?)(?:\s+(?P<rest>.*))?$", re.DOTALL),
+    "": re.compile(r"^(?P<label>.*\S)\s+(?P<p>0\.\d+|1\.0+)(?P<rest>)$", re.DOTALL),
+}
 
 
 def short(probability: float) -> str:
@@ -272,32 +275,17 @@ def short(probability: float) -> str:
     return text + "0" if text.endswith(".") else text
 
 
-def with_note(label: str, probability: float | None) -> str:
-    """The label and its probability: ``walk p=0.93``."""
-    if split_note(label)[1] is not None:
+def with_note(label: str, probability: float | None, mark: str = "p=") -> str:
+    """The label and its probability: ``walk p=0.93``, or with the mark of subtitles, which is none, ``walk 0.93``."""
+    if split_note(label, mark)[1] is not None:
         raise FormatError(f"the label {label!r} ends like a probability, so that it could not be read back; rename it.")
-    return label if probability is None else f"{label} p={short(probability)}"
+    return label if probability is None else f"{label} {mark}{short(probability)}"
 
 
-def split_note(text: str) -> tuple[str, float | None, str]:
+def split_note(text: str, mark: str = "p=") -> tuple[str, float | None, str]:
     """Label, probability and what follows it; the probability is None where there is none."""
-    found = _NOTE.match(text)
-    if found is None:
-        return text, None, ""
-    return found["label"], float(found["p"]), found["rest"] or ""
-
-
-def with_number(label: str, probability: float | None) -> str:
-    """The label and its probability as subtitles show it: ``walk 0.93``."""
-    if split_number(label)[1] is not None:
-        raise FormatError(f"the label {label!r} ends like a probability, so that it could not be read back; rename it.")
-    return label if probability is None else f"{label} {short(probability)}"
-
-
-def split_number(text: str) -> tuple[str, float | None]:
-    """Label and probability of a subtitle."""
-    found = _NUMBER.match(text)
-    return (text, None) if found is None else (found["label"], float(found["p"]))
+    found = _NOTES[mark].match(text)
+    return (text, None, "") if found is None else (found["label"], float(found["p"]), found["rest"] or "")
 
 
 def json_lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
@@ -321,17 +309,15 @@ def media_stem(name: str) -> str:
 def placed(segments: Segments, unit: Unit, name: str) -> Segments:
     """Segments in the unit of a format, with ends that are numbers; elements are whole and at least one."""
     found = segments.to_unit(unit)
-    endless = np.isinf(found.end)
-    if endless.any():
-        sizes = {one: about.size(unit) for one, about in found.recordings.items()}
-        lost = [one for one, last in zip(found.sequence, endless.tolist(), strict=True) if last and sizes[one] is None]
-        if lost:
+    if np.isinf(found.end).any():
+        limits = _limits(found.sequence, found.recordings, unit)
+        found = replace(found, end=np.where(np.isinf(found.end), limits, found.end))
+        unknown = np.isinf(found.end)
+        if unknown.any():
             raise FormatError(
-                f"the format {name!r} needs to know where the sequence {lost[0]!r} ends.\n"
-                "  Say it: segments.describe(duration=...) in seconds, or length= and rate=."
+                f"the format {name!r} needs to know where the sequence {found.sequence[int(np.argmax(unknown))]!r} "
+                "ends.\n  Say it: segments.describe(duration=...) in seconds, or length= and rate=."
             )
-        ends = np.array([sizes[one] or 0.0 for one in found.sequence], dtype=np.float64)
-        found = replace(found, end=np.where(endless, ends, found.end))
     if unit != "second":
         _check_whole(found, name)
     return found

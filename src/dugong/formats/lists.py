@@ -11,7 +11,7 @@ import html
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from io import StringIO
 from typing import Any
@@ -29,8 +29,8 @@ from dugong.formats.files import (
     media_stem,
     only,
     placed,
-    split_number,
-    with_number,
+    split_note,
+    with_note,
 )
 from dugong.segments import Recording, Segments
 from dugong.segments.container import Unit
@@ -66,13 +66,13 @@ def _read(file: File, *, plain: Callable[[str], str]) -> Segments:
     for number, block in _blocks(file):
         place = next((place for place, line in enumerate(block) if "-->" in line), None)
         if place is None:
-            if block[0].removeprefix("\ufeff").startswith(("WEBVTT", "NOTE", "STYLE", "REGION")):
+            if block[0].startswith(("WEBVTT", "NOTE", "STYLE", "REGION")):
                 continue
             raise file.error(f"a subtitle must have a line with its times; found {block[0]!r}.", number)
         found = _TIMES.match(block[place])
         if found is None:
             raise file.error(f"these are no times of a subtitle: {block[place]!r}.", number + place)
-        label, probability = split_number(plain(" ".join(block[place + 1 :])).strip())
+        label, probability, _ = split_note(plain(" ".join(block[place + 1 :])).strip(), mark="")
         start, end = _seconds(*found.groups()[:4]), _seconds(*found.groups()[4:])
         rows.add(number + place, file.stem, start, end, label, probability)
     return rows.done({file.stem: Recording()})
@@ -82,7 +82,7 @@ def _cues(segments: Segments, name: str, point: str, text: Callable[[str], str])
     found = placed(segments, "second", name).sort()
     forbid(found, r"\n\r", name)
     for start, end, label, p in columns(found, "start", "end", "label", "probability"):
-        yield f"{_clock(start, point)} --> {_clock(end, point)}\n{text(with_number(label, p))}\n"
+        yield f"{_clock(start, point)} --> {_clock(end, point)}\n{text(with_note(label, p, mark=''))}\n"
 
 
 def _write_vtt(segments: Segments, stem: str, _: Mapping[str, Any]) -> Files:
@@ -104,7 +104,7 @@ _SUBTITLES = (
         keeps="start, end, label, probability (4 decimals); instants",
         loses="source",
         checked="webvtt-py",
-        fits=lambda file: file.text.removeprefix("\ufeff").startswith("WEBVTT"),
+        fits=lambda file: file.text.startswith("WEBVTT"),
         read=partial(_read, plain=lambda text: html.unescape(_TAG.sub("", text))),
         write=_write_vtt,
         single=True,
@@ -130,6 +130,17 @@ _SUBTITLES = (
 # Audacity, RTTM, DCASE, BIDS, MNE and plain CSV files: each of them is one `ListStyle`, which reads it and, all but
 # CSV, writes it. MNE's CSV files are not read: they hold dates, and the offset of the recording is lost in them.
 _ABSENT = ("", "n/a", "<NA>", "NA", "nan", "None")
+# What a column may hold of an interval, and how that is written; sources and resolutions are only read here.
+_CELLS = {
+    "sequence": "{sequence}",
+    "start": "{start:.6f}",
+    "end": "{end:.6f}",
+    "duration": "{duration:.6f}",
+    "label": "{label}",
+    "probability": "{p}",
+    "source": "",
+    "resolution": "",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,44 +149,38 @@ class ListStyle:
 
     Attributes
     ----------
-    names : the columns in order; those that are known by a name of ours are read
-    header : whether the first line names the columns; if not, `names` are them
+    columns : what stands in each, by its name: one of `_CELLS`, or a word that is the same in every line
+    header : whether the first line names the columns; if not, they come in the order given here
     delimiter : one character, or None for white space
     quoted : whether cells may be in quotation marks
     comments : lines that begin like this are left out
-    ours : our name (sequence, start, end, duration, label, probability, source, resolution) by theirs
-    unit : of start, end and duration
-    line : how an interval is written, with our names and ``p``, which is `absent` where there is no probability
-    head : lines above the intervals
+    head : lines above the intervals, where there is no header
+    absent : what is written where there is no probability
     forbidden : characters that labels, and ids where there is a column for them, must not hold
     """
 
-    names: tuple[str, ...]
-    ours: Mapping[str, str]
+    columns: Mapping[str, str]
     header: bool = False
     delimiter: str | None = "\t"
     quoted: bool = False
     comments: tuple[str, ...] = ()
-    unit: Unit = "second"
-    optional: tuple[str, ...] = field(default=("probability", "source", "resolution"))
-    line: str = ""
     head: tuple[str, ...] = ()
     absent: str = ""
     forbidden: str = r"\t\n\r"
 
 
-def read_list(file: File, style: ListStyle, sequence: str | None = None, *, unit: Unit | None = None) -> Segments:
+def read_list(file: File, style: ListStyle, sequence: str | None = None, *, unit: Unit = "second") -> Segments:
     """Read a list of intervals; `sequence` is the id where there is no column for it."""
-    lines = _cells(file, style)
-    names: Sequence[str] = style.names
+    lines = _lines(file, style)
+    names: Sequence[str] = tuple(style.columns)
     if style.header:
         first = next(lines, None)
         if first is None:
             raise file.error("the file is empty; its first line must name the columns.")
         names = first[1]
-    places = {style.ours[name]: place for place, name in enumerate(names) if name in style.ours}
+    places = {style.columns[name]: place for place, name in enumerate(names) if style.columns.get(name) in _CELLS}
     _check_columns(file, style, places, names, sequence)
-    rows = Intervals(file, unit or style.unit)
+    rows = Intervals(file, unit)
     for number, cells in lines:
         if len(cells) < len(names) and len(cells) <= max(places.values()):
             raise file.error(f"a line must have {len(names)} columns; found {len(cells)}.", number)
@@ -183,10 +188,10 @@ def read_list(file: File, style: ListStyle, sequence: str | None = None, *, unit
     return rows.done({sequence: Recording()} if sequence is not None else None)
 
 
-def _cells(file: File, style: ListStyle) -> Iterator[tuple[int, list[str]]]:
+def _lines(file: File, style: ListStyle) -> Iterator[tuple[int, list[str]]]:
     """Line numbers and cells, without comments and empty lines."""
     if style.quoted:
-        reader = csv.reader(StringIO(file.text.removeprefix("\ufeff")), delimiter=style.delimiter or ",", strict=True)
+        reader = csv.reader(StringIO(file.text), delimiter=style.delimiter or ",", strict=True)
         try:
             for cells in reader:
                 if cells:
@@ -202,13 +207,11 @@ def _cells(file: File, style: ListStyle) -> Iterator[tuple[int, list[str]]]:
 def _check_columns(
     file: File, style: ListStyle, places: Mapping[str, int], names: Sequence[str], sequence: str | None
 ) -> None:
-    needed = [one for one in dict.fromkeys(style.ours.values()) if one not in (*style.optional, "end", "duration")]
-    absent = [one for one in needed if one not in places and (one != "sequence" or sequence is None)]
-    if "end" not in places and "duration" not in places:
-        absent.append("end")
-    if absent:
-        theirs = [name for name, one in style.ours.items() if one == absent[0]]
-        raise file.error(f"there must be a column {' or '.join(map(repr, theirs))}; found {', '.join(names)}.", 1)
+    needed = [("sequence",)] if sequence is None else []
+    for any_of in (*needed, ("start",), ("label",), ("end", "duration")):
+        if not any(one in places for one in any_of):
+            theirs = [name for name, one in style.columns.items() if one in any_of]
+            raise file.error(f"there must be a column {' or '.join(map(repr, theirs))}; found {', '.join(names)}.", 1)
 
 
 def _add(rows: Intervals, number: int, cells: Mapping[str, str], sequence: str | None) -> None:
@@ -217,14 +220,14 @@ def _add(rows: Intervals, number: int, cells: Mapping[str, str], sequence: str |
     if "end" in cells:
         end = file.number(cells["end"], "the end", number)
     else:
-        absent = cells["duration"] in _ABSENT
-        end = start + (0.0 if absent else file.number(cells["duration"], "the duration", number))
+        lasts = 0.0 if cells["duration"] in _ABSENT else file.number(cells["duration"], "the duration", number)
+        end = round(start + lasts, 9)
     given = cells.get("probability", "")
     rows.add(
         number,
         cells.get("sequence", sequence or ""),
         start,
-        round(end, 9) if "end" not in cells else end,
+        end,
         cells["label"],
         None if given in _ABSENT else file.number(given, "the probability", number),
         source=cells.get("source", ""),
@@ -236,11 +239,13 @@ def _add(rows: Intervals, number: int, cells: Mapping[str, str], sequence: str |
 def write_list(segments: Segments, style: ListStyle, name: str) -> bytes:
     """Intervals in seconds, in order, as the lines of a style; nothing where there are neither intervals nor a head."""
     found = placed(segments, "second", name).sort()
-    forbid(found, style.forbidden, name, sequences="sequence" in style.ours.values())
-    lines = list(style.head)
+    forbid(found, style.forbidden, name, sequences="sequence" in style.columns.values())
+    delimiter = style.delimiter or " "
+    line = delimiter.join(_CELLS.get(one, one) for one in style.columns.values())
+    lines = [delimiter.join(style.columns)] if style.header else list(style.head)
     for sequence, start, end, label, p in columns(found, "sequence", "start", "end", "label", "probability"):
         cells = {"sequence": sequence, "start": start, "end": end, "duration": end - start, "label": label}
-        lines.append(style.line.format(**cells, p=style.absent if p is None else p))
+        lines.append(line.format(**cells, p=style.absent if p is None else p))
     return written(lines) if lines else b""
 
 
@@ -271,32 +276,31 @@ def list_format(style: ListStyle, *, name: str, suffixes: tuple[str, ...], **fac
 
 # --- Audacity, MNE, RTTM -----------------------------------------------------------------------------------------
 _AUDACITY = ListStyle(
-    names=("start", "end", "label"),
-    ours={"start": "start", "end": "end", "label": "label"},
+    columns={"start": "start", "end": "end", "label": "label"},
     comments=("\\",),  # lines of frequency ranges begin so
-    line="{start:.6f}\t{end:.6f}\t{label}",
 )
 _MNE = ListStyle(
-    names=("onset", "duration", "description"),
-    ours={"onset": "start", "duration": "duration", "description": "label"},
+    columns={"onset": "start", "duration": "duration", "description": "label"},
     delimiter=",",
     comments=("#",),
-    line="{start:.6f},{duration:.6f},{label}",
     head=("# MNE-Annotations", "# onset, duration, description"),
     forbidden=r",\n\r#",
 )
 _RTTM = ListStyle(
-    names=("type", "file", "channel", "onset", "duration", "text", "kind", "speaker", "confidence", "lookahead"),
-    ours={
+    columns={
+        "type": "SPEAKER",
         "file": "sequence",
+        "channel": "1",
         "onset": "start",
         "duration": "duration",
+        "text": "<NA>",
+        "kind": "<NA>",
         "speaker": "label",
         "confidence": "probability",
+        "lookahead": "<NA>",
     },
     delimiter=None,
     comments=(";;",),
-    line="SPEAKER {sequence} 1 {start:.6f} {duration:.6f} <NA> <NA> {label} {p} <NA>",
     absent="<NA>",
     forbidden=r"\s",
 )
@@ -314,17 +318,14 @@ def _first(file: File) -> str:
 # --- BIDS: a table, and a JSON file that explains it -------------------------------------------------------------
 _EVENTS = "_events.tsv"
 _BIDS = ListStyle(
-    names=("onset", "duration", "trial_type", "probability"),
-    ours={"onset": "start", "duration": "duration", "trial_type": "label", "probability": "probability"},
+    columns={"onset": "start", "duration": "duration", "trial_type": "label", "probability": "probability"},
     header=True,
-    line="{start:.6f}\t{duration:.6f}\t{label}\t{p}",
-    head=("onset\tduration\ttrial_type\tprobability",),
     absent="n/a",
 )
 
 
 def _header(file: File) -> list[str]:
-    return file.lines[0].removeprefix("\ufeff").split("\t")
+    return file.lines[0].split("\t")
 
 
 def _read_bids(file: File) -> Segments:
@@ -345,11 +346,7 @@ def _write_bids(segments: Segments, stem: str, _: Mapping[str, Any]) -> Files:
 
 # --- DCASE: sequences by the name of their sound file ------------------------------------------------------------
 _DCASE = ListStyle(
-    names=("filename", "onset", "offset", "event_label"),
-    ours={"filename": "sequence", "onset": "start", "offset": "end", "event_label": "label"},
-    header=True,
-    line="{sequence}\t{start:.6f}\t{end:.6f}\t{label}",
-    head=("filename\tonset\toffset\tevent_label",),
+    columns={"filename": "sequence", "onset": "start", "offset": "end", "event_label": "label"}, header=True
 )
 
 
@@ -423,7 +420,7 @@ FORMATS = (
         keeps="start, end, label; instants",
         loses="probability, source; labels with commas are refused",
         checked="mne",
-        fits=lambda file: file.text.lstrip("\ufeff").startswith("# MNE-Annotations"),
+        fits=lambda file: file.text.startswith("# MNE-Annotations"),
         single=True,
     ),
     list_format(

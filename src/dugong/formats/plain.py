@@ -6,10 +6,11 @@ interval. No other package is needed to read or write these files.
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from dugong.segments import UNITS, Recording, Segments
 from dugong.segments.container import Unit
 
 _HEADER = b"huggingface"
-_WORD, _NUMBER = {"dtype": "string", "_type": "Value"}, {"dtype": "float64", "_type": "Value"}
+_FLOATS = {"float": "float32", "double": "float64"}  # other types have one name in Arrow and NumPy
 
 
 def _table(file: File) -> pa.Table:
@@ -75,14 +76,25 @@ def _read_intervals(file: File, table: pa.Table, features: dict[str, Any]) -> Se
 # --- writing -----------------------------------------------------------------------------------------------------
 def _write(segments: Segments, stem: str, _: Mapping[str, Any]) -> Files:
     texts = bool(segments.recordings) and all(about.tokens is not None for about in segments.recordings.values())
-    table, features = _texts(segments) if texts else _intervals(segments)
+    table, names = _texts(segments) if texts else _intervals(segments)
+    features = {field.name: _feature(field.type, names) for field in table.schema}
     header = {_HEADER: json.dumps({"info": {"features": features}})}
     handle = io.BytesIO()
     pq.write_table(table.replace_schema_metadata(header), handle)
     return {f"{stem}.parquet": handle.getvalue()}
 
 
-def _texts(segments: Segments) -> tuple[pa.Table, dict[str, Any]]:
+def _feature(kind: pa.DataType, names: list[str]) -> dict[str, Any]:
+    """How Hugging Face describes a column; whole numbers are classes in all of ours."""
+    if pa.types.is_list(kind):
+        return {"feature": _feature(kind.value_type, names), "_type": "List"}
+    if pa.types.is_integer(kind):
+        return {"names": names, "_type": "ClassLabel"}
+    return {"dtype": _FLOATS.get(str(kind), str(kind)), "_type": "Value"}
+
+
+def _texts(segments: Segments) -> tuple[pa.Table, list[str]]:
+    """One row per text, and the names of the tags."""
     names = ["O", *(f"{prefix}-{label}" for label in segments.labels for prefix in "BI")]
     place = {name: number for number, name in enumerate(names)}
     rows = []
@@ -94,50 +106,19 @@ def _texts(segments: Segments) -> tuple[pa.Table, dict[str, Any]]:
         soft[np.arange(len(tags)), codes] = np.where(np.array(codes) == 0, 1.0, sure)
         tokens = tokens_of(segments.recordings[name], name, "huggingface")
         rows.append({"id": name, "tokens": tokens, "ner_tags": codes, "soft_labels": soft.tolist()})
-    kinds = pa.schema(
-        {
-            "id": pa.string(),
-            "tokens": pa.list_(pa.string()),
-            "ner_tags": pa.list_(pa.int64()),
-            "soft_labels": pa.list_(pa.list_(pa.float32())),
-        }
-    )
-    soft_type = {"feature": {"feature": {"dtype": "float32", "_type": "Value"}, "_type": "List"}, "_type": "List"}
-    features = {
-        "id": _WORD,
-        "tokens": {"feature": _WORD, "_type": "List"},
-        "ner_tags": {"feature": {"names": names, "_type": "ClassLabel"}, "_type": "List"},
-        "soft_labels": soft_type,
-    }
-    return pa.Table.from_pylist(rows, schema=kinds), features
+    word, soft_type = pa.string(), pa.list_(pa.list_(pa.float32()))
+    kinds = {"id": word, "tokens": pa.list_(word), "ner_tags": pa.list_(pa.int64()), "soft_labels": soft_type}
+    return pa.Table.from_pylist(rows, schema=pa.schema(kinds)), names
 
 
-def _intervals(segments: Segments) -> tuple[pa.Table, dict[str, Any]]:
+def _intervals(segments: Segments) -> tuple[pa.Table, list[str]]:
+    """One row per interval, and the names of the labels."""
     place = {name: number for number, name in enumerate(segments.labels)}
     rows = segments.to_arrow()
-    table = pa.table(
-        {
-            "id": rows.column("sequence"),
-            "start": rows.column("start"),
-            "end": pa.array(segments.end, mask=np.isinf(segments.end)),
-            "unit": rows.column("unit"),
-            "label": pa.array([place[label] for (label,) in columns(segments, "label")], pa.int64()),
-            "probability": rows.column("probability"),
-            "source": rows.column("source"),
-            "resolution": rows.column("resolution"),
-        }
-    )
-    features = {
-        "id": _WORD,
-        "start": _NUMBER,
-        "end": _NUMBER,
-        "unit": _WORD,
-        "label": {"names": list(place), "_type": "ClassLabel"},
-        "probability": _NUMBER,
-        "source": _WORD,
-        "resolution": _WORD,
-    }
-    return table, features
+    found = dict(zip(rows.column_names, rows.columns, strict=True))
+    found["end"] = pa.array(segments.end, mask=np.isinf(segments.end))
+    found["label"] = pa.array([place[label] for label in segments.label], pa.int64())
+    return pa.table(found).rename_columns(["id", *rows.column_names[1:]]), list(place)
 
 
 _DATASETS = (
@@ -163,20 +144,15 @@ _DATASETS = (
 # place of start and end it may have start_seconds and end_seconds. JSON lines also hold one line per recording.
 _COLUMNS = ("sequence", "start", "end", "label", "probability", "source", "resolution")
 _NAMES = (*_COLUMNS[:3], "unit", *_COLUMNS[3:])
-_ELEMENTS = ListStyle(names=_NAMES, ours={name: name for name in _COLUMNS}, header=True, delimiter=",", quoted=True)
-_SECONDS = ListStyle(
-    names=_NAMES,
-    ours={name: name for name in _COLUMNS if name not in ("start", "end")}
-    | {"start_seconds": "start", "end_seconds": "end"},
-    header=True,
-    delimiter=",",
-    quoted=True,
+_ELEMENTS = ListStyle(columns={name: name for name in _COLUMNS}, header=True, delimiter=",", quoted=True)
+_SECONDS = replace(
+    _ELEMENTS, columns={f"{name}_seconds" if name in ("start", "end") else name: name for name in _COLUMNS}
 )
 
 
 # --- CSV ---------------------------------------------------------------------------------------------------------
 def _header(file: File) -> list[str]:
-    return file.lines[0].removeprefix("\ufeff").replace('"', "").split(",")
+    return file.lines[0].replace('"', "").split(",")
 
 
 def _fits_csv(file: File) -> bool:
@@ -195,8 +171,6 @@ def _unit(file: File, header: list[str]) -> Unit:
     """The unit that the column of that name holds; elements if there is none."""
     if "unit" not in header or len(file.lines) < 2 or not file.lines[1].strip():
         return "element"
-    import csv
-
     place, rows = header.index("unit"), csv.reader(file.lines[1:], delimiter=",")
     found = {row[place] for row in rows if len(row) > place}
     for unit in UNITS:
