@@ -35,7 +35,7 @@ _VERSION = "VERSION 1.3"
 
 def _read_activitynet(file: File) -> Segments:
     rows, recordings = Intervals(file, "second"), {}
-    key = "results" if "results" in file.json else "database"
+    key = "results" if isinstance(file.json, dict) and "results" in file.json else "database"
     with file.at(key):
         videos = dict(file.json[key])
     for name, one in videos.items():
