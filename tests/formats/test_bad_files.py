@@ -59,7 +59,18 @@ def test_files_that_are_cut_off_never_crash(name: str, tmp_path: Path) -> None:
 def test_noise_is_refused(name: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     place = tmp_path / f"noise{formats.of_name(name).suffixes[0]}"
-    for data in (rng.bytes(300), b"\xff\xfe\x00", b"[[[[", b"{}", b"[]", b'{"a": 1}\n', b"<a/>", b"\n\n", b"1\t2\n", b"3"):
+    for data in (
+        rng.bytes(300),
+        b"\xff\xfe\x00",
+        b"[[[[",
+        b"{}",
+        b"[]",
+        b'{"a": 1}\n',
+        b"<a/>",
+        b"\n\n",
+        b"1\t2\n",
+        b"3",
+    ):
         place.write_bytes(data)
         for wanted in (name, None):
             assert str(place) in (refusal(place, wanted) or str(place))

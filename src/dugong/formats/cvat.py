@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import partial
+from itertools import groupby
 from math import fsum
 from typing import Any
 from xml.etree.ElementTree import Element
@@ -44,8 +45,8 @@ def _read(file: File) -> Segments:
     return rows.done({name: Recording(length=length, media=file.xml.findtext("meta/source") or None)}).sort()
 
 
-def _probability(file: File, one: Element, where: str) -> float | None:
-    for attribute in one:
+def _probability(file: File, one: Element | None, where: str) -> float | None:
+    for attribute in one if one is not None else ():
         if attribute.get("name") == "p" and attribute.text:
             return file.number(attribute.text, "the probability", where)
     return None
@@ -59,18 +60,14 @@ def _add_track(rows: Intervals, name: str, track: Element) -> None:
     )
     start: int | None = None
     share: float | None = None
-    label, source = track.get("label", ""), _source(track)
-    last = 0
-    for frame, box in boxes:
-        if box.get("outside") == "1":
-            if start is not None:
-                rows.add(where, name, start, frame, label, share, source=source)
-            start = None
-        elif start is None:
+    last = boxes[-1][0] + 1 if boxes else 0
+    for frame, box in [*boxes, (last, None)]:
+        shown = box is not None and box.get("outside") != "1"
+        if shown and start is None:
             start, share = frame, _probability(rows.file, box, where)
-        last = frame + 1
-    if start is not None:
-        rows.add(where, name, start, last, label, share, source=source)
+        elif not shown and start is not None:
+            rows.add(where, name, start, frame, track.get("label", ""), share, source=_source(track))
+            start = None
 
 
 def _source(one: Element) -> str:
@@ -80,31 +77,21 @@ def _source(one: Element) -> str:
 
 def _add_tags(rows: Intervals, name: str, root: Element) -> None:
     """Stretches of frames that have the same tag, from the same source."""
-    opened: dict[tuple[str, str], tuple[int, int, list[float]]] = {}
-
-    def close(key: tuple[str, str]) -> None:
-        start, end, shares = opened.pop(key)
-        mean = round(fsum(shares) / len(shares), 12) if shares else None
-        rows.add(f"image {start}", name, start, end, key[0], mean, source=key[1])
-
+    seen: dict[tuple[str, str], dict[int, list[float]]] = {}
     for image in root.iterfind("image"):
         where = f"image {image.get('id')}"
         frame = int(rows.file.number(image.get("id"), "the id of an image", where)) if len(image) else 0
         for tag in image:
-            if tag.tag != "tag":
-                continue  # a region of the picture
-            key = (tag.get("label", ""), _source(tag))
-            share = _probability(rows.file, tag, where)
-            before = opened.get(key)
-            if before is not None and before[1] < frame:
-                close(key)
-                before = None
-            shares = [] if before is None else before[2]
-            if share is not None:
-                shares.append(share)
-            opened[key] = (frame if before is None else before[0], frame + 1, shares)
-    for key in list(opened):
-        close(key)
+            if tag.tag == "tag":  # all else is a region of the picture
+                shares = seen.setdefault((tag.get("label", ""), _source(tag)), {}).setdefault(frame, [])
+                share = _probability(rows.file, tag, where)
+                shares += [] if share is None else [share]
+    for (label, source), frames in seen.items():
+        for _, run in groupby(enumerate(sorted(frames)), key=lambda pair: pair[1] - pair[0]):
+            places = [frame for _, frame in run]
+            given = [share for place in places for share in frames[place]]
+            mean = round(fsum(given) / len(given), 12) if given else None
+            rows.add(f"image {places[0]}", name, places[0], places[-1] + 1, label, mean, source=source)
 
 
 # --- writing -----------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import isnan
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 from xml.parsers import expat
 
 import numpy as np
@@ -290,7 +290,12 @@ def split_note(text: str, mark: str = "p=") -> tuple[str, float | None, str]:
 
 def json_lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
     """JSON lines, one object each."""
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+    return written(json.dumps(row, ensure_ascii=False) for row in rows)
+
+
+def written(lines: Iterable[str]) -> bytes:
+    """Lines as the bytes of a file."""
+    return "".join(f"{line}\n" for line in lines).encode()
 
 
 def media_name(sequence: str, about: Recording, ending: str) -> str:
@@ -384,9 +389,10 @@ def columns(segments: Segments, *names: str) -> Iterable[tuple[Any, ...]]:
     return zip(*given.values(), strict=True)
 
 
-def by_sequence(segments: Segments, *names: str) -> dict[str, list[tuple[Any, ...]]]:
-    """The same, sequence by sequence; those without intervals have none."""
-    found: dict[str, list[tuple[Any, ...]]] = {name: [] for name in segments.recordings}
-    for name, *row in columns(segments, "sequence", *names):
-        found[name].append(tuple(row))
+def grouped(segments: Segments, by: Literal["sequence", "source"], *names: str) -> dict[str, list[tuple[Any, ...]]]:
+    """The same, by sequence or by source; those without intervals have none, and nobody is a source too."""
+    keys = segments.recordings if by == "sequence" else segments.sources or ("",)
+    found: dict[str, list[tuple[Any, ...]]] = {key: [] for key in keys}
+    for key, *row in columns(segments, by, *names):
+        found[key].append(tuple(row))
     return found

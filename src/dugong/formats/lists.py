@@ -31,6 +31,7 @@ from dugong.formats.files import (
     placed,
     split_note,
     with_note,
+    written,
 )
 from dugong.segments import Recording, Segments
 from dugong.segments.container import Unit
@@ -246,12 +247,7 @@ def write_list(segments: Segments, style: ListStyle, name: str) -> bytes:
     for sequence, start, end, label, p in columns(found, "sequence", "start", "end", "label", "probability"):
         cells = {"sequence": sequence, "start": start, "end": end, "duration": end - start, "label": label}
         lines.append(line.format(**cells, p=style.absent if p is None else p))
-    return written(lines) if lines else b""
-
-
-def written(lines: Iterable[str]) -> bytes:
-    """Lines as the bytes of a file."""
-    return ("\n".join(lines) + "\n").encode()
+    return written(lines)
 
 
 def quoted(rows: Iterable[Sequence[Any]]) -> bytes:

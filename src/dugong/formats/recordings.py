@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from operator import itemgetter
 from typing import Any
-
-import numpy as np
 
 from dugong.exceptions import FormatError
 from dugong.formats import Files, Format
@@ -21,6 +20,7 @@ from dugong.formats.files import (
     Intervals,
     apart,
     columns,
+    grouped,
     media_name,
     media_stem,
     placed,
@@ -57,10 +57,14 @@ def _write_activitynet(segments: Segments, stem: str, options: Mapping[str, Any]
     if kind not in ("results", "truth"):
         raise FormatError(f"the kind of an ActivityNet file is 'results' or 'truth'; found {kind!r}.")
     found = placed(segments, "second", "activitynet").sort()
-    by_name: dict[str, list[dict[str, Any]]] = {name: [] for name in found.recordings}
-    for name, start, end, label, p in columns(found, "sequence", "start", "end", "label", "probability"):
-        score = {} if kind == "truth" else {"score": 1.0 if p is None else p}  # results must have one
-        by_name[name].append({"label": label, **score, "segment": [start, end]})
+    by_name: dict[str, list[dict[str, Any]]] = {
+        # Results must have a score.
+        name: [
+            {"label": label, **({} if kind == "truth" else {"score": 1.0 if p is None else p}), "segment": [start, end]}
+            for start, end, label, p in rows
+        ]
+        for name, rows in grouped(found, "sequence", "start", "end", "label", "probability").items()
+    }
     if kind == "results":
         whole: dict[str, Any] = {"version": _VERSION, "results": by_name}
         whole["external_data"] = {"used": False, "details": TOOL}
@@ -87,8 +91,7 @@ _SELECT, _TEXT, _VIDEO, _LOCAL = 4, 1, 4, 1
 
 
 def _read_via(file: File) -> Segments:
-    rows = Intervals(file, "second")
-    whole = file.json
+    rows, whole = Intervals(file, "second"), file.json
     with file.at("view"):
         media = {key: _media(whole, one) for key, one in whole["view"].items()}
         names = {key: media_stem(one) for key, one in media.items()}
@@ -98,31 +101,21 @@ def _read_via(file: File) -> Segments:
     with file.at("metadata"):
         items = dict(whole["metadata"])
     for key, one in items.items():
-        with file.at(f"metadata.{key}"):
-            _add_via(rows, f"metadata.{key}", names, options, score, one)
+        path = f"metadata.{key}"
+        with file.at(path):
+            if len(one["z"]) != 2 or one["xy"]:
+                continue  # a still frame or a region of a picture, no interval
+            start, end = (file.number(bound, "a bound", path) for bound in one["z"])
+            given = dict(one["av"])
+            p = given.pop(score, None)
+            label = next(((options.get(key) or {}).get(value, value) for key, value in given.items()), "")
+            rows.add(path, names[str(one["vid"])], start, end, str(label), float(p) if p else None)
     return rows.done({names[key]: Recording(media=media[key]) for key in names})
 
 
 def _media(whole: dict[str, Any], view: dict[str, Any]) -> str:
     one = whole["file"][str(view["fid_list"][0])]
     return str(one.get("src") or one["fname"])
-
-
-def _add_via(
-    rows: Intervals,
-    path: str,
-    names: dict[str, str],
-    options: dict[str, dict[str, str]],
-    score: str | None,
-    one: dict[str, Any],
-) -> None:
-    if len(one["z"]) != 2 or one["xy"]:
-        return  # a still frame or a region of a picture, no interval
-    start, end = (rows.file.number(bound, "a bound", path) for bound in one["z"])
-    given = dict(one["av"])
-    p = given.pop(score, None) if score is not None else None
-    label = next(((options.get(key) or {}).get(value, value) for key, value in given.items()), "")
-    rows.add(path, names[str(one["vid"])], start, end, str(label), float(p) if p else None)
 
 
 def _write_via(segments: Segments, stem: str, _: Mapping[str, Any]) -> Files:
@@ -181,9 +174,6 @@ _CONFIG = {
 
 
 # --- JAMS -------------------------------------------------------------------------------------------------------------
-_NAMESPACE = "tag_open"
-
-
 def _read_jams(file: File) -> Segments:
     rows = Intervals(file, "second")
     whole = file.json
@@ -199,26 +189,19 @@ def _read_jams(file: File) -> Segments:
         for number, data in enumerate(items):
             path = f"annotations[{place}].data[{number}]"
             with file.at(path):
-                _add_jams(rows, path, data, source)
+                start = file.number(data["time"], "the time", path)
+                end = round(start + file.number(data["duration"], "the duration", path), 9)
+                rows.add(path, file.stem, start, end, str(data["value"]), data["confidence"], source=source)
     return rows.done({file.stem: Recording(duration=duration)})
-
-
-def _add_jams(rows: Intervals, path: str, data: dict[str, Any], source: str) -> None:
-    start = rows.file.number(data["time"], "the time", path)
-    end = start + rows.file.number(data["duration"], "the duration", path)
-    rows.add(path, rows.file.stem, start, round(end, 9), str(data["value"]), data["confidence"], source=source)
 
 
 def _write_jams(segments: Segments, stem: str, _: Mapping[str, Any]) -> Files:
     found = placed(segments, "second", "jams").sort()
     known = [about.seconds for about in found.recordings.values()]
     duration = known[0] if known and known[0] is not None else float(found.end.max(initial=0.0))
-    data: dict[str, list[dict[str, Any]]] = {source: [] for source in found.sources or ("",)}
-    rows = columns(found, "source", "start", "end", "label", "probability")
-    for source, start, end, label, p in rows:
-        data[source].append({"time": start, "duration": round(end - start, 9), "value": label, "confidence": p})
+    by_source = grouped(found, "source", "start", "end", "label", "probability")
     whole = {
-        "annotations": [_annotation(source, items, duration) for source, items in data.items()],
+        "annotations": [_annotation(source, rows, duration) for source, rows in by_source.items()],
         "file_metadata": {
             "title": stem,
             "artist": "",
@@ -232,10 +215,13 @@ def _write_jams(segments: Segments, stem: str, _: Mapping[str, Any]) -> Files:
     return {f"{stem}.jams": json.dumps(whole, ensure_ascii=False).encode()}
 
 
-def _annotation(source: str, data: list[dict[str, Any]], duration: float) -> dict[str, Any]:
+def _annotation(source: str, rows: list[tuple[Any, ...]], duration: float) -> dict[str, Any]:
     return {
-        "namespace": _NAMESPACE,
-        "data": data,
+        "namespace": "tag_open",
+        "data": [
+            {"time": start, "duration": round(end - start, 9), "value": label, "confidence": p}
+            for start, end, label, p in rows
+        ],
         "annotation_metadata": {
             "curator": {"name": "", "email": ""},
             "version": "",
@@ -253,9 +239,6 @@ def _annotation(source: str, data: list[dict[str, Any]], duration: float) -> dic
 
 
 # --- BORIS ------------------------------------------------------------------------------------------------------------
-_FIELDS = ("subject", "modifier")
-
-
 def _read_boris(file: File) -> Segments:
     rows, recordings = Intervals(file, "second"), {}
     with file.at("behaviors_conf"):
@@ -285,34 +268,20 @@ def _events(rows: Intervals, name: str, one: dict[str, Any], points: set[Any], w
         path = f"{where}.events[{number}]"
         seconds = rows.file.number(time, "the time", path)
         key = (str(subject), str(code), str(modifier))
-        if code in points:
-            _add_boris(rows, path, name, (seconds, seconds), key, comment)
-        elif key in opened:
-            _, start, note = opened.pop(key)
-            _add_boris(rows, path, name, (start, seconds), key, note or comment)
-        else:
+        if code not in points and key not in opened:
             opened[key] = (number, seconds, comment)
+            continue
+        _, start, note = opened.pop(key, (number, seconds, comment))
+        attributes = {field: value for field, value in (("subject", key[0]), ("modifier", key[2])) if value}
+        rows.add(path, name, start, seconds, key[1], split_note(str(note or comment))[1], attributes=attributes)
     if opened:
         (_, code, _), (number, start, _) = next(iter(opened.items()))
         raise rows.file.error(f"the state {code!r} starts at {start:g} s and never stops.", f"{where}.events[{number}]")
 
 
-def _add_boris(
-    rows: Intervals, path: str, name: str, times: tuple[float, float], key: tuple[str, str, str], note: str
-) -> None:
-    attributes = {field: value for field, value in zip(_FIELDS, (key[0], key[2]), strict=True) if value}
-    probability = split_note(str(note))[1]
-    rows.add(path, name, *times, key[1], probability, attributes=attributes)
-
-
 def _write_boris(segments: Segments, stem: str, _: Mapping[str, Any]) -> Files:
     found = apart(placed(segments, "second", "boris"), "boris", of=("sequence", "label"))
-    events: dict[str, list[list[Any]]] = {name: [] for name in found.recordings}
-    rows = columns(found, "sequence", "start", "end", "label", "probability", "attributes")
-    for name, start, end, label, p, more in rows:
-        note = "" if p is None else f"p={short(p)}"
-        for time in (start, end):
-            events[name].append([time, more.get("subject", ""), label, more.get("modifier", ""), note])
+    by_name = grouped(found, "sequence", "start", "end", "label", "probability", "attributes")
     whole = {
         "time_format": "hh:mm:ss",
         "project_date": "1970-01-01T00:00:00",
@@ -321,7 +290,7 @@ def _write_boris(segments: Segments, stem: str, _: Mapping[str, Any]) -> Files:
         "project_format_version": "7.0",
         "subjects_conf": {},
         "behaviors_conf": {str(place): _behaviour(label) for place, label in enumerate(found.labels)},
-        "observations": {name: _observation(found.recordings[name], rows) for name, rows in events.items()},
+        "observations": {name: _observation(found.recordings[name], rows) for name, rows in by_name.items()},
         "behavioral_categories": [],
         "independent_variables": {},
         "coding_map": {},
@@ -336,7 +305,12 @@ def _behaviour(label: str) -> dict[str, str]:
     return {"type": "State event", "key": label[:1].lower(), "code": label, **dict.fromkeys(empty, "")}
 
 
-def _observation(about: Recording, events: list[list[Any]]) -> dict[str, Any]:
+def _observation(about: Recording, rows: list[tuple[Any, ...]]) -> dict[str, Any]:
+    events = [
+        [time, more.get("subject", ""), label, more.get("modifier", ""), "" if p is None else f"p={short(p)}"]
+        for start, end, label, p, more in rows
+        for time in (start, end)
+    ]
     media = about.media
     files: dict[str, list[str]] = {str(player): [] for player in range(1, 9)}
     info: dict[str, Any] = {"length": {}, "fps": {}, "hasVideo": {}, "hasAudio": {}, "offset": {"1": 0.0}}
@@ -349,14 +323,13 @@ def _observation(about: Recording, events: list[list[Any]]) -> dict[str, Any]:
             "hasVideo": {media: True},
             "hasAudio": {media: False},
         }
-    times = np.argsort([row[0] for row in events], kind="stable")
     return {
         "file": files,
         "type": "MEDIA" if media is not None else "LIVE",
         "date": "1970-01-01T00:00:00",
         "description": TOOL,
         "time offset": 0.0,
-        "events": [events[place] for place in times.tolist()],
+        "events": sorted(events, key=itemgetter(0)),
         "observation time interval": [0, 0],
         "independent_variables": {},
         "visualize_spectrogram": False,

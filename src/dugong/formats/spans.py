@@ -20,15 +20,16 @@ from dugong.formats.files import (
     TOOL,
     File,
     Intervals,
-    by_sequence,
     columns,
     forbid,
+    grouped,
     json_lines,
     media_stem,
     only,
     placed,
     short,
     split_note,
+    written,
 )
 from dugong.formats.tokens import tokens_of
 from dugong.segments import Recording, Segments
@@ -94,13 +95,11 @@ def _write_brat(segments: Segments, stem: str, _: Mapping[str, Any]) -> Files:
         lines.append(f"T{number}\t{label} {int(start)} {int(end)}\t{piece}")
         if p is not None:
             lines.append(f"#{number}\tAnnotatorNotes T{number}\tp={short(p)} {source}".rstrip())
-    body = "".join(f"{line}\n" for line in lines).encode()
-    return {f"{stem}.ann": body, f"{stem}.txt": text.encode()}
+    return {f"{stem}.ann": written(lines), f"{stem}.txt": text.encode()}
 
 
 def _configuration(segments: Segments) -> Files:
-    lines = ["[entities]", *segments.labels, "[relations]", "[events]", "[attributes]"]
-    return {"annotation.conf": ("\n".join(lines) + "\n").encode()}
+    return {"annotation.conf": written(["[entities]", *segments.labels, "[relations]", "[events]", "[attributes]"])}
 
 
 # --- doccano ----------------------------------------------------------------------------------------------------------
@@ -133,7 +132,7 @@ def _doccano_spans(one: dict[str, Any]) -> Iterator[tuple[int, int, str]]:
 def _write_doccano(segments: Segments, stem: str, _: Mapping[str, Any]) -> Files:
     found = placed(segments, "character", "doccano").sort()
     texts = []
-    for name, rows in by_sequence(found, "start", "end", "label", "probability").items():
+    for name, rows in grouped(found, "sequence", "start", "end", "label", "probability").items():
         spans = [[int(start), int(end), label] for start, end, label, _ in rows]
         shares = [p for *_, p in rows]
         texts.append({"text": _text(found, name, "doccano"), "label": spans, "p": shares, "sequence": name})
@@ -188,7 +187,7 @@ def _write_prodigy(segments: Segments, stem: str, _: Mapping[str, Any]) -> Files
     sound = segments.unit == "second"
     found = placed(segments, "second" if sound else "character", "prodigy").sort()
     sources, tasks = dict(zip(found.sequence, found.source, strict=True)), []
-    for name, rows in by_sequence(found, "start", "end", "label", "probability").items():
+    for name, rows in grouped(found, "sequence", "start", "end", "label", "probability").items():
         spans = list(_prodigy_spans(rows, found.recordings[name], sound=sound))
         tasks.append(_task(found, name, spans, sources.get(name) or TOOL, sound=sound))
     return {f"{stem}.jsonl": json_lines(tasks)}
@@ -263,7 +262,7 @@ def _write_spacy(segments: Segments, stem: str, _: Mapping[str, Any]) -> Files:
     found = placed(segments, "element", "spacy").sort()
     vocab = spacy.blank("xx").vocab
     bin_ = spacy.tokens.DocBin(store_user_data=True)
-    for name, spans in by_sequence(found, "start", "end", "label", "probability", "source").items():
+    for name, spans in grouped(found, "sequence", "start", "end", "label", "probability", "source").items():
         bin_.add(_doc(spacy, vocab, name, found.recordings[name], spans))
     return {f"{stem}.spacy": bin_.to_bytes()}
 

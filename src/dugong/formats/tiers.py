@@ -18,8 +18,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from dugong.exceptions import FormatError
 from dugong.formats import Files, Format
-from dugong.formats.files import File, Intervals, apart, columns, forbid, media_stem, only, placed
-from dugong.formats.lists import written
+from dugong.formats.files import File, Intervals, apart, forbid, grouped, media_stem, only, placed, written
 from dugong.segments import Recording, Segments
 
 # --- ELAN -------------------------------------------------------------------------------------------------------------
@@ -116,15 +115,13 @@ def _add_tier(
 def _write_elan(segments: Segments, stem: str, _: Mapping[str, Any]) -> Files:
     found = apart(placed(segments, "second", "elan"), "elan")
     media = next((about.media for about in found.recordings.values()), None)
-    tiers: dict[str, list[tuple[int, int, str, float | None]]] = {source: [] for source in found.sources}
-    for source, start, end, label, p in columns(found, "source", "start", "end", "label", "probability"):
+    for label in found.labels:
         if any(one < " " and one not in "\t\n" for one in label):
             raise FormatError(f"the format 'elan' cannot hold {label!r}: it has control characters. Rename it.")
-        tiers[source].append((round(start * 1000), round(end * 1000), label, p))
     numbers = count(1)
     slots: list[int] = []
     body: list[str] = []
-    for source, rows in (tiers or {"": []}).items():
+    for source, rows in grouped(found, "source", "start", "end", "label", "probability").items():
         body += _elan_tier(source or _NOBODY, rows, numbers, slots)
     order = [
         f'<TIME_SLOT TIME_SLOT_ID="ts{place}" TIME_VALUE="{time}" />\n' for place, time in enumerate(slots, start=1)
@@ -157,15 +154,13 @@ def _media(media: str) -> str:
     )
 
 
-def _elan_tier(
-    name: str, rows: list[tuple[int, int, str, float | None]], numbers: Iterator[int], slots: list[int]
-) -> list[str]:
+def _elan_tier(name: str, rows: list[tuple[Any, ...]], numbers: Iterator[int], slots: list[int]) -> list[str]:
     """A tier and, where there are probabilities, the tier that refers to it."""
     lines = [f'  <TIER TIER_ID={quoteattr(name)} LINGUISTIC_TYPE_REF="default-lt" ANNOTATOR={quoteattr(name)}>\n']
     notes = []
     for start, end, label, p in rows:
         number = next(numbers)
-        slots += [start, end]
+        slots += [round(start * 1000), round(end * 1000)]
         lines.append(
             f'<ANNOTATION><ALIGNABLE_ANNOTATION ANNOTATION_ID="a{number}" '
             f'TIME_SLOT_REF1="ts{len(slots) - 1}" TIME_SLOT_REF2="ts{len(slots)}">'
@@ -264,18 +259,20 @@ def _write_praat(segments: Segments, stem: str, _: Mapping[str, Any]) -> Files:
     found = found.take(found.end > found.start)
     known = found.recordings[only(found)].seconds if found.recordings else None
     end = max(float(found.end.max(initial=0.0)), known or 0.0) or 1.0
-    tiers: dict[str, list[tuple[float, float, str]]] = {source: [] for source in found.sources or ("",)}
-    for source, start, stop, label in columns(found, "source", "start", "end", "label"):
-        rows = tiers[source]
-        last = rows[-1][1] if rows else 0.0
-        rows += [(last, start, "")] if start > last else []
-        rows.append((start, stop, label))
+    tiers = grouped(found, "source", "start", "end", "label")
     lines = ['File type = "ooTextFile"', 'Object class = "TextGrid"', "", "xmin = 0", f"xmax = {_number(end)}"]
     lines += ["tiers? <exists>", f"size = {len(tiers)}", "item []:"]
     for place, (source, rows) in enumerate(tiers.items(), start=1):
-        last = rows[-1][1] if rows else 0.0
-        lines += _praat_lines(place, source or _NOBODY, rows + ([(last, end, "")] if last < end else []), end)
+        lines += _praat_lines(place, source or _NOBODY, _without_gaps(rows, end), end)
     return {f"{stem}.TextGrid": written(lines)}
+
+
+def _without_gaps(rows: list[tuple[Any, ...]], end: float) -> list[tuple[float, float, str]]:
+    """Intervals, and empty ones between them, from 0 to the end."""
+    stops = [0.0, *(stop for _, stop, _ in rows)]
+    starts = [*(start for start, _, _ in rows), end]
+    gaps = [(stop, start, "") for stop, start in zip(stops, starts, strict=True) if stop < start]
+    return sorted([*rows, *gaps])
 
 
 def _praat_lines(place: int, name: str, rows: list[tuple[float, float, str]], end: float) -> list[str]:

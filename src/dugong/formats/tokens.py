@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from dugong.exceptions import FormatError
 from dugong.formats import Files, Format
-from dugong.formats.files import File, Intervals, apart, columns, forbid, only, placed
+from dugong.formats.files import File, Intervals, apart, columns, forbid, only, placed, written
 from dugong.segments import Recording, Segments
 
 _OPENS, _CLOSES = "BSU", "ESUL"  # S and U are spans of one token; E and L are last tokens
@@ -224,7 +224,7 @@ def _write_conllu(segments: Segments, stem: str, _: Mapping[str, Any]) -> Files:
         words = tokens_of(about, name, "conllu")
         for number, sentence in enumerate(sentences_of(about), start=1):
             lines += _conllu_sentence(about, words, sentence, f"{name}-{number}", tags, shares)
-    return {f"{stem}.conllu": ("\n".join(lines) + "\n").encode()}
+    return {f"{stem}.conllu": written(lines)}
 
 
 def _conllu_sentence(
