@@ -9,9 +9,9 @@ from __future__ import annotations
 import gc
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -140,30 +140,24 @@ def joined(folder: Place, parts: Sequence[Segments]) -> Segments:
         asked |= whole if part.asked is None else part.asked
     voices = {frozenset(part.sources) for part in parts if part.sources}
     plain = all(part.asked is None for part in parts) and len(voices) <= 1
-    words: dict[str, Any] = {
-        name: tuple(value for part in parts for value in getattr(part, name))
-        for name in ("sequence", "label", "source", "resolution", "attributes")
-    }
-    numbers: dict[str, Any] = {
-        name: np.concatenate([getattr(part, name) for part in parts]) for name in ("start", "end", "probability")
-    }
-    return Segments(**words, **numbers, unit=units.pop(), recordings=recordings, asked=None if plain else asked)
+    names = ("sequence", "start", "end", "label", "probability", "source", "resolution", "attributes")
+    rows: dict[str, Any] = {name: [one for part in parts for one in part.column(name)] for name in names}
+    return Segments(**rows, unit=units.pop(), recordings=recordings, asked=None if plain else asked)
 
 
 def put(segments: Segments, place: Place, wanted: Format, options: Mapping[str, Any]) -> tuple[Place, ...]:
     """Write segments in a format; returns the files."""
-    ending = next((one for one in wanted.suffixes if place.name.lower().endswith(one.lower())), None)
-    several = wanted.single and len(segments.recordings) != 1
-    if ending is not None and not place.is_dir() and not several:
-        made = wanted.write(segments, place.name[: -len(ending)], options)
-        usual = wanted.suffixes[0]  # the caller may have asked for another of its endings
-        renamed = {name.removesuffix(usual) + ending if name.endswith(usual) else name: made[name] for name in made}
-        return _into(place.parent, renamed)
-    if ending is not None and not place.is_dir() and several:
+    ending = "" if place.is_dir() else _ending(place.name, wanted.suffixes)
+    if ending and wanted.single and len(segments.recordings) != 1:
         raise FormatError(
             f"a file of the format {wanted.name!r} holds one sequence, and there are {len(segments.recordings)}.\n"
             f"  Name a folder in place of {place.name!r}: it gets one file per sequence."
         )
+    if ending:
+        made = wanted.write(segments, place.name[: -len(ending)], options)
+        usual = wanted.suffixes[0]  # the caller may have asked for another of its endings
+        renamed = {name.removesuffix(usual) + ending if name.endswith(usual) else name: made[name] for name in made}
+        return _into(place.parent, renamed)
     if not wanted.single:
         return _folder(place, wanted.write(segments, "segments", options))
     made = {} if wanted.shared is None else dict(wanted.shared(segments))
@@ -204,17 +198,7 @@ def _folder(place: Place, made: Files) -> tuple[Place, ...]:
 
 GROUP = "dugong.formats"
 Files = dict[str, bytes]
-_MODULES = (
-    "cvat",
-    "label_studio",
-    "lists",
-    "plain",
-    "recordings",
-    "signals",
-    "spans",
-    "tiers",
-    "tokens",
-)
+_MODULES = ("cvat", "label_studio", "lists", "plain", "recordings", "signals", "spans", "tiers", "tokens")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -255,16 +239,14 @@ class Format:
     options: tuple[str, ...] = ()
     owns: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
-    shared: Callable[[Segments], Files] | None = field(default=None)
+    shared: Callable[[Segments], Files] | None = None
 
 
 @cache
 def every() -> dict[str, Format]:
     """All formats by name: ours, then those of other packages."""
-    found: dict[str, Format] = {}
-    for module in _MODULES:
-        for one in import_module(f"dugong.formats.{module}").FORMATS:
-            found[one.name] = one
+    ours = [one for module in _MODULES for one in import_module(f"dugong.formats.{module}").FORMATS]
+    found: dict[str, Format] = {one.name: one for one in ours}
     for entry in entry_points(group=GROUP):
         one = entry.load()
         if not isinstance(one, Format):
@@ -294,21 +276,24 @@ def of_name(name: str) -> Format:
 
 def find(place: Place) -> Format:
     """The format to write, by the ending of the file."""
-    ending = _ending(place.name, {suffix for one in every().values() for suffix in one.suffixes})
-    fitting = [one for one in every().values() if ending in one.suffixes]
+    ending, fitting = _likely(place)
     owners = [one for one in fitting if ending in one.owns] or fitting
     return _one(owners, f"{place}: the ending does not say which format to write")
 
 
 def of_file(file: File) -> Format:
     """The format of a file that exists, by its ending and what is in it."""
-    known = {suffix for one in every().values() for suffix in one.suffixes}
-    ending = _ending(file.place.name, known)
-    likely = [one for one in every().values() if ending in one.suffixes] or list(every().values())
+    likely = _likely(file.place)[1] or list(every().values())
     fitting = [one for one in likely if _fits(one, file)]
     if not fitting and len(likely) == 1:
         return likely[0]  # its reader says what is wrong with the file
     return _one(fitting, f"{file.place}: what is in the file does not say which format it has", likely)
+
+
+def _likely(place: Place) -> tuple[str, list[Format]]:
+    """The longest known ending of a file, and the formats that have it."""
+    ending = _ending(place.name, [suffix for one in every().values() for suffix in one.suffixes])
+    return ending, [one for one in every().values() if ending in one.suffixes]
 
 
 def _fits(one: Format, file: File) -> bool:
@@ -318,7 +303,7 @@ def _fits(one: Format, file: File) -> bool:
         return False
 
 
-def _ending(name: str, known: set[str]) -> str:
+def _ending(name: str, known: Iterable[str]) -> str:
     """The longest known ending of a name."""
     return max((one for one in known if name.lower().endswith(one.lower())), key=len, default="")
 

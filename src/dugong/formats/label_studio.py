@@ -151,7 +151,7 @@ def _recording(data: dict[str, Any]) -> Recording:
 
 def _add(rows: Intervals, path: str, name: str, region: dict[str, Any], source: str) -> Unit | None:
     """Note a region, and say what it counts; None for choices, which count nothing, and for other controls."""
-    value, kind = region["value"], region.get("type")
+    value = region["value"]
     key = next((one for one in _VALUES if one in value), None)
     if key is None:
         return None
@@ -161,19 +161,17 @@ def _add(rows: Intervals, path: str, name: str, region: dict[str, Any], source: 
         for label in labels:
             rows.add(path, name, 0, float("inf"), label, score, source=source, resolution="sequence")
         return None
-    unit: Unit = "second" if key == "timeserieslabels" or kind == "timeserieslabels" else "character"
     if "ranges" in value:
-        spans = [
-            (number(one["start"], "a start", path) - 1, number(one["end"], "an end", path)) for one in value["ranges"]
-        ]
-        unit = "element"
+        ranges = value["ranges"]
+        spans = [(number(one["start"], "a start", path) - 1, number(one["end"], "an end", path)) for one in ranges]
     else:
         spans = [(number(value["start"], "the start", path), number(value["end"], "the end", path))]
-        unit = "second" if "text" not in value and "startOffset" not in value else "character"
     for label in labels:
         for start, end in spans:
             rows.add(path, name, start, end, label, score, source=source)
-    return unit
+    if "ranges" in value:
+        return "element"
+    return "character" if "text" in value or "startOffset" in value else "second"
 
 
 # --- writing -----------------------------------------------------------------------------------------------------
@@ -187,12 +185,8 @@ def _write(segments: Segments, stem: str, options: Mapping[str, Any]) -> Files:
     regions: dict[str, list[dict[str, Any]]] = {name: [] for name in found.recordings}
     for name, start, end, label, p in columns(found, "sequence", "start", "end", "label", "probability"):
         about = found.recordings[name]
-        region: dict[str, Any] = {
-            "id": f"r{len(regions[name])}",
-            "type": style.type,
-            "from_name": names[0],
-            "to_name": names[1],
-        }
+        region: dict[str, Any] = {"id": f"r{len(regions[name])}", "type": style.type}
+        region |= {"from_name": names[0], "to_name": names[1]}
         region |= {} if p is None else {"score": p}
         region |= {"original_length": about.seconds} if kind == "audio" and about.seconds is not None else {}
         regions[name].append(region | {"value": _value(kind, start, end, label, about)})
@@ -289,16 +283,7 @@ FORMATS = (
         fits=_fits,
         read=_read,
         write=_write,
-        options=(
-            "kind",
-            "labels",
-            "from_name",
-            "to_name",
-            "data_key",
-            "model_version",
-            "time_column",
-            "channels",
-        ),
+        options=("kind", "labels", "from_name", "to_name", "data_key", "model_version", "time_column", "channels"),
         aliases=("labelstudio", "label_studio", "ls"),
     ),
 )

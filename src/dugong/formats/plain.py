@@ -21,7 +21,7 @@ from dugong.archives import read_table
 from dugong.formats import Files, Format
 from dugong.formats.files import File, Intervals, columns, json_lines
 from dugong.formats.lists import ListStyle, quoted, read_list
-from dugong.formats.tokens import Document, TaggedToken, bio_tags, segments_of, tokens_of
+from dugong.formats.tokens import Document, TaggedToken, bio_tags, segments_of
 from dugong.segments import UNITS, Recording, Segments
 from dugong.segments.container import Unit
 
@@ -98,13 +98,12 @@ def _texts(segments: Segments) -> tuple[pa.Table, list[str]]:
     names = ["O", *(f"{prefix}-{label}" for label in segments.labels for prefix in "BI")]
     place = {name: number for number, name in enumerate(names)}
     rows = []
-    for name, (tags, shares) in bio_tags(segments, "huggingface").items():
+    for name, (tokens, tags, shares) in bio_tags(segments, "huggingface").items():
         codes = [place[tag] for tag in tags]
         soft = np.zeros((len(tags), len(names)), dtype=np.float32)
         sure = np.array([1.0 if one is None else one for one in shares], dtype=np.float32)
         soft[:, 0] = 1 - sure
         soft[np.arange(len(tags)), codes] = np.where(np.array(codes) == 0, 1.0, sure)
-        tokens = tokens_of(segments.recordings[name], name, "huggingface")
         rows.append({"id": name, "tokens": tokens, "ner_tags": codes, "soft_labels": soft.tolist()})
     word, soft_type = pa.string(), pa.list_(pa.list_(pa.float32()))
     kinds = {"id": word, "tokens": pa.list_(word), "ner_tags": pa.list_(pa.int64()), "soft_labels": soft_type}

@@ -269,10 +269,9 @@ def _write_spacy(segments: Segments, stem: str, _: Mapping[str, Any]) -> Files:
 
 def _doc(spacy: Any, vocab: Any, name: str, about: Recording, spans: list[tuple[Any, ...]]) -> Any:
     words = tokens_of(about, name, "spacy")
-    assert about.text is not None
-    assert about.tokens is not None
-    borders = [*(start for start, _ in about.tokens[1:]), len(about.text)]
-    gaps = [about.text[end:begin] for (_, end), begin in zip(about.tokens, borders, strict=True)]
+    text, tokens = about.text or "", about.tokens or ()
+    borders = [*(start for start, _ in tokens[1:]), len(text)]
+    gaps = [text[end:begin] for (_, end), begin in zip(tokens, borders, strict=True)]
     if any(gap not in ("", " ") for gap in gaps[:-1]):
         raise FormatError(
             f"a DocBin has at most one space between tokens; the text of {name!r} has more.\n"

@@ -91,17 +91,25 @@ def segments_of(file: File, documents: Iterable[Document]) -> Segments:
     return rows.done(recordings)
 
 
-def bio_tags(segments: Segments, name: str) -> dict[str, tuple[list[str], list[float | None]]]:
-    """BIO tags and probabilities of all tokens, by sequence."""
+class TaggedText(NamedTuple):
+    """The words of a sequence as they are written: a tag and a probability each."""
+
+    words: list[str]
+    tags: list[str]
+    shares: list[float | None]
+
+
+def bio_tags(segments: Segments, name: str) -> dict[str, TaggedText]:
+    """Words, BIO tags and probabilities of all tokens, by sequence."""
     found = apart(placed(segments, "element", name), name, of=("sequence",))
-    every: dict[str, tuple[list[str], list[float | None]]] = {}
+    every: dict[str, TaggedText] = {}
     for sequence, about in found.recordings.items():
-        size = len(tokens_of(about, sequence, name))
-        every[sequence] = (["O"] * size, [None] * size)
+        words = tokens_of(about, sequence, name)
+        every[sequence] = TaggedText(words, ["O"] * len(words), [None] * len(words))
     for sequence, start, end, label, p in columns(found, "sequence", "start", "end", "label", "probability"):
-        tags, shares = every[sequence]
-        if end > len(tags):
-            raise FormatError(f"an interval ends at token {end:g} of {sequence!r}, which has {len(tags)}.")
+        words, tags, shares = every[sequence]
+        if end > len(words):
+            raise FormatError(f"an interval ends at token {end:g} of {sequence!r}, which has {len(words)}.")
         for place in range(int(start), int(end)):
             tags[place] = f"{'B' if place == start else 'I'}-{label}"
             shares[place] = p
@@ -121,12 +129,11 @@ def tokens_of(about: Recording, sequence: str, name: str) -> list[str]:
 
 def sentences_of(about: Recording) -> list[list[int]]:
     """Places of tokens, sentence by sentence: a line end between two tokens ends a sentence."""
-    assert about.text is not None
-    assert about.tokens is not None
+    text, tokens = about.text or "", about.tokens or ()
     sentences: list[list[int]] = []
     last = 0
-    for place, (start, end) in enumerate(about.tokens):
-        if not sentences or "\n" in about.text[last:start]:
+    for place, (start, end) in enumerate(tokens):
+        if not sentences or "\n" in text[last:start]:
             sentences.append([])
         sentences[-1].append(place)
         last = end
@@ -171,11 +178,10 @@ def _fits_conll(file: File) -> bool:
 def _write_conll(segments: Segments, stem: str, _: Mapping[str, Any]) -> Files:
     forbid(segments, r"\s", "conll")
     name = only(segments)
-    tags, about = bio_tags(segments, "conll")[name][0], segments.recordings[name]
-    words = tokens_of(about, name, "conll")
+    words, tags, _ = bio_tags(segments, "conll")[name]
     sentences = [
         "".join(f"{_one_word(words[place])} -X- -X- {tags[place]}\n" for place in sentence)
-        for sentence in sentences_of(about)
+        for sentence in sentences_of(segments.recordings[name])
     ]
     return {f"{stem}.conll": "\n".join([f"{_START} -X- -X- O\n", *sentences, ""]).encode()}
 
@@ -218,29 +224,24 @@ def _fits_conllu(file: File) -> bool:
 def _write_conllu(segments: Segments, stem: str, _: Mapping[str, Any]) -> Files:
     forbid(segments, r"\s|=", "conllu")
     lines = []
-    for name, (tags, shares) in bio_tags(segments, "conllu").items():
+    for name, text in bio_tags(segments, "conllu").items():
         about = segments.recordings[name]
         lines.append(f"# newdoc id = {name}")
-        words = tokens_of(about, name, "conllu")
         for number, sentence in enumerate(sentences_of(about), start=1):
-            lines += _conllu_sentence(about, words, sentence, f"{name}-{number}", tags, shares)
+            lines += _conllu_sentence(about, text, sentence, f"{name}-{number}")
     return {f"{stem}.conllu": written(lines)}
 
 
-def _conllu_sentence(
-    about: Recording, words: list[str], places: list[int], name: str, tags: list[str], shares: list[float | None]
-) -> list[str]:
-    assert about.text is not None
-    assert about.tokens is not None
-    text = about.text[about.tokens[places[0]][0] : about.tokens[places[-1]][1]]
-    lines = [f"# sent_id = {name}", f"# text = {' '.join(text.split())}"]
+def _conllu_sentence(about: Recording, tagged: TaggedText, places: list[int], name: str) -> list[str]:
+    text, tokens = about.text or "", about.tokens or ()
+    shown = text[tokens[places[0]][0] : tokens[places[-1]][1]]
+    lines = [f"# sent_id = {name}", f"# text = {' '.join(shown.split())}"]
     for number, place in enumerate(places, start=1):
-        notes = [f"NER={tags[place]}"]
-        notes += [] if shares[place] is None else [f"P={shares[place]}"]
-        last = number == len(places)
-        glued = not last and about.tokens[place][1] == about.tokens[places[number]][0]
+        notes = [f"NER={tagged.tags[place]}"]
+        notes += [] if tagged.shares[place] is None else [f"P={tagged.shares[place]}"]
+        glued = number < len(places) and tokens[place][1] == tokens[places[number]][0]
         notes += ["SpaceAfter=No"] if glued else []
-        lines.append("\t".join([str(number), _one_word(words[place]), *["_"] * 7, "|".join(notes)]))
+        lines.append("\t".join([str(number), _one_word(tagged.words[place]), *["_"] * 7, "|".join(notes)]))
     return [*lines, ""]
 
 
