@@ -33,7 +33,7 @@ from dugong.sources.loaders.arrow import (
     read_csv,
     read_parquet,
 )
-from dugong.sources.loaders.blocks import Blocks, Clock, Reduce, check_reduce, cut, read_duration, regularise
+from dugong.sources.loaders.blocks import Blocks, Reduce, Timing
 from dugong.types import AnyArray
 
 _KINDS = {"b": "numbers", "i": "numbers", "u": "numbers", "f": "numbers", "M": "times", "m": "times"}
@@ -124,7 +124,7 @@ def csv_folder(  # noqa: PLR0913 (one argument per property of files)
         raise LoaderError(f"skip= must be a number of lines; found {skip}.")
     dialect = Dialect(delimiter=delimiter, decimal=decimal, encoding=encoding, skip=skip)
     read = partial(read_csv, dialect=dialect, names=None if names is None else tuple(names))
-    return _tables(path, pattern, read, _timing(time, rate, time_unit, tolerance, every, reduce))
+    return _tables(path, pattern, read, Timing(time, rate, time_unit, tolerance, every, reduce))
 
 
 @typed(LoaderError)
@@ -140,7 +140,7 @@ def parquet_folder(
     reduce: Reduce = "mean",
 ) -> Folder:
     """Load a folder of Parquet files, one sequence of `Rows` each; the options are those of `csv_folder`."""
-    return _tables(path, pattern, read_parquet, _timing(time, rate, time_unit, tolerance, every, reduce))
+    return _tables(path, pattern, read_parquet, Timing(time, rate, time_unit, tolerance, every, reduce))
 
 
 @typed(LoaderError)
@@ -233,52 +233,7 @@ def _existing(path: str | Path) -> Path:
     return place
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Timing:
-    """When the rows of a file happen, and how they become elements; of a row each, or of `every` seconds."""
-
-    clock: Clock | None
-    rate: float | None
-    every: float | None
-    reduce: Reduce
-
-    @property
-    def element_rate(self) -> float | None:
-        return 1.0 / self.every if self.every else self.rate
-
-    def elements(self, columns: Columns, path: Path) -> Rows | Blocks:
-        if self.every is not None:
-            moment = self.clock if self.clock is not None else self.rate
-            assert moment is not None
-            return cut(columns, moment, self.every, self.reduce, path)
-        if self.clock is not None:
-            return regularise(columns, self.clock, path)
-        return Rows(columns, clock=None if self.rate is None else (0.0, self.rate))
-
-
-def _timing(
-    time: str | None, rate: float | None, unit: str, tolerance: float, every: str | float | None, reduce: Reduce
-) -> _Timing:
-    seconds = None if every is None else read_duration(every)
-    if seconds is not None:
-        check_reduce(reduce)
-    if time is not None and rate is None and every is None:
-        raise LoaderError(
-            f'time={time!r} needs every= (the length of an element, as in every="1s") or rate= (rows per second, never '
-            'guessed from the file).\n  In a project.toml: a line such as every = "1s", or rate = 64.'
-        )
-    if every is not None and time is None and rate is None:
-        raise LoaderError(
-            f"every={every!r} needs time= (the column with the times) or rate= (rows per second).\n"
-            '  In a project.toml: a line such as time = "t".'
-        )
-    if rate is not None and not 0 < rate < np.inf:
-        raise LoaderError(f"rate= must be a positive number of rows per second; found {rate}.")
-    clock = None if time is None else Clock(column=time, rate=rate or 1.0, unit=unit, tolerance=tolerance)
-    return _Timing(clock=clock, rate=rate, every=seconds, reduce=reduce)
-
-
-def _tables(path: str | Path, pattern: str, read: Callable[[Path], Columns], timing: _Timing) -> Folder:
+def _tables(path: str | Path, pattern: str, read: Callable[[Path], Columns], timing: Timing) -> Folder:
     files = find_files(path, pattern)
     first = next(iter(files.values()))
     kinds = {name: _kind(column) for name, column in read(first).items()}
@@ -290,7 +245,7 @@ def _read_rows(
     path: Path,
     *,
     read: Callable[[Path], Columns],
-    timing: _Timing,
+    timing: Timing,
     like: tuple[Path, dict[str, str | None]],
 ) -> Rows | Blocks:
     columns = read(path)
