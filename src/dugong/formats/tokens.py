@@ -178,9 +178,9 @@ def _fits_conll(file: File) -> bool:
 def _write_conll(segments: Segments, stem: str, _: Mapping[str, Any]) -> Files:
     forbid(segments, r"\s", "conll")
     name = only(segments)
-    words, tags, _ = bio_tags(segments, "conll")[name]
+    text = bio_tags(segments, "conll")[name]
     sentences = [
-        "".join(f"{_one_word(words[place])} -X- -X- {tags[place]}\n" for place in sentence)
+        "".join(f"{_one_word(text.words[place])} -X- -X- {text.tags[place]}\n" for place in sentence)
         for sentence in sentences_of(segments.recordings[name])
     ]
     return {f"{stem}.conll": "\n".join([f"{_START} -X- -X- O\n", *sentences, ""]).encode()}

@@ -160,19 +160,11 @@ class Segments:
         return len(self.start)
 
     def __iter__(self) -> Iterator[Segment]:
-        for row in zip(*(self.column(name) for name in (*_WORDS, *_NUMBERS, "attributes")), strict=True):
-            sequence, label, source, resolution, start, end, probability, attributes = row
-            yield Segment(
-                sequence=sequence,
-                start=start,
-                end=end,
-                unit=self.unit,
-                label=label,
-                probability=None if isnan(probability) else probability,
-                source=source,
-                resolution=resolution,
-                attributes=attributes,
-            )
+        names = (*_WORDS, *_NUMBERS, "attributes")
+        for row in zip(*map(self.column, names), strict=True):
+            facts = dict(zip(names, row, strict=True))
+            facts["probability"] = None if isnan(facts["probability"]) else facts["probability"]
+            yield Segment(**facts, unit=self.unit)
 
     def column(self, name: str) -> list[Any]:
         """One column as a list of plain values."""
@@ -310,19 +302,11 @@ class Segments:
         import pyarrow as pa
 
         columns = {name: pa.array(self.column(name), pa.string()) for name in _WORDS}
-        absent = np.isnan(self.probability)
-        return pa.table(
-            {
-                "sequence": columns["sequence"],
-                "start": pa.array(self.start),
-                "end": pa.array(self.end),
-                "unit": pa.array([self.unit] * len(self), pa.string()),
-                "label": columns["label"],
-                "probability": pa.array(self.probability, mask=absent),
-                "source": columns["source"],
-                "resolution": columns["resolution"],
-            }
-        )
+        columns |= {"start": pa.array(self.start), "end": pa.array(self.end)}
+        columns["unit"] = pa.array([self.unit] * len(self), pa.string())
+        columns["probability"] = pa.array(self.probability, mask=np.isnan(self.probability))
+        names = ("sequence", "start", "end", "unit", "label", "probability", "source", "resolution")
+        return pa.table({name: columns[name] for name in names})
 
     def to_pandas(self) -> Any:
         """The same table as a pandas data frame."""

@@ -8,9 +8,9 @@ probability of its tasks, each counting by its length.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from dugong.tasks import Rounding, TimeAxis
 from dugong.tasks.layout import ranges, stretches
 from dugong.types import AnyArray, BoolArray, FloatArray, Int8Array, IntArray
 from dugong.version import __version__
+
+KeyT = TypeVar("KeyT", bound=Hashable)
 
 
 class Axis(Protocol):
@@ -115,7 +117,7 @@ def to_gold(
     labels = np.zeros(int(votes.lengths.sum()), dtype=np.int8)
     silence = _silence(codes, votes, background)
     if silence:
-        _fill_asked(labels, marked, votes, silence)
+        labels[looked_at(asked_spans(marked), votes)] = silence
     offsets = np.concatenate([[0], np.cumsum(votes.lengths)])
     elements, spread = ranges(start + offsets[owner], end - start), np.repeat(codes, end - start)
     labels[elements] = spread
@@ -173,13 +175,22 @@ def _silence(codes: Int8Array, votes: Axis, background: Any) -> int:
     return 0 if outside in marked else outside
 
 
-def _fill_asked(labels: Int8Array, segments: Segments, votes: Axis, silence: int) -> None:
-    offsets = np.concatenate([[0], np.cumsum(votes.lengths)])
-    for name, spans in asked_spans(segments).items():
-        place = int(_owners((name,), votes)[0])
-        size = int(votes.lengths[place])
-        for start, end in spans:
-            labels[offsets[place] + int(min(start, size)) : offsets[place] + int(min(end, size))] = silence
+def looked_at(asked: Mapping[str, Iterable[tuple[float, float]]], votes: Axis) -> BoolArray:
+    """Which elements lie in one of the spans of their sequence."""
+    looked = np.zeros(int(votes.lengths.sum()), dtype=np.bool_)
+    offsets = np.concatenate([[0], np.cumsum(votes.lengths)]).tolist()
+    for name, first, last in zip(votes.sequence_ids.tolist(), offsets[:-1], offsets[1:], strict=True):
+        for start, end in asked.get(str(name), ()):
+            looked[first + int(min(start, last - first)) : first + int(min(end, last - first))] = True
+    return looked
+
+
+def spans_by(keys: Iterable[KeyT], start: AnyArray, end: AnyArray) -> dict[KeyT, tuple[tuple[float, float], ...]]:
+    """Spans by what they belong to."""
+    found: dict[KeyT, list[tuple[float, float]]] = {}
+    for key, *span in zip(keys, start.tolist(), end.tolist(), strict=True):
+        found.setdefault(key, []).append((span[0], span[1]))
+    return {key: tuple(spans) for key, spans in found.items()}
 
 
 def asked_spans(segments: Segments, source: str | None = None) -> Mapping[str, list[tuple[float, float]]]:
@@ -223,19 +234,16 @@ def from_gold(gold: AnyArray, votes: Axis, source: str) -> Segments:
     names = dict(zip(votes.classes, votes.class_names or map(str, votes.classes), strict=True))
     ids = [str(one) for one in votes.sequence_ids.tolist()]
     recordings = recordings_of(votes)
-    seen = dict.fromkeys(ids[place] for place in owners.tolist())
-    asked: dict[tuple[str, str], list[tuple[float, float]]] = {(source, name): [] for name in seen}
+    names_of = [ids[place] for place in owners.tolist()]
     first, last = starts - offsets[owners], stops - offsets[owners]
-    for place, *span in zip(owners.tolist(), first.tolist(), last.tolist(), strict=True):
-        asked[source, ids[place]].append((span[0], span[1]))
     return Segments(
-        sequence=tuple(ids[place] for place in owners.tolist()),
+        sequence=tuple(names_of),
         start=first,
         end=last,
         label=tuple(names[int(code)] for code in labels[starts].tolist()),
         source=(source,),
-        recordings={name: recordings[name] for name in seen},
-        asked={key: tuple(spans) for key, spans in asked.items()},
+        recordings={name: recordings[name] for name in dict.fromkeys(names_of)},
+        asked=spans_by(((source, name) for name in names_of), first, last),
     )
 
 
@@ -313,10 +321,7 @@ def to_unit(segments: Segments, unit: Unit) -> Segments:
         keys = [key for key, spans in asked.items() for _ in spans]
         bounds = np.array([span for spans in asked.values() for span in spans], dtype=np.float64).reshape(-1, 2)
         first, last, _ = _convert(segments, tuple(key[1] for key in keys), bounds[:, 0], bounds[:, 1], unit)
-        pieces: dict[tuple[str, str], list[tuple[float, float]]] = {key: [] for key in asked}
-        for key, *span in zip(keys, first.tolist(), last.tolist(), strict=True):
-            pieces[key].append((span[0], span[1]))
-        asked = {key: tuple(spans) for key, spans in pieces.items()}
+        asked = dict.fromkeys(asked, ()) | spans_by(keys, first, last)
     return replace(segments, start=start, end=end, unit=unit, rounding=rounding, asked=asked)
 
 

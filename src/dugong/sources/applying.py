@@ -31,7 +31,7 @@ from dugong.sources.checking import (
 )
 from dugong.sources.collecting import Applied, Collector
 from dugong.sources.decorator import Source
-from dugong.sources.inputs import Item, SequenceId, check_clock, items_of, last_words, pairs_of, rate_of
+from dugong.sources.inputs import Item, check_clock, items_of, last_words, pairs_of, rate_of
 from dugong.sources.voting import Job, OnFault, SequenceVotes, vote_on_sequence
 from dugong.types import ClassCount
 from dugong.votes import Votes
@@ -89,17 +89,9 @@ class Run:
         """Since the start."""
         return perf_counter() - self.begin
 
-    def progress(self, *, done: int, sequence: SequenceId, elements: int, faults: int, kept: int = 0) -> Progress:
-        """How far it is."""
-        return Progress(
-            done=done,
-            total=self.total,
-            sequence=sequence,
-            elements=elements,
-            faults=faults,
-            seconds=self.seconds,
-            kept=kept,
-        )
+    def progress(self, **facts: Any) -> Progress:
+        """How far it is: the total and the time, beside what the caller knows."""
+        return Progress(total=self.total, seconds=self.seconds, **facts)
 
 
 def prepare_run(  # noqa: PLR0913 (the options of `apply`)

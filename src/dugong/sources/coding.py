@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from dugong.tasks import Element, Resolution
-from dugong.types import MISSING, AnyArray, Int8Array
+from dugong.types import MISSING, AnyArray, Int8Array, class_values
 from dugong.votes.flat import ScoreArray, bad_rows, rows_of, votes_of
 
 _BAD = 127
@@ -51,29 +51,23 @@ class VoteCoding:
         common: dict[Hashable, int] = {None: 0, 0: 0, MISSING: MISSING}
         if n_classes > 2 and not isinstance(resolution, Element):
             return cls(codes=common | {-1: -1, 1: 1}, allowed="-1, 0, +1 or None (abstain)")
-        classes = (-1, 1) if n_classes == 2 else tuple(range(1, n_classes + 1))
+        classes = class_values(n_classes)
         words = "-1, 0, +1" if n_classes == 2 else f"0 (abstain), a class from 1 to {n_classes}"
         names = class_names or ()
         if names:
             words += ", a name of " + ", ".join(map(repr, names))
-        named: dict[Hashable, int] = dict(zip(names, classes, strict=False))
-        return cls(
-            codes=common | dict(zip(classes, classes, strict=True)) | named,
-            allowed=f"{words} or None (abstain)",
-        )
+        named: dict[Hashable, int] = dict(zip((*classes, *names), (*classes, *classes), strict=False))
+        return cls(codes=common | named, allowed=f"{words} or None (abstain)")
 
     def encode(self, values: list[Any]) -> Int8Array:
         """Code a list of returned values."""
-        kinds = set(map(type, values))
-        if bool in kinds or np.bool_ in kinds:
-            self._complain(values)
         try:
             coded = np.fromiter(map(self.codes.get, values, repeat(_BAD)), dtype=np.int8, count=len(values))
         except TypeError:  # something unhashable, such as a list
-            self._complain(values)
-            raise
-        if (coded == _BAD).any():
-            self._complain(values)
+            coded = np.array([_BAD], dtype=np.int8)
+        if (coded == _BAD).any() or not {bool, np.bool_}.isdisjoint(map(type, values)):
+            wrong = [place for place, value in enumerate(values) if not self._is_vote(value)]
+            raise WrongVote(values[wrong[0]], wrong[0], len(wrong))
         return coded
 
     def encode_array(self, values: AnyArray) -> Int8Array:
@@ -89,11 +83,6 @@ class VoteCoding:
             first = int(np.argmin(good))
             raise WrongVote(values[first], first, int((~good).sum()))
         return coded
-
-    def _complain(self, values: list[Any]) -> None:
-        wrong = [place for place, value in enumerate(values) if not self._is_vote(value)]
-        if wrong:
-            raise WrongVote(values[wrong[0]], wrong[0], len(wrong))
 
     def _is_vote(self, value: Any) -> bool:
         try:
@@ -140,8 +129,7 @@ def read_soft(found: AnyArray, coding: ScoreCoding) -> tuple[ScoreArray, Int8Arr
         return np.full((len(found), coding.n_classes), np.nan, dtype=np.float32), found
     missing = found[:, 0] == MISSING
     rows = np.where(missing[:, np.newaxis], np.float32(np.nan), found)
-    classes = (-1, 1) if coding.n_classes == 2 else tuple(range(1, coding.n_classes + 1))
-    return rows, np.where(missing, np.int8(MISSING), votes_of(rows, classes))
+    return rows, np.where(missing, np.int8(MISSING), votes_of(rows, class_values(coding.n_classes)))
 
 
 def hint_for(value: Any, *, vectorized: bool) -> str:

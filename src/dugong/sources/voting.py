@@ -147,24 +147,17 @@ def _unasked(source: Source, votes: AnyArray, bounds: TaskBounds) -> AnyArray:
     return np.concatenate([votes[:n_full], unasked])
 
 
+@dataclass(slots=True)
 class _Desk:
     """What the sources share while one sequence is on the desk."""
 
-    def __init__(
-        self,
-        sequence_id: SequenceId,
-        length: int,
-        spans: Mapping[str, SpanTable],
-        prepared: Preprocessed,
-        on_fault: OnFault,
-    ) -> None:
-        self.id = sequence_id
-        self.length = length
-        self.spans = spans
-        self.prepared = prepared
-        self.on_fault = on_fault
-        self.faults: list[Fault] = []
-        self._bounds: dict[Resolution, TaskBounds] = {}
+    id: SequenceId
+    length: int
+    spans: Mapping[str, SpanTable]
+    prepared: Preprocessed
+    on_fault: OnFault
+    faults: list[Fault] = field(default_factory=list)
+    _bounds: dict[Resolution, TaskBounds] = field(default_factory=dict)
 
     def vote(self, source: Source, coding: VoteCoding | ScoreCoding) -> AnyArray:
         bounds = self.bounds(source.resolution)
@@ -178,10 +171,7 @@ class _Desk:
         try:
             if source.vectorized:
                 return _unasked(source, self._vote_at_once(source, coding, sequence, bounds), bounds)
-            # A short window, which is always the last task, may be left out.
-            asked = int(bounds.full.sum()) if source.short == "skip" else len(bounds)
-            get = self._task_getter(source, sequence, bounds)
-            return _unasked(source, coding.encode(self._vote_by_task(source, get, asked, bounds)), bounds)
+            return _unasked(source, coding.encode(self._vote_by_task(source, sequence, bounds)), bounds)
         except WrongVote as wrong:
             raise wrong_vote(source, self.id, bounds, coding, wrong) from None
 
@@ -222,12 +212,14 @@ class _Desk:
                 f"and {step_name(source.pre[-1])!r} (pre= of source {source.name!r}) returned {found}."
             )
 
-    def _vote_by_task(self, source: Source, get: Callable[[int], Any], n_tasks: int, bounds: TaskBounds) -> list[Any]:
+    def _vote_by_task(self, source: Source, sequence: Any, bounds: TaskBounds) -> list[Any]:
         """Call the source on its tasks, one after the other.
 
         What `extend` has taken before an exception stays, so the place of the fault is known.
         """
-        function = source.function
+        function, get = source.function, self._task_getter(source, sequence, bounds)
+        # A short window, which is always the last task, may be left out.
+        n_tasks = int(bounds.full.sum()) if source.short == "skip" else len(bounds)
         values: list[Any] = []
         while len(values) < n_tasks:
             try:
@@ -324,11 +316,6 @@ def wrong_number(source: Source, sequence: SequenceId, bounds: TaskBounds, shape
 Step = Callable[[Any], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class _Made:
-    value: Any
-
-
 class Preprocessed:
     """The results of preprocessing one sequence, made when first asked for.
 
@@ -338,7 +325,7 @@ class Preprocessed:
     """
 
     def __init__(self, sequence: Any) -> None:
-        self._outcomes: dict[tuple[Hashable, ...], _Made | BaseException] = {(): _Made(sequence)}
+        self._outcomes: dict[tuple[Hashable, ...], tuple[Any, BaseException | None]] = {(): (sequence, None)}
         self.seconds: dict[str, float] = {}
 
     def get(self, chain: tuple[Step, ...]) -> Any:
@@ -347,19 +334,19 @@ class Preprocessed:
         if key not in self._outcomes:
             before = self.get(chain[:-1])
             self._outcomes[key] = self._run(chain[-1], before)
-        outcome = self._outcomes[key]
-        if isinstance(outcome, _Made):
-            return outcome.value
-        raise outcome
+        made, error = self._outcomes[key]
+        if error is not None:
+            raise error
+        return made
 
-    def _run(self, step: Step, value: Any) -> _Made | BaseException:
+    def _run(self, step: Step, value: Any) -> tuple[Any, BaseException | None]:
         name = step_name(step)
         mark(f"preprocessing {name}")
         begin = perf_counter()
         try:
-            return _Made(step(value))
+            return step(value), None
         except (Exception, SystemExit) as error:  # kept: every source that needs it has a fault
-            return error
+            return None, error
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + perf_counter() - begin
 

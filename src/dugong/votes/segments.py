@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from dugong.contract import typed
 from dugong.exceptions import VoteError
 from dugong.segments import Segments, class_codes
-from dugong.segments.gold import asked_spans, on_axis, recordings_of
+from dugong.segments.gold import asked_spans, looked_at, on_axis, recordings_of
 from dugong.tasks import Element, Resolution, Sequence
 from dugong.tasks.layout import stretches
 from dugong.types import ABSTAIN, MISSING, Int8Array
@@ -208,13 +208,7 @@ def _votes(
 
 def _asked(votes: Votes, info: SourceInfo, spans: Mapping[str, list[tuple[float, float]]], silence: int) -> Int8Array:
     """The column of a source: silence where it looked, missing where it did not."""
-    column = votes.column(info.name).copy()
-    looked = np.zeros(votes.n_elements, dtype=np.bool_)
-    offsets = votes.layout(Element()).offsets
-    for place, name in enumerate(votes.sequence_ids.tolist()):
-        size = int(votes.lengths[place])
-        for start, end in spans.get(str(name), ()):
-            looked[offsets[place] + int(min(start, size)) : offsets[place] + int(min(end, size))] = True
+    column, looked = votes.column(info.name).copy(), looked_at(spans, votes)
     if isinstance(info.resolution, Element):
         column[(column == ABSTAIN) & looked] = silence
         column[(column == ABSTAIN) & ~looked] = MISSING

@@ -32,11 +32,11 @@ _NUMBER = r'\s*"?[-+]?[0-9]+{}[0-9]+(?:[eE][-+]?[0-9]+)?"?\s*'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """What a file of a table is written in; None is to be found out from the file.
+    """What a file of a table is written in; what is empty is to be found out from the file.
 
     Attributes
     ----------
-    delimiter : str or None
+    delimiter : str
         What parts cells. Found: the semicolon or tab that stands equally often in all of the first lines, else what
         stands most often in the first one, else a comma.
     decimal : the sign of decimals. Found: a comma where numbers are written with it and cells are not parted by it.
@@ -44,12 +44,12 @@ class Dialect:
     skip : lines before the names of the columns, beside those that begin with ``#``
     """
 
-    delimiter: str | None = None
-    decimal: str | None = None
-    encoding: str | None = None
+    delimiter: str = ""
+    decimal: str = ""
+    encoding: str = ""
     skip: int = 0
 
-    def of(self, path: Path) -> Found:
+    def of(self, path: Path) -> Dialect:
         """Find out what was not said."""
         if not path.stat().st_size:
             raise LoaderError("it is empty. Remove it, or leave it out with pattern=.")
@@ -64,17 +64,7 @@ class Dialect:
         lines = [line for line in lines[remarks : remarks + _LINES] if line.strip()]
         delimiter = self.delimiter or _delimiter(lines)
         decimal = self.decimal or _decimal(lines, delimiter)
-        return Found(delimiter=delimiter, decimal=decimal, encoding=encoding, skip=self.skip + remarks)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """What a file is written in."""
-
-    delimiter: str
-    decimal: str
-    encoding: str
-    skip: int
+        return Dialect(delimiter=delimiter, decimal=decimal, encoding=encoding, skip=self.skip + remarks)
 
 
 def check_encoding(name: str) -> None:
@@ -125,7 +115,7 @@ def read_csv(path: Path, dialect: Dialect, names: tuple[str, ...] | None) -> Col
     return _guard(path, lambda: _columns(_csv_table(path, dialect.of(path), names)))
 
 
-def _csv_table(path: Path, found: Found, given: tuple[str, ...] | None) -> Any:
+def _csv_table(path: Path, found: Dialect, given: tuple[str, ...] | None) -> Any:
     import pyarrow as pa
     from pyarrow import csv
 

@@ -107,7 +107,7 @@ class Timing:
             return Rows(columns, clock=None if self.rate is None else (0.0, self.rate))
         return regularise(columns, self, self.rate, path)
 
-    def stamps_at(self, stamps: AnyArray, seconds: FloatArray) -> AnyArray:
+    def stamps_at(self, stamps: AnyArray, seconds: AnyArray) -> AnyArray:
         """The time column so many seconds after its first row, in the unit of the file."""
         if stamps.dtype.kind == "M":
             return np.asarray(stamps[:1] + np.rint(seconds * 1e9).astype("timedelta64[ns]"))

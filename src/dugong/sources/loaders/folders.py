@@ -122,7 +122,7 @@ def csv_folder(  # noqa: PLR0913 (one argument per property of files)
         check_encoding(encoding)
     if skip < 0:
         raise LoaderError(f"skip= must be a number of lines; found {skip}.")
-    dialect = Dialect(delimiter=delimiter, decimal=decimal, encoding=encoding, skip=skip)
+    dialect = Dialect(delimiter=delimiter or "", decimal=decimal or "", encoding=encoding or "", skip=skip)
     read = partial(read_csv, dialect=dialect, names=None if names is None else tuple(names))
     return _tables(path, pattern, read, Timing(time, rate, time_unit, tolerance, every, reduce))
 
