@@ -144,6 +144,8 @@ def test_deep_json_and_huge_files_are_refused(tmp_path: Path, monkeypatch: pytes
         ("a.jsonl", '{"text": -1, "label": [[1, 2, "x"]]}\n', r"line 1: .*the text of a recording must be text; found -1"),
         ("a.jsonl", '{"text": 3, "spans": [], "_input_hash": 1}\n', r"line 1: .*the text of a recording must be text; found 3"),
         ("a.jams", '{"annotations": [{"data": [{"time": 1}]}], "file_metadata": {}}', r"annotations\[0\]\.data\[0\]: .*key 'duration'"),
+        ("a.jams", f'{{"annotations": [{{"data": [{{"time": {"9" * 400}}}]}}], "file_metadata": {{}}}}', r"data\[0\]: the time must be a number; found 999"),
+        ("a.jsonl", f'{{"text": "a", "label": [[0, {"9" * 400}, "x"]]}}', r"line 1: the end must be a number; found 999"),
         ("a.boris", '{"behaviors_conf": {}, "observations": {"v": {"events": [[1, "", "walk", "", ""]]}}}', r"'walk' starts at 1 s and never stops"),
         ("a.json", '[{"data": {}, "annotations": [{"result": [{"value": {"start": "x", "end": 1, "labels": ["a"]}}]}]}]', r"region 0: the start must be a number; found 'x'"),
         ("a.json", '{"results": {"v": [{"label": "x", "segment": [1]}]}}', r"results\.v\[0\]: this has another shape"),

@@ -95,7 +95,7 @@ class File:
         """A number, or an error that says what should have been one."""
         try:
             return float(text)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise self.error(f"{what} must be a number; found {text!r}.", line) from None
 
     # --- JSON --------------------------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ class _At(AbstractContextManager[Any]):
             return
         if isinstance(error, KeyError):
             raise self.file.error(f"there must be a key {error}.", self.where) from None
-        if isinstance(error, TypeError | AttributeError | IndexError | ValueError):
+        if isinstance(error, TypeError | AttributeError | IndexError | ValueError | OverflowError):
             raise self.file.error(f"this has another shape than it should ({error}).", self.where) from None
 
 
@@ -235,7 +235,7 @@ class Intervals:
     def _numbers(self, values: tuple[Any, ...], name: str, where: tuple[Any, ...]) -> FloatArray:
         try:
             return np.array([np.nan if one is None else one for one in values], dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             for value, place in zip(values, where, strict=True):
                 self.file.number(np.nan if value is None else value, f"the {name}", place)
             raise
