@@ -37,6 +37,11 @@ def test_all_forms_are_the_same(sequences):
     assert votes.column("positive").tolist() == [1, -1, 1]
 
 
+def test_sources_may_come_as_a_stream_too():
+    votes = apply((one for one in [positive]), {"x": [1, -1]}, only="positive", progress=False)
+    assert votes.source_names == ("positive",)
+
+
 def test_numbers_are_ids_too():
     votes = run(enumerate([[1], [-1], []]))
     assert votes.sequence_ids.tolist() == [0, 1, 2]

@@ -25,6 +25,7 @@ from dugong.sources.checking import (
     check_run,
     check_size,
     check_timeout,
+    choose,
     in_elements_of,
     read_meaning,
     read_sources,
@@ -112,7 +113,8 @@ def prepare_run(  # noqa: PLR0913 (the options of `apply`)
 ) -> Run:
     """Read what was given, and refuse what cannot work; see `apply` for what everything is."""
     begin = perf_counter()
-    every, chosen = read_sources(sources, None), read_sources(sources, only)
+    every = read_sources(sources)
+    chosen = choose(every, only)
     if rate is None:
         rate = rate_of(sequences, look_inside=any(getattr(one.resolution, "seconds", None) for one in every))
     rate = check_rate(rate)

@@ -38,17 +38,12 @@ class Meaning:
 
     def codings(self, sources: Iterable[Source]) -> tuple[VoteCoding | ScoreCoding, ...]:
         """What each source may return."""
-        sources = tuple(sources)
-        made = {
-            resolution: VoteCoding.of(resolution, self.n_classes, self.class_names)
-            for resolution in dict.fromkeys(source.resolution for source in sources)
-        }
-        return tuple(
-            ScoreCoding(n_classes=self.n_classes if isinstance(source.resolution, Element) else 2)
-            if source.soft
-            else made[source.resolution]
-            for source in sources
-        )
+        return tuple(map(self._coding, sources))
+
+    def _coding(self, source: Source) -> VoteCoding | ScoreCoding:
+        if source.soft:
+            return ScoreCoding(n_classes=self.n_classes if isinstance(source.resolution, Element) else 2)
+        return VoteCoding.of(source.resolution, self.n_classes, self.class_names)
 
 
 def sources_in(module: ModuleType) -> tuple[Source, ...]:
@@ -57,8 +52,8 @@ def sources_in(module: ModuleType) -> tuple[Source, ...]:
     return tuple(found.values())
 
 
-def read_sources(sources: Any, only: str | Iterable[str] | None) -> tuple[Source, ...]:
-    """The sources that run, in the order given."""
+def read_sources(sources: Any) -> tuple[Source, ...]:
+    """All sources, in the order given."""
     if not isinstance(sources, Source) and not fits(sources, Iterable[Any]):
         raise SourceError(f"sources must be a list of functions decorated with @source; found {show(sources)}.")
     every = (sources,) if isinstance(sources, Source) else tuple(sources)
@@ -70,10 +65,14 @@ def read_sources(sources: Any, only: str | Iterable[str] | None) -> tuple[Source
             )
     if not every:
         raise SourceError("there are no sources to apply; give at least one function decorated with @source.")
-    return every if only is None else _choose(every, (only,) if isinstance(only, str) else tuple(only))
+    return every
 
 
-def _choose(sources: tuple[Source, ...], names: tuple[str, ...]) -> tuple[Source, ...]:
+def choose(sources: tuple[Source, ...], only: str | Iterable[str] | None) -> tuple[Source, ...]:
+    """The sources that run."""
+    if only is None:
+        return sources
+    names = (only,) if isinstance(only, str) else tuple(only)
     known = {source.name for source in sources}
     unknown = [name for name in names if name not in known]
     if unknown:
