@@ -158,6 +158,7 @@ class ListStyle:
     head : lines above the intervals, where there is no header
     absent : what is written where there is no probability
     forbidden : characters that labels, and ids where there is a column for them, must not hold
+    media : ending of the media by whose names sequences are called, if they are
     """
 
     columns: Mapping[str, str]
@@ -168,6 +169,7 @@ class ListStyle:
     head: tuple[str, ...] = ()
     absent: str = ""
     forbidden: str = r"\t\n\r"
+    media: str = ""
 
 
 def read_list(file: File, style: ListStyle, sequence: str | None = None, *, unit: Unit = "second") -> Segments:
@@ -181,12 +183,17 @@ def read_list(file: File, style: ListStyle, sequence: str | None = None, *, unit
         names = first[1]
     places = {style.columns[name]: place for place, name in enumerate(names) if style.columns.get(name) in _CELLS}
     _check_columns(file, style, places, names, sequence)
-    rows = Intervals(file, unit)
+    rows, recordings = Intervals(file, unit), {} if sequence is None else {sequence: Recording()}
     for number, cells in lines:
         if len(cells) < len(names) and len(cells) <= max(places.values()):
             raise file.error(f"a line must have {len(names)} columns; found {len(cells)}.", number)
-        _add(rows, number, {name: cells[place] for name, place in places.items() if place < len(cells)}, sequence)
-    return rows.done({sequence: Recording()} if sequence is not None else None)
+        found = {name: cells[place] for name, place in places.items() if place < len(cells)}
+        name = found.get("sequence", sequence or "")
+        if style.media:
+            media, name = name, media_stem(name)
+            recordings[name] = Recording(media=media)
+        _add(rows, number, name, found)
+    return rows.done(recordings)
 
 
 def _lines(file: File, style: ListStyle) -> Iterator[tuple[int, list[str]]]:
@@ -215,7 +222,7 @@ def _check_columns(
             raise file.error(f"there must be a column {' or '.join(map(repr, theirs))}; found {', '.join(names)}.", 1)
 
 
-def _add(rows: Intervals, number: int, cells: Mapping[str, str], sequence: str | None) -> None:
+def _add(rows: Intervals, number: int, sequence: str, cells: Mapping[str, str]) -> None:
     file = rows.file
     start = file.number(cells["start"], "the start", number)
     if "end" in cells:
@@ -226,7 +233,7 @@ def _add(rows: Intervals, number: int, cells: Mapping[str, str], sequence: str |
     given = cells.get("probability", "")
     rows.add(
         number,
-        cells.get("sequence", sequence or ""),
+        sequence,
         start,
         end,
         cells["label"],
@@ -244,8 +251,11 @@ def write_list(segments: Segments, style: ListStyle, name: str) -> bytes:
     delimiter = style.delimiter or " "
     line = delimiter.join(_CELLS.get(one, one) for one in style.columns.values())
     lines = [delimiter.join(style.columns)] if style.header else list(style.head)
+    names = {
+        one: media_name(one, about, style.media) if style.media else one for one, about in found.recordings.items()
+    }
     for sequence, start, end, label, p in columns(found, "sequence", "start", "end", "label", "probability"):
-        cells = {"sequence": sequence, "start": start, "end": end, "duration": end - start, "label": label}
+        cells = {"sequence": names[sequence], "start": start, "end": end, "duration": end - start, "label": label}
         lines.append(line.format(**cells, p=style.absent if p is None else p))
     return written(lines)
 
@@ -342,31 +352,10 @@ def _write_bids(segments: Segments, stem: str, _: Mapping[str, Any]) -> Files:
 
 # --- DCASE: sequences by the name of their sound file ------------------------------------------------------------
 _DCASE = ListStyle(
-    columns={"filename": "sequence", "onset": "start", "offset": "end", "event_label": "label"}, header=True
+    columns={"filename": "sequence", "onset": "start", "offset": "end", "event_label": "label"},
+    header=True,
+    media=".wav",
 )
-
-
-def _read_dcase(file: File) -> Segments:
-    found = read_list(file, _DCASE)
-    named = {name: media_stem(name) for name in found.recordings}
-    return replace(
-        found,
-        sequence=tuple(named[name] for name in found.sequence),
-        recordings={stem: Recording(media=name) for name, stem in named.items()},
-    )
-
-
-def _write_dcase(segments: Segments, stem: str, _: Mapping[str, Any]) -> Files:
-    forbid(segments, _DCASE.forbidden, "dcase", sequences=True)
-    found = segments.sort()
-    media = {name: media_name(name, about, ".wav") for name, about in found.recordings.items()}
-    named = replace(
-        found,
-        sequence=tuple(media[name] for name in found.sequence),
-        recordings={media[name]: about for name, about in found.recordings.items()},
-        asked=None,
-    )
-    return {f"{stem}.tsv": write_list(named, _DCASE, "dcase")}
 
 
 FORMATS = (
@@ -405,8 +394,6 @@ FORMATS = (
         loses="probability, source; sequences without intervals",
         checked="sed_eval",
         fits=lambda file: {"event_label", "onset"} <= set(_header(file)),
-        read=_read_dcase,
-        write=_write_dcase,
     ),
     list_format(
         _MNE,
