@@ -50,14 +50,14 @@ class _Kept:
 class _Timed(ABC):
     """What video and audio share: a path, a range of elements, and a clock."""
 
-    __slots__ = ("_first", "_last", "kept", "path", "rate")
-
     def __init__(self, path: Path, rate: float, first: int, last: int) -> None:
-        self.path = path
-        self.rate = rate
-        self._first = first
-        self._last = last
+        self.path, self.rate = path, rate
+        self._first, self._last = first, last
         self.kept: _Kept | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What travels to another process: neither what is open nor what was kept."""
+        return {**vars(self), "kept": None, "_decoder": None}
 
     def keep(self, n_bytes: int) -> None:
         """Keep elements, also those of pieces, when they are decoded: for sources that look again and again."""
@@ -71,9 +71,11 @@ class _Timed(ABC):
     def __len__(self) -> int:
         return self._last - self._first
 
-    @abstractmethod
     def _part(self, first: int, last: int) -> Self:
-        """The elements `first` to `last`, counted in the file."""
+        """The elements `first` to `last`, counted in the file, from the same open file and what is kept of it."""
+        part = object.__new__(type(self))
+        vars(part).update(vars(self), _first=first, _last=last)
+        return part
 
     @abstractmethod
     def _element(self, place: int) -> AnyArray:
@@ -88,9 +90,7 @@ class _Timed(ABC):
             first, last, step = key.indices(len(self))
             if step != 1:
                 raise IndexError("pieces of video and audio are cut in steps of 1")
-            part = self._part(self._first + first, self._first + max(first, last))
-            part.kept = self.kept
-            return part
+            return self._part(self._first + first, self._first + max(first, last))
         if not -len(self) <= key < len(self):
             raise IndexError(f"element {key} of {self.path.name}, which has {len(self)}")
         place = self._first + int(key) % len(self)
@@ -161,8 +161,6 @@ class _Decoder:
 class Video(_Timed):
     """Frames of a video file, as bytes (height, width, 3), red first; make it with `video_folder`."""
 
-    __slots__ = ("_decoder", "size")
-
     def __init__(
         self, path: Path, rate: float, first: int, last: int, size: int | None = None, decoder: _Decoder | None = None
     ) -> None:
@@ -170,8 +168,9 @@ class Video(_Timed):
         self.size = size
         self._decoder = decoder
 
-    def _part(self, first: int, last: int) -> Video:
-        return Video(self.path, self.rate, first, last, self.size, self._opened())
+    def _part(self, first: int, last: int) -> Self:
+        self._opened()
+        return super()._part(first, last)
 
     def _opened(self) -> _Decoder:
         if self._decoder is None:
@@ -183,9 +182,6 @@ class Video(_Timed):
         # Rounded first: 1 s at 25 frames per second is frame 25, also where 1 / rate is a hair less.
         return decoder.frame(int(place / self.rate * decoder.frame_rate + 1e-6))
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Video, (self.path, self.rate, self._first, self._last, self.size)
-
 
 class Audio(_Timed):
     """Pieces of sound, as floats (samples,) or (samples, channels); make it with `audio_folder`.
@@ -195,15 +191,10 @@ class Audio(_Timed):
     sample_rate : int
     """
 
-    __slots__ = ("_mono", "sample_rate")
-
     def __init__(self, path: Path, rate: float, first: int, last: int, sample_rate: int, *, mono: bool = True) -> None:
         super().__init__(path, rate, first, last)
         self.sample_rate = sample_rate
         self._mono = mono
-
-    def _part(self, first: int, last: int) -> Audio:
-        return Audio(self.path, self.rate, first, last, self.sample_rate, mono=self._mono)
 
     def _element(self, place: int) -> AnyArray:
         return self._samples(place, place + 1)
@@ -226,9 +217,6 @@ class Audio(_Timed):
         pieces = [samples[a:b] for a, b in pairwise(edges)]
         pairs = [(piece.min(), piece.max()) if len(piece) else (0.0, 0.0) for piece in pieces]
         return np.array(pairs, dtype=np.float32).reshape(n_bins, 2)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return partial(Audio, mono=self._mono), (self.path, self.rate, self._first, self._last, self.sample_rate)
 
 
 @typed(LoaderError)
