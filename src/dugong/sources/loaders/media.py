@@ -57,7 +57,7 @@ class _Timed(ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         """What travels to another process: neither what is open nor what was kept."""
-        return {**vars(self), "kept": None, "_decoder": None}
+        return {name: None if name in ("kept", "_decoder") else value for name, value in vars(self).items()}
 
     def keep(self, n_bytes: int) -> None:
         """Keep elements, also those of pieces, when they are decoded: for sources that look again and again."""
