@@ -106,14 +106,7 @@ def vote_on_sequence(job: Job, item: Item) -> SequenceVotes:
     votes, seconds, scores = [], [], {}
     for source, coding in zip(job.sources, job.codings, strict=True):
         begin, before = perf_counter(), sum(desk.prepared.seconds.values())
-        try:
-            with guarded(job.timeout):
-                found = desk.vote(source, coding)
-        except BaseException as error:
-            if isinstance(error, DugongError) or is_interrupt(error):
-                raise
-            # What broke out of the loop over tasks (the time was up, or no `Exception`, such as CancelledError).
-            found = desk.abstain(source, error)
+        found = _Turn(desk, source, coding, desk.bounds(source.resolution)).vote(job.timeout)
         if isinstance(coding, ScoreCoding):
             scores[source.name], found = read_soft(found, coding)
         votes.append(found)
@@ -138,15 +131,6 @@ def _usage(source: Source) -> Mapping[str, float]:
     return {} if take is None else take()
 
 
-def _unasked(source: Source, votes: AnyArray, bounds: TaskBounds) -> AnyArray:
-    """Votes with "was not asked" where a source skips a short window."""
-    if source.short != "skip" or bounds.full.all():
-        return votes
-    n_full = int(bounds.full.sum())
-    unasked = np.full((len(bounds) - n_full, *votes.shape[1:]), MISSING, dtype=votes.dtype)
-    return np.concatenate([votes[:n_full], unasked])
-
-
 @dataclass(slots=True)
 class _Desk:
     """What the sources share while one sequence is on the desk."""
@@ -159,67 +143,88 @@ class _Desk:
     faults: list[Fault] = field(default_factory=list)
     _bounds: dict[Resolution, TaskBounds] = field(default_factory=dict)
 
-    def vote(self, source: Source, coding: VoteCoding | ScoreCoding) -> AnyArray:
-        bounds = self.bounds(source.resolution)
-        if len(bounds) == 0:
-            return np.zeros(0, dtype=np.int8)
-        try:
-            sequence = self.prepared.get(source.pre)
-        except (Exception, SystemExit) as error:  # becomes a fault or a SourceError
-            return self.abstain(source, error)
-        mark(f"source {source.name!r}")
-        try:
-            if source.vectorized:
-                return _unasked(source, self._vote_at_once(source, coding, sequence, bounds), bounds)
-            return _unasked(source, coding.encode(self._vote_by_task(source, sequence, bounds)), bounds)
-        except WrongVote as wrong:
-            raise wrong_vote(source, self.id, bounds, coding, wrong) from None
-
     def bounds(self, resolution: Resolution) -> TaskBounds:
         if resolution not in self._bounds:
-            layout = Layout.of(resolution, np.array([self.length]), self.spans)
-            starts, stops = layout.bounds()
+            starts, stops = Layout.of(resolution, np.array([self.length]), self.spans).bounds()
             full = stops - starts >= (resolution.size if isinstance(resolution, Window) else 0)
             self._bounds[resolution] = TaskBounds(starts=starts, stops=stops, full=full)
         return self._bounds[resolution]
 
-    def _task_getter(self, source: Source, sequence: Any, bounds: TaskBounds) -> Callable[[int], Any]:
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """One source at the desk, what it may return, and the tasks that it is asked about."""
+
+    desk: _Desk
+    source: Source
+    coding: VoteCoding | ScoreCoding
+    bounds: TaskBounds
+
+    def vote(self, timeout: float | None) -> AnyArray:
+        """Votes, or scores of a soft source; abstentions where it failed as a whole."""
+        try:
+            with guarded(timeout):
+                return self._vote() if len(self.bounds) else np.zeros(0, dtype=np.int8)
+        except WrongVote as wrong:
+            raise self._wrong_vote(wrong) from None
+        except BaseException as error:
+            if isinstance(error, DugongError) or is_interrupt(error):
+                raise
+            # What broke out of the loop over tasks (the time was up, or no `Exception`, such as CancelledError).
+            return self._abstain(error)
+
+    def _vote(self) -> AnyArray:
+        try:
+            sequence = self.desk.prepared.get(self.source.pre)
+        except (Exception, SystemExit) as error:  # becomes a fault or a SourceError
+            return self._abstain(error)
+        mark(f"source {self.source.name!r}")
+        votes = self._at_once(sequence) if self.source.vectorized else self.coding.encode(self._by_task(sequence))
+        if self.source.short != "skip" or self.bounds.full.all():
+            return votes
+        n_full = int(self.bounds.full.sum())  # a short window, which is always the last task, was not asked about
+        unasked = np.full((len(self.bounds) - n_full, *votes.shape[1:]), MISSING, dtype=votes.dtype)
+        return np.concatenate([votes[:n_full], unasked])
+
+    def _task_getter(self, sequence: Any) -> Callable[[int], Any]:
         """The function from the place of a task to what the source reads."""
-        if isinstance(source.resolution, Sequence):
+        resolution = self.source.resolution
+        if isinstance(resolution, Sequence):
             return lambda _: sequence
-        self._check_prepared(source, sequence)
+        self._check_prepared(sequence)
         positions = by_position(sequence)
-        if isinstance(source.resolution, Element):
+        if isinstance(resolution, Element):
             getter: Callable[[int], Any] = positions.row if isinstance(positions, Rows) else positions.__getitem__
             return getter
-        starts, stops, full = bounds.starts.tolist(), bounds.stops.tolist(), bounds.full.tolist()
+        starts, stops, full = (one.tolist() for one in (self.bounds.starts, self.bounds.stops, self.bounds.full))
+        length = self.desk.length
 
         def window(task: int) -> WindowView:
-            return WindowView(positions, starts[task], stops[task], task, self.length, full=full[task])
+            return WindowView(positions, starts[task], stops[task], task, length, full=full[task])
 
-        if source.short != "pad" or all(full):
+        if self.source.short != "pad" or all(full):
             return window
-        size = source.resolution.size  # type: ignore[union-attr]  # only windows can be short
+        size = resolution.size  # type: ignore[union-attr]  # only windows can be short
         return lambda task: window(task) if full[task] else padded(window(task), size)
 
-    def _check_prepared(self, source: Source, sequence: Any) -> None:
-        if not source.pre:
+    def _check_prepared(self, sequence: Any) -> None:
+        if not self.source.pre:
             return
-        found = length_of(sequence, self.id, what=f"what pre=[..., {step_name(source.pre[-1])}] returns")
-        if found != self.length:
+        step, length = step_name(self.source.pre[-1]), self.desk.length
+        found = length_of(sequence, self.desk.id, what=f"what pre=[..., {step}] returns")
+        if found != length:
             raise SourceError(
-                f"preprocessing must keep the number of elements: sequence {self.id!r} has {self.length}, "
-                f"and {step_name(source.pre[-1])!r} (pre= of source {source.name!r}) returned {found}."
+                f"preprocessing must keep the number of elements: sequence {self.desk.id!r} has {length}, "
+                f"and {step!r} (pre= of source {self.source.name!r}) returned {found}."
             )
 
-    def _vote_by_task(self, source: Source, sequence: Any, bounds: TaskBounds) -> list[Any]:
+    def _by_task(self, sequence: Any) -> list[Any]:
         """Call the source on its tasks, one after the other.
 
         What `extend` has taken before an exception stays, so the place of the fault is known.
         """
-        function, get = source.function, self._task_getter(source, sequence, bounds)
-        # A short window, which is always the last task, may be left out.
-        n_tasks = int(bounds.full.sum()) if source.short == "skip" else len(bounds)
+        function, get = self.source.function, self._task_getter(sequence)
+        n_tasks = int(self.bounds.full.sum()) if self.source.short == "skip" else len(self.bounds)
         values: list[Any] = []
         while len(values) < n_tasks:
             try:
@@ -227,86 +232,77 @@ class _Desk:
                 if len(values) < n_tasks:  # the source let a StopIteration out, which looks like the end
                     values.append(function(get(len(values))))
             except (Exception, SystemExit) as error:  # becomes a fault or a SourceError
-                self._fault(source, len(values), bounds, error)
+                self._fault(len(values), error)
                 values.append(None)
         return values
 
-    def _vote_at_once(
-        self, source: Source, coding: VoteCoding | ScoreCoding, sequence: Any, bounds: TaskBounds
-    ) -> AnyArray:
+    def _at_once(self, sequence: Any) -> AnyArray:
+        function, bounds = self.source.function, self.bounds
         try:
-            returned = source.function(sequence, tasks=bounds) if source.wants_tasks else source.function(sequence)
+            returned = function(sequence, tasks=bounds) if self.source.wants_tasks else function(sequence)
         except (Exception, SystemExit) as error:  # becomes a fault or a SourceError
-            return self.abstain(source, error)
+            return self._abstain(error)
         if isinstance(returned, np.ma.MaskedArray):
             returned = returned.filled(0)
         # Lists stay lists: an array of mixed values would turn numbers into words and None into an object.
         shape = (len(returned),) if isinstance(returned, list | tuple) else np.shape(returned)
-        if shape[:1] != (len(bounds),) or (len(shape) > 1 and not source.soft):
-            raise wrong_number(source, self.id, bounds, shape)
+        if shape[:1] != (len(bounds),) or (len(shape) > 1 and not self.source.soft):
+            raise self._wrong_number(shape)
         if isinstance(returned, list | tuple):
-            return coding.encode(list(returned))
-        return coding.encode_array(np.asarray(returned))
+            return self.coding.encode(list(returned))
+        return self.coding.encode_array(np.asarray(returned))
 
-    def abstain(self, source: Source, error: BaseException) -> Int8Array:
+    # --- what went wrong -----------------------------------------------------------------------------------------
+    def _abstain(self, error: BaseException) -> Int8Array:
         """Abstain on the whole sequence, or stop the run."""
-        bounds = self.bounds(source.resolution)
-        self._fault(source, None, bounds, error)
-        return np.zeros(len(bounds), dtype=np.int8)
+        self._fault(None, error)
+        return np.zeros(len(self.bounds), dtype=np.int8)
 
-    def _fault(self, source: Source, task: int | None, bounds: TaskBounds, error: BaseException) -> None:
+    def _fault(self, task: int | None, error: BaseException) -> None:
         frames = error.__traceback__
         while frames is not None and frames.tb_frame.f_code.co_filename in _OWN_FILES:
             frames = frames.tb_next  # from the first frame on that is not ours
         text = "".join(traceback.format_exception(type(error), error, frames)).rstrip()
         last = "".join(traceback.format_exception_only(error)).strip()
-        fault = Fault(source=source.name, sequence=self.id, task=task, error=last, traceback=text)
-        if self.on_fault == "raise":
-            raise raised(source, fault, place(source, self.id, task, bounds)) from error
-        self.faults.append(fault)
+        if self.desk.on_fault == "raise":
+            raise SourceError(
+                f"source {self.source.name!r} raised {last} on {self._place(task)}.\n"
+                '  Correct it, or let it abstain there: on_fault="abstain", in a project.toml on_fault = "abstain".\n'
+                f"{textwrap.indent(text, '  ')}"
+            ) from error
+        fault = Fault(source=self.source.name, sequence=self.desk.id, task=task, error=last, traceback=text)
+        self.desk.faults.append(fault)
 
+    def _place(self, task: int | None) -> str:
+        """Where something happened, in words: ``element 17 of sequence 'v3'``."""
+        resolution, where = self.source.resolution, f"sequence {self.desk.id!r}"
+        if task is None or isinstance(resolution, Sequence):
+            return where
+        if isinstance(resolution, Element):
+            return f"element {task} of {where}"
+        start, stop = int(self.bounds.starts[task]), int(self.bounds.stops[task])
+        return f"{resolution.name} {task} (elements {start} to {stop - 1}) of {where}"
 
-def place(source: Source, sequence: SequenceId, task: int | None, bounds: TaskBounds) -> str:
-    """Where something happened, in words: ``element 17 of sequence 'v3'``."""
-    if task is None or isinstance(source.resolution, Sequence):
-        return f"sequence {sequence!r}"
-    if isinstance(source.resolution, Element):
-        return f"element {task} of sequence {sequence!r}"
-    start, stop = int(bounds.starts[task]), int(bounds.stops[task])
-    return f"{source.resolution.name} {task} (elements {start} to {stop - 1}) of sequence {sequence!r}"
+    def _wrong_vote(self, wrong: WrongVote) -> SourceError:
+        """The error for a returned value that is no vote."""
+        hint = hint_for(wrong.value, vectorized=self.source.vectorized)
+        if self.source.soft:
+            hint = "Squash unbounded scores first: 1 / (1 + exp(-score)); any increasing function of them will do."
+        others = f" and {wrong.count - 1} more such values" if wrong.count > 1 else ""
+        return SourceError(
+            f"source {self.source.name!r} must return {self.coding.allowed}; found {short(wrong.value)} on "
+            f"{self._place(wrong.task)}{others}.\n  {hint}"
+        )
 
-
-def raised(source: Source, fault: Fault, where: str) -> SourceError:
-    """The error that stops a run because a source raised."""
-    return SourceError(
-        f"source {source.name!r} raised {fault.error} on {where}.\n"
-        '  Correct it, or let it abstain there: on_fault="abstain", in a project.toml on_fault = "abstain".\n'
-        f"{textwrap.indent(fault.traceback, '  ')}"
-    )
-
-
-def wrong_vote(
-    source: Source, sequence: SequenceId, bounds: TaskBounds, coding: VoteCoding | ScoreCoding, wrong: WrongVote
-) -> SourceError:
-    """The error for a returned value that is no vote."""
-    where = place(source, sequence, wrong.task, bounds)
-    hint = hint_for(wrong.value, vectorized=source.vectorized)
-    if source.soft:
-        hint = "Squash unbounded scores first: 1 / (1 + exp(-score)); any increasing function of them will do."
-    others = f" and {wrong.count - 1} more such values" if wrong.count > 1 else ""
-    return SourceError(
-        f"source {source.name!r} must return {coding.allowed}; found {short(wrong.value)} on {where}{others}.\n  {hint}"
-    )
-
-
-def wrong_number(source: Source, sequence: SequenceId, bounds: TaskBounds, shape: tuple[int, ...]) -> SourceError:
-    """The error for a vectorised source that did not return one vote per task."""
-    found = f"{shape[0]} votes" if len(shape) == 1 else f"something of shape {shape}"
-    kind = "elements" if isinstance(source.resolution, Element) else f"tasks ({source.resolution.name})"
-    return SourceError(
-        f"source {source.name!r} is vectorised and must return one vote for each of the {len(bounds)} {kind} "
-        f"of sequence {sequence!r}; found {found}."
-    )
+    def _wrong_number(self, shape: tuple[int, ...]) -> SourceError:
+        """The error for a vectorised source that did not return one vote per task."""
+        found = f"{shape[0]} votes" if len(shape) == 1 else f"something of shape {shape}"
+        resolution = self.source.resolution
+        kind = "elements" if isinstance(resolution, Element) else f"tasks ({resolution.name})"
+        return SourceError(
+            f"source {self.source.name!r} is vectorised and must return one vote for each of the {len(self.bounds)} "
+            f"{kind} of sequence {self.desk.id!r}; found {found}."
+        )
 
 
 # --- Shared preprocessing: every step of every ``pre=[...]`` runs once per sequence. ----------------------------------
