@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -28,20 +28,6 @@ from dugong.types import AnyArray, FloatArray, IntArray
 Batch = tuple[Tensor, ...]
 
 
-class Examples(Protocol):
-    """Examples that can be read by number."""
-
-    def __len__(self) -> int: ...
-
-    def batch(self, rows: IntArray) -> Batch:
-        """Return the given examples as arguments of a network."""
-        ...
-
-    def digest(self) -> str:
-        """Return a text that changes when the examples do, as far as that is known."""
-        ...
-
-
 def as_examples(data: Any) -> Examples:
     """Find out how to read `data`.
 
@@ -52,13 +38,11 @@ def as_examples(data: Any) -> Examples:
         example i: an array, or a tuple of arrays. A list is a dataset.
     """
     if isinstance(data, Padded):
-        return _Arrays((data.values, data.mask))
-    if isinstance(data, np.ndarray | Tensor):
-        return _Arrays((data,))
-    if isinstance(data, tuple):
-        return _Arrays(data)
+        return ArrayExamples((data.values, data.mask))
+    if isinstance(data, np.ndarray | Tensor | tuple):
+        return ArrayExamples(data if isinstance(data, tuple) else (data,))
     if hasattr(data, "__len__") and hasattr(data, "__getitem__") and not isinstance(data, Mapping | str | bytes):
-        return _Dataset(data)
+        return DatasetExamples(data)
     raise EndModelError(
         f"data must be an array, a tensor, a tuple of them, or a dataset with len() and integer indexing; "
         f"found {type(data).__name__}."
@@ -77,7 +61,7 @@ def batch_rows(rows: IntArray, batch_size: int) -> Iterator[IntArray]:
         yield rows[start:stop]
 
 
-class _Arrays:
+class ArrayExamples:
     """Arrays and tensors in memory (or mapped into it), one per argument of the network."""
 
     def __init__(self, arrays: tuple[Any, ...]) -> None:
@@ -97,9 +81,11 @@ class _Arrays:
         return len(self._arrays[0])
 
     def batch(self, rows: IntArray) -> Batch:
+        """The given examples as arguments of a network."""
         return tuple(_rows_of(array, rows) for array in self._arrays)
 
     def digest(self) -> str:
+        """A text that changes when the examples do."""
         parts = hashlib.sha256()
         for array in self._arrays:
             plain = array.detach().cpu().numpy() if isinstance(array, Tensor) else array
@@ -109,7 +95,7 @@ class _Arrays:
         return parts.hexdigest()
 
 
-class _Dataset:
+class DatasetExamples:
     """Any object with len() and integer indexing."""
 
     def __init__(self, items: Any) -> None:
@@ -119,6 +105,7 @@ class _Dataset:
         return len(self._items)
 
     def batch(self, rows: IntArray) -> Batch:
+        """The given examples as arguments of a network."""
         examples = [self._items[int(row)] for row in rows]
         columns = [one if isinstance(one, tuple) else (one,) for one in examples]
         if len({len(column) for column in columns}) > 1:
@@ -128,6 +115,9 @@ class _Dataset:
     def digest(self) -> str:
         """A dataset may compute its items, so only their number is known."""
         return f"{len(self)} items"
+
+
+Examples = ArrayExamples | DatasetExamples
 
 
 def _rows_of(array: AnyArray | Tensor, rows: IntArray) -> Tensor:

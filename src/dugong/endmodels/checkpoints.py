@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -22,6 +21,7 @@ from torch import device as Device  # noqa: N812
 from dugong.endmodels.batches import Examples
 from dugong.endmodels.costs import ClassWeights, Costs, Loss
 from dugong.exceptions import EndModelError
+from dugong.paths import write_atomically
 from dugong.progress import Shown
 from dugong.progress import progress_callback as callback_for
 
@@ -211,26 +211,11 @@ def run_identity(
     }
 
 
-def write_checkpoint(
-    path: str | PathLike[str],
-    *,
-    identity: Mapping[str, str | int | float],
-    model: Mapping[str, Tensor],
-    optimizer: Mapping[str, Any],
-    best: Mapping[str, Tensor] | None,
-    history: Sequence[Epoch],
-) -> None:
-    """Replace the file by the state of a training after some epochs; `best` is None if that epoch is the last one."""
-    state = {"identity": dict(identity), "model": dict(model), "optimizer": dict(optimizer)}
-    state |= {"best": None if best is None else dict(best), "history": [asdict(epoch) for epoch in history]}
-    place = Path(path)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    draft = place.with_name(f"{place.name}.{os.getpid()}.part")
-    try:
-        torch.save({"format": CHECKPOINT, "version": VERSION, **state}, draft)
-        draft.replace(place)
-    finally:
-        draft.unlink(missing_ok=True)
+def write_checkpoint(path: str | PathLike[str], state: Mapping[str, Any]) -> None:
+    """Replace the file by the state of a training: its identity, model, optimizer, best weights and history."""
+    plain = {"format": CHECKPOINT, "version": VERSION, **state, "history": [asdict(one) for one in state["history"]]}
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, lambda handle: torch.save(plain, handle))
 
 
 def read_checkpoint(
@@ -358,15 +343,11 @@ def _explain(
     path: str | PathLike[str], result: LoadedWeights, found: Mapping[str, Tensor], own: Mapping[str, Tensor]
 ) -> str:
     lines = [f"the weights in {path} do not fit the network: {len(result.loaded)} of its {len(own)} tensors do."]
-    if result.missing:
-        lines.append(f"  Not in the file ({len(result.missing)}): {_some(result.missing)}.")
-    if result.unexpected:
-        lines.append(f"  Not in the network ({len(result.unexpected)}): {_some(result.unexpected)}.")
-    if result.mismatched:
-        shapes = (
-            f"{name} (file {tuple(found[name].shape)}, network {tuple(own[name].shape)})" for name in result.mismatched
-        )
-        lines.append(f"  Other shapes ({len(result.mismatched)}): {_some(shapes)}.")
+    shapes = [
+        f"{name} (file {tuple(found[name].shape)}, network {tuple(own[name].shape)})" for name in result.mismatched
+    ]
+    wrong = {"Not in the file": result.missing, "Not in the network": result.unexpected, "Other shapes": shapes}
+    lines += [f"  {words} ({len(names)}): {_some(names)}." for words, names in wrong.items() if names]
     if result.loaded:
         lines.append("  To load what fits and leave the rest, pass strict=False.")
     return "\n".join(lines)

@@ -267,11 +267,9 @@ class TrainingRun:
         """One pass over the examples, and a look at the dev set."""
         if self.dev is not None and self.best is None and self.history:
             self.best = {name: tensor.detach().clone() for name, tensor in self.network.state_dict().items()}
-        epoch = Epoch(number=number, loss=self._pass(number), dev_loss=None, dev_f1=None, improved=False)
-        if self.dev is not None:
-            dev_loss, dev_f1 = self.dev.score(self.network, self.settings.batch_size)
-            epoch = replace(epoch, dev_loss=dev_loss, dev_f1=dev_f1)
-        metric = self.settings.metric
+        loss, metric = self._pass(number), self.settings.metric
+        dev_loss, dev_f1 = (None, None) if self.dev is None else self.dev.score(self.network, self.settings.batch_size)
+        epoch = Epoch(number=number, loss=loss, dev_loss=dev_loss, dev_f1=dev_f1, improved=False)
         if not self.history or goodness(epoch, metric) > goodness(self.history[self.best_epoch - 1], metric):
             epoch, self.best = replace(epoch, improved=True), None
         self.history.append(epoch)
@@ -309,13 +307,7 @@ class TrainingRun:
         return float(loss.detach()), size
 
     def _save(self) -> None:
-        if self.settings.checkpoint is None:
-            return
-        write_checkpoint(
-            self.settings.checkpoint,
-            identity=self.identity,
-            model=self.network.state_dict(),
-            optimizer=self.optimizer.state_dict(),
-            best=self.best,
-            history=self.history,
-        )
+        if self.settings.checkpoint is not None:
+            state: dict[str, Any] = {"identity": self.identity, "model": dict(self.network.state_dict())}
+            state |= {"optimizer": self.optimizer.state_dict(), "best": self.best, "history": self.history}
+            write_checkpoint(self.settings.checkpoint, state)

@@ -132,11 +132,9 @@ def _windows_of_steps(elements: AnyArray, lengths: ArrayLike | None, before: int
     steps = _float32(elements if elements.ndim > 1 else elements[:, None])
     values = steps[np.where(mask, place, 0)] if len(steps) else np.zeros((0, before + 1 + after, *steps.shape[1:]))
     values[~mask] = 0
-    if mark:
-        own = np.zeros(mask.shape, dtype=np.float32)
-        own[:, before] = 1.0
-        values = _marked(values, own)
-    return Padded(values=values, mask=mask)
+    own = np.zeros(mask.shape, dtype=np.float32)
+    own[:, before] = 1.0
+    return Padded(values=_marked(values, own) if mark else values, mask=mask)
 
 
 def _windows_of_pieces(
@@ -151,11 +149,8 @@ def _windows_of_pieces(
     _check_max_length(max_length)
     pieces = [_float32(np.asarray(piece)) for piece in elements]
     _check_pieces(pieces, least_axes=2)
-    if mark:
-        plain = [_marked(piece, np.zeros(len(piece), dtype=np.float32)) for piece in pieces]
-        owned = [_marked(piece, np.ones(len(piece), dtype=np.float32)) for piece in pieces]
-    else:
-        plain = owned = pieces
+    plain = [_marked(piece, np.zeros(len(piece), dtype=np.float32)) for piece in pieces] if mark else pieces
+    owned = [_marked(piece, np.ones(len(piece), dtype=np.float32)) for piece in pieces] if mark else pieces
     first, last = _bounds(len(pieces), lengths)
     windows = []
     for place in range(len(pieces)):

@@ -46,51 +46,45 @@ class ZeroPadding(nn.Module):
         return functional.pad(x[self.steps], self.padding)
 
 
-class BasicBlock(nn.Module):
-    """Two 3 wide convolutions beside a shortcut."""
+class ResidualBlock(nn.Module):
+    """Convolutions of some sizes beside a shortcut; the first one that is 3 wide has the stride.
 
-    expansion = 1
+    The last one has `expansion` times as many channels as the others.
+    """
+
+    sizes: tuple[int, ...]
+    expansion: int
 
     def __init__(self, dims: Dims, channels: tuple[int, int], stride: int, downsample: nn.Module | None) -> None:
         super().__init__()
-        self.conv1 = convolution(dims, channels, 3, stride)
-        self.bn1 = normalisation(dims, channels[1])
-        self.conv2 = convolution(dims, (channels[1], channels[1]), 3)
-        self.bn2 = normalisation(dims, channels[1])
+        before = channels[0]
+        for place, size in enumerate(self.sizes, start=1):
+            after = channels[1] * (self.expansion if place == len(self.sizes) else 1)
+            strided = place == self.sizes.index(3) + 1
+            self.add_module(f"conv{place}", convolution(dims, (before, after), size, stride if strided else 1))
+            self.add_module(f"bn{place}", normalisation(dims, after))
+            before = after
         self.downsample = downsample
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the shortcut plus what the block adds."""
         shortcut = x if self.downsample is None else self.downsample(x)
-        y = functional.relu(self.bn1(self.conv1(x)))
-        return functional.relu(self.bn2(self.conv2(y)) + shortcut)
+        for place in range(1, len(self.sizes) + 1):
+            x = self.get_submodule(f"bn{place}")(self.get_submodule(f"conv{place}")(x))
+            x = functional.relu(x if place < len(self.sizes) else x + shortcut)
+        return x
 
 
-class Bottleneck(nn.Module):
-    """A 3 wide convolution between two 1 wide ones, beside a shortcut. The stride is in the wide one."""
+class BasicBlock(ResidualBlock):
+    """Two 3 wide convolutions."""
 
-    expansion = 4
-
-    def __init__(self, dims: Dims, channels: tuple[int, int], stride: int, downsample: nn.Module | None) -> None:
-        super().__init__()
-        inner, outer = channels[1], channels[1] * self.expansion
-        self.conv1 = convolution(dims, (channels[0], inner), 1)
-        self.bn1 = normalisation(dims, inner)
-        self.conv2 = convolution(dims, (inner, inner), 3, stride)
-        self.bn2 = normalisation(dims, inner)
-        self.conv3 = convolution(dims, (inner, outer), 1)
-        self.bn3 = normalisation(dims, outer)
-        self.downsample = downsample
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the shortcut plus what the block adds."""
-        shortcut = x if self.downsample is None else self.downsample(x)
-        y = functional.relu(self.bn1(self.conv1(x)))
-        y = functional.relu(self.bn2(self.conv2(y)))
-        return functional.relu(self.bn3(self.conv3(y)) + shortcut)
+    sizes, expansion = (3, 3), 1
 
 
-Block = type[BasicBlock] | type[Bottleneck]
+class Bottleneck(ResidualBlock):
+    """A 3 wide convolution between two 1 wide ones."""
+
+    sizes, expansion = (1, 3, 1), 4
 
 
 class ResNet(nn.Module):
@@ -115,7 +109,7 @@ class ResNet(nn.Module):
     def __init__(
         self,
         dims: Dims,
-        block: Block,
+        block: type[ResidualBlock],
         depths: tuple[int, int, int, int],
         *,
         n_classes: int | None,
@@ -152,7 +146,7 @@ class ResNet(nn.Module):
 
 
 def _stage(
-    dims: Dims, block: Block, channels: tuple[int, int], depth: int, *, stride: int, shortcut: Shortcut
+    dims: Dims, block: type[ResidualBlock], channels: tuple[int, int], depth: int, *, stride: int, shortcut: Shortcut
 ) -> nn.Sequential:
     width = channels[1] * block.expansion
     downsample: nn.Module | None = None
