@@ -8,7 +8,6 @@ does not say how many frames are positive; here a fifth.
 
 from __future__ import annotations
 
-import csv
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dugong.experiments.recipe import Facts, Part, Recipe, Size, TaskMaterial, find_folder
-from dugong.experiments.tasks.examples import Example, material
+from dugong.experiments.tasks.examples import Example, material, read_table
 from dugong.graph import temporal
 from dugong.priors import Prior, from_labels
 from dugong.sources import source
@@ -167,14 +166,12 @@ def load_detections(folder: Path) -> TaskMaterial:
     """Detections of real videos; the videos that have labels are split into dev and test as in the paper."""
     place = find_folder(folder, "car", ("frames.csv", "detections.csv"))
     boxes: dict[tuple[str, str], list[DetectedBox]] = defaultdict(list)
-    with (place / "detections.csv").open(newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            numbers = (float(row[name]) for name in ("score", "x", "bottom", "width", "height"))
-            boxes[row["video"], row["frame"]].append(DetectedBox(row["kind"], *numbers))
+    for row in read_table(place / "detections.csv", ("video", "frame", *DetectedBox._fields)):
+        numbers = (float(row[name]) for name in DetectedBox._fields[1:])
+        boxes[row["video"], row["frame"]].append(DetectedBox(row["kind"], *numbers))
     videos: dict[str, list[tuple[Frame, int]]] = defaultdict(list)
-    with (place / "frames.csv").open(newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            videos[row["video"]].append((tuple(boxes[row["video"], row["frame"]]), int(row["label"])))
+    for row in read_table(place / "frames.csv", ("video", "frame", "label")):
+        videos[row["video"]].append((tuple(boxes[row["video"], row["frame"]]), int(row["label"])))
     return material(_pieces(videos), "detections.csv")
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from dugong.experiments.recipe import PARTS, Facts, Recipe, Size, TaskMaterial, find_folder
+from dugong.experiments.tasks.examples import Example, material, sizes_of
 from dugong.priors import Prior, from_labels
 from dugong.sources import Source, source
 from dugong.types import ABSTAIN, NEGATIVE, Int8Array
@@ -105,15 +106,14 @@ def simulate(size: Size, seed: int, folder: Path) -> TaskMaterial:  # noqa: ARG0
     rng = np.random.default_rng(seed)
     terms = [_term(rng) for _ in range(N_TERMS)]
     listed = {name: _list_of(rng, terms, name, seed) for name in VOCABULARIES}
-    sequences, gold, parts, groups = {}, {}, {}, {}
-    for part in PARTS:
-        for number in range(getattr(size, part)):
+    examples = []
+    for part, count in sizes_of(size):
+        for number in range(count):
             words, labels = _sentence(rng, terms)
-            name = f"{part}-{number}"
-            sequences[name] = Text(words=tuple(words), entries=_look_up(words, listed))
-            gold[name] = np.array(labels, dtype=np.int8)
-            parts[name], groups[name] = part, f"{part}-{number // 20}"
-    return TaskMaterial(sequences=sequences, gold=gold, parts=parts, groups=groups, origin="simulated")
+            text = Text(words=tuple(words), entries=_look_up(words, listed))
+            gold = np.array(labels, dtype=np.int8)
+            examples.append(Example(f"{part}-{number}", part, f"{part}-{number // 20}", text, gold))
+    return material(examples, "simulated")
 
 
 def _term(rng: np.random.Generator) -> Phrase:
@@ -189,15 +189,12 @@ def load_bc5cdr(folder: Path) -> TaskMaterial:
         found = np.isin(asked, CHEMICAL if name in AGAINST else DISEASE).any(axis=1)
         entries[found, column] = -1 if name in AGAINST else 1
     gold = np.where(np.isin(tags, DISEASE), 1, -1).astype(np.int8)
-    sequences, labels, parts = {}, {}, {}
-    ends = np.cumsum(lengths)
+    examples, ends = [], np.cumsum(lengths)
     for number, line in enumerate((place / "text.txt").read_text(encoding="utf-8").splitlines()):
         name, rows = f"abstract-{number}", slice(ends[number] - lengths[number], ends[number])
-        sequences[name] = Text(words=tuple(line.split()), entries=entries[rows])
-        labels[name] = gold[rows]
-        parts[name] = PARTS[split[number]]
-    groups = {name: name for name in sequences}
-    return TaskMaterial(sequences=sequences, gold=labels, parts=parts, groups=groups, origin="BC5CDR")
+        text = Text(words=tuple(line.split()), entries=entries[rows])
+        examples.append(Example(name, PARTS[split[number]], name, text, gold[rows]))
+    return material(examples, "BC5CDR")
 
 
 RECIPE = Recipe(

@@ -11,7 +11,8 @@ counts as not asked.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,8 @@ import numpy as np
 from scipy.signal import find_peaks
 
 from dugong.endmodels import context_windows
-from dugong.experiments.recipe import PARTS, EndModel, Facts, Part, Recipe, Size, TaskMaterial, find_folder
+from dugong.experiments.recipe import EndModel, Facts, Part, Recipe, Size, TaskMaterial, find_folder
+from dugong.experiments.tasks.examples import Example, material, sizes_of
 from dugong.graph import temporal
 from dugong.priors import Markov, Prior
 from dugong.sources import WindowView, source
@@ -175,20 +177,15 @@ def inputs(sequence: AnyArray, small: bool) -> AnyArray:  # noqa: FBT001
 
 def simulate(size: Size, seed: int, folder: Path, n_seconds: int = 5) -> TaskMaterial:  # noqa: ARG001  no files
     """Sessions of `n_seconds`; patients belong to one part only, thirty sequences each."""
-    rng = np.random.default_rng(seed)
-    sequences, gold, parts, groups = {}, {}, {}, {}
-    for part in PARTS:
-        for number in range(getattr(size, part)):
+    rng, examples = np.random.default_rng(seed), []
+    for part, count in sizes_of(size):
+        for number in range(count):
             if number % 30 == 0:
                 patient, habits = f"{part}-{number // 30}", _habits(rng)
-            name = f"{patient}-{number % 30}"
             doing = _doing(rng, n_seconds)
-            sequences[name] = _session(rng, doing, habits)
-            gold[name] = np.where(doing == FREEZE, 1, -1).astype(np.int8)
-            parts[name], groups[name] = part, patient
-    return TaskMaterial(
-        sequences=calibrated(sequences, groups), gold=gold, parts=parts, groups=groups, origin="simulated"
-    )
+            session, gold = _session(rng, doing, habits), np.where(doing == FREEZE, 1, -1).astype(np.int8)
+            examples.append(Example(f"{patient}-{number % 30}", part, patient, session, gold))
+    return _calibrated_material(examples, "simulated")
 
 
 def _habits(rng: np.random.Generator) -> dict[str, float]:
@@ -255,7 +252,12 @@ def _by_sample(by_second: FloatArray) -> FloatArray:
     return np.repeat(np.stack(places, axis=1), 3, axis=1)
 
 
-def calibrated(sequences: dict[str, AnyArray], groups: dict[str, str]) -> dict[str, AnyArray]:
+def _calibrated_material(examples: list[Example], origin: str) -> TaskMaterial:
+    found = material(examples, origin)
+    return replace(found, sequences=calibrated(found.sequences, found.groups))
+
+
+def calibrated(sequences: Mapping[str, AnyArray], groups: Mapping[str, str]) -> dict[str, AnyArray]:
     """The same, each place of each patient in units of its own vigorous second (90th percentile of its deviations).
 
     Sensors sit differently and patients walk differently; thresholds of one patient then mean something for another.
@@ -273,25 +275,21 @@ def calibrated(sequences: dict[str, AnyArray], groups: dict[str, str]) -> dict[s
 
 def load_daphnet(folder: Path) -> TaskMaterial:
     """Uninterrupted pieces of the experiments in ``recordings.npz``, cut into seconds; most of a second decides."""
-    sequences: dict[str, AnyArray] = {}
-    gold: dict[str, Int8Array] = {}
+    examples = []
     with np.load(find_folder(folder, "gait-daphnet", ("recordings.npz",)) / "recordings.npz") as stored:
         for recording in sorted({key.split("/")[0] for key in stored.files}):
+            patient = recording.partition("R")[0]
             acceleration, annotation = stored[f"{recording}/acceleration"], stored[f"{recording}/annotation"]
             inside = np.concatenate([[False], annotation > 0, [False]])
             edges = np.flatnonzero(np.diff(inside.astype(np.int8))).reshape(-1, 2)
             for piece, (start, stop) in enumerate(edges):
                 seconds = int(stop - start) // RATE
                 if seconds >= SHORTEST:
-                    rows, name = slice(start, start + seconds * RATE), f"{recording}-{piece}"
-                    sequences[name] = acceleration[rows].reshape(seconds, RATE, 9)
+                    rows, part = slice(start, start + seconds * RATE), REAL_PARTS.get(patient, "train")
                     frozen = (annotation[rows].reshape(seconds, RATE) == 2).mean(axis=1) > 0.5
-                    gold[name] = np.where(frozen, 1, -1).astype(np.int8)
-    groups = {name: name.split("R")[0] for name in sequences}
-    parts = {name: REAL_PARTS.get(patient, "train") for name, patient in groups.items()}
-    return TaskMaterial(
-        sequences=calibrated(sequences, groups), gold=gold, parts=parts, groups=groups, origin="Daphnet"
-    )
+                    walk, gold = acceleration[rows].reshape(seconds, RATE, 9), np.where(frozen, 1, -1).astype(np.int8)
+                    examples.append(Example(f"{recording}-{piece}", part, patient, walk, gold))
+    return _calibrated_material(examples, "Daphnet")
 
 
 RECIPE = Recipe(
