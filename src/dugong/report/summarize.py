@@ -10,6 +10,7 @@ import hashlib
 import json
 import platform
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
@@ -78,27 +79,17 @@ def summarize(
     comparison = compare_on_gold(material)
     sources = tuple(make_source(material, one, learned[one.name]) for one in seen.sources)
     depending = make_dependencies(material)
-    agreement, scores = make_agreement(material), make_scores(material, comparison)
-    versus = make_versus(material, comparison)
-    return Report(
+    report = Report(
         title=title,
         overview=make_overview(material, met.n_silent),
         sources=sources,
         dependencies=depending,
         prior=make_prior(material),
-        agreement=agreement,
-        scores=scores,
+        agreement=make_agreement(material),
+        scores=make_scores(material, comparison),
         events=make_events(material, comparison),
-        versus=versus,
-        findings=make_findings(
-            material,
-            sources=sources,
-            dependencies=depending,
-            agreement=agreement,
-            scores=scores,
-            versus=versus,
-            problems=seen.problems,
-        ),
+        versus=make_versus(material, comparison),
+        findings=(),
         provenance=make_provenance(material, len(depending.edges), made=made),
         sequences=make_sequences(
             material,
@@ -109,19 +100,14 @@ def summarize(
             media_bytes=media_bytes,
         ),
     )
+    return replace(report, findings=make_findings(material, report, seen.problems))
 
 
 _PACKAGES = ("dugong-ws", "numpy", "scipy", "numba", "pyarrow")
 
 
 def make_provenance(material: Material, n_edges: int, *, made: datetime | None = None) -> Provenance:
-    """Fingerprint everything that went in.
-
-    Parameters
-    ----------
-    n_edges : dependencies between sources
-    made : date and time, now by default
-    """
+    """Fingerprint everything that went in; `n_edges` dependencies between sources, made now by default."""
     votes, model = material.votes, material.model
     settings = {name: _words(value) for name, value in model.get_params().items()}
     versions = {"python": platform.python_version(), **{name: metadata.version(name) for name in _PACKAGES}}
@@ -164,11 +150,7 @@ def _words(value: object) -> str:
 
 
 def _methods(
-    material: Material,
-    n_edges: int,
-    settings: dict[str, str],
-    versions: dict[str, str],
-    votes_hash: str,
+    material: Material, n_edges: int, settings: dict[str, str], versions: dict[str, str], votes_hash: str
 ) -> str:
     votes, model = material.votes, material.model
     *others, last = [describe(resolution) for resolution in votes.resolutions]
@@ -234,29 +216,20 @@ _TODO_PROBLEMS = {
 _LEVELS = {"warning": 0, "note": 1, "fine": 2}
 
 
-def make_findings(
-    material: Material,
-    *,
-    sources: tuple[SourceRow, ...],
-    dependencies: Dependencies,
-    agreement: Agreement,
-    scores: Scores,
-    versus: Versus,
-    problems: tuple[Problem, ...],
-) -> tuple[Finding, ...]:
+def make_findings(material: Material, report: Report, problems: tuple[Problem, ...]) -> tuple[Finding, ...]:
     """Everything that a reader should know before trusting the labels."""
     found = [
-        *_about_gold(material, versus, scores),
-        *(_no_better(row) for row in sources if _no_better_than_chance(row)),
-        *_about_intervals(sources),
-        *_about_pairs(agreement, dependencies),
+        *_about_gold(material, report.versus, report.scores),
+        *(_no_better(row) for row in report.sources if _no_better_than_chance(row)),
+        *_about_intervals(report.sources),
+        *_about_pairs(report.agreement, report.dependencies),
         *_about_problems(problems),
         *_about_fit(material),
-        *_about_doubt(scores),
+        *_about_doubt(report.scores),
         *_about_review(material),
     ]
     if not any(one.level == "warning" for one in found):
-        found.append(Finding(level="fine", where="", text="None of the checks gives a warning.", todo=""))
+        found.append(Finding(level="fine", text="None of the checks gives a warning."))
     return tuple(sorted(dict.fromkeys(found), key=lambda one: _LEVELS[one.level]))
 
 
@@ -266,35 +239,29 @@ def _about_review(material: Material) -> list[Finding]:
     if review.elements is None or not len(review):
         return []
     listed = [f"element {at} of sequence {one}" for one, at in zip(review.ids, review.elements.tolist(), strict=True)]
-    return [
-        Finding(
-            level="note",
-            where="",
-            text=f"Worth a person's minute: {', '.join(listed)}. Their labels would improve the others most.",
-            todo="`dugong review` writes a table of such elements to fill in, which `fit --gold` and train_gold read.",
-        )
-    ]
+    text = f"Worth a person's minute: {', '.join(listed)}. Their labels would improve the others most."
+    todo = "`dugong review` writes a table of such elements to fill in, which `fit --gold` and train_gold read."
+    return [Finding(text=text, todo=todo)]
 
 
 def _about_gold(material: Material, versus: Versus, scores: Scores) -> list[Finding]:
     if material.gold is None or not material.gold.any():
         text = "No known labels were given: accuracies and probabilities are estimates that nothing here has checked."
         todo = "Label the first few sequences of the list below by hand, and make the report again with them."
-        return [Finding(level="note", where="", text=text, todo=todo)]
+        return [Finding(text=text, todo=todo)]
     found = []
     if versus.better is not True:
-        level = "note" if versus.better is None else "warning"
         todo = "Majority vote is simpler. Use it, or look at the sources and dependencies above for what is wrong."
         if versus.better is None:
             todo = "Give known labels of more sequences: intervals come from how sequences differ."
-        found.append(Finding(level=level, where="", text=versus.sentence, todo=todo))
+        found.append(Finding(level=versus.tone, text=versus.sentence, todo=todo))
     if scores.ece is not None and scores.ece > MISCALIBRATED:
         text = (
             f"Probabilities are off by {scores.ece:.2f} on average (expected calibration error): the model promises "
             f"{scores.expected_accuracy:.1%} right labels."
         )
         todo = 'Take labels rather than probabilities at their word, or fit with dependencies="learn".'
-        found.append(Finding(level="warning", where="", text=text, todo=todo))
+        found.append(Finding(level="warning", text=text, todo=todo))
     return found
 
 
@@ -316,7 +283,7 @@ def _about_intervals(rows: tuple[SourceRow, ...]) -> list[Finding]:
     listed = ", ".join(f"{name} ({width:.2f} wide)" for name, width in wide.items())
     text = f"Some accuracies are poorly known, by their intervals: {listed}."
     todo = "More sequences, or a source that votes on the same tasks, make the intervals narrower."
-    return [Finding(level="note", where=next(iter(wide)), text=text, todo=todo)]
+    return [Finding(where=next(iter(wide)), text=text, todo=todo)]
 
 
 def _no_better_than_chance(row: SourceRow) -> bool:
@@ -342,7 +309,7 @@ def _about_pairs(agreement: Agreement, dependencies: Dependencies) -> list[Findi
     if dependencies.learned:
         todo = "Sources that repeat each other are discounted already; fewer near-copies make the labels surer."
     text = f"Some sources agree more often than the model expects: {listed}{more}."
-    return [Finding(level="note", where=found[0][1], text=text, todo=todo)]
+    return [Finding(where=found[0][1], text=text, todo=todo)]
 
 
 def _about_problems(problems: tuple[Problem, ...]) -> list[Finding]:
@@ -361,7 +328,7 @@ def _about_problems(problems: tuple[Problem, ...]) -> list[Finding]:
     if len(silent) > 1:
         text = f"{len(silent)} sources never vote and have no influence: {', '.join(silent)}."
         todo = "Leave them out, or find out why they never vote."
-        found.append(Finding(level="note", where=silent[0], text=text, todo=todo))
+        found.append(Finding(where=silent[0], text=text, todo=todo))
     return found
 
 
@@ -372,7 +339,7 @@ def _about_fit(material: Material) -> list[Finding]:
         mine = sorted((note for note in notes if note.kind == kind), key=lambda note: -abs(note.size))
         if mine:
             listed = "; ".join(f"{note.where} ({note.size:+.2f})" for note in mine)
-            found.append(Finding(level="note", where=mine[0].where, text=f"{words}: {listed}.", todo=todo))
+            found.append(Finding(where=mine[0].where, text=f"{words}: {listed}.", todo=todo))
     return found
 
 
@@ -388,4 +355,4 @@ def _about_doubt(scores: Scores) -> list[Finding]:
         return []
     text = f"The model is in doubt about {scores.doubtful:.0%} of the elements (no class reaches 0.75)."
     todo = "Sort the sequences by uncertainty and see what a further source could look at."
-    return [Finding(level="note", where="", text=text, todo=todo)]
+    return [Finding(text=text, todo=todo)]

@@ -304,12 +304,12 @@ class Versus:
 # --- words ---------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Something to know: how serious, what was seen, and what to do about it."""
+    """Something to know: how serious, about which source, what was seen, and what to do about it."""
 
-    level: str
-    where: str
+    level: str = "note"
+    where: str = ""
     text: str
-    todo: str
+    todo: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
