@@ -256,9 +256,8 @@ def plot_reliability(report: Report, *, ax: Axes | None = None) -> Axes:
     ax = _new(ax, height=3.6)
     ax.plot([0, 1], [0, 1], color="0.7", linewidth=1)
     if found.mean_probability is not None and found.frequency is not None:
-        both = zip(found.mean_probability, found.frequency, strict=True)
-        pairs = [(p, f) for p, f in both if p is not None and f is not None]
-        ax.plot([p for p, _ in pairs], [f for _, f in pairs], "o-")
+        filled = ~np.isnan(found.frequency)
+        ax.plot(found.mean_probability[filled], found.frequency[filled], "o-")
     ax.set_xlabel(_words(f"promised: {found.of}"))
     ax.set_ylabel("measured share")
     ax.set_aspect("equal")

@@ -6,6 +6,8 @@ is, what follows what, how long runs last.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from dugong.metrics import Comparison, compare, runs
@@ -25,14 +27,13 @@ def make_overview(material: Material, n_silent: int) -> Overview:
     """Count what the report is about."""
     votes = material.votes
     lengths = votes.lengths
-    counts, edges = np.histogram(lengths, bins=int(min(_BINS, max(1, len(np.unique(votes.lengths))))))
-    spread = (lengths.min(), np.median(lengths), lengths.mean(), lengths.max()) if len(lengths) else (0, 0, 0, 0)
+    counts, edges = np.histogram(lengths, bins=min(_BINS, len(np.unique(lengths))))
     return Overview(
         n_sequences=votes.n_sequences,
         n_elements=votes.n_elements,
         n_sources=votes.n_sources,
         n_votes=sum(n_spoken(count_codes(column)) for column in votes.columns),
-        lengths=(float(spread[0]), float(spread[1]), float(spread[2]), float(spread[3])),
+        lengths=(float(lengths.min()), float(np.median(lengths)), float(lengths.mean()), float(lengths.max())),
         histogram_counts=tuple(counts.tolist()),
         histogram_edges=tuple(edges.tolist()),
         classes=material.names,
@@ -124,7 +125,7 @@ def compare_on_gold(material: Material) -> Comparison | None:
 def make_scores(material: Material, comparison: Comparison | None) -> Scores:
     """The distribution of the probabilities, and their reliability."""
     elements = material.elements
-    best = elements.max(axis=1) if len(elements) else np.zeros(0)
+    best = elements.max(axis=1)
     binary = elements.shape[1] == 2
     counts, edges = np.histogram(elements[:, 1] if binary else best, bins=N_BINS, range=(0.0, 1.0))
     curve = None if comparison is None else comparison[MODEL].calibration
@@ -132,11 +133,11 @@ def make_scores(material: Material, comparison: Comparison | None) -> Scores:
         of=f"P({material.names[1]})" if binary else "P(chosen class)",
         edges=tuple(edges.tolist()),
         counts=tuple(counts.tolist()),
-        expected_accuracy=float(best.mean()) if len(best) else float("nan"),
-        doubtful=float((best < DOUBTFUL).mean()) if len(best) else 0.0,
-        mean_probability=None if curve is None else _figures(curve.mean_probability),
-        frequency=None if curve is None else _figures(curve.frequency),
-        bin_counts=None if curve is None else tuple(curve.counts.tolist()),
+        expected_accuracy=float(best.mean()),
+        doubtful=float((best < DOUBTFUL).mean()),
+        mean_probability=None if curve is None else curve.mean_probability,
+        frequency=None if curve is None else curve.frequency,
+        bin_counts=None if curve is None else curve.counts,
         ece=None if curve is None else curve.ece,
     )
 
@@ -145,7 +146,7 @@ def make_versus(material: Material, comparison: Comparison | None) -> Versus:
     """The label model beside majority vote, in numbers and in one sentence."""
     n_classes = material.elements.shape[1]
     flat = np.bincount(material.majority * n_classes + material.chosen, minlength=n_classes**2)
-    differ = float((material.majority != material.chosen).mean()) if len(material.chosen) else 0.0
+    differ = float((material.majority != material.chosen).mean())
     return Versus(
         sentence=_sentence(comparison, differ),
         better=None if comparison is None else comparison.better,
@@ -154,10 +155,6 @@ def make_versus(material: Material, comparison: Comparison | None) -> Versus:
         confusion=flat.reshape(n_classes, n_classes).astype(np.float64),
         scores=() if comparison is None else tuple(_score_rows(comparison)),
     )
-
-
-def _figures(values: FloatArray) -> tuple[float | None, ...]:
-    return tuple(None if np.isnan(value) else float(value) for value in values)
 
 
 def _sentence(comparison: Comparison | None, differ: float) -> str:
@@ -169,22 +166,12 @@ def _sentence(comparison: Comparison | None, differ: float) -> str:
     return comparison.verdict[0].upper() + comparison.verdict[1:]
 
 
-def _score_rows(comparison: Comparison) -> list[ScoreRow]:
-    rows = []
+def _score_rows(comparison: Comparison) -> Iterator[ScoreRow]:
     for name in _SHOWN:
         if name in comparison[MAJORITY] and name in comparison[MODEL]:
             one = comparison.difference(name)
-            rows.append(
-                ScoreRow(
-                    name=name,
-                    majority=one.first,
-                    model=one.last,
-                    difference=one.value,
-                    interval=one.interval,
-                    finding=one.finding,
-                )
-            )
-    return rows
+            scores = {"majority": one.first, "model": one.last, "difference": one.value}
+            yield ScoreRow(name=name, **scores, interval=one.interval, finding=one.finding)
 
 
 def make_events(material: Material, comparison: Comparison | None) -> EventSummary:
@@ -222,7 +209,7 @@ def _event_row(material: Material, place: int, offsets: IntArray, gold: IntArray
     return EventRow(
         name=material.names[place],
         n_events=len(lengths),
-        share=float((decoded == 0).mean()) if len(decoded) else 0.0,
+        share=float((decoded == 0).mean()),
         n_sequences=len(np.unique(owners)),
         mean=_mean(lengths),
         median=float(np.median(lengths)) if len(lengths) else None,

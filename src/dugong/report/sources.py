@@ -6,6 +6,7 @@ One by one: what they cover, whom they meet, how good the model thinks they are,
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import asdict
 from math import isfinite
 
 import numpy as np
@@ -47,14 +48,9 @@ def make_source(material: Material, seen: SourceSummary, learned: SourceAccuracy
 def _class(part: ClassAccuracy, *, grouped: bool) -> ClassRow:
     """Without at least two groups of sequences there is no spread, and no interval."""
     votes = 1 - part.abstains
-    return ClassRow(
-        label=part.label,
-        right=part.right,
-        abstains=part.abstains,
-        right_if_votes=part.right / votes if votes > 1e-9 else None,
-        interval=part.interval if grouped and all(map(isfinite, part.interval or (np.nan,))) else None,
-        empirical=part.empirical,
-    )
+    interval = part.interval if grouped and all(map(isfinite, part.interval or (np.nan,))) else None
+    row = asdict(part) | {"interval": interval}
+    return ClassRow(**row, right_if_votes=part.right / votes if votes > 1e-9 else None)
 
 
 def make_dependencies(material: Material) -> Dependencies:

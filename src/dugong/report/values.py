@@ -14,10 +14,9 @@ import numpy as np
 
 from dugong.codec import to_plain
 from dugong.report.track import Sequences
+from dugong.summary import ClassAccuracy, Interval
 from dugong.texts import counted
-from dugong.types import FloatArray
-
-Interval = tuple[float, float]
+from dugong.types import FloatArray, IntArray
 
 
 # --- what was labelled ---------------------------------------------------------------------------------------------
@@ -69,23 +68,10 @@ class Overview:
 
 # --- sources -------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ClassRow:
-    """How a source treats the tasks of one label.
+class ClassRow(ClassAccuracy):
+    """How a source treats the tasks of one label, with the estimated P(right | label, and the source votes)."""
 
-    Attributes
-    ----------
-    right, abstains : estimated P(vote for it | it), P(abstain | it)
-    interval : 95 % confidence interval of `right`
-    right_if_votes : estimated P(right | it, and the source votes)
-    empirical : share measured on gold, None without
-    """
-
-    label: str
-    right: float
-    abstains: float
     right_if_votes: float | None
-    interval: Interval | None
-    empirical: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -205,7 +191,7 @@ class Scores:
     edges, counts : histogram of that probability over all elements
     expected_accuracy : mean probability of the chosen class: the share of right labels that the model promises
     doubtful : share of elements whose chosen class has a probability below 0.75
-    mean_probability, frequency, bin_counts : reliability curve on gold, None without
+    mean_probability, frequency, bin_counts : reliability curve on gold, NaN in an empty bin; None without
     ece : expected calibration error on gold
     """
 
@@ -214,9 +200,9 @@ class Scores:
     counts: tuple[int, ...]
     expected_accuracy: float
     doubtful: float
-    mean_probability: tuple[float | None, ...] | None
-    frequency: tuple[float | None, ...] | None
-    bin_counts: tuple[int, ...] | None
+    mean_probability: FloatArray | None
+    frequency: FloatArray | None
+    bin_counts: IntArray | None
     ece: float | None
 
 

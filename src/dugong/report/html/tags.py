@@ -303,7 +303,7 @@ def reliability(scores: Scores) -> Html:
     biggest = max(*scores.bin_counts, 1)
     dots = []
     for promised, measured, count in zip(scores.mean_probability, scores.frequency, scores.bin_counts, strict=True):
-        if promised is None or measured is None:
+        if isnan(promised) or isnan(measured):
             continue
         words = f"promised {promised:.2f}, measured {measured:.2f}, {count:,} elements"
         radius = 3 + 7 * sqrt(count / biggest)
