@@ -173,23 +173,18 @@ def _averaged(pixels: FloatArray, height: int, width: int) -> FloatArray:
 # --- signals -------------------------------------------------------------------------------------------------------
 def _channels(part: Any, first: Any) -> Iterator[tuple[str, tuple[AnyArray, AnyArray]]]:
     """Every signal by name: its numbers, and where each lies, in elements from the first that is shown."""
-    n = len(part)
+    n, named = len(part), _named(part)
     if isinstance(part, Audio):
-        samples = part.samples
-        yield "sound", _evenly(samples if samples.ndim == 1 else samples.mean(axis=1), n)
-    elif isinstance(part, Epochs):
-        yield from ((name, _evenly(samples, n)) for name, samples in part.channels.items())
+        yield "sound", _evenly(_mono(part.samples), n)
     elif isinstance(part, Blocks):
         sizes, rows = np.diff(part.offsets), slice(int(part.offsets[0]), int(part.offsets[-1]))
         inside = np.arange(rows.stop - rows.start) - np.repeat(part.offsets[:-1] - rows.start, sizes)
         places = np.repeat(np.arange(n), sizes) + inside / np.repeat(sizes, sizes)
         yield from ((name, (column[rows], places)) for name, column in part.rows.columns.items())
-    elif isinstance(part, Rows):
-        yield from ((name, (column, np.arange(n))) for name, column in part.columns.items())
-    elif hasattr(part, "iloc") and hasattr(part, "columns"):
-        yield from ((str(name), (part[name].to_numpy(), np.arange(n))) for name in part.columns)
+    elif named is not None:
+        yield from ((name, _evenly(samples, n)) for name, samples in named.items())
     elif isinstance(first, Mapping):
-        yield from ((str(name), (np.array([one[name] for one in part]), np.arange(n))) for name in first)
+        yield from ((str(name), _evenly(np.array([one[name] for one in part]), n)) for name in first)
     else:
         yield from _plain(part, first)
 
@@ -198,14 +193,29 @@ def _plain(part: Any, first: Any) -> Iterator[tuple[str, tuple[AnyArray, AnyArra
     """Signals of numbers, and of arrays of numbers."""
     n = len(part)
     if np.ndim(first) == 0:
-        yield "signal", (np.array([*part]), np.arange(n))
+        yield "signal", _evenly(np.array([*part]), n)
     elif np.ndim(first) == 1 and len(first) <= _CHANNELS_NOT_SAMPLES and len({len(one) for one in part}) == 1:
         columns = np.array([np.asarray(one) for one in part])
-        yield from ((str(place), (columns[:, place], np.arange(n))) for place in range(columns.shape[1]))
+        yield from ((str(place), _evenly(column, n)) for place, column in enumerate(columns.T))
     elif np.ndim(first) == 1:
         pieces = [np.asarray(one) for one in part]
         places = [place + np.arange(len(one)) / max(1, len(one)) for place, one in enumerate(pieces)]
         yield "signal", (np.concatenate(pieces), np.concatenate(places))
+
+
+def _named(sequence: Any) -> dict[str, AnyArray] | None:
+    """The columns of what has names for them; there may be several samples per element."""
+    if isinstance(sequence, Epochs):
+        return dict(sequence.channels)
+    if isinstance(sequence, Rows):
+        return dict(sequence.columns)
+    if hasattr(sequence, "iloc") and hasattr(sequence, "columns"):
+        return {str(name): sequence[name].to_numpy() for name in sequence.columns}
+    return None
+
+
+def _mono(samples: AnyArray) -> AnyArray:
+    return samples if samples.ndim == 1 else samples.mean(axis=1)
 
 
 def _evenly(samples: AnyArray, n_elements: int) -> tuple[AnyArray, AnyArray]:
@@ -256,6 +266,7 @@ def _channel(name: str, values: AnyArray, places: AnyArray, n_elements: int, n_b
 MOST_POINTS = 4_000_000
 MOST_SIGNALS = 64
 _PIECE = 1 << 20
+_Number = int | float | np.number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -306,24 +317,16 @@ def _has_pictures(sequence: Any) -> bool:
 def _columns(sequence: Any, length: int) -> dict[str, AnyArray]:
     """Numbers by name; their lengths may differ from that of the sequence (samples per epoch)."""
     if isinstance(sequence, Blocks):
-        rows = sequence.rows[int(sequence.offsets[0]) : int(sequence.offsets[-1])]
-        return _columns(rows, length)
-    if isinstance(sequence, Epochs):
-        found: dict[str, Any] = dict(sequence.channels)
-    elif isinstance(sequence, Rows):
-        found = dict(sequence.columns)
-    elif hasattr(sequence, "iloc") and hasattr(sequence, "columns"):
-        found = {str(name): sequence[name].to_numpy() for name in sequence.columns}
-    elif isinstance(sequence, np.ndarray) and sequence.dtype.names:
+        sequence = sequence.rows[int(sequence.offsets[0]) : int(sequence.offsets[-1])]
+    found = _named(sequence) or {}
+    if isinstance(sequence, np.ndarray) and sequence.dtype.names:
         found = {name: sequence[name] for name in sequence.dtype.names}
+    elif isinstance(sequence, np.ndarray) and sequence.ndim == 2:
+        found = {f"column {place}": column for place, column in enumerate(sequence.T[:MOST_SIGNALS])}
     elif isinstance(sequence, np.ndarray):
-        found = {"value": sequence} if sequence.ndim == 1 else {}
-        if sequence.ndim == 2:
-            found = {f"column {place}": sequence[:, place] for place in range(min(sequence.shape[1], MOST_SIGNALS))}
-    elif length and all(isinstance(sequence[place], int | float | np.number) for place in range(min(length, 5))):
+        found = {"value": sequence}
+    elif not found and length and all(isinstance(sequence[at], _Number) for at in range(min(length, 5))):
         found = {"value": np.asarray(list(sequence), dtype=np.float64)}
-    else:
-        found = {}
     return {name: column for name, column in found.items() if column.ndim == 1 and column.dtype.kind in "biuf"}
 
 
@@ -361,8 +364,7 @@ def _sound(sequence: Audio) -> Signal:
     lows, highs = [], []
     left: FloatArray = np.zeros(0, dtype=np.float32)
     for first in range(0, len(sequence), at_once):
-        samples = sequence[first : first + at_once].samples
-        mono = np.asarray(samples if samples.ndim == 1 else samples.mean(axis=1), dtype=np.float32)
+        mono = np.asarray(_mono(sequence[first : first + at_once].samples), dtype=np.float32)
         whole = np.concatenate([left, mono])
         n_full = len(whole) // step * step
         low, high = peaks(whole[:n_full], step)

@@ -67,16 +67,7 @@ def make_sequences(
     media: Any = None,
     media_bytes: int = MEDIA,
 ) -> Sequences:
-    """Choose sequences and cut them out.
-
-    Parameters
-    ----------
-    n_sequences : at most this many; by default 100, and as many as the budget allows
-    wanted : ids of sequences that come first
-    budget : characters for all tracks together; None for no limit
-    media : sequences by id, as the sources saw them, to be drawn beside the labels; optional
-    media_bytes : what these may take of the budget
-    """
+    """Choose sequences and cut them out; options as for `summarize`, whose `sequences` are `wanted` here."""
     if media is not None and budget is not None:
         budget = max(budget - media_bytes, budget // 4)
     interest, voters = measure(material), make_voters(material)
