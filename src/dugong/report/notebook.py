@@ -12,7 +12,7 @@ import numpy as np
 
 from dugong.exceptions import import_extra
 from dugong.report.html import payload, render_html, render_timeline
-from dugong.report.html.tags import Child, Html, class_colours, join, name, number, tag
+from dugong.report.html.tags import Child, Html, class_colours, grid, join, name, number, tag
 from dugong.report.material import find_sequences, gather, label_names, places_of
 from dugong.report.track import Sequences
 from dugong.report.tracks import make_sequences
@@ -57,10 +57,9 @@ def model_html(model: LabelModel) -> str:
 
 
 def _block(title: str, head: Sequence[str], rows: Sequence[Sequence[Child]], notes: Html | None) -> str:
-    header = tag("tr", [tag("th", cell, scope="col") for cell in head])
+    header = [tag("th", cell, scope="col") for cell in head]
     body = [tag("tr", tag("th", row[0], scope="row"), [tag("td", join(cell)) for cell in row[1:]]) for row in rows]
-    table = tag("table", tag("caption", title), tag("thead", header), tag("tbody", body))
-    return tag("div", table, notes, class_="dugong")
+    return tag("div", grid(title, header, body), notes, class_="dugong")
 
 
 def summary_html(summary: ModelSummary) -> str:
@@ -195,9 +194,7 @@ def plot_votes(votes: Votes, sequence: int = 0, *, gold: Any = None, ax: Axes | 
         _ribbon(ax, len(names), places, places + 1, places_of(labels, votes), votes.n_classes)
         names.append("gold")
     ax.set_yticks(range(len(names)), [_words(one) for one in names])
-    ax.set_ylim(len(names) - 0.5, -0.5)
-    ax.set_xlim(0, max(int(chosen.lengths[0]), 1))
-    ax.set_xlabel("element")
+    ax.set(xlim=(0, max(int(chosen.lengths[0]), 1)), ylim=(len(names) - 0.5, -0.5), xlabel="element")
     ax.set_title(_words(f"sequence {votes.sequence_ids[sequence]}"))
     return ax
 
@@ -211,10 +208,7 @@ def plot_labels(model: LabelModel, votes: Votes, sequence: int = 0, *, ax: Axes 
     edges = np.arange(len(law) + 1)
     for place in (1,) if votes.n_classes == 2 else range(votes.n_classes):
         ax.stairs(law[:, place], edges, color=colours[place], label=_words(f"P({names[place]})"), linewidth=1.5)
-    ax.set_ylim(-0.02, 1.02)
-    ax.set_xlim(0, max(len(law), 1))
-    ax.set_xlabel("element")
-    ax.set_ylabel("probability")
+    ax.set(xlim=(0, max(len(law), 1)), ylim=(-0.02, 1.02), xlabel="element", ylabel="probability")
     ax.legend(loc="upper right")
     return ax
 
@@ -230,9 +224,7 @@ def plot_accuracies(report: Report, *, ax: Axes | None = None) -> Axes:
         if part.empirical is not None:
             ax.plot(part.empirical, place, "D", markerfacecolor="none", markeredgecolor="black")
     ax.set_yticks(range(len(rows)), [_words(f"{source}: {part.label}") for source, part in rows])
-    ax.set_ylim(len(rows) - 0.5, -0.5)
-    ax.set_xlim(0, 1)
-    ax.set_xlabel("P(vote | label)")
+    ax.set(xlim=(0, 1), ylim=(len(rows) - 0.5, -0.5), xlabel="P(vote | label)")
     return ax
 
 
@@ -258,9 +250,7 @@ def plot_reliability(report: Report, *, ax: Axes | None = None) -> Axes:
     if found.mean_probability is not None and found.frequency is not None:
         filled = ~np.isnan(found.frequency)
         ax.plot(found.mean_probability[filled], found.frequency[filled], "o-")
-    ax.set_xlabel(_words(f"promised: {found.of}"))
-    ax.set_ylabel("measured share")
-    ax.set_aspect("equal")
+    ax.set(xlabel=_words(f"promised: {found.of}"), ylabel="measured share", aspect="equal")
     return ax
 
 

@@ -15,6 +15,7 @@ from dugong.report.html.tags import (
     facts,
     figure,
     graph,
+    grid,
     join,
     length,
     matrix,
@@ -135,10 +136,10 @@ def _by_class(rows: tuple[SourceRow, ...], *, gold: bool) -> Html:
             more = "more" if place + 1 < len(row.classes) else None
             body.append(tag("tr", first, label, [tag("td", cell, class_="n") for cell in cells], class_=more))
     caption = "What each source does with the tasks of each label"
-    header = tag("tr", [tag("th", cell, scope="col", class_="n" if i > 1 else None) for i, cell in enumerate(head)])
-    inner = tag("table", tag("caption", caption), tag("thead", header), tag("tbody", body))
+    header = [tag("th", cell, scope="col", class_="n" if i > 1 else None) for i, cell in enumerate(head)]
     marks = "Dot: estimate; bar: 95 % interval" + ("; diamond: measured on known labels." if gold else ".")
-    return join(scroll(inner, caption), tag("p", marks, " The line runs from 0 to 1.", class_="small"))
+    below = tag("p", marks, " The line runs from 0 to 1.", class_="small")
+    return join(scroll(grid(caption, header, body), caption), below)
 
 
 def _dot(row: SourceRow, part: ClassRow, place: int) -> Html:

@@ -13,8 +13,6 @@ from collections.abc import Iterable, Sequence
 from colorsys import hls_to_rgb
 from math import cos, isnan, log1p, pi, sin, sqrt
 
-import numpy as np
-
 from dugong.report.values import EdgeRow, Scores, SourceRow
 from dugong.types import FloatArray
 
@@ -93,10 +91,14 @@ def table(head: Sequence[Child], rows: Iterable[Sequence[Child]], *, caption: st
     caption : what it shows, for everyone
     words : columns that hold words rather than numbers; the first column is the heading of its row
     """
-    header = tag("tr", [tag("th", cell, scope="col", class_=_kind(i, words)) for i, cell in enumerate(head)])
+    header = [tag("th", cell, scope="col", class_=_kind(i, words)) for i, cell in enumerate(head)]
     body = [tag("tr", [_table_cell(cell, i, words) for i, cell in enumerate(row)]) for row in rows]
-    inner = tag("table", tag("caption", caption), tag("thead", header), tag("tbody", body))
-    return scroll(inner, caption)
+    return scroll(grid(caption, header, body), caption)
+
+
+def grid(caption: str, header: Iterable[Child], body: Iterable[Child]) -> Html:
+    """A table of cells that are made."""
+    return tag("table", tag("caption", caption), tag("thead", tag("tr", header)), tag("tbody", body))
 
 
 def scroll(inner: Child, label: str) -> Html:
@@ -379,43 +381,24 @@ def matrix(names: tuple[str, ...], values: FloatArray, *, title: str, largest: f
     n_rows = len(names)
     cells = []
     for i in range(n_rows):
-        cells.append(
-            tag("text", tag("title", names[i]), f"{short(names[i], 19)}  {i + 1}", x=left - 6,
-                y=top + CELL * i + CELL / 2 + 4, text_anchor="end")
-        )  # fmt: skip
+        label = f"{short(names[i], 19)}  {i + 1}"
+        middle = top + CELL * i + CELL / 2 + 4
+        cells.append(tag("text", tag("title", names[i]), label, x=left - 6, y=middle, text_anchor="end"))
         cells.append(text(left + CELL * i + CELL / 2, top - 8, str(i + 1), anchor="middle"))
-        cells += [_cell(names, values, i, j, (left, top), largest, signed=signed) for j in range(n_rows) if i != j]
+        for j in [j for j in range(n_rows) if j != i]:
+            pair, at = f"{names[i]}, {names[j]}", (left + CELL * j, top + CELL * i)
+            cells.append(_cell(pair, float(values[i, j]), at, largest, signed=signed, blank=n_rows > _NUMBERS))
     return picture(left + CELL * n_rows + 4, top + CELL * n_rows + 4, title, cells, fixed=True)
 
 
-def _cell(
-    names: tuple[str, ...],
-    values: FloatArray,
-    i: int,
-    j: int,
-    origin: tuple[float, float],
-    largest: float,
-    *,
-    signed: bool,
-) -> Html:
-    value = float(values[i, j])
-    x, y = origin[0] + CELL * j, origin[1] + CELL * i
-    if np.isnan(value):
-        return tag("rect", x=x + 0.5, y=y + 0.5, width=CELL - 1, height=CELL - 1, class_="empty")
+def _cell(pair: str, value: float, at: tuple[float, float], largest: float, *, signed: bool, blank: bool) -> Html:
+    (x, y), place = at, {"x": at[0] + 0.5, "y": at[1] + 0.5, "width": CELL - 1, "height": CELL - 1}
+    if isnan(value):
+        return tag("rect", **place, class_="empty")
     percent = round(100 * value)
     figure = f"{percent:+d}" if signed and percent else str(percent)
-    words = tag("title", f"{names[i]}, {names[j]}: {figure} {'points' if signed else '%'}")
+    words = tag("title", f"{pair}: {figure} {'points' if signed else '%'}")
     strength = min(abs(value) / largest, 1.0) if largest else 0.0
-    shade = tag(
-        "rect",
-        words,
-        x=x + 0.5,
-        y=y + 0.5,
-        width=CELL - 1,
-        height=CELL - 1,
-        class_="minus" if signed and value < 0 else "plus",
-        fill_opacity=0.06 + 0.6 * strength,
-    )
-    if len(names) > _NUMBERS:
-        return shade
-    return Html(shade + text(x + CELL / 2, y + CELL / 2 + 4, figure, anchor="middle", class_="tiny"))
+    side = "minus" if signed and value < 0 else "plus"
+    shade = tag("rect", words, **place, class_=side, fill_opacity=0.06 + 0.6 * strength)
+    return shade if blank else join(shade, text(x + CELL / 2, y + CELL / 2 + 4, figure, anchor="middle", class_="tiny"))
