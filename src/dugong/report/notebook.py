@@ -105,7 +105,7 @@ def comparison_html(comparison: Comparison) -> str:
     """Methods on the same known labels: their scores, and what can be said about the difference."""
     shown = [one for one in ("accuracy", "f1", "brier", "log_loss") if any(one in e for e in comparison.evaluations)]
     rows = [
-        (name(method), *(number(scores.value(one), 4) for one in shown))
+        (name(method), *(number(scores.value(one), ".4f") for one in shown))
         for method, scores in zip(comparison.names, comparison.evaluations, strict=True)
     ]
     return _block("On known labels", ("method", *shown), rows, tag("p", comparison.verdict))

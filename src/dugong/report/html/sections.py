@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import isnan
-
 import numpy as np
 
 from dugong.report.html.tags import (
@@ -100,7 +98,7 @@ def sources(report: Report) -> Html:
         cells: list[Child] = [name(row.name), name(row.resolution), share(row.coverage), share(row.overlaps)]
         cells += [share(row.conflicts), share(row.accuracy)]
         cells += [share(row.empirical)] if gold else []
-        cells += [number(row.weight, 2)] if weighted else []
+        cells += [number(row.weight, ".2f")] if weighted else []
         rows.append(cells)
     weight = None
     if weighted:
@@ -157,7 +155,7 @@ def dependencies(report: Report) -> Html:
         return section("dependencies", "Dependencies between sources", tag("p", text))
     rows = [
         (name(edge.first), name("itself, earlier" if edge.kind == "repeats itself" else edge.second),
-         edge.kind, number(edge.strength, 2))
+         edge.kind, number(edge.strength, ".2f"))
         for edge in found.edges
     ]  # fmt: skip
     came = "learned from the votes" if found.learned else "as declared"
@@ -229,8 +227,8 @@ def _pairs(found: Agreement) -> Html:
             name(found.names[i]),
             f"{found.n_pairs[i, j]:,.0f}",
             share(float(found.observed[i, j])),
-            _signed(100 * float(found.excess[i, j])),
-            _signed(float(found.standardised[i, j])),
+            number(100 * float(found.excess[i, j]), "+.1f"),
+            number(float(found.standardised[i, j]), "+.1f"),
         )
         for i, j in pairs[:_MOST_PAIRS]
     ]
@@ -239,10 +237,6 @@ def _pairs(found: Agreement) -> Html:
     head = ("Source", "Other", "Both vote", "Agree", "Residual, points", "Standardised")
     more = f", the {_MOST_PAIRS} with the largest residual" if len(pairs) > _MOST_PAIRS else ""
     return table(head, rows, caption=f"Pairs of sources{more}", words=(0, 1))
-
-
-def _signed(value: float) -> str:
-    return "–" if isnan(value) else f"{value:+.1f}"
 
 
 def scores(report: Report) -> Html:
@@ -298,7 +292,7 @@ def events(report: Report) -> Html:
         cells: list[Child] = [name(row.name), f"{row.n_events:,}", f"{row.n_sequences:,}", share(row.share)]
         cells += [length(one, found.seconds) for one in (row.mean, row.median, row.longest)]
         if gold:
-            cells += [_count(row.known_events), _count(row.gold_events)]
+            cells += [number(row.known_events, ","), number(row.gold_events, ",")]
             cells += [length(row.known_mean, found.seconds), length(row.gold_mean, found.seconds)]
         rows.append(cells)
     matched = None
@@ -321,7 +315,7 @@ def versus(report: Report) -> Html:
     found = report.versus
     rows = [
         (_SCORE_WORDS.get(one.name, one.name), number(one.majority), number(one.model),
-         "–" if one.difference is None else f"{one.difference:+.3f}", span(one.interval, signed=True), one.finding)
+         number(one.difference, "+.3f"), span(one.interval, signed=True), one.finding)
         for one in found.scores
     ]  # fmt: skip
     head = ("Score", "Majority vote", "Label model", "Difference", "95 % interval", "The model is")
@@ -387,10 +381,6 @@ def provenance(report: Report) -> Html:
         ),
         intro=f"Made {found.made}.",
     )
-
-
-def _count(value: int | None) -> str:
-    return "–" if value is None else f"{value:,}"
 
 
 AFTER_TIMELINES = (sources, dependencies, prior, agreement, scores, events, versus, findings, provenance)

@@ -126,9 +126,9 @@ def share(value: float | None) -> str:
     return "–" if value is None else f"{100 * value:.1f} %"
 
 
-def number(value: float | None, digits: int = 3) -> str:
+def number(value: float | None, form: str = ".3f") -> str:
     """A number, a dash if it is not known."""
-    return "–" if value is None or isnan(value) else f"{value:.{digits}f}"
+    return "–" if value is None or isnan(value) else format(value, form)
 
 
 def length(value: float | None, seconds: float | None) -> str:
