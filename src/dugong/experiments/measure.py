@@ -116,7 +116,9 @@ def measure(job: MeasureJob) -> list[Cell]:
 
 
 def _cell(job: MeasureJob, recipe: Recipe, cases: _Cases, share: float, method: Method) -> Cell:
-    settings = {**cases.settings, "share": share, "method": _plain(method)}
+    # What a method does, whatever it is called in a table.
+    plain = {key: value for key, value in asdict(method).items() if key != "name"}
+    settings = {**cases.settings, "share": share, "method": plain}
     name = job.name(method.name)
     # Labels that an end model was trained on are not made again for who asks for labels alone.
     whole = job.store.get(name, settings) if job.labels_only else None
@@ -125,13 +127,6 @@ def _cell(job: MeasureJob, recipe: Recipe, cases: _Cases, share: float, method: 
     result = whole or job.store.kept(name, settings, _measured, cases, share, method, job, checkpoint)
     cell = Cell(task=recipe.name, method=method.name, seed=job.seed, share=share, **result)
     return replace(cell, end=None) if job.labels_only else cell
-
-
-def _plain(method: Method) -> dict[str, Any]:
-    """What a method does, whatever it is called in a table."""
-    settings = asdict(method)
-    del settings["name"]
-    return settings
 
 
 class _Cases:

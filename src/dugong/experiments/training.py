@@ -163,17 +163,10 @@ def _of_sequence(words: list[str]) -> Iterator[list[str]]:
     low = ["", "", *(word.lower() for word in words), "", ""]
     for place, word in enumerate(words):
         here = low[place + 2]
+        own = [f"word={here}", f"end3={here[-3:]}", f"end4={here[-4:]}", f"start={here[:3]}", _shape(word)]
         around = [f"{step}={low[place + 2 + step]}" for step in (-2, -1, 1, 2)]
         pairs = [f"before={low[place + 1]}|{here}", f"after={here}|{low[place + 3]}"]
-        yield [
-            f"word={here}",
-            f"end3={here[-3:]}",
-            f"end4={here[-4:]}",
-            f"start={here[:3]}",
-            _shape(word),
-            *around,
-            *pairs,
-        ]
+        yield own + around + pairs
 
 
 def _shape(word: str) -> str:

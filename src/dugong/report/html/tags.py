@@ -199,12 +199,6 @@ def line(x1: float, y1: float, x2: float, y2: float, class_: str = "axis") -> Ht
     return tag("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=class_)
 
 
-def bar(x: float, y: float, width: float, height: float, class_: str, title: str | None = None) -> Html:
-    """A filled rectangle; `title` is shown on hover."""
-    inner = () if title is None else (tag("title", title),)
-    return tag("rect", *inner, x=x, y=y, width=max(width, 0.0), height=max(height, 0.0), class_=class_)
-
-
 def short(words: str, most: int = 22) -> str:
     """A name that fits: its beginning and its end."""
     if len(words) <= most:
@@ -226,19 +220,12 @@ def columns(
     """A histogram; with a logarithmic height where one column would hide all others."""
     left, top, right, bottom = 44.0, 14.0, WIDTH - 8.0, 128.0
     most = max(*counts, 1)
-    wide = (right - left) / len(counts)
-    heights = [log1p(count) / log1p(most) if logarithmic else count / most for count in counts]
-    bars: Iterable[Html] = [
-        bar(
-            left + place * wide + 0.5,
-            bottom - (bottom - top) * heights[place],
-            wide - 1,
-            (bottom - top) * heights[place],
-            "ink",
-            f"{edges[place]:.{max(decimals, 0)}f} to {edges[place + 1]:.{max(decimals, 0)}f}: {count:,}",
-        )
-        for place, count in enumerate(counts)
-    ]
+    wide, bars = (right - left) / len(counts), []
+    for place, count in enumerate(counts):
+        height = (bottom - top) * (log1p(count) / log1p(most) if logarithmic else count / most)
+        words = f"{edges[place]:.{decimals}f} to {edges[place + 1]:.{decimals}f}: {count:,}"
+        where = {"x": left + place * wide + 0.5, "y": bottom - height, "width": wide - 1, "height": height}
+        bars.append(tag("rect", tag("title", words), **where, class_="ink"))
     return picture(
         WIDTH,
         168,
