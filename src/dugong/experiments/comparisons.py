@@ -7,7 +7,7 @@ how the methods are ordered.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isnan
 from typing import Any
 
@@ -26,20 +26,25 @@ Figure = tuple[float, float | None]
 Pair = tuple[str, str]
 
 
+_TITLES = {"precision": "precision", "recall": "recall", "f1": "F1"}
+_LABELS = {"labels": "F1 of labels", "train_labels": "F1 of train labels"}
+_COLUMNS = {
+    **_TITLES,
+    **{f"{which}_f1": title for which, title in _LABELS.items()},
+    **{f"paper_{score}": f"paper: {title}" for score, title in _TITLES.items()},
+}
+"""Columns with a mean and a deviation, by how a record calls them."""
+
+
 def comparison(
     name: str, title: str, methods: Sequence[Method], cells: Sequence[Cell], notes: tuple[str, ...] = ()
 ) -> Table:
     """Precision, recall and F1 by task, data and method: mean ± standard deviation over seeds, in percent."""
     records = [record(group, methods) for group in groups(cells)]
-    rows = [row for one in records for row in _rows(one)]
-    published = tuple(f"paper: {title}" for title in _TITLES.values())
-    columns = ("task", "data", "method", *_TITLES.values(), *_LABELS.values(), *published)
+    rows = tuple(row for one in records for row in _rows(one))
     lines = tuple(line for one in records for line in one)
-    return Table(name=name, title=title, columns=columns, rows=tuple(rows), records=lines, notes=(SIMULATED, *notes))
-
-
-_TITLES = {"precision": "precision", "recall": "recall", "f1": "F1"}
-_LABELS = {"labels": "F1 of labels", "train_labels": "F1 of train labels"}
+    columns = ("task", "data", "method", *_COLUMNS.values())
+    return Table(name=name, title=title, columns=columns, rows=rows, records=lines, notes=(SIMULATED, *notes))
 
 
 def groups(cells: Iterable[Cell]) -> Iterator[list[Cell]]:
@@ -63,13 +68,14 @@ def record(cells: Sequence[Cell], methods: Sequence[Method]) -> list[dict[str, A
         line["failed"] = len(mine) - len(good)
         line["end_model"] = any(cell.end is not None for cell in good)
         for score in SCORES:
-            values = [found[score] for cell in good if (found := shown(cell)) is not None]
-            line |= _numbers(score, values)
+            line |= _numbers(score, [found[score] for cell in good if (found := shown(cell)) is not None])
         for which in _LABELS:
-            line |= _numbers(
-                f"{which}_f1", [found["f1"] for cell in good if (found := getattr(cell, which)) is not None]
-            )
-        lines.append(line | _published(PUBLISHED.get((mine[0].task, method.name))))
+            known = [found["f1"] for cell in good if (found := getattr(cell, which)) is not None]
+            line |= _numbers(f"{which}_f1", known)
+        published = PUBLISHED.get((mine[0].task, method.name), dict.fromkeys(SCORES, (None, None)))
+        for score, (mean, sd) in published.items():
+            line |= {f"paper_{score}_mean": mean, f"paper_{score}_sd": sd}
+        lines.append(line)
     return lines
 
 
@@ -85,11 +91,6 @@ def _numbers(name: str, values: Sequence[float]) -> dict[str, float | None]:
     return {f"{name}_mean": round(mean, 2), f"{name}_sd": None if isnan(sd) else round(sd, 2)}
 
 
-def _published(found: Published | None) -> dict[str, float | None]:
-    pairs: Mapping[str, tuple[float | None, float | None]] = found or dict.fromkeys(SCORES, (None, None))
-    return {f"paper_{score}_{what}": pair[i] for score, pair in pairs.items() for i, what in enumerate(("mean", "sd"))}
-
-
 def _rows(lines: Sequence[dict[str, Any]]) -> Iterator[dict[str, str]]:
     """Text of every cell; data that is absent for all methods is one row."""
     if lines and all(line["problem"] and line["f1_mean"] is None for line in lines):
@@ -98,14 +99,10 @@ def _rows(lines: Sequence[dict[str, Any]]) -> Iterator[dict[str, str]]:
         return
     for line in lines:
         row = {"task": line["task"], "data": line["data"], "method": line["method"]}
-        for score, title in _TITLES.items():
-            row[title] = _text(line, score)
-            row[f"paper: {title}"] = _text(line, f"paper_{score}")
-        row |= {title: _text(line, f"{which}_f1") for which, title in _LABELS.items()}
         if line["problem"]:
             often = f"{line['failed']} of {line['seeds']} draws: " if line["failed"] < line["seeds"] else ""
             row["method"] += f" (*{often}{line['problem']}*)"
-        yield row
+        yield row | {title: _text(line, name) for name, title in _COLUMNS.items()}
 
 
 def _text(line: dict[str, Any], name: str) -> str:
@@ -118,36 +115,45 @@ def orders(cells: Sequence[Cell], pairs: Sequence[Pair], *, name: str, title: st
 
     Differences are paired: both methods are measured on the same draw. Behind ± is the standard error of their mean.
     """
-    records, rows, sentences = [], [], []
-    for group in groups(cells):
-        task, data, found = group[0].task, group[0].origin, {pair: _gap(group, pair) for pair in pairs}
-        if any(gap.n_draws for gap in found.values()):
-            records.append(_gap_record(task, data, found))
-            rows.append(_gap_row(task, data, found))
-            sentences.append(f"- *{task}, {data}*: {'; '.join(_sentence(*one) for one in found.items())}.")
-    rows += _mean_row(records, pairs)
-    columns = tuple(dict.fromkeys(key for row in rows for key in row))
-    notes = ("\n".join(sentences),) if sentences else ()
-    return Table(name=name, title=title, columns=columns, rows=tuple(rows), records=tuple(records), notes=notes)
+    every = {(one[0].task, one[0].origin): [_gap(one, pair) for pair in pairs] for one in groups(cells)}
+    found = {where: gaps for where, gaps in every.items() if any(gap.n_draws for gap in gaps)}
+    sentences = [f"- *{', '.join(where)}*: {'; '.join(gap.sentence for gap in gaps)}." for where, gaps in found.items()]
+    rows = [_gap_row(*where, gaps) for where, gaps in found.items()]
+    simulated = [gaps for (_, data), gaps in found.items() if data == "simulated"]
+    if len(simulated) > 1:
+        rows.append(_gap_row("mean of tasks", "simulated", list(map(_mean_gap, zip(*simulated, strict=True)))))
+    return Table(
+        name=name,
+        title=title,
+        columns=tuple(dict.fromkeys(key for row in rows for key in row)),
+        rows=tuple(rows),
+        records=tuple(_gap_record(*where, gaps) for where, gaps in found.items()),
+        notes=("\n".join(sentences),) if sentences else (),
+    )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
     """Mean of paired differences, its standard error (NaN for one draw), number of draws, and the paper's own."""
 
+    above: str
+    below: str
     mean: float
     error: float
     n_draws: int
     published: float | None
 
     @property
-    def verdict(self) -> str:
+    def sentence(self) -> str:
         """Above or below if the 95 % interval leaves zero out, else level."""
+        if not self.n_draws:
+            return f"{self.above} is not compared with {self.below}"
+        verdict = "is above" if self.mean > 0 else "is below"
         if self.n_draws < 2:
-            return "was compared once with"
-        if self.mean == 0 or abs(self.mean) <= stdtrit(self.n_draws - 1, 0.975) * self.error:
-            return "is level with"
-        return "is above" if self.mean > 0 else "is below"
+            verdict = "was compared once with"
+        elif self.mean == 0 or abs(self.mean) <= stdtrit(self.n_draws - 1, 0.975) * self.error:
+            verdict = "is level with"
+        return f"{self.above} {verdict} {self.below} ({self})"
 
     def __str__(self) -> str:
         if not self.n_draws:
@@ -162,49 +168,38 @@ def _gap(cells: Sequence[Cell], pair: Pair) -> Gap:
     above, below = (PUBLISHED.get((cells[0].task, one)) for one in pair)
     published = None if above is None or below is None else round(above["f1"][0] - below["f1"][0], 2)
     mean, sd = spread(gaps) if gaps else (float("nan"), float("nan"))
-    return Gap(mean, sd / max(len(gaps), 1) ** 0.5, len(gaps), published)
+    error = sd / max(len(gaps), 1) ** 0.5
+    return Gap(above=pair[0], below=pair[1], mean=mean, error=error, n_draws=len(gaps), published=published)
 
 
-def _gap_record(task: str, data: str, found: Mapping[Pair, Gap]) -> dict[str, Any]:
+def _mean_gap(gaps: Sequence[Gap]) -> Gap:
+    """Over tasks, as their records are rounded; draws of different tasks are independent, so squared errors add."""
+    known = [gap for gap in gaps if gap.n_draws]
+    published = [gap.published for gap in gaps if gap.published is not None]
+    n = max(len(known), 1)
+    mean = sum(round(gap.mean, 2) for gap in known) / n
+    error = sum(round(gap.error, 2) ** 2 for gap in known) ** 0.5 / n
+    theirs = sum(published) / len(published) if published else None
+    return replace(gaps[0], mean=mean, error=error, n_draws=len(known), published=theirs)
+
+
+def _gap_record(task: str, data: str, gaps: Sequence[Gap]) -> dict[str, Any]:
     record: dict[str, Any] = {"task": task, "data": data}
-    for (above, below), gap in found.items():
-        what = f"{above} - {below}"
+    for gap in gaps:
+        what = f"{gap.above} - {gap.below}"
         record[what] = round(gap.mean, 2) if gap.n_draws else None
         record[f"{what}: error"] = None if isnan(gap.error) else round(gap.error, 2)
         record |= {f"{what}: draws": gap.n_draws, f"paper: {what}": gap.published}
     return record
 
 
-def _gap_row(task: str, data: str, found: Mapping[Pair, Gap]) -> dict[str, str]:
+def _gap_row(task: str, data: str, gaps: Sequence[Gap]) -> dict[str, str]:
     row = {"task": task, "data": data}
-    for (above, below), gap in found.items():
-        row[f"{above} - {below}"] = str(gap)
+    for gap in gaps:
+        row[f"{gap.above} - {gap.below}"] = str(gap)
         if gap.published is not None:
-            row[f"paper: {above} - {below}"] = f"{gap.published:+.1f}"
+            row[f"paper: {gap.above} - {gap.below}"] = f"{gap.published:+.1f}"
     return row
-
-
-def _sentence(pair: Pair, gap: Gap) -> str:
-    if not gap.n_draws:
-        return f"{pair[0]} is not compared with {pair[1]}"
-    return f"{pair[0]} {gap.verdict} {pair[1]} ({gap})"
-
-
-def _mean_row(records: Sequence[dict[str, Any]], pairs: Sequence[Pair]) -> list[dict[str, str]]:
-    """Over the simulated tasks; draws of different tasks are independent, so squared errors add."""
-    ours = [one for one in records if one["data"] == "simulated"]
-    if len(ours) < 2:
-        return []
-    found = {}
-    for above, below in pairs:
-        what = f"{above} - {below}"
-        known = [one for one in ours if one[what] is not None]
-        published = [value for one in ours if (value := one[f"paper: {what}"]) is not None]
-        n, errors = max(len(known), 1), [one[f"{what}: error"] for one in known]
-        error = float("nan") if None in errors else sum(e**2 for e in errors) ** 0.5 / n
-        mean = sum(one[what] for one in known) / n
-        found[above, below] = Gap(mean, error, len(known), sum(published) / len(published) if published else None)
-    return [_gap_row("mean of tasks", "simulated", found)]
 
 
 Published = Mapping[str, Figure]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dugong.experiments.recipe import EndModel, Facts, Recipe, Size, TaskMaterial
+from dugong.experiments.recipe import EndModel, Facts, Recipe, Size
 from dugong.experiments.tasks.drawing import Camera, Colour, box, cloud, ellipse, paint, plain
 from dugong.experiments.tasks.examples import (
     FULL,
@@ -25,9 +25,9 @@ from dugong.experiments.tasks.examples import (
     Box,
     DrawnFrame,
     Example,
+    as_material,
     choose,
     load_frames,
-    material,
     pictures,
     sizes_of,
 )
@@ -236,13 +236,10 @@ def _around(rng: np.random.Generator, what: tuple[str, float], x: float, y: floa
     return Box(kind, sure, float(x - width), float(y - height), float(x + width), float(y + height))
 
 
-def generate(size: Size, seed: int, folder: Path) -> TaskMaterial:  # noqa: ARG001  pictures stay in memory
+@as_material("simulated")
+def generate(size: Size, seed: int, folder: Path) -> Iterator[Example]:  # noqa: ARG001  pictures stay in memory
     """Videos of two sequences each, 12 % of them basketball; parts do not share videos."""
-    return material(_examples(size, np.random.default_rng([seed, 12])), "simulated")
-
-
-def _examples(size: Size, rng: np.random.Generator) -> Iterator[Example]:
-    pixels = SMALL if size.small else FULL
+    rng, pixels = np.random.default_rng([seed, 12]), SMALL if size.small else FULL
     for part, number in sizes_of(size):
         for place, basketball in enumerate(choose(rng, -(-number // PER_VIDEO), SHARE)):
             count = min(PER_VIDEO, number - place * PER_VIDEO)

@@ -16,9 +16,9 @@ import numpy as np
 from scipy.ndimage import binary_erosion, gaussian_filter, label
 
 from dugong.exceptions import LoaderError
-from dugong.experiments.recipe import EndModel, Facts, Recipe, Size, TaskMaterial
+from dugong.experiments.recipe import EndModel, Facts, Recipe, Size
 from dugong.experiments.tasks.drawing import Camera, cloud, grid
-from dugong.experiments.tasks.examples import Example, choose, material, read_label, read_part, read_table, sizes_of
+from dugong.experiments.tasks.examples import Example, as_material, choose, read_label, read_part, read_table, sizes_of
 from dugong.graph import temporal
 from dugong.priors import Markov, Prior
 from dugong.sources import source
@@ -138,12 +138,10 @@ def _mouth(side: int, middle: AnyArray, radius: float, narrow: float, angle: flo
     return np.asarray(np.clip((edge - np.hypot(along, across)) * side + 0.5, 0, 1))
 
 
-def generate(size: Size, seed: int, folder: Path) -> TaskMaterial:  # noqa: ARG001  series stay in memory
+@as_material("simulated")
+def generate(size: Size, seed: int, folder: Path) -> Iterator[Example]:  # noqa: ARG001  series stay in memory
     """Patients with one series each, 7 % of them with a bicuspid valve."""
-    return material(_examples(size, np.random.default_rng([seed, 7])), "simulated")
-
-
-def _examples(size: Size, rng: np.random.Generator) -> Iterator[Example]:
+    rng = np.random.default_rng([seed, 7])
     for part, number in sizes_of(size):
         for place, bicuspid in enumerate(choose(rng, number, SHARE)):
             name = f"{part}-{place:05d}"
@@ -156,12 +154,9 @@ def _gold(value: int) -> Int8Array:
 
 
 # --- real series ------------------------------------------------------------------------------------------------------
-def load(folder: Path) -> TaskMaterial:
+@as_material("UK Biobank")
+def load(folder: Path) -> Iterator[Example]:
     """Series from a folder: labels.csv and series/<series>.npy."""
-    return material(_read(folder), "UK Biobank")
-
-
-def _read(folder: Path) -> Iterator[Example]:
     table = folder / "labels.csv"
     for row in read_table(table, ("series", "part", "label")):
         path = folder / "series" / f"{row['series']}.npy"

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dugong.experiments.recipe import Facts, Part, Recipe, Size, TaskMaterial, find_folder
-from dugong.experiments.tasks.examples import Example, material, read_table
+from dugong.experiments.recipe import Facts, Part, Recipe, Size, find_folder
+from dugong.experiments.tasks.examples import Example, as_material, read_table
 from dugong.graph import temporal
 from dugong.priors import Prior, from_labels
 from dugong.sources import source
@@ -100,20 +100,19 @@ THINGS = {
 }
 
 
-def simulate(size: Size, seed: int, folder: Path) -> TaskMaterial:  # noqa: ARG001  no files
+@as_material("simulated")
+def simulate(size: Size, seed: int, folder: Path) -> Iterator[Example]:  # noqa: ARG001  no files
     """Four videos for training, and one whose frames go to dev and test by turns, five and five, as in the paper."""
     rng = np.random.default_rng(seed)
-    pieces: list[Example] = []
     for number, count in enumerate(np.full(4, size.train // 4) + (np.arange(4) < size.train % 4)):
         frames, gold = _drive(rng, int(count) * N_FRAMES)
-        pieces += [_piece(f"video{number}", "train", at, frames, gold) for at in range(0, len(frames), N_FRAMES)]
+        yield from (_piece(f"video{number}", "train", at, frames, gold) for at in range(0, len(frames), N_FRAMES))
     turns = max(size.dev, size.test)
     frames, gold = _drive(rng, turns * 2 * N_FRAMES)
     for turn in np.linspace(0, turns - 1, size.dev).astype(int):
-        pieces.append(_piece("video4", "dev", int(turn) * 2 * N_FRAMES, frames, gold))
+        yield _piece("video4", "dev", int(turn) * 2 * N_FRAMES, frames, gold)
     for turn in np.linspace(0, turns - 1, size.test).astype(int):
-        pieces.append(_piece("video4", "test", (int(turn) * 2 + 1) * N_FRAMES, frames, gold))
-    return material(pieces, "simulated")
+        yield _piece("video4", "test", (int(turn) * 2 + 1) * N_FRAMES, frames, gold)
 
 
 def _piece(video: str, part: Part, start: int, frames: list[Frame], gold: Int8Array) -> Example:
@@ -162,7 +161,8 @@ def _box(rng: np.random.Generator, kind: str, seen: float, x: float, height: flo
     return DetectedBox(kind, score, middle, bottom, max(breadth + float(rng.normal(0, 0.06)), 0.1) * height, height)
 
 
-def load_detections(folder: Path) -> TaskMaterial:
+@as_material("detections.csv")
+def load_detections(folder: Path) -> Iterator[Example]:
     """Detections of real videos; the videos that have labels are split into dev and test as in the paper."""
     place = find_folder(folder, "car", ("frames.csv", "detections.csv"))
     boxes: dict[tuple[str, str], list[DetectedBox]] = defaultdict(list)
@@ -172,10 +172,6 @@ def load_detections(folder: Path) -> TaskMaterial:
     videos: dict[str, list[tuple[Frame, int]]] = defaultdict(list)
     for row in read_table(place / "frames.csv", ("video", "frame", "label")):
         videos[row["video"]].append((tuple(boxes[row["video"], row["frame"]]), int(row["label"])))
-    return material(_pieces(videos), "detections.csv")
-
-
-def _pieces(videos: dict[str, list[tuple[Frame, int]]]) -> Iterator[Example]:
     for video, rows in videos.items():
         frames, gold = [frame for frame, _ in rows], np.array([label for _, label in rows], dtype=np.int8)
         for number, start in enumerate(range(0, len(rows), N_FRAMES)):

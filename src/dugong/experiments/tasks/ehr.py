@@ -9,15 +9,15 @@ the label model alone. A vocabulary that is silent about a word says something, 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 
-from dugong.experiments.recipe import PARTS, Facts, Recipe, Size, TaskMaterial, find_folder
-from dugong.experiments.tasks.examples import Example, material, sizes_of
+from dugong.experiments.recipe import PARTS, Facts, Recipe, Size, find_folder
+from dugong.experiments.tasks.examples import Example, as_material, sizes_of
 from dugong.priors import Prior, from_labels
 from dugong.sources import Source, source
 from dugong.types import ABSTAIN, NEGATIVE, Int8Array
@@ -101,19 +101,18 @@ class Text:
 
 
 # --- simulated notes --------------------------------------------------------------------------------------------------
-def simulate(size: Size, seed: int, folder: Path) -> TaskMaterial:  # noqa: ARG001  no files
+@as_material("simulated")
+def simulate(size: Size, seed: int, folder: Path) -> Iterator[Example]:  # noqa: ARG001  no files
     """Sentences, twenty to a note; all parts share one language and the same vocabularies."""
     rng = np.random.default_rng(seed)
     terms = [_term(rng) for _ in range(N_TERMS)]
     listed = {name: _list_of(rng, terms, name, seed) for name in VOCABULARIES}
-    examples = []
     for part, count in sizes_of(size):
         for number in range(count):
             words, labels = _sentence(rng, terms)
             text = Text(words=tuple(words), entries=_look_up(words, listed))
             gold = np.array(labels, dtype=np.int8)
-            examples.append(Example(f"{part}-{number}", part, f"{part}-{number // 20}", text, gold))
-    return material(examples, "simulated")
+            yield Example(f"{part}-{number}", part, f"{part}-{number // 20}", text, gold)
 
 
 def _term(rng: np.random.Generator) -> Phrase:
@@ -177,7 +176,8 @@ def _look_up(words: list[str], listed: dict[str, set[Phrase]]) -> Int8Array:
 
 
 # --- real abstracts ---------------------------------------------------------------------------------------------------
-def load_bc5cdr(folder: Path) -> TaskMaterial:
+@as_material("BC5CDR")
+def load_bc5cdr(folder: Path) -> Iterator[Example]:
     """Whole abstracts; diseases inside or outside (B and I alike), chemicals are something else."""
     place = find_folder(folder, "ner-bc5cdr", ("votes.npz", "meta.json", "text.txt"))
     names = json.loads((place / "meta.json").read_text(encoding="utf-8"))["sources"]
@@ -189,12 +189,11 @@ def load_bc5cdr(folder: Path) -> TaskMaterial:
         found = np.isin(asked, CHEMICAL if name in AGAINST else DISEASE).any(axis=1)
         entries[found, column] = -1 if name in AGAINST else 1
     gold = np.where(np.isin(tags, DISEASE), 1, -1).astype(np.int8)
-    examples, ends = [], np.cumsum(lengths)
+    ends = np.cumsum(lengths)
     for number, line in enumerate((place / "text.txt").read_text(encoding="utf-8").splitlines()):
         name, rows = f"abstract-{number}", slice(ends[number] - lengths[number], ends[number])
         text = Text(words=tuple(line.split()), entries=entries[rows])
-        examples.append(Example(name, PARTS[split[number]], name, text, gold[rows]))
-    return material(examples, "BC5CDR")
+        yield Example(name, PARTS[split[number]], name, text, gold[rows])
 
 
 RECIPE = Recipe(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, ParamSpec
 
 import numpy as np
 
@@ -38,6 +39,18 @@ def material(examples: Iterable[Example], origin: str) -> TaskMaterial:
         groups={one.name: one.group for one in found},
         origin=origin,
     )
+
+
+P = ParamSpec("P")
+
+
+def as_material(origin: str) -> Callable[[Callable[P, Iterable[Example]]], Callable[P, TaskMaterial]]:
+    """Let a function that makes sequences one by one return them together."""
+
+    def change(make: Callable[P, Iterable[Example]]) -> Callable[P, TaskMaterial]:
+        return wraps(make)(lambda *given, **more: material(make(*given, **more), origin))
+
+    return change
 
 
 def sizes_of(size: Size) -> Iterator[tuple[Part, int]]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dugong.experiments.recipe import EndModel, Facts, Recipe, Size, TaskMaterial
+from dugong.experiments.recipe import EndModel, Facts, Recipe, Size
 from dugong.experiments.tasks.drawing import Camera, Colour, box, cloud, ellipse, paint, plain
 from dugong.experiments.tasks.examples import (
     FULL,
@@ -25,9 +25,9 @@ from dugong.experiments.tasks.examples import (
     Box,
     DrawnFrame,
     Example,
+    as_material,
     choose,
     load_frames,
-    material,
     pictures,
     sizes_of,
 )
@@ -197,12 +197,10 @@ def _caption(show: Broadcast, rng: np.random.Generator, *, interview: bool) -> s
     return f"{TALK[rng.integers(len(TALK))]} {'thank you' if thanks else ''}".strip()
 
 
-def generate(size: Size, seed: int, folder: Path) -> TaskMaterial:  # noqa: ARG001  pictures stay in memory
+@as_material("simulated")
+def generate(size: Size, seed: int, folder: Path) -> Iterator[Example]:  # noqa: ARG001  pictures stay in memory
     """Broadcasts of four sequences each; 3 % of the frames are in interviews."""
-    return material(_examples(size, np.random.default_rng([seed, 3])), "simulated")
-
-
-def _examples(size: Size, rng: np.random.Generator) -> Iterator[Example]:
+    rng = np.random.default_rng([seed, 3])
     for part, number in sizes_of(size):
         chosen = choose(rng, number, WITH_INTERVIEW)
         show = draw_broadcast(rng)

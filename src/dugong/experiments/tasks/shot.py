@@ -20,9 +20,9 @@ import numpy as np
 from scipy.ndimage import find_objects, gaussian_filter, label
 
 from dugong.exceptions import LoaderError
-from dugong.experiments.recipe import EndModel, Facts, Part, Recipe, Size, TaskMaterial
+from dugong.experiments.recipe import EndModel, Facts, Part, Recipe, Size
 from dugong.experiments.tasks.drawing import read_frames, write_movie
-from dugong.experiments.tasks.examples import Example, material, read_part, read_table, sizes_of
+from dugong.experiments.tasks.examples import Example, as_material, read_part, read_table, sizes_of
 from dugong.priors import Prior, from_labels
 from dugong.sources import WindowView, source
 from dugong.tasks import Window
@@ -183,12 +183,10 @@ def user_prior(dev: Sequence[Int8Array]) -> Prior:
 
 
 # --- simulated movies -------------------------------------------------------------------------------------------------
-def generate(size: Size, seed: int, folder: Path) -> TaskMaterial:
+@as_material("simulated")
+def generate(size: Size, seed: int, folder: Path) -> Iterator[Example]:
     """Encode movies of five sequences each into the folder."""
-    return material(_examples(size, np.random.default_rng([seed, 16]), folder), "simulated")
-
-
-def _examples(size: Size, rng: np.random.Generator, folder: Path) -> Iterator[Example]:
+    rng = np.random.default_rng([seed, 16])
     for part, number in sizes_of(size):
         for place in range(-(-number // PER_MOVIE)):
             count = min(PER_MOVIE, number - place * PER_MOVIE)
@@ -206,12 +204,9 @@ def _example(path: Path, start: int, part: Part, cuts: IntArray) -> Example:
 
 
 # --- real movies ------------------------------------------------------------------------------------------------------
-def load(folder: Path) -> TaskMaterial:
+@as_material("movies")
+def load(folder: Path) -> Iterator[Example]:
     """Movies from a folder: clips.csv, boundaries.csv and movies/<movie>."""
-    return material(_read(folder), "movies")
-
-
-def _read(folder: Path) -> Iterator[Example]:
     table = folder / "clips.csv"
     clips = read_table(table, ("movie", "start", "stop", "part"))
     cuts: dict[str, list[int]] = {}
