@@ -9,7 +9,7 @@ import dugong as dg
 from dugong.exceptions import GraphError
 from dugong.fit.learned import learn
 from dugong.fit.learned.factors import forest_factors
-from dugong.fit.learned.forest import no_edges, reroot, strongest_forest
+from dugong.fit.learned.forest import reroot, strongest_forest
 from dugong.fit.learned.lowrank import decompose
 from dugong.fit.learned.repeats import Repeats
 from dugong.fit.learned.residuals.misfit import discoveries, p_values
@@ -171,16 +171,16 @@ def test_the_strongest_edges_make_a_forest():
     assert not forest.apart[0, 2]
     assert strongest_forest(strength, 0.1).n_edges == 3
     assert strongest_forest(strength, 0.1, most=1).n_edges == 1
-    assert no_edges(3).n_edges == 0
+    assert strongest_forest(np.zeros((3, 3)), 0.0).n_edges == 0
 
 
 def test_the_stronger_of_two_dependencies_stays():
     strength = np.array([[0.0, 0.5, 0.0], [0.5, 0.0, 0.6], [0.0, 0.6, 0.0]])
     forest = strongest_forest(strength, 0.3)
-    parents, repeats = reroot(forest, np.array([0.2, 0.0, 0.9]), strength)
+    parents, repeats = reroot(forest.near, np.array([0.2, 0.0, 0.9]), strength)
     assert parents.tolist() == [1, 2, -1]
     assert repeats.tolist() == [False, False, True]
-    parents, repeats = reroot(forest, np.array([0.8, 0.0, 0.9]), strength)
+    parents, repeats = reroot(forest.near, np.array([0.8, 0.0, 0.9]), strength)
     assert parents.tolist() == [-1, 2, -1]
     assert repeats.tolist() == [True, False, True]
 

@@ -109,11 +109,11 @@ def test_rows_of_the_same_votes_share_their_evidence(rng):
         known=rng.choice([-1, -1, 0, 1], 300).astype(np.int8),
     )
     folded = fold(panel)
-    assert len(folded.rows) < 220
+    assert len(folded.sizes) < 220
     np.testing.assert_array_equal(folded.rows.codes[folded.which], codes)
     np.testing.assert_array_equal(folded.rows.known[folded.which], panel.known)
     assert folded.sizes.sum() == 300
-    logs = rng.normal(size=(len(folded.rows), 2))
+    logs = rng.normal(size=(len(folded.sizes), 2))
     law = (np.array([0.4, 0.6]), np.array([[0.9, 0.1], [0.3, 0.7]]))
     found, expected = ((np.empty((300, 2)), np.zeros((2, 2)), np.empty((300, 2))) for _ in range(2))
     first = kernels.smooth_rows(logs, folded.which, panel.starts, *law, *found)
@@ -133,7 +133,7 @@ def test_wide_rows_are_told_apart(rng):
         starts=np.ones(400, dtype=bool),
         known=np.full(400, -1, dtype=np.int8),
     )
-    assert len(fold(panel).rows) == 201
+    assert len(fold(panel).sizes) == 201
 
 
 # --- tables --------------------------------------------------------------------------------------------------------

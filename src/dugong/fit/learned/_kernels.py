@@ -37,14 +37,6 @@ def choose(hashes: AnyArray, n: int, firsts: AnyArray, copies: AnyArray, chosen:
 
 
 @kernel
-def add_by_row(which: IntArray, values: FloatArray, total: FloatArray) -> None:
-    """Add the values of every element (n, K) to the total of its row."""
-    for i in range(len(which)):
-        for y in range(values.shape[1]):
-            total[which[i], y] += values[i, y]
-
-
-@kernel
 def number_keys(keys: IntArray, table: IntArray, first: IntArray, which: IntArray) -> int:
     """Number keys in the order in which they first occur; `table`, of a power of two places, holds -1.
 
@@ -140,22 +132,6 @@ def count_own(sources: IntArray, votes: IntArray, labels: FloatArray, tables: Fl
             total += labels[i, y] * tables[j, y, z]
         for y in range(labels.shape[1]):
             counts[j, y, z] += labels[i, y] * tables[j, y, z] / total
-
-
-@kernel
-def right_votes(sources: IntArray, votes: IntArray, labels: FloatArray, meant: FloatArray, right: FloatArray) -> None:
-    """P(vote) of a source that is right, given what its peers say; ``meant[source, label, vote]`` is what is right."""
-    for i in range(len(sources)):
-        j, total = np.uint64(sources[i]), 0.0
-        right[i] = 0.0
-        for z in range(meant.shape[2]):
-            allowed = 0.0
-            for y in range(labels.shape[1]):
-                allowed += meant[j, y, z] * labels[i, y]
-            total += allowed
-            if z == votes[i]:
-                right[i] = allowed
-        right[i] /= max(total, 1e-300)
 
 
 @kernel
@@ -490,19 +466,6 @@ def smooth_rows(
         for x in range(K):
             backward[x] = earlier[x] / largest if largest < _SMALL else earlier[x]
     return likelihood
-
-
-@kernel
-def count_company(codes: Int8Array, silent: int, counts: IntArray) -> None:
-    """How often each source gave each vote, and how many sources spoke there: (2, m, C + 1), first: was not asked."""
-    for i in range(codes.shape[0]):
-        spoken = 0
-        for j in range(codes.shape[1]):
-            spoken += codes[i, j] >= 0 and codes[i, j] != silent
-        for j in range(codes.shape[1]):
-            row = np.uint64(codes[i, j] + 1)
-            counts[0, j, row] += 1
-            counts[1, j, row] += spoken
 
 
 @kernel

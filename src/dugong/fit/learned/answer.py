@@ -17,7 +17,7 @@ import numpy as np
 
 from dugong.codec import Numbers
 from dugong.exceptions import FileError
-from dugong.fit.learned.folded import fold
+from dugong.fit.learned.folded import Folded
 from dugong.fit.learned.panel import Coding, Panel
 from dugong.fit.learned.settings import BELIEF, DOUBT, ROOM
 from dugong.fit.learned.tables import softmax
@@ -28,12 +28,11 @@ from dugong.fit.learned.views import (
     Constraints,
     LabelLaw,
     Sayings,
-    View,
     learn_sayings,
     learn_steps,
     view,
 )
-from dugong.types import BoolArray, FloatArray
+from dugong.types import FloatArray
 from dugong.votes import SourceInfo
 
 _HAIR = 1e-10
@@ -78,57 +77,49 @@ class ElementAnswer:
         if self.sayings.background is not None and not 0 <= self.sayings.background < k:
             raise FileError(f"sayings.background must be one of {k} classes; found {self.sayings.background}")
 
-    def look(self, panel: Panel) -> FloatArray:
-        """P(label) of every element of a panel of these sources, (n, K)."""
-        seen = view(fold(panel), self.sayings, self.law)
-        return answer(seen, self.exponents, self.kept)
-
-
-def answer(seen: View, exponents: FloatArray, kept: float) -> FloatArray:
-    """The formula, and the room for errors that all sources share."""
-    which, rows = seen.folded.which, seen.folded.rows
-    logs = np.einsum("rfk,f->rk", seen.rows, exponents[:NEIGHBOURS]).take(which, axis=0)
-    if exponents[NEIGHBOURS] > 0:
-        logs += exponents[NEIGHBOURS] * seen.messages(exponents)
-    logs *= kept
-    # A tie goes to the first class, as in majority vote, and not to rounding errors.
-    logs[:, 0] += seen.tie[which] + _HAIR
-    labels = softmax(logs)
-    labels += DOUBT * (seen.base.take(which, axis=0) - labels)
-    known = rows.known[which]
-    labels[known >= 0] = np.eye(labels.shape[1])[known[known >= 0]]
-    return labels
+    def look(self, folded: Folded) -> FloatArray:
+        """P(label) of every element, (n, K), from votes of these sources: the formula, and room for shared errors."""
+        which, seen = folded.which, view(folded, self.sayings, self.law)
+        logs = np.einsum("rfk,f->rk", seen.rows, self.exponents[:NEIGHBOURS]).take(which, axis=0)
+        if self.exponents[NEIGHBOURS] > 0:
+            logs += self.exponents[NEIGHBOURS] * seen.messages(self.exponents)
+        logs *= self.kept
+        # A tie goes to the first class, as in majority vote, and not to rounding errors.
+        logs[:, 0] += seen.tie[which] + _HAIR
+        labels = softmax(logs)
+        labels += DOUBT * (seen.base.take(which, axis=0) - labels)
+        known = folded.rows.known[which]
+        labels[known >= 0] = np.eye(labels.shape[1])[known[known >= 0]]
+        return labels
 
 
 def first_answer(
-    panel: Panel,
+    folded: Folded,
     sources: tuple[SourceInfo, ...],
     weights: FloatArray,
     background: int | None,
     fixed: Constraints,
-) -> tuple[ElementAnswer, float]:
-    """Tables and law from the vote, with exponents as they are believed; and how far labels outlast errors.
+) -> ElementAnswer:
+    """Tables and law from the vote, with exponents as they are believed.
 
     Parameters
     ----------
-    panel : the votes on elements
+    folded : the votes on elements
     weights : (m,) what each source counts
     background : class index of elements about which nobody speaks, or None
     fixed : what is not to be learned
     """
-    folded, belief = fold(panel), np.array(BELIEF)
+    belief = np.array(BELIEF)
     sayings, law = learn_sayings(folded, weights, background, fixed)
     if background is None:
         # Balance and votes are discounted together: a posterior that is tempered whole keeps its border. Votes that are
         # discounted alone lose to the balance, and rare classes with them.
         belief[BALANCE] = belief[VOTES] / sayings.effect
-    lasting = outlasting(view(folded, sayings, law), panel, belief)
-    found = ElementAnswer(sources=sources, coding=panel.coding, sayings=sayings, law=law, exponents=belief)
-    return found, lasting
+    return ElementAnswer(sources=sources, coding=folded.panel.coding, sayings=sayings, law=law, exponents=belief)
 
 
 def finish_answer(
-    first: ElementAnswer, panel: Panel, exponents: FloatArray, lasting: float, fixed: Constraints, agreement: float
+    first: ElementAnswer, folded: Folded, exponents: FloatArray, lasting: float, fixed: Constraints, agreement: float
 ) -> ElementAnswer:
     """The same with other exponents, transitions learned with them, and room for errors by how far sources agree.
 
@@ -136,41 +127,35 @@ def finish_answer(
     may be errors; where there is hardly any, all of it: half of the log-odds are kept there, at most four fifths.
     """
     exponents = np.where(np.arange(5) == NEIGHBOURS, lasting * exponents, exponents)
-    law = learn_steps(view(fold(panel), first.sayings, first.law), exponents, fixed).law
+    law = learn_steps(view(folded, first.sayings, first.law), exponents, fixed).law
     return replace(first, exponents=exponents, law=law, kept=(agreement + ROOM) / (agreement + 2 * ROOM))
 
 
-def outlasting(seen: View, panel: Panel, exponents: FloatArray) -> float:
+def outlasting(first: ElementAnswer, folded: Folded) -> float:
     """How far labels outlast errors, from 0 to 1: one minus the ratio of their correlations with the element before.
 
-    Where errors last as long as labels, neighbours repeat what is known already, and say nothing.
+    Where errors last as long as labels, neighbours repeat what is known already, and say nothing. That of labels is the
+    largest correlation of a function of one label with a function of the next (two classes: the correlation).
     """
-    if not seen.folded.linked:
+    if not folded.linked:
         return 0.0
-    labels = softmax(np.einsum("rfk,f->rk", seen.rows, exponents[:NEIGHBOURS])).take(seen.folded.which, axis=0)
-    of_labels = _label_memory(labels, ~panel.starts[1:])
-    return float(max(0.0, 1 - _error_memory(panel, labels) / of_labels)) if of_labels > 0 else 0.0
-
-
-def _label_memory(labels: FloatArray, follows: BoolArray) -> float:
-    """Largest correlation of a function of one label with a function of the next (two classes: the correlation).
-
-    What noise would show, two standard errors, is taken off its square.
-    """
+    rows, follows = view(folded, first.sayings, first.law).rows, ~folded.panel.starts[1:]
+    labels = softmax(np.einsum("rfk,f->rk", rows, first.exponents[:NEIGHBOURS])).take(folded.which, axis=0)
     joint = labels[:-1][follows].T @ labels[1:][follows] + 1e-9
     joint = (joint + joint.T) / (2 * joint.sum())
     margin = np.sqrt(joint.sum(axis=0))
     values = np.linalg.svd(joint / np.outer(margin, margin), compute_uv=False)
-    noise = 4 / max(int(follows.sum()), 1)
-    return float(np.sqrt(np.clip(values[1] ** 2 - noise, 0.0, 1.0))) if len(values) > 1 else 0.0
+    # What noise would show, two standard errors, is taken off its square.
+    square = float(values[1] ** 2 - 4 / max(int(follows.sum()), 1)) if len(values) > 1 else 0.0
+    errors = _error_memory(folded.panel, labels)
+    return float(max(0.0, 1 - errors / np.sqrt(min(square, 1.0)))) if square > 0 else 0.0
 
 
 def _error_memory(panel: Panel, labels: FloatArray) -> float:
     """Correlation of the error of a vote with that of the same source on the element before."""
     product = squares = 0.0
     n_classes = labels.shape[1]
-    for source in range(panel.n_sources):
-        codes = panel.codes[:, source]
+    for codes in panel.codes.T:
         named = (codes >= 0) & (codes < n_classes)
         pairs = named[1:] & named[:-1] & ~panel.starts[1:]
         if pairs.sum() < 10:

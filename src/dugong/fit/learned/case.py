@@ -17,7 +17,7 @@ from dugong.fit.learned.coarse import finest
 from dugong.fit.learned.exact import Exact, run_exact
 from dugong.fit.learned.families import Agreements, content_order, count_agreements, find_families
 from dugong.fit.learned.folded import Folded, fold
-from dugong.fit.learned.panel import Coding, Panel, Reader
+from dugong.fit.learned.panel import Coding, Reader
 from dugong.fit.learned.rounds import Setting
 from dugong.fit.learned.sample import read_sample, thin
 from dugong.fit.learned.settings import FEWEST_SOURCES, ROUNDS_EXACT, ROUNDS_LARGE
@@ -42,7 +42,7 @@ class Case:
     sources : the sources on elements, in that order; where there is none, those on the finest windows, spread
     element_names, spread : their names, and whether none of them votes on elements
     coarse : the sources whose votes are not read element by element, by name
-    panel, folded, elements : the votes on elements, or a part of them, and which elements these are (None: all)
+    folded, elements : the votes on elements, or a part of them, and which elements these are (None: all)
     agreements, similar : how pairs of these sources agree, and (m, m) which are variants of one another
     prior : the given prior; None where it is to be learned
     setting : what rounds on elements need: these votes or a part of them, and what is not to be learned
@@ -55,7 +55,6 @@ class Case:
 
     names: tuple[str, ...]
     votes: Votes
-    panel: Panel
     folded: Folded
     elements: IntArray | None
     agreements: Agreements
@@ -115,26 +114,30 @@ def prepare_case(
     for name, table in pinned.items():
         _check_pinned(votes.sources[votes.index(name)], np.shape(table), coding)
     coarse = sorted((info for info in votes.sources if info not in on_elements), key=lambda info: info.name)
-    panel, elements = read_sample(Reader(votes, on_elements, coding, evidence))
-    order = content_order(panel, tuple(info.name for info in on_elements))
-    panel, sources = panel.columns(order), tuple(on_elements[place] for place in order)
+    reader = Reader(votes, on_elements, coding, evidence)
+    panel, elements = read_sample(reader)
     if beliefs:
-        panel = replace(panel, beliefs=tuple(beliefs.get(info.name) for info in sources))
-    folded, background = fold(panel), implied_background(votes)
+        panel = replace(panel, beliefs=tuple(beliefs.get(info.name) for info in on_elements))
+    folded = fold(panel)
+    order = content_order(folded, tuple(info.name for info in on_elements))
+    folded, sources = folded.columns(order), tuple(on_elements[place] for place in order)
+    background, possible = implied_background(votes), None
+    if prior is None and votes.class_names is not None:
+        possible = bio_steps(votes.class_names)
+    if possible is not None and reader.known is not None and not _allowed(possible, reader.known, reader.offsets):
+        possible = None
     agreements = count_agreements(folded)
     fixed = Constraints(
         law=None if prior is None else _law_of(prior, votes),
-        possible=None if prior is not None else _possible(votes, Reader(votes, (), coding, evidence)),
-        pinned=_pinned_tables(sources, pinned, coding),
+        possible=possible,
+        pinned=_pinned_tables(sources, pinned, coding) if pinned else None,
         # Two sources tie wherever they contradict each other: windows and sequences know more about that than a rule.
         settled=bool(coarse) and len(sources) < FEWEST_SOURCES,
     )
-    searched = thin(panel, folded)
     shared = {info.name: info.shares for info in votes.sources if info.shares}
     return Case(
         names=votes.source_names,
         votes=votes.select(sources=[info.name for info in (*sources, *coarse)]),
-        panel=panel,
         folded=folded,
         elements=elements,
         agreements=agreements,
@@ -144,7 +147,7 @@ def prepare_case(
         spread=spread,
         coarse=tuple(coarse),
         prior=prior,
-        setting=Setting(panel=searched, folded=folded if searched is panel else fold(searched), fixed=fixed),
+        setting=Setting(folded=thin(folded), fixed=fixed),
         background=None if background is None else votes.classes.index(background),
         pinned={name: np.asarray(table, dtype=np.float64) for name, table in pinned.items()},
         beliefs=beliefs,
@@ -191,14 +194,10 @@ def _law_of(prior: Prior, votes: Votes) -> LabelLaw:
     return LabelLaw(balance=balance, initial=balance, transition=transition)
 
 
-def _possible(votes: Votes, reader: Reader) -> Possible | None:
-    """BIO constraints, unless known labels contradict them."""
-    possible = bio_steps(votes.class_names)
-    if possible is None or reader.evidence is None:
-        return possible
-    panel = reader.read(0, votes.n_elements)
-    known, before = panel.known[1:], panel.known[:-1]
-    both = (known >= 0) & (before >= 0) & ~panel.starts[1:]
-    first = panel.known[panel.starts & (panel.known >= 0)]
-    broken = not possible.steps[before[both], known[both]].all() or not possible.first[first].all()
-    return None if broken else possible
+def _allowed(possible: Possible, known: Int8Array, offsets: IntArray) -> bool:
+    """Whether known labels contain no step that is impossible."""
+    starts = np.zeros(len(known), dtype=np.bool_)
+    starts[offsets[:-1][np.diff(offsets) > 0]] = True
+    both = (known[1:] >= 0) & (known[:-1] >= 0) & ~starts[1:]
+    steps = possible.steps[known[:-1][both], known[1:][both]]
+    return bool(steps.all() and possible.first[known[starts & (known >= 0)]].all())

@@ -45,7 +45,7 @@ def forest_factors(
             if above >= 0:
                 earlier = tree[:rank] if whole else [above]
                 factors.append(_dependent(names, place, earlier, edges[place], earlier.index(above), single[place]))
-            elif repeats.sources[place]:
+            elif repeats.rates[0, place] > 0:
                 lag, rates = int(repeats.lags[place]), repeats.rates[:, place]
                 factors.append(repeating(names[place], single[place], rates, lag))
             else:

@@ -1,6 +1,6 @@
 """Order of the sources by what they say, and which of them are variants of one another.
 
-In: a panel. Out: an order that does not depend on the given one; for every pair a similarity from 0 (ordinary) to 1
+In: folded votes. Out: an order that does not depend on the given one; a similarity of every pair from 0 (ordinary) to 1
 (identical). A source with variants counts 1 / (1 + sum of similarities), so that a family counts about as one.
 
 Sources that are accurate agree as well, so agreement alone must not count against them. A pair is judged by what skill
@@ -14,9 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dugong.fit.learned import _kernels as kernels
 from dugong.fit.learned.folded import Folded
-from dugong.fit.learned.panel import Panel
 from dugong.fit.learned.settings import FAMILY, NEAR, NEAR_ROUNDS, SKILL_ROUNDS
 from dugong.types import BoolArray, FloatArray, IntArray
 
@@ -56,12 +54,14 @@ class Agreements:
         return max((float(weights @ self.excess @ weights) + 0.5) / (float(weights @ self.possible @ weights) + 1), 0.0)
 
 
-def content_order(panel: Panel, names: tuple[str, ...]) -> IntArray:
-    """Places of the sources sorted by what they voted; ties go by name."""
-    counts = np.zeros((2, panel.n_sources, panel.coding.n_columns + 1), dtype=np.int64)
-    kernels.count_company(panel.codes, panel.coding.silent, counts)
-    own, company = counts.tolist()
-    keys = list(zip(own, company, names, strict=True))
+def content_order(folded: Folded, names: tuple[str, ...]) -> IntArray:
+    """Places of the sources sorted by how often they gave each vote, and how many spoke there; ties go by name."""
+    rows, sizes = folded.rows, folded.sizes
+    company, most = sizes * (rows.spoken() @ np.ones(len(names))), rows.coding.n_columns + 1
+    keys = [
+        (*(np.bincount(codes, counted, most).tolist() for counted in (sizes, company)), name)
+        for codes, name in zip(rows.codes.T + 1, names, strict=True)
+    ]
     return np.array(sorted(range(len(names)), key=keys.__getitem__), dtype=np.int64)
 
 
@@ -86,7 +86,7 @@ def count_agreements(folded: Folded) -> Agreements:
 
     Underspecified votes agree with all that they leave open: they are other votes, but nothing speaks against them.
     """
-    rows, m = folded.rows, folded.rows.n_sources
+    rows, m = folded.rows, folded.rows.codes.shape[1]
     sizes, spoken = folded.sizes[:, np.newaxis], rows.spoken().astype(np.float64)
     heard = spoken * sizes
     both, (same, equal, met, expected) = spoken.T @ heard, np.zeros((4, m, m))

@@ -19,57 +19,54 @@ _ROOM = 1 << 62
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Folded:
-    """Different rows of a panel.
+    """A panel, and its different rows.
 
     Attributes
     ----------
-    rows : the rows, as a panel of sequences of one element
+    panel : the votes, element by element
+    rows : its different rows, as a panel of sequences of one element
     which : (n,) the row of every element
     sizes : (n_rows,) how many elements have it
     every : (n_rows,) ones: every row counts
-    starts : (n,) whether an element is the first of its sequence
     linked : whether some element has one before it
     """
 
+    panel: Panel
     rows: Panel
     which: IntArray
     sizes: FloatArray
     every: BoolArray
-    starts: BoolArray
     linked: bool
 
     def columns(self, sources: IntArray) -> Folded:
         """The same for some of the sources."""
-        fewer = fold(self.rows.columns(sources))
-        sizes = np.bincount(fewer.which, self.sizes, len(fewer.rows)).astype(np.float64)
-        which = fewer.which.take(self.which)
-        return replace(fewer, which=which, sizes=sizes, starts=self.starts, linked=self.linked)
+        fewer, panel = fold(self.rows.columns(sources)), self.panel.columns(sources)
+        sizes = np.bincount(fewer.which, self.sizes, len(fewer.sizes))
+        return replace(fewer, panel=panel, which=fewer.which.take(self.which), sizes=sizes, linked=self.linked)
 
     def summed(self, labels: FloatArray) -> FloatArray:
         """Soft labels of elements (n, K), summed by row, (n_rows, K)."""
-        total = np.zeros((len(self.rows), labels.shape[1]))
-        kernels.add_by_row(self.which, labels, total)
-        return total
+        return np.stack([np.bincount(self.which, column, len(self.sizes)) for column in labels.T], axis=1)
 
 
 def fold(panel: Panel) -> Folded:
     """The different rows of a panel: its columns are joined as digits of one number."""
     keys: IntArray = panel.known.astype(np.int64) + 1
     base, many = panel.coding.n_columns + 1, panel.coding.n_classes + 1
-    for place in range(panel.n_sources):
+    for codes in panel.codes.T:
         # Keys are numbered anew before they would overflow, which keeps them exact for any number of sources.
         if many > _ROOM // base:
             first, keys = _distinct(keys)
             many = len(first)
         keys *= base
-        keys += panel.codes[:, place].astype(np.int64)
+        keys += codes
         many *= base
     first, which = _distinct(keys)
     every = np.ones(len(first), dtype=np.bool_)
     rows = replace(panel, codes=panel.codes.take(first, axis=0), starts=every, known=panel.known[first])
     sizes = np.bincount(which, minlength=len(first)).astype(np.float64)
     linked = not bool(panel.starts.all())
-    return Folded(rows=rows, which=which, sizes=sizes, every=every, starts=panel.starts, linked=linked)
+    return Folded(panel=panel, rows=rows, which=which, sizes=sizes, every=every, linked=linked)
 
 
 def _distinct(keys: IntArray) -> tuple[IntArray, IntArray]:

@@ -15,17 +15,15 @@ from dugong.types import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Forest:
-    """A forest over sources: parents (m,), -1 for roots; (m, m) whether no path joins two sources."""
+    """A forest over sources: who is joined with whom, parents (m,), -1 for roots, and (m, m) whether no path joins two.
 
+    `near` lists the neighbours of every source.
+    """
+
+    near: list[list[int]]
     parents: IntArray
     apart: BoolArray
     n_edges: int
-
-
-def no_edges(n_sources: int) -> Forest:
-    """Every source alone."""
-    apart = ~np.eye(n_sources, dtype=np.bool_)
-    return Forest(parents=np.full(n_sources, -1, dtype=np.int64), apart=apart, n_edges=0)
 
 
 def strongest_forest(strength: FloatArray, threshold: float, most: int | None = None) -> Forest:
@@ -46,25 +44,16 @@ def strongest_forest(strength: FloatArray, threshold: float, most: int | None = 
             near[k].append(j)
             n_edges += 1
     # The best connected source as root, because then most tables lean on one parent that has much to say.
-    parents, _ = _turned(near, np.zeros(m), strength)
-    return Forest(parents=parents, apart=components[:, np.newaxis] != components, n_edges=n_edges)
+    parents, _ = reroot(near, np.zeros(m), strength)
+    return Forest(near=near, parents=parents, apart=components[:, np.newaxis] != components, n_edges=n_edges)
 
 
-def reroot(forest: Forest, repeats: FloatArray, strength: FloatArray) -> tuple[IntArray, BoolArray]:
+def reroot(near: list[list[int]], repeats: FloatArray, strength: FloatArray) -> tuple[IntArray, BoolArray]:
     """Parents, and who still repeats itself, such that no source does both: the stronger of the two stays.
 
-    A component is turned so that its most self-dependent source is the root, which needs no parent.
+    A component is turned so that its most self-dependent source is the root, which needs no parent; else the best
+    connected one.
     """
-    near: list[list[int]] = [[] for _ in repeats]
-    for child, parent in enumerate(forest.parents.tolist()):
-        if parent >= 0:
-            near[child].append(parent)
-            near[parent].append(child)
-    return _turned(near, repeats, strength)
-
-
-def _turned(near: list[list[int]], repeats: FloatArray, strength: FloatArray) -> tuple[IntArray, BoolArray]:
-    """Parents when the most self-dependent source of each component is its root, else the best connected one."""
     parents, kept = np.full(len(near), -1, dtype=np.int64), repeats > 0
     seen: set[int] = set()
     for root in sorted(range(len(near)), key=lambda j: (-repeats[j], -len(near[j]), j)):

@@ -67,7 +67,7 @@ def learn_graph(votes: Votes, method: Method = "residuals", *, n_threads: int | 
         return LearnedGraph(graph=learned.graph, strengths=learned.strengths, method=method)
     case = prepare_case(part, None, None, {}, {}, n_threads)
     names = case.element_names
-    pairs, own = low_rank_strengths(case.setting.panel)
+    pairs, own = low_rank_strengths(case.setting.folded.panel)
     edges = {(names[j], names[k]): float(pairs[j, k]) for j, k in np.argwhere(np.tril(pairs) > SELF_EDGE).tolist()}
     again = {names[j]: float(own[j]) for j in np.flatnonzero(own > SELF_EDGE).tolist()}
     graph = SourceGraph.of(votes.source_names, [*edges, *(temporal(name) for name in again)])

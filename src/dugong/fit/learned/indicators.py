@@ -38,7 +38,7 @@ def low_rank_strengths(
 
     The strength is the largest partial correlation of the indicators of two sources, labels apart.
     """
-    m = panel.n_sources
+    m = panel.codes.shape[1]
     found = count_indicators(panel)
     if len(found.source) < 2:
         return np.zeros((m, m)), np.zeros(m)
@@ -57,7 +57,7 @@ def count_indicators(panel: Panel) -> Indicators:
     total = asked.sum(axis=0)[source]
     mean = np.array([(panel.codes[:, j] == z).sum() for j, z in zip(source, code, strict=True)]) / np.maximum(total, 1)
     now, later, both, both_later = np.zeros((4, p, p))
-    for start in range(0, len(panel), _CHUNK):
+    for start in range(0, len(panel.codes), _CHUNK):
         rows = slice(max(start - 1, 0), start + _CHUNK)
         there = asked[rows][:, source].astype(np.float64)
         # Centred and masked, so that a vote that was not asked for adds nothing to any product.
@@ -69,7 +69,7 @@ def count_indicators(panel: Panel) -> Indicators:
         later += (values[1:] * linked).T @ values[:-1]
         both_later += (there[1:] * linked).T @ there[:-1]
     return _normalised(
-        now / np.maximum(both, 1), later / np.maximum(both_later, 1), source, len(panel), panel.n_sources
+        now / np.maximum(both, 1), later / np.maximum(both_later, 1), source, len(panel.codes), panel.codes.shape[1]
     )
 
 
@@ -87,7 +87,7 @@ def _chosen(panel: Panel) -> tuple[IntArray, IntArray]:
     counts = np.stack([(panel.codes == z).sum(axis=0) for z in range(panel.coding.n_columns)], axis=1)
     common = np.sort(np.argsort(-counts[:, :n_classes].sum(axis=0), kind="stable")[:MOST_CLASSES])
     pairs = []
-    for j in range(panel.n_sources):
+    for j in range(panel.codes.shape[1]):
         own = [z for z in common.tolist() if counts[j, z] >= _RAREST]
         # Indicators of all values add up to one, and their covariance would have no inverse.
         always = counts[j, own].sum() >= counts[j].sum() - _RAREST

@@ -16,7 +16,7 @@ import numpy as np
 
 from dugong.fit.beliefs import AnyBelief
 from dugong.fit.em import read_correlations
-from dugong.fit.learned.answer import ElementAnswer, finish_answer, first_answer
+from dugong.fit.learned.answer import ElementAnswer, finish_answer, first_answer, outlasting
 from dugong.fit.learned.case import Case, prepare_case
 from dugong.fit.learned.coarse import CoarseRules, describe_coarse, learn_coarse, table_of
 from dugong.fit.learned.crossing import find_crossings
@@ -40,7 +40,7 @@ from dugong.fit.learned.settings import (
 )
 from dugong.fit.learned.tables import make_tables, mute_unseen
 from dugong.fit.learned.tempering import Peers
-from dugong.fit.learned.trust import Trust, find_trust, root_of
+from dugong.fit.learned.trust import Trust, find_trust
 from dugong.fit.learned.views import VOTES, LabelLaw
 from dugong.graph import SourceGraph, temporal
 from dugong.law import Law
@@ -85,15 +85,16 @@ def learn(
     tell(1, _STAGES)
     weights = family_weights(case.similar) * _counted(case)
     setting, fixed = case.setting, case.setting.fixed
-    part = in_order(thin(case.panel, case.folded, LEARNED_FROM))
-    first, lasting = first_answer(part, case.sources, weights, case.background, fixed)
+    part = in_order(thin(case.folded, LEARNED_FROM))
+    first = first_answer(part, case.sources, weights, case.background, fixed)
+    lasting = outlasting(first, part)
     tell(2, _STAGES)
     finding, related = None, case.similar
     testable, unsearched = bool((weights > 0).sum() >= FEWEST_SOURCES), _unsearched(case)
     if testable and not unsearched:
         finding = search(setting, case.background, weights, method, partial(heard, "low-rank"))
-        root = root_of(finding.structure()[0])
-        related = np.maximum(root[:, np.newaxis] == root, related)  # given the label they still tell of each other
+        same = finding.root[:, np.newaxis] == finding.root
+        related = np.maximum(same, related)  # given the label they still tell of each other
     tell(3, _STAGES)
     exponents = first.exponents
     trust = Trust(share=0.0, untested=unsearched or f"fewer than {FEWEST_SOURCES} sources say something of their own")
@@ -112,9 +113,9 @@ def learn(
             exponents = learn_exponents(trial, exponents, RIDGE_SHARE / max(n_sources - 2, 1))
     whole = trust.share < TRUSTED or bool(case.coarse)
     if whole:
-        first, _ = first_answer(case.panel, case.sources, weights, case.background, fixed)
+        first = first_answer(case.folded, case.sources, weights, case.background, fixed)
     agreement = case.agreements.beyond_chance(weights)
-    answer = finish_answer(first, case.panel if whole else part, exponents, lasting, fixed, agreement)
+    answer = finish_answer(first, case.folded if whole else part, exponents, lasting, fixed, agreement)
     learned = _finish(case, answer, finding, trust)
     tell(_STAGES, _STAGES)
     return learned
@@ -158,11 +159,12 @@ def _unsearched(case: Case) -> str:
     """Why no model is searched for, in words; empty if one is."""
     if case.spread:
         return "no source votes on single elements"
-    if len(case.panel) and float((case.panel.codes < 0).mean()) > CROWD:  # pairs share too little to find edges
+    rows, sizes = case.folded.rows, case.folded.sizes
+    if float((sizes @ (rows.codes < 0)).sum()) > CROWD * sizes.sum() * len(case.sources):  # pairs share too little
         return "most sources were not asked about most elements"
     # A model is tested where sources speak, and would mostly answer elsewhere.
-    heard = case.folded.sizes @ case.folded.rows.spoken().any(axis=1) / len(case.panel) if len(case.panel) else 1.0
-    return "most elements have no vote" if case.background is None and heard < CROWD else ""
+    heard = sizes @ rows.spoken().any(axis=1)
+    return "most elements have no vote" if case.background is None and heard < CROWD * sizes.sum() else ""
 
 
 def _nameless(case: Case) -> list[list[int]]:
@@ -221,7 +223,7 @@ def _crossed(case: Case, exact: Exact) -> tuple[Exact, dict[tuple[str, str], flo
     if not across:
         return exact, {}
     law = case.setting.fixed.law or _law_of_chain(exact.prior)
-    return case.exact_rounds(list(parameters.factors), law, len(case.setting.panel)), across
+    return case.exact_rounds(list(parameters.factors), law, len(case.setting.folded.which)), across
 
 
 def _law_of_chain(prior: Prior) -> LabelLaw:
@@ -245,15 +247,15 @@ def _at_its_word(case: Case, answer: ElementAnswer, rules: CoarseRules) -> Exact
     declaring that there are none does.
     """
     whole = replace(answer, exponents=np.where(np.arange(5) == VOTES, answer.sayings.effect, answer.exponents))
-    return case.exact_rounds(list(_discounted(case, whole, rules).factors), answer.law, len(case.panel))
+    return case.exact_rounds(list(_discounted(case, whole, rules).factors), answer.law, len(case.folded.which))
 
 
 def _accuracies(case: Case, answer: ElementAnswer, rules: CoarseRules) -> dict[str, FloatArray]:
     """P(vote | label) of every source, silence included, under the labels of the answer."""
-    labels = case.folded.summed(answer.look(case.panel))
+    labels = case.folded.summed(answer.look(case.folded))
     single = make_tables(case.folded.rows, labels, case.folded.every, None, case.setting.fixed.pinned).single
     never = (
-        np.stack([np.bincount(c[c >= 0], minlength=single.shape[2]) == 0 for c in case.panel.codes.T])
+        np.stack([np.bincount(c[c >= 0], minlength=single.shape[2]) == 0 for c in case.folded.rows.codes.T])
         if len(single)
         else np.zeros((0, single.shape[2]), dtype=np.bool_)
     )
@@ -283,9 +285,9 @@ def _discounted(case: Case, answer: ElementAnswer, rules: CoarseRules) -> Parame
 def _found_graph(case: Case, finding: GraphFinding | None) -> tuple[SourceGraph, dict[tuple[str, str], float]]:
     if finding is None:
         return SourceGraph(names=case.names), {}
-    (parents, repeats), names = finding.structure(), case.element_names
+    parents, repeats, names = finding.parents, finding.repeats, case.element_names
     edges = [(names[parent], names[child]) for child, parent in enumerate(parents.tolist()) if parent >= 0]
-    lags = [temporal(names[place], int(repeats.lags[place])) for place in np.flatnonzero(repeats.sources).tolist()]
+    lags = [temporal(names[place], int(repeats.lags[place])) for place in np.flatnonzero(repeats.rates[0]).tolist()]
     graph = SourceGraph.of(case.names, [*edges, *lags])
     # Residual correlation of every learned edge, and of a source with itself.
     found = {(a, b): float(finding.strength[names.index(a), names.index(b)]) for a, b in graph.edges}
@@ -294,13 +296,13 @@ def _found_graph(case: Case, finding: GraphFinding | None) -> tuple[SourceGraph,
 
 def _exact(case: Case, finding: GraphFinding, rules: CoarseRules) -> Exact:
     setting = case.setting
-    parents, repeats = finding.structure()
+    parents, repeats = finding.parents, finding.repeats
     tables, _ = tables_of(setting, replace(finding.state, repeats=repeats), setting.folded.every, parents)
     edges = {place: tables.edges[tables.slots[place]] for place in np.flatnonzero(parents >= 0).tolist()}
     cells = case.votes.n_elements / VOTES_PER_CELL
     factors = forest_factors(case.element_names, parents, repeats, tables.single, edges, cells)
     factors += coarse_factors(case.votes, case.pinned, {one.name: one.exact_weight for one in rules.sources})
-    return case.exact_rounds(factors, finding.state.law, len(setting.panel))
+    return case.exact_rounds(factors, finding.state.law, len(setting.folded.which))
 
 
 def _sample_correlations(case: Case, answer: ElementAnswer, graph: SourceGraph) -> dict[tuple[str, str], FloatArray]:
@@ -308,7 +310,7 @@ def _sample_correlations(case: Case, answer: ElementAnswer, graph: SourceGraph) 
     if not graph.edges:
         return {}
     found, names, setting, folded = {}, case.element_names, case.setting, case.setting.folded
-    weights = folded.summed(answer.look(setting.panel))
+    weights = folded.summed(answer.look(folded))
     for first, second in graph.edges:
         parents = np.full(len(names), -1, dtype=np.int64)
         parents[names.index(second)] = names.index(first)

@@ -53,7 +53,7 @@ def describe_learned(
     }
     notes = [
         _first_note(case, answer, law, trust),
-        *_discount_notes(answer, trust, len(case.sources)),
+        *(_discount_notes(answer) if trust.share < TRUSTED and case.sources else []),
         *coarse,
         *_source_notes(learned),
     ]
@@ -69,17 +69,17 @@ def describe_learned(
 
 def _first_note(case: Case, answer: ElementAnswer, law: Law, trust: Trust) -> Note:
     """Where known labels show the vote ahead, that; else how often the answer departs from the vote, and why."""
-    panel, rows = (replace(p, known=np.full(len(p), -1, dtype=np.int8)) for p in (case.panel, case.folded.rows))
+    rows = replace(case.folded.rows, known=np.full(len(case.folded.sizes), -1, dtype=np.int8))
     if law.tempering is not None:
-        mine = answer.look(panel)
+        mine = answer.look(replace(case.folded, rows=rows))
     else:
         mine = answers.posterior(law, case.votes, n_threads=case.n_threads)[Element()]
         mine = mine if case.elements is None else mine[case.elements]
-    shares = vote_shares(rows, np.ones(rows.n_sources), case.background).share
+    shares = vote_shares(rows, np.ones(len(case.sources)), case.background).share
     ours, theirs = mine.argmax(axis=1), shares.argmax(axis=1)[case.folded.which]
-    known = case.panel.known >= 0
+    known = case.folded.panel.known >= 0
     if known.any():
-        right, vote = (float((one == case.panel.known)[known].mean()) for one in (ours, theirs))
+        right, vote = (float((one == case.folded.panel.known)[known].mean()) for one in (ours, theirs))
         if vote > right:
             text = (
                 f"majority vote is ahead on the {int(known.sum())} known labels: right on {vote:.1%}, the model "
@@ -125,10 +125,8 @@ def _why(trust: Trust, case: Case) -> str:
     return f"no model can be tested ({trust.untested}), so votes are weighed by what peers confirm."
 
 
-def _discount_notes(answer: ElementAnswer, trust: Trust, n_sources: int) -> list[Note]:
+def _discount_notes(answer: ElementAnswer) -> list[Note]:
     """How much evidence was discounted, and how far labels rest on neighbours."""
-    if trust.share >= TRUSTED or n_sources == 0:
-        return []
     counts = float(answer.exponents[VOTES] / answer.sayings.effect)
     near = float(answer.exponents[NEIGHBOURS])
     texts = [

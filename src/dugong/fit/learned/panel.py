@@ -5,7 +5,7 @@ In: votes. Out: `Panel`s of the sources on elements.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -16,6 +16,7 @@ from dugong.fit.learned.lifting import denial, spread
 from dugong.tasks import Element
 from dugong.types import BoolArray, FloatArray, Int8Array, IntArray, read_only
 from dugong.votes import SourceInfo, Votes, class_indices
+from dugong.votes.codes import code_columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -80,17 +81,9 @@ class Panel:
     ties: IntArray | None = None
     beliefs: tuple[AnyBelief | None, ...] | None = None
 
-    def __len__(self) -> int:
-        return len(self.codes)
-
-    @property
-    def n_sources(self) -> int:
-        """Number of sources."""
-        return int(self.codes.shape[1])
-
     def places(self) -> IntArray:
         """(n,) the place of every element in its sequence."""
-        every = np.arange(len(self))
+        every = np.arange(len(self.starts))
         return np.asarray(every - np.maximum.accumulate(np.where(self.starts, every, 0)))
 
     def spoken(self) -> BoolArray:
@@ -115,21 +108,25 @@ class Panel:
 class Reader:
     """Reads panels of some sources off votes; a source that is not there was not asked.
 
-    A vote on a window is read as one on each of its elements.
+    A vote on a window is read as one on each of its elements. `known` are the class indices of known labels, -1 where
+    there is none; None where there is none at all.
     """
 
     def __init__(
         self, votes: Votes, sources: Iterable[SourceInfo], coding: Coding, evidence: Int8Array | None = None
     ) -> None:
-        self.votes, self.sources, self.coding = votes, tuple(sources), coding
-        self.offsets = votes.layout("element").offsets
-        self.evidence = evidence
-        self._columns = dict(zip(votes.source_names, votes.columns, strict=True))
-        for info in self.sources:
-            if not isinstance(info.resolution, Element) and info.name in self._columns:
-                self._columns[info.name] = spread(votes, info)
-        every: Int8Array = np.arange(256, dtype=np.uint8).view(np.int8)
-        self._lookup = class_indices(votes, every, coding.n_classes)
+        self.sources, self.coding, self.offsets = tuple(sources), coding, votes.layout("element").offsets
+        self.known: Int8Array | None = None
+        if evidence is not None:
+            given = np.asarray(evidence, dtype=np.int8)
+            self.known = np.where(given == 0, np.int8(-1), class_indices(votes, given, coding.n_classes))
+        said = dict(zip(votes.source_names, votes.columns, strict=True))
+        self._columns = {
+            info.name: said[info.name] if isinstance(info.resolution, Element) else spread(votes, info)
+            for info in self.sources
+            if info.name in said
+        }
+        self._lookup = code_columns(coding.n_classes)
         shares = [info.shares for info in self.sources]
         alone = range(len(shares), 2 * len(shares))
         ties = [place if one is None else shares.index(one) for place, one in zip(alone, shares, strict=True)]
@@ -145,20 +142,12 @@ class Reader:
         first, last = np.searchsorted(self.offsets, (begin, end))
         starts[self.offsets[first:last] - begin] = True
         starts[:1] = True
-        return Panel(coding=self.coding, codes=codes, starts=starts, known=self.known(begin, end), ties=self.ties)
+        known = np.full(end - begin, -1, dtype=np.int8) if self.known is None else self.known[begin:end]
+        return Panel(coding=self.coding, codes=codes, starts=starts, known=known, ties=self.ties)
 
-    def known(self, begin: int, end: int) -> Int8Array:
-        """Class indices of known labels, -1 where there is none."""
-        if self.evidence is None:
-            return np.full(end - begin, -1, dtype=np.int8)
-        given = np.asarray(self.evidence[begin:end], dtype=np.int8)
-        return np.where(given == 0, np.int8(-1), class_indices(self.votes, given, self.coding.n_classes))
-
-    def column(self, info: SourceInfo, begin: int, end: int) -> Int8Array:
-        """Codes of one source."""
-        if info.name not in self._columns:
-            return np.full(end - begin, -1, dtype=np.int8)
-        return np.asarray(self._lookup[self._columns[info.name][begin:end].view(np.uint8)])
+    def columns(self) -> Iterator[Int8Array]:
+        """The codes of every source that is there, one after the other."""
+        return (self._lookup.take(column.view(np.uint8)) for column in self._columns.values())
 
 
 def stack(panels: list[Panel]) -> Panel:

@@ -11,13 +11,12 @@ as unsure as the source; through the table an answer is rewarded for being right
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dugong.fit.learned import _kernels as kernels
-from dugong.fit.learned.folded import fold
+from dugong.fit.learned.folded import Folded
 from dugong.fit.learned.panel import Panel
 from dugong.fit.learned.settings import (
     FEWEST_TARGETS,
@@ -30,7 +29,7 @@ from dugong.fit.learned.settings import (
 )
 from dugong.fit.learned.tables import softmax
 from dugong.fit.learned.views import Constraints, Sayings, View, learn_sayings, learn_steps, view
-from dugong.types import BoolArray, FloatArray, IntArray
+from dugong.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -55,33 +54,26 @@ class Targets:
     meant: FloatArray
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Fold:
-    """Sources that are left out together, and their peers."""
-
-    left_out: IntArray
-    peers: IntArray
-
-
-def folds(similar: FloatArray) -> Iterator[Fold]:
-    """Every source left out once, at most ten times in all; variants of a source are no peers of it."""
+def folds(similar: FloatArray) -> list[tuple[IntArray, IntArray]]:
+    """Sources that are left out together, and their peers: each once, at most ten times; variants are no peers."""
     m = len(similar)
-    number = np.arange(m) % min(m, MOST_FOLDS)
+    number, found = np.arange(m) % min(m, MOST_FOLDS), []
     for one in range(min(m, MOST_FOLDS)):
         out = number == one
         peers = np.flatnonzero(~out & (similar[:, out].max(axis=1) <= RELATED))
         if len(peers) > 1:
-            yield Fold(left_out=np.flatnonzero(out), peers=peers)
+            found.append((np.flatnonzero(out), peers))
+    return found
 
 
 def choose_targets(panel: Panel, related: FloatArray, weights: FloatArray) -> Targets:
     """Votes of every source on elements about which a peer speaks as well, the same number of each source."""
-    m, n_classes, spoken = panel.n_sources, panel.coding.n_classes, panel.spoken()
+    m, n_classes, spoken = len(related), panel.coding.n_classes, panel.spoken()
     per, margins = max(FEWEST_TARGETS, TARGETS // max(m, 1)), np.zeros((m, n_classes + 1))
     sources, elements = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
-    for one in folds(related):
-        heard = spoken[:, one.peers].any(axis=1)
-        for source in one.left_out.tolist():
+    for left_out, peers in folds(related):
+        heard = spoken[:, peers].any(axis=1)
+        for source in left_out.tolist():
             codes = panel.codes[:, source]
             says = (codes >= 0) & (codes < n_classes)
             if len(np.unique(codes[says])) == 1:  # who names one class only votes by silence, too
@@ -94,14 +86,16 @@ def choose_targets(panel: Panel, related: FloatArray, weights: FloatArray) -> Ta
                 sources.append(np.full(len(chosen), source))
                 elements.append(chosen)
     where, what = np.concatenate(sources), np.concatenate(elements)
-    usual = margins + 1e-9
+    usual, named = margins + 1e-9, margins > 0
+    # Silence is right about a class that a source never names, if silence is a vote of it.
+    silence = ~named[:, :-1] & named[:, -1:]
     return Targets(
         votes=panel.codes[what, where].astype(np.int64),
         sources=where,
         elements=what,
         weights=weights[where],
         usual=usual / usual.sum(axis=1, keepdims=True),
-        meant=_meant(margins > 0),
+        meant=np.concatenate([np.eye(n_classes) * named[:, :-1, np.newaxis], silence[..., np.newaxis]], axis=2),
     )
 
 
@@ -146,7 +140,7 @@ class Trial:
 
 
 def make_trial(
-    panel: Panel,
+    part: Folded,
     related: FloatArray,
     first: Sayings,
     exponents: FloatArray,
@@ -155,14 +149,14 @@ def make_trial(
 ) -> Trial:
     """Leave every source out once, and learn from the rest what it says; `related` sources are no peers, (m, m)."""
     weights = first.weights
-    targets, groups, whole = choose_targets(panel, related, weights), [], fold(panel)
-    for one in folds(related):
-        places = np.flatnonzero(np.isin(targets.sources, one.left_out))
+    targets, groups = choose_targets(part.panel, related, weights), []
+    for left_out, peers in folds(related):
+        places = np.flatnonzero(np.isin(targets.sources, left_out))
         if len(places):
-            folded = whole.columns(one.peers)
-            known = fixed if fixed.pinned is None else replace(fixed, pinned=fixed.pinned[one.peers])
-            sayings, law = learn_sayings(folded, weights[one.peers], first.background, known)
-            groups.append((one.peers, places, learn_steps(view(folded, sayings, law), exponents, fixed)))
+            folded = part.columns(peers)
+            known = fixed if fixed.pinned is None else replace(fixed, pinned=fixed.pinned[peers])
+            sayings, law = learn_sayings(folded, weights[peers], first.background, known)
+            groups.append((peers, places, learn_steps(view(folded, sayings, law), exponents, fixed)))
     return Trial(targets=targets, groups=tuple(groups), lasting=lasting, fixed=fixed)
 
 
@@ -211,8 +205,10 @@ def own_tables(targets: Targets, labels: FloatArray, tables: FloatArray | None =
 
     They begin as `tables`, or as those of sources that are right but for one vote in twenty.
     """
-    lean = OWN_VOTES * _lapses(targets, labels)
-    tables = _right_but_for(targets, np.full(len(lean), 0.05)) if tables is None else tables
+    usual = targets.usual[:, np.newaxis]
+    right = np.where(targets.meant.any(axis=2, keepdims=True), targets.meant, usual)
+    lean = OWN_VOTES * (right + _lapses(targets, labels)[:, np.newaxis, np.newaxis] * (usual - right))
+    tables = right + 0.05 * (usual - right) if tables is None else tables
     for _ in range(rounds):
         counts = np.zeros(lean.shape)
         kernels.count_own(targets.sources, targets.votes, labels, tables, counts)
@@ -222,33 +218,18 @@ def own_tables(targets: Targets, labels: FloatArray, tables: FloatArray | None =
 
 
 def _lapses(targets: Targets, labels: FloatArray) -> FloatArray:
-    """Tables of sources that are right but for a share of lapses, by how well the peers agree with them."""
-    m, right = len(targets.usual), np.empty(len(labels))
-    kernels.right_votes(targets.sources, targets.votes, labels, targets.meant, right)
-    chance = targets.usual[targets.sources, targets.votes]
+    """How often every source lapses and votes as it uses to, (m,), by how well the peers agree with it."""
+    m, meant = len(targets.usual), targets.meant
+    cells = targets.sources * meant.shape[2] + targets.votes
+    right = np.einsum("nk,nk->n", labels, meant.swapaxes(1, 2).reshape(-1, meant.shape[1]).take(cells, axis=0))
+    right /= np.maximum(np.einsum("nk,nk->n", labels, meant.sum(axis=2).take(targets.sources, axis=0)), 1e-300)
+    chance = targets.usual.take(cells)
     counts, lapse = np.bincount(targets.sources, minlength=m), np.full(m, 0.05)
     for _ in range(10):
         own = lapse[targets.sources]
         share = own * chance / (own * chance + (1 - own) * right + 1e-300)
         lapse = np.clip((np.bincount(targets.sources, share, m) + 0.5) / (counts + 1), 1e-4, 0.999)
-    return _right_but_for(targets, lapse)
-
-
-def _right_but_for(targets: Targets, lapses: FloatArray) -> FloatArray:
-    """Tables (m, K, K + 1) of sources that lapse so often, and then vote as they use to."""
-    meant, usual, near = targets.meant, targets.usual[:, np.newaxis], lapses[:, np.newaxis, np.newaxis]
-    tables = np.where(meant.any(axis=2, keepdims=True), (1 - near) * meant + near * usual, usual)
-    return np.asarray(tables / tables.sum(axis=2, keepdims=True))
-
-
-def _meant(named: BoolArray) -> FloatArray:
-    """(m, K, K + 1) one for the vote that is right, among those that a source gives, (m, K + 1)."""
-    n_classes = named.shape[1] - 1
-    meant = np.zeros((len(named), n_classes, n_classes + 1))
-    every = np.arange(n_classes)
-    meant[:, every, every] = named[:, :-1]
-    meant[:, :, n_classes] = ~named[:, :-1] & named[:, -1:]
-    return meant
+    return lapse
 
 
 def predict_votes(targets: Targets, labels: FloatArray) -> FloatArray:

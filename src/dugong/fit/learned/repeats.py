@@ -14,7 +14,7 @@ import numpy as np
 from dugong.fit.learned import _kernels as kernels
 from dugong.fit.learned.panel import Panel
 from dugong.fit.learned.settings import MOST_REPEATS
-from dugong.types import BoolArray, FloatArray, IntArray
+from dugong.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -23,7 +23,8 @@ class Repeats:
 
     Attributes
     ----------
-    rates : (2, m) probabilities of giving an earlier vote again, ``rates[0]`` if the label stayed, ``rates[1]`` if not
+    rates : (2, m) probabilities of giving an earlier vote again, ``rates[0]`` if the label stayed, ``rates[1]`` if not;
+        zero for sources that do not repeat themselves
     lags : (m,) how many elements earlier
     """
 
@@ -37,25 +38,18 @@ class Repeats:
         stay = np.clip(rates, 0.0, MOST_REPEATS)
         return cls(rates=np.stack([stay, np.where(lags == 1, stay / 2, stay)]), lags=lags)
 
-    @property
-    def sources(self) -> BoolArray:
-        """(m,) which sources repeat themselves."""
-        return np.asarray(self.rates[0] > 0)
-
-    def __bool__(self) -> bool:
-        return bool(self.sources.any())
-
 
 def fresh_votes(
     panel: Panel, counts: FloatArray, labels: FloatArray, kept: FloatArray, single: FloatArray, repeats: Repeats
 ) -> tuple[FloatArray, Repeats]:
     """Counts (m, K, C) without repetitions, and the probabilities of repeating anew."""
-    fresh = np.where(repeats.sources[:, np.newaxis, np.newaxis], 0.0, counts)
-    again = np.zeros((2, panel.n_sources, 2))
+    repeating = repeats.rates[0] > 0
+    fresh = np.where(repeating[:, np.newaxis, np.newaxis], 0.0, counts)
+    again = np.zeros((2, len(repeating), 2))
     kernels.count_fresh(panel.codes, labels, kept, panel.places(), single, repeats.rates, repeats.lags, fresh, again)
     # Beyond the last element the labels in between are not followed, so one probability has to do for both.
     again[1] = np.where(repeats.lags[:, np.newaxis] > 1, again[0], again[1])
     # Two pseudo-votes for the rate before, because a rate of few votes would jump from round to round.
     rates = (again[..., 0] + 2 * repeats.rates) / (again[..., 1] + 2)
-    rates = np.where(repeats.sources, np.clip(rates, 1e-6, MOST_REPEATS), 0.0)
+    rates = np.where(repeating, np.clip(rates, 1e-6, MOST_REPEATS), 0.0)
     return fresh, Repeats(rates=rates, lags=repeats.lags)

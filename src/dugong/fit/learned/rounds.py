@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import logsumexp
 
 from dugong.fit.learned import _kernels as kernels
 from dugong.fit.learned.folded import Folded
-from dugong.fit.learned.panel import Panel
 from dugong.fit.learned.repeats import Repeats, fresh_votes
 from dugong.fit.learned.tables import (
     Tables,
@@ -24,15 +24,14 @@ from dugong.fit.learned.tables import (
     softmax,
     steps_to_transition,
 )
-from dugong.fit.learned.views import Constraints, LabelLaw, add_logs
+from dugong.fit.learned.views import Constraints, LabelLaw, add_logs, through_chain
 from dugong.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Setting:
-    """What stays the same in all rounds: the votes, by element and by row, and what is not to be learned."""
+    """What stays the same in all rounds: the votes, and what is not to be learned."""
 
-    panel: Panel
     folded: Folded
     fixed: Constraints
 
@@ -66,7 +65,7 @@ def first_state(setting: Setting, weights: FloatArray, use: BoolArray) -> State:
     balance = class_balance(weights, use)
     transition = steps_to_transition(np.eye(len(balance)), balance, setting.fixed.possible)
     law = setting.fixed.law_with(balance, transition)
-    m = setting.panel.n_sources
+    m = setting.folded.panel.codes.shape[1]
     nobody = Repeats(rates=np.zeros((2, m)), lags=np.ones(m, dtype=np.int64))
     return State(weights=weights, law=law, repeats=nobody)
 
@@ -78,13 +77,13 @@ def run_rounds(
     parents: IntArray,
     *,
     use: BoolArray | None = None,
-    chain: bool = True,
+    alone: FloatArray | None = None,
     settled: float = 0.0,
 ) -> State:
     """Some rounds from soft labels; `use` says which rows the first tables are made from, if not from all.
 
-    Without `chain` every element stands alone: only the class balance is learned. Rounds end early when no entry of a
-    table moves by more than `settled`.
+    With `alone`, what each source counts (m,), every element stands alone: only the class balance is learned. Rounds
+    end early when no entry of a table moves by more than `settled`.
     """
     use = setting.folded.every if use is None else use
     for _ in range(rounds):
@@ -94,60 +93,66 @@ def run_rounds(
         law = setting.fixed.law_with(class_balance(state.weights, use), state.law.transition)
         # Rows that nobody spoke about have no label in the vote share; after a round they do, and count as well.
         use = setting.folded.every
-        step = _in_time if chain and setting.folded.linked else _alone
-        state = step(setting, law, tables, parents, repeats)
+        if alone is None and setting.folded.linked:
+            state = _in_time(setting, law, tables, parents, repeats)
+        else:
+            state = _alone(setting.folded, law, tables, parents, repeats, alone)
     return state
 
 
 def tables_of(setting: Setting, state: State, use: BoolArray, parents: IntArray) -> tuple[Tables, Repeats]:
     """Tables and repetitions from the soft labels of a state."""
-    rows, repeats = setting.folded.rows, state.repeats
-    counts = count_tables(rows, state.weights, use)
-    if repeats and state.labels is not None and state.kept is not None and state.single is not None:
-        fresh, again = fresh_votes(setting.panel, counts, state.labels, state.kept, state.single, repeats)
+    folded, repeats = setting.folded, state.repeats
+    counts = count_tables(folded.rows, state.weights, use)
+    if repeats.rates.any() and state.labels is not None and state.kept is not None and state.single is not None:
+        fresh, again = fresh_votes(folded.panel, counts, state.labels, state.kept, state.single, repeats)
         # The table of an edge counts pairs of votes as they are, fresh or not, so its child must do so too.
         roots = parents < 0
         counts = np.where(roots[:, np.newaxis, np.newaxis], fresh, counts)
         repeats = Repeats(rates=np.where(roots, again.rates, repeats.rates), lags=repeats.lags)
-    return make_tables(rows, state.weights, use, parents, setting.fixed.pinned, counts), repeats
+    return make_tables(folded.rows, state.weights, use, parents, setting.fixed.pinned, counts), repeats
 
 
-def _evidence(panel: Panel, tables: Tables, parents: IntArray, repeats: Repeats) -> tuple[FloatArray, FloatArray]:
-    """Log-likelihoods of the votes of every element if its label moved and if it stayed, known labels clamped.
+def evidence(
+    folded: Folded, tables: Tables, parents: IntArray, repeats: Repeats, weights: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray | None]:
+    """Log-likelihoods of the votes by row, known labels clamped; `weights` say what sources without edges count.
 
-    Where no source repeats itself the second would be the first, and is empty.
+    Where some source repeats itself, by element, if its label moved and if it stayed.
     """
-    shape = len(panel), panel.coding.n_classes
-    if not repeats and (parents < 0).all():
-        logs = add_logs(panel, logs_of(tables.single), np.ones(len(panel), dtype=np.bool_))
-        return clamp(logs, panel), np.empty((0, shape[1]))
-    moved, stayed = np.empty(shape), np.empty(shape if repeats else (0, shape[1]))
+    repeating = bool(repeats.rates.any())
+    panel = folded.panel if repeating else folded.rows
+    shape = len(panel.codes), panel.coding.n_classes
+    if not repeating and (parents < 0).all():
+        return clamp(add_logs(panel, tables.single, np.ones(shape[0], dtype=np.bool_), weights), panel), None
+    moved, stayed = np.empty(shape), np.empty(shape if repeating else (0, shape[1]))
     model = logs_of(tables.single), logs_of(tables.edges), tables.slots, parents, repeats.rates, repeats.lags
     kernels.add_model(panel.codes, *model, panel.places(), moved, stayed)
-    return clamp(moved, panel), clamp(stayed, panel) if repeats else stayed
+    return clamp(moved, panel), clamp(stayed, panel) if repeating else None
 
 
-def _alone(setting: Setting, law: LabelLaw, tables: Tables, parents: IntArray, repeats: Repeats) -> State:
+def _alone(
+    folded: Folded, law: LabelLaw, tables: Tables, parents: IntArray, repeats: Repeats, weights: FloatArray | None
+) -> State:
     """Every element by itself, row by row."""
-    logs, _ = _evidence(setting.folded.rows, tables, parents, repeats)
+    logs, _ = evidence(folded, tables, parents, repeats, weights)
     logs += np.log(np.maximum(law.balance, 1e-300))
-    most = logs.max(axis=1, initial=-np.inf)
     labels = softmax(logs)
-    likelihoods = most + np.log(np.exp(logs - most[:, np.newaxis]).sum(axis=1))
     return State(
-        weights=labels * setting.folded.sizes[:, np.newaxis],
+        weights=labels * folded.sizes[:, np.newaxis],
         law=law,
         repeats=repeats,
-        labels=labels.take(setting.folded.which, axis=0),
+        labels=labels.take(folded.which, axis=0),
         single=tables.single,
-        likelihood=float(setting.folded.sizes @ likelihoods),
+        likelihood=float(folded.sizes @ logsumexp(logs, axis=1)),
     )
 
 
 def _in_time(setting: Setting, law: LabelLaw, tables: Tables, parents: IntArray, repeats: Repeats) -> State:
     """Elements in time."""
     folded = setting.folded
-    labels, kept, steps, likelihood = posterior_of(folded, setting.panel, law, tables, parents, repeats, keep=True)
+    logs, stayed = evidence(folded, tables, parents, repeats)
+    labels, kept, steps, likelihood = through_chain(folded, logs, law, stayed, keep=True)
     if setting.fixed.law is None:
         law = replace(law, transition=steps_to_transition(steps, law.balance, setting.fixed.possible))
     return State(
@@ -159,22 +164,3 @@ def _in_time(setting: Setting, law: LabelLaw, tables: Tables, parents: IntArray,
         single=tables.single,
         likelihood=likelihood,
     )
-
-
-def posterior_of(
-    folded: Folded, panel: Panel, law: LabelLaw, tables: Tables, parents: IntArray, repeats: Repeats, *, keep: bool
-) -> tuple[FloatArray, FloatArray, FloatArray, float]:
-    """P(label) of a panel, also by row, under fitted tables; P(label before = label), if it is kept, (n, K) each.
-
-    Then expected steps, (K, K), and the log-likelihood of the votes.
-    """
-    shape, steps = (len(panel), panel.coding.n_classes), np.zeros(law.transition.shape)
-    labels, kept = np.empty(shape), np.empty(shape if keep else (0, shape[1]))
-    chain = law.initial, law.transition, labels, steps, kept
-    # Where some source repeats itself, the evidence of an element depends on the one before.
-    moved, stayed = _evidence(panel if repeats else folded.rows, tables, parents, repeats)
-    if repeats:
-        likelihood = kernels.smooth(moved, stayed, panel.starts, *chain)
-    else:
-        likelihood = kernels.smooth_rows(moved, folded.which, folded.starts, *chain)
-    return labels, kept, steps, float(likelihood)

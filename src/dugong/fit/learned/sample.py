@@ -1,15 +1,18 @@
 """Which elements of long sequences are learned from, and which of these the search for structure looks at.
 
-In: a reader of votes, or a panel. Out: a panel of all elements, or of about `PART`, then `SEARCHED` of them. Pieces of
-sequences are chosen by a hash of what was voted on them, never by position, name or order: shuffling sequences or
-sources changes nothing.
+In: a reader of votes, or folded votes. Out: all elements, or about `PART`, then `SEARCHED` of them. Pieces of sequences
+are chosen by a hash of what was voted on them, never by position, name or order: shuffling sequences or sources changes
+nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+
 import numpy as np
 
-from dugong.fit.learned.folded import Folded
+from dugong.fit.learned.folded import Folded, fold
 from dugong.fit.learned.panel import Panel, Reader, stack
 from dugong.fit.learned.part import choose_pieces
 from dugong.fit.learned.settings import CHUNK, PART, SEARCHED
@@ -19,37 +22,30 @@ from dugong.tasks.layout import ranges
 from dugong.types import AnyArray, Int8Array, IntArray
 
 
-def thin(panel: Panel, folded: Folded, most: int = SEARCHED) -> Panel:
-    """The same panel if at most twice `most` elements have two votes, else pieces of it with about so many.
+def thin(folded: Folded, most: int = SEARCHED) -> Folded:
+    """The same if at most twice `most` elements have two votes, else pieces of it with about so many.
 
     Elements with fewer votes say nothing about how sources go together.
     """
     # Counted in elements with two votes, because only these can show that sources go together.
     n = -(-int(folded.sizes @ (folded.rows.spoken().sum(axis=1) > 1)) // most)
     if n <= 2:
-        return panel
-    first = np.append(np.flatnonzero(panel.starts), len(panel))
-    borders = _borders(first)
-    hashes = _hash_content(panel, borders)
-    begins = np.zeros(len(panel), dtype=np.bool_)
+        return folded
+    panel = folded.panel
+    borders = _borders(np.append(np.flatnonzero(panel.starts), len(panel.starts)))
+    hashes = _hash_pieces(borders, panel.codes.T, panel.known)
+    begins = np.zeros(len(panel.starts), dtype=np.bool_)
     begins[borders[:-1]] = True
-    return panel.rows(np.flatnonzero(np.repeat(choose_pieces(hashes, n), np.diff(borders))), begins)
+    return fold(panel.rows(np.flatnonzero(np.repeat(choose_pieces(hashes, n), np.diff(borders))), begins))
 
 
-def _hash_content(panel: Panel, borders: IntArray) -> AnyArray:
-    """A number for every piece that follows from its votes and known labels."""
-    hashes = np.zeros(len(borders) - 1, dtype=np.uint64)
-    for place in range(panel.n_sources):
-        add_hashes(np.ascontiguousarray(panel.codes[:, place]), borders, np.uint64(0), hashes)
-    add_hashes(panel.known, borders, np.uint64(1), hashes)
-    return hashes
-
-
-def in_order(panel: Panel) -> Panel:
+def in_order(folded: Folded) -> Folded:
     """The same sequences in an order that follows from what was voted on them."""
-    first = np.append(np.flatnonzero(panel.starts), len(panel))
-    order = np.argsort(_hash_content(panel, first), kind="stable")
-    return panel.rows(ranges(first[:-1][order], np.diff(first)[order]), panel.starts)
+    panel = folded.panel
+    first = np.append(np.flatnonzero(panel.starts), len(panel.starts))
+    order = np.argsort(_hash_pieces(first, panel.codes.T, panel.known), kind="stable")
+    places = ranges(first[:-1][order], np.diff(first)[order])
+    return replace(folded, panel=panel.rows(places, panel.starts), which=folded.which.take(places))
 
 
 def read_sample(reader: Reader, most: int = PART) -> tuple[Panel, IntArray | None]:
@@ -58,7 +54,7 @@ def read_sample(reader: Reader, most: int = PART) -> tuple[Panel, IntArray | Non
     if n_elements <= 2 * most:
         return reader.read(0, n_elements), None
     borders = _borders(reader.offsets)
-    chosen = choose_pieces(_hashes(reader, borders), -(-n_elements // most))
+    chosen = choose_pieces(_hash_pieces(borders, reader.columns(), reader.known), -(-n_elements // most))
     begins = np.zeros(n_elements, dtype=np.bool_)
     begins[borders[:-1][np.diff(borders) > 0]] = True
     rows = np.repeat(chosen, np.diff(borders))
@@ -79,21 +75,11 @@ def _borders(offsets: IntArray) -> IntArray:
     return np.concatenate([offsets[:-1][owner] + inside * CHUNK, offsets[-1:]])
 
 
-def _hashes(reader: Reader, borders: IntArray) -> AnyArray:
+def _hash_pieces(borders: IntArray, columns: Iterable[Int8Array], known: Int8Array | None) -> AnyArray:
     """One number per piece: the sum over sources of a hash of their votes, so that no order enters."""
     total = np.zeros(len(borders) - 1, dtype=np.uint64)
-    for place in range(len(reader.sources)):
-        add_hashes(_whole_column(reader, place), borders, np.uint64(0), total)
-    if reader.evidence is not None:
-        add_hashes(_whole_column(reader, len(reader.sources)), borders, np.uint64(1), total)
+    for column in columns:
+        add_hashes(np.ascontiguousarray(column), borders, np.uint64(0), total)
+    if known is not None:
+        add_hashes(known, borders, np.uint64(1), total)
     return total
-
-
-def _whole_column(reader: Reader, place: int) -> Int8Array:
-    """All codes of one source, or, behind the last source, the known labels."""
-    column = np.empty(int(reader.offsets[-1]), dtype=np.int8)
-    for first, last in block_bounds(reader.offsets):
-        begin, end = int(reader.offsets[first]), int(reader.offsets[last])
-        known = place == len(reader.sources)
-        column[begin:end] = reader.known(begin, end) if known else reader.column(reader.sources[place], begin, end)
-    return column

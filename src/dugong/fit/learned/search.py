@@ -8,12 +8,12 @@ first fit, if less is left to explain then.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 import numpy as np
 
-from dugong.fit.learned.forest import Forest, no_edges, reroot, strongest_forest
+from dugong.fit.learned.forest import Forest, reroot, strongest_forest
 from dugong.fit.learned.indicators import low_rank_strengths
 from dugong.fit.learned.repeats import Repeats
 from dugong.fit.learned.residuals import Misfit, find_misfit
@@ -32,8 +32,7 @@ from dugong.fit.learned.settings import (
     STRONG_EDGE,
     WEAK_EDGE,
 )
-from dugong.fit.learned.tables import clamp, logs_of, make_tables, softmax
-from dugong.fit.learned.views import Shares, add_logs, vote_shares
+from dugong.fit.learned.views import Shares, vote_shares
 from dugong.types import FloatArray, IntArray
 
 Method = Literal["residuals", "low-rank"]
@@ -50,33 +49,38 @@ class GraphFinding:
     strength : (m, m) residual correlation of errors under independence, or under the first fit where that found it
     state : the fitted labels, their law, and who repeats itself
     misfit : what is left unexplained
+    parents, repeats : parents and self-dependence of every source, at most one of the two for each
+    root : (m,) the root of the tree of every source
+    untestable : why nothing tells whether this model holds, in words; empty if something does
     """
 
     forest: Forest
     strength: FloatArray
     state: State
     misfit: Misfit
+    parents: IntArray = field(init=False)
+    repeats: Repeats = field(init=False)
+    root: IntArray = field(init=False)
+    untestable: str = field(init=False, default="")
 
-    def structure(self) -> tuple[IntArray, Repeats]:
-        """Parents and self-dependence of every source, at most one of the two for each.
-
-        Self-dependence that is next to nothing once it is fitted is none.
-        """
-        rates = self.state.repeats.rates[0]
-        parents, chosen = reroot(self.forest, np.where(rates > SELF_EDGE, rates, 0.0), self.strength)
-        return parents, replace(self.state.repeats, rates=np.where(chosen, self.state.repeats.rates, 0.0))
-
-    def untestable(self) -> str:
-        """Why nothing tells whether this model holds, in words; empty if something does."""
-        parents, repeats = self.structure()
-        apart = parents < 0
+    def __post_init__(self) -> None:
+        rates = self.state.repeats.rates
+        # Self-dependence that is next to nothing once it is fitted is none.
+        parents, chosen = reroot(self.forest.near, np.where(rates[0] > SELF_EDGE, rates[0], 0.0), self.strength)
+        apart, root = parents < 0, np.where(parents < 0, np.arange(len(parents)), parents)
+        for _ in parents:
+            root = root[root]
+        found: dict[str, object] = {"parents": parents, "root": root}
+        found["repeats"] = replace(self.state.repeats, rates=np.where(chosen, rates, 0.0))
         if apart.sum() <= SATURATED:  # fewer independent groups do not tell labels from what a group shares
-            return (
-                f"there are only {apart.sum()} independent groups of sources, and some label explains any {SATURATED}"
-            )
+            groups = f"there are only {apart.sum()} independent groups of sources"
+            found["untestable"] = f"{groups}, and some label explains any {SATURATED}"
         # Two sources that repeat themselves agree because labels last or because errors do: only a pair of which one
         # does not can tell, so all but one of three must not.
-        return REPEATING if (apart & ~repeats.rates.any(axis=0)).sum() < FEWEST_SOURCES - 1 else ""
+        elif (apart & ~chosen).sum() < FEWEST_SOURCES - 1:
+            found["untestable"] = REPEATING
+        for name, value in found.items():
+            object.__setattr__(self, name, value)
 
 
 def search(
@@ -97,7 +101,7 @@ def search(
         found = _by_residuals(setting, shares, weights)
     else:
         found = _by_low_rank(setting, shares, progress)
-    if found.untestable():
+    if found.untestable:
         return found
     state = run_rounds(setting, found.state, ROUNDS_MORE, found.forest.parents, settled=SETTLED)
     return replace(found, state=state)
@@ -105,17 +109,20 @@ def search(
 
 def _by_low_rank(setting: Setting, shares: Shares, progress: Callable[[int, int], object] | None) -> GraphFinding:
     """The strongest dependencies of a low-rank-plus-sparse decomposition, fitted and tested, nothing added."""
-    strength, own = low_rank_strengths(setting.panel, progress)
+    strength, own = low_rank_strengths(setting.folded.panel, progress)
     repeats = Repeats.about(np.where(own > SELF_EDGE, own, 0.0), np.ones(len(own), dtype=np.int64))
     return _attempt(setting, shares, strongest_forest(strength, SELF_EDGE), strength, repeats)
 
 
 def _by_residuals(setting: Setting, shares: Shares, weights: FloatArray) -> GraphFinding:
     """Greedy with refitting: what a fit leaves unexplained, beyond chance, becomes an edge."""
-    panel, everyone = setting.panel, ~np.eye(setting.panel.n_sources, dtype=np.bool_)
-    first, _ = find_misfit(setting, _counted_down(setting, shares, weights), everyone).discovered
+    nobody, everyone = np.full(len(weights), -1), ~np.eye(len(weights), dtype=np.bool_)
+    # With families counted down: else many variants make the label, and their errors vanish.
+    start = first_state(setting, shares.share * setting.folded.sizes[:, np.newaxis], shares.use)
+    start = run_rounds(setting, start, ROUNDS_ALONE, nobody, use=shares.use, alone=weights)
+    first, _ = find_misfit(setting, start, everyone).discovered
     found = _attempt(setting, shares, strongest_forest(first, STRONG_EDGE), first)
-    most = found.forest.n_edges + max(1, (panel.n_sources - 2) // 2)
+    most = found.forest.n_edges + max(1, (len(weights) - 2) // 2)
     # Where errors last, weak residuals are those of labels and errors that were taken for each other.
     while found.misfit.worst > FITS and found.forest.n_edges < most:
         if np.median(found.misfit.discovered[1][0]) > LASTING:
@@ -147,7 +154,7 @@ def _better_start(setting: Setting, shares: Shares, background: int) -> Shares:
     counted = (shares.share * (asked - silent) + silent * onto) / np.maximum(asked, 1)
     settled = (asked == 0) | (panel.known >= 0)[:, np.newaxis]
     other = replace(shares, share=np.where(settled, shares.share, counted))
-    nothing = no_edges(panel.n_sources)
+    nothing = strongest_forest(np.zeros((panel.codes.shape[1],) * 2), 0.0)
     first, second = (_first_fit(setting, start, nothing).likelihood for start in (shares, other))
     return other if second > first + 1e-6 * abs(first) else shares
 
@@ -155,46 +162,31 @@ def _better_start(setting: Setting, shares: Shares, background: int) -> Shares:
 def _first_fit(setting: Setting, shares: Shares, forest: Forest) -> State:
     """From the vote, a few rounds without edges in time, then half of those with the chain; no self-dependence."""
     start = first_state(setting, shares.share * setting.folded.sizes[:, np.newaxis], shares.use)
-    alone = run_rounds(setting, start, ROUNDS_ALONE, forest.parents, use=shares.use, chain=False)
+    alone = run_rounds(setting, start, ROUNDS_ALONE, forest.parents, use=shares.use, alone=np.ones(len(forest.near)))
     state = first_state(setting, alone.weights, setting.folded.every)
     return run_rounds(setting, state, ROUNDS_CHAIN // 2, forest.parents)
-
-
-def _counted_down(setting: Setting, shares: Shares, weights: FloatArray) -> State:
-    """The same with families counted down: else many variants make the label, and their errors vanish."""
-    folded = setting.folded
-    use, labels, sizes = shares.use, shares.share, folded.sizes[:, np.newaxis]
-    state = first_state(setting, labels * sizes, use)
-    for _ in range(ROUNDS_ALONE):
-        tables = make_tables(folded.rows, state.weights, use, pinned=setting.fixed.pinned).single
-        logs = add_logs(folded.rows, logs_of(tables) * weights[:, np.newaxis, np.newaxis], folded.every)
-        labels = softmax(clamp(logs, folded.rows) + np.log(np.maximum(state.law.balance, 1e-300)))
-        use = folded.every
-        state = first_state(setting, labels * sizes, use)
-    return replace(state, labels=labels.take(folded.which, axis=0))
 
 
 def _attempt(
     setting: Setting, shares: Shares, forest: Forest, strength: FloatArray, repeats: Repeats | None = None
 ) -> GraphFinding:
     """Fit the model on one set of edges; who repeats itself is tested unless given."""
-    panel, apart = setting.panel, forest.apart
     state = _first_fit(setting, shares, forest)
-    misfit = find_misfit(setting, state, apart)
-    if not repeats:
+    misfit = find_misfit(setting, state, forest.apart)
+    if repeats is None or not repeats.rates.any():
         # The strongest of every source, at a lag that an exact chain can remember.
         lasting = misfit.discovered[1]
         lags = np.arange(1, len(lasting) + 1)
-        possible = (lags == 1) | (float(panel.coding.n_classes) ** lags <= MOST_STATES)
+        possible = (lags == 1) | (float(setting.folded.rows.coding.n_classes) ** lags <= MOST_STATES)
         own = np.where(possible[:, np.newaxis] & (lasting > SELF_EDGE), lasting, 0.0)
         repeats = Repeats.about(own.max(axis=0), own.argmax(axis=0) + 1)
     state = replace(state, repeats=repeats)
     found = GraphFinding(forest=forest, strength=strength, state=state, misfit=misfit)
-    if found.untestable():  # nothing is gained by a better fit of a model that is not used
+    if found.untestable:  # nothing is gained by a better fit of a model that is not used
         return found
     state = run_rounds(setting, state, ROUNDS_CHAIN // 2, forest.parents)
-    misfit = find_misfit(setting, state, apart)
+    misfit = find_misfit(setting, state, forest.apart)
     if misfit.worst > FITS:  # what looks like a missing edge may only be a fit that has not settled
         state = run_rounds(setting, state, ROUNDS_MORE, forest.parents)
-        misfit = find_misfit(setting, state, apart)
+        misfit = find_misfit(setting, state, forest.apart)
     return replace(found, state=state, misfit=misfit)

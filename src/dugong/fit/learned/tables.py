@@ -36,7 +36,7 @@ class Tables:
 
 def count_tables(panel: Panel, labels: FloatArray, use: BoolArray) -> FloatArray:
     """Expected votes by label, (m, K, C), with beliefs; the labels of rows are summed over their elements."""
-    counts = np.zeros((panel.n_sources, panel.coding.n_columns, panel.coding.n_classes))
+    counts = np.zeros((panel.codes.shape[1], panel.coding.n_columns, panel.coding.n_classes))
     kernels.count_votes(panel.codes, labels, use, counts)
     counts = np.ascontiguousarray(counts.swapaxes(1, 2))
     if panel.ties is not None:  # sources that share a table have the counts of all of them
@@ -63,7 +63,7 @@ def make_tables(
     if pinned is not None:
         single = np.where(np.isnan(pinned), single, pinned)
     n_classes, n_columns = counts.shape[1:]
-    slots = np.zeros(panel.n_sources, dtype=np.int64)
+    slots = np.zeros(len(counts), dtype=np.int64)
     children = np.flatnonzero(parents >= 0) if parents is not None else np.zeros(0, dtype=np.int64)
     if parents is None or not len(children):
         return Tables(single=single, edges=np.ones((1, n_classes, n_columns, n_columns)), slots=slots)

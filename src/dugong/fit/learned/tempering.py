@@ -23,6 +23,7 @@ from dugong.exceptions import FileError
 from dugong.fit.learned import _kernels as kernels
 from dugong.fit.learned.answer import ElementAnswer
 from dugong.fit.learned.coarse import CoarseRules
+from dugong.fit.learned.folded import fold
 from dugong.fit.learned.panel import Reader
 from dugong.fit.learned.settings import BLOCK, LEAST, ROUNDS_SCALING
 from dugong.infer import engine
@@ -110,4 +111,4 @@ def potentials_for(labels: FloatArray, votes: Votes, prior: Markov) -> FloatArra
 def _look_at_block(reader: Reader, answer: ElementAnswer, out: FloatArray, bounds: tuple[int, int]) -> None:
     begin, end = int(reader.offsets[bounds[0]]), int(reader.offsets[bounds[1]])
     if end > begin:
-        out[begin:end] = answer.look(reader.read(begin, end))
+        out[begin:end] = answer.look(fold(reader.read(begin, end)))

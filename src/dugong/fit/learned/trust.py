@@ -22,11 +22,11 @@ from dugong.fit.learned.folded import Folded, fold
 from dugong.fit.learned.panel import Panel
 from dugong.fit.learned.peers import Trial, predict_votes
 from dugong.fit.learned.repeats import Repeats
-from dugong.fit.learned.rounds import Setting, posterior_of, tables_of
+from dugong.fit.learned.rounds import Setting, evidence, tables_of
 from dugong.fit.learned.search import REPEATING, GraphFinding
 from dugong.fit.learned.settings import HELD, JACKKNIFE_BLOCK, PATIENCE, ROUNDS_SPLIT, SATURATED, SPLIT
-from dugong.fit.learned.tables import Tables, class_balance, logs_of, smoothed, softmax
-from dugong.fit.learned.views import add_logs
+from dugong.fit.learned.tables import Tables, class_balance, smoothed, softmax
+from dugong.fit.learned.views import add_logs, through_chain
 from dugong.types import FloatArray, IntArray
 
 _FALSE_SURPRISE = 1e-4  # chance that a model which holds is surprised: rare events have long tails
@@ -61,18 +61,10 @@ class Trust:
     untested: str = ""
 
 
-def root_of(parents: IntArray) -> IntArray:
-    """(m,) the root of the tree of every source."""
-    root = np.arange(len(parents))
-    for _ in parents:
-        root = np.where(parents[root] >= 0, parents[root], root)
-    return root
-
-
 def find_trust(
     setting: Setting,
     finding: GraphFinding,
-    panel: Panel,
+    part: Folded,
     trial: Trial,
     exponents: FloatArray,
     *,
@@ -87,29 +79,29 @@ def find_trust(
     targets = trial.targets
     if not len(targets.votes):
         return Trust(share=0.0, untested="no source says anything that others could predict")
-    if why := finding.untestable():
-        return Trust(share=0.0, untested=why)
+    if finding.untestable:
+        return Trust(share=0.0, untested=finding.untestable)
     # The likelihood is the same if such classes change places. One that holds next to nothing does no harm.
     held = max(((finding.state.law.balance[group] > HELD).sum() for group in nameless), default=0)
     if held > 1:
         why = f"labels of {held} classes that no source on elements tells from each other"
         return Trust(share=0.0, untested=f"the model would hold {why}")
-    parents, repeats = finding.structure()
-    apart = parents < 0
-    tables, _ = tables_of(setting, replace(finding.state, repeats=repeats), setting.folded.every, parents)
+    panel, apart = part.panel, finding.parents < 0
+    state = replace(finding.state, repeats=finding.repeats)
+    tables, _ = tables_of(setting, state, setting.folded.every, finding.parents)
     if not keeps_names(tables.single, panel):
         why = "votes for some class are more frequent under another one of the fitted model: classes changed"
         return Trust(share=0.0, untested=f"{why} their meaning")
     labels = np.empty((len(targets.votes), panel.coding.n_classes))
     for peers, places, seen in trial.groups:
-        own, forest, again = _only(peers, tables, parents, repeats)
-        found, *_ = posterior_of(seen.folded, panel.columns(peers), finding.state.law, own, forest, again, keep=False)
+        logs, stayed = evidence(seen.folded, *_only(peers, tables, finding.parents, finding.repeats))
+        found, *_ = through_chain(seen.folded, logs, state.law, stayed)
         labels[places] = found[targets.elements[places]]
     cautious = softmax((exponents @ trial.features(exponents)).reshape(labels.shape))
     ours, theirs = predict_votes(targets, labels), predict_votes(targets, cautious)
     better = np.log(ours) - np.log(theirs)
     gains = better[np.arange(len(better)), targets.votes]
-    fresh = ~repeats.sources[targets.sources]
+    fresh = finding.repeats.rates[0, targets.sources] <= 0
     asked = [own for own in (places[fresh[places]] for _, places, _ in trial.groups) if len(own)]
     if not asked:
         return Trust(share=0.0, untested=REPEATING)
@@ -121,15 +113,16 @@ def find_trust(
     limit = float((means + 2 * errors)[worst])
     # The model has seen the votes that it predicts, one for each of its numbers: so much of what it gains is no gain.
     n_votes = max(float(setting.folded.sizes @ (setting.folded.rows.codes >= 0).sum(axis=1)), 1.0)
-    groups = root_of(parents)[targets.sources[fresh]]
+    groups = finding.root[targets.sources[fresh]]
     n_groups = int(apart.sum()) if coarse else len(np.unique(groups))
-    confirmed = _confirmed(gains[fresh] - tables.single.size / n_votes, groups, blocks[fresh], n_groups)
-    kinds = _second_kind(panel.columns(np.flatnonzero(apart)), tables.single[apart], finding.state.law.balance)
+    rest = _confirmed(gains[fresh] - tables.single.size / n_votes, groups, blocks[fresh], n_groups)
+    kinds = _second_kind(panel.columns(np.flatnonzero(apart)), tables.single[apart], state.law.balance)
     surprises = gains - (ours * better).sum(axis=1)
     surprise = _surprise(surprises[fresh], targets.sources[fresh], blocks[fresh])
-    share = confirmed * _endured(limit) * _endured(-surprise) * float(np.clip(2 - kinds, 0, 1))
+    # From 1 to 0, as a gain falls from 0 to a loss of which there is no patience.
+    confirmed, lasting, sure = np.clip(1 + np.array([rest, limit, -surprise]) / PATIENCE, 0.0, 1.0).tolist()
     return Trust(
-        share=share,
+        share=confirmed * lasting * sure * float(np.clip(2 - kinds, 0, 1)),
         confirmed=confirmed,
         kinds=kinds,
         surprise=surprise,
@@ -162,7 +155,7 @@ def _two_errors(gains: FloatArray, blocks: IntArray) -> float:
 
 
 def _confirmed(gains: FloatArray, groups: IntArray, blocks: IntArray, n_groups: int) -> float:
-    """From 0 to 1: how far independent groups of sources, but for the three best predicted, are surely not worse off.
+    """What independent groups of sources, but for the three best predicted, surely gain.
 
     Three groups agree with some label whatever they do: as many numbers describe them as explain them. Only what goes
     beyond three says something about the model; and it must say it, so that a standard error is taken off. Groups
@@ -170,10 +163,10 @@ def _confirmed(gains: FloatArray, groups: IntArray, blocks: IntArray, n_groups: 
     """
     names, place = np.unique(groups, return_inverse=True)
     if n_groups <= SATURATED:
-        return 0.0
+        return -np.inf
     best = np.argsort(-np.bincount(place, gains))[: max(SATURATED - (n_groups - len(names)), 1)]
     rest = ~np.isin(place, best)
-    return _endured(float(gains[rest].mean()) - _two_errors(gains[rest], blocks[rest]) / 2)
+    return float(gains[rest].mean()) - _two_errors(gains[rest], blocks[rest]) / 2
 
 
 def _surprise(gaps: FloatArray, sources: IntArray, blocks: IntArray) -> float:
@@ -200,14 +193,15 @@ def _second_kind(panel: Panel, single: FloatArray, balance: FloatArray) -> float
     panel : votes of the independent sources
     single, balance : their tables and the class balance in the fitted model
     """
-    folded = fold(panel.rows(np.arange(0, len(panel), -(-len(panel) // SPLIT)), panel.starts))
+    n = len(panel.starts)
+    folded = fold(panel.rows(np.arange(0, n, -(-n // SPLIT)), panel.starts))
     rows, every = folded.rows, folded.every
-    labels = softmax(add_logs(rows, logs_of(single), every) + np.log(np.maximum(balance, 1e-300)))
+    labels = softmax(add_logs(rows, single, every) + np.log(np.maximum(balance, 1e-300)))
     labels, _ = _explained(folded, labels)
     # The less certain half of the elements is where to look first for a kind on which sources err together.
     sure = labels.max(axis=1)
     order = np.argsort(sure, kind="stable")
-    uncertain = np.empty(len(rows), dtype=np.bool_)
+    uncertain = np.empty(len(order), dtype=np.bool_)
     uncertain[order] = np.cumsum(folded.sizes[order]) <= folded.sizes.sum() / 2
     part = np.where(uncertain, 0.3, 0.7)[:, np.newaxis]
     _, two = _explained(folded, np.concatenate([labels * part, labels * (1 - part)], axis=1))
@@ -221,17 +215,11 @@ def _explained(folded: Folded, labels: FloatArray) -> tuple[FloatArray, float]:
     rows, every, logs = folded.rows, folded.every, labels
     for _ in range(ROUNDS_SPLIT):
         weights = labels * folded.sizes[:, np.newaxis]
-        counts = np.zeros((rows.n_sources, rows.coding.n_columns, weights.shape[1]))
+        counts = np.zeros((rows.codes.shape[1], rows.coding.n_columns, weights.shape[1]))
         kernels.count_votes(rows.codes, weights, every, counts)
-        tables = smoothed(counts.swapaxes(1, 2))
-        logs = add_logs(rows, logs_of(tables), every) + np.log(class_balance(weights, every))
+        logs = add_logs(rows, smoothed(counts.swapaxes(1, 2)), every) + np.log(class_balance(weights, every))
         labels = softmax(logs)
     return labels, float(folded.sizes @ logsumexp(logs, axis=1))
-
-
-def _endured(gain: float) -> float:
-    """From 1 to 0, as a gain falls from 0 to a loss of which there is no patience."""
-    return float(np.clip(1 + gain / PATIENCE, 0.0, 1.0))
 
 
 def _only(peers: IntArray, tables: Tables, parents: IntArray, repeats: Repeats) -> tuple[Tables, IntArray, Repeats]:

@@ -132,7 +132,7 @@ class View:
         logs = self.carried(exponents)
         if not self.folded.linked:
             return np.zeros((len(self.folded.which), logs.shape[1]))
-        labels, _ = through_chain(self.folded, logs, self.law)
+        labels, *_ = through_chain(self.folded, logs, self.law)
         # What an element says itself is taken out again: its own votes are features of their own and would count twice.
         own = (logs + np.log(np.maximum(self.law.balance, 1e-300))).take(self.folded.which, axis=0)
         return np.asarray(np.maximum(np.log(np.maximum(labels, 1e-30)) - own, FARTHEST))
@@ -140,9 +140,9 @@ class View:
 
 def vote_shares(panel: Panel, weights: FloatArray, background: int | None) -> Shares:
     """Votes of every element, variants of one another counted down."""
-    n_classes = panel.coding.n_classes
-    every = np.ones(len(panel), dtype=np.bool_)
-    counts = add_logs(panel, weights[:, np.newaxis, np.newaxis] * panel.coding.split, every)
+    n_classes, every = panel.coding.n_classes, np.ones(len(panel.codes), dtype=np.bool_)
+    counts = np.zeros((len(every), n_classes))
+    kernels.add_logs(panel.codes, weights[:, np.newaxis, np.newaxis] * panel.coding.split, every, counts)
     total = reduce(np.add, counts.T)
     voted = (total > 0)[:, np.newaxis]
     nobody = np.full(n_classes, 1 / n_classes) if background is None else np.eye(n_classes)[background]
@@ -161,25 +161,29 @@ def learn_sayings(
     A class that nobody names is known by silence alone: more rounds would let it swallow what single sources say.
     """
     rows, shares = folded.rows, vote_shares(folded.rows, weights, background)
-    sizes = folded.sizes[:, np.newaxis]
+    sizes, silent = folded.sizes[:, np.newaxis], rows.coding.silent
     heard = rows if background is not None else replace(rows, codes=_heard(rows))
 
     def maximise(labels: FloatArray) -> tuple[FloatArray, FloatArray]:
         summed = labels * sizes
-        tables = _pinned(smoothed(count_tables(heard, summed, shares.use), _LEAST), fixed.pinned, background)
+        tables = smoothed(count_tables(heard, summed, shares.use), _LEAST)
+        if fixed.pinned is not None:
+            tables = _pinned(tables, fixed.pinned, background)
         balance = class_balance(summed, shares.use) if fixed.law is None else np.maximum(fixed.law.balance, 1e-12)
         return tables, balance
 
     labels = shares.share
     tables, balance = maximise(labels)
     for _ in range(1 if background is not None else ROUNDS_TABLES):
-        logs = add_logs(heard, _vote_logs(tables, weights, rows, background), shares.use)
+        logs = add_logs(heard, tables, shares.use, weights, silence=background is not None)
         labels = softmax(clamp(logs + np.log(balance), rows))
         labels = labels if background is None else (labels + shares.share) / 2
         tables, balance = maximise(labels)
     silences = np.full(tables.shape[:2], np.nan)
     if background is None:
-        silences = _silences(rows, labels * sizes, shares.use)
+        chance = smoothed(count_tables(rows, labels * sizes, shares.use), _LEAST)[:, :, silent]
+        never = np.ascontiguousarray((rows.codes != silent).T).all(axis=1, keepdims=True)
+        silences = np.where(never, np.nan, np.clip(chance, 1e-9, 1 - 1e-9))
     # Design effect of the mean number of votes per voted element, whose errors are believed to be correlated.
     voted = max(float(folded.sizes[shares.total > 0].sum()), 1.0)
     effect = 1 + SHARED_ERRORS * max(float(shares.total @ folded.sizes) / voted - 1, 0.0)
@@ -201,8 +205,11 @@ def view(folded: Folded, sayings: Sayings, law: LabelLaw) -> View:
     """The features of every row."""
     rows, background = folded.rows, sayings.background
     shares = vote_shares(rows, sayings.weights, background)
-    votes = add_logs(rows, _vote_logs(sayings.tables, sayings.weights, rows, background), shares.use) / sayings.effect
-    silence = add_logs(rows, _silence_logs(sayings, rows.coding.n_columns), shares.use)
+    # Silence has a feature and an exponent of its own, because it tells far less.
+    votes = add_logs(rows, sayings.tables, shares.use, sayings.weights, silence=background is not None) / sayings.effect
+    chance = sayings.silences[:, :, np.newaxis]
+    silences = np.where(np.arange(rows.coding.n_columns) == rows.coding.silent, chance, 1 - chance)
+    silence = add_logs(rows, np.where(np.isnan(silences), 1.0, silences), shares.use, sayings.weights)
     quiet = (shares.total == 0) & (rows.codes == rows.coding.silent).any(axis=1)
     # The balance of what sources speak about is not that of what they are silent about, and nothing in the votes tells
     # it. Most sources are written to find something, so that silence does not speak for what they look for: the class
@@ -215,7 +222,7 @@ def view(folded: Folded, sayings: Sayings, law: LabelLaw) -> View:
         counts[quiet, background] += 1.0
     share = np.log(np.maximum(counts / reduce(np.add, counts.T)[:, np.newaxis], 1e-300))
     features = np.stack([np.log(np.maximum(base, 1e-300)), share, votes, silence], axis=1)
-    tie = np.zeros(len(rows))
+    tie = np.zeros(len(rows.codes))
     if sayings.casting:
         heads = vote_shares(rows, np.sign(sayings.weights), background).counts  # ties of the vote: nobody counted down
         tie[(heads[:, 0] == heads[:, 1]) & (heads[:, 0] > 0)] = sayings.casting
@@ -232,22 +239,40 @@ def learn_steps(seen: View, exponents: FloatArray, fixed: Constraints) -> View:
     if seen.folded.linked:
         logs = seen.carried(exponents)
         for _ in range(ROUNDS_STICKY):
-            _, steps = through_chain(seen.folded, logs, law)
+            _, _, steps, _ = through_chain(seen.folded, logs, law)
             law = replace(law, transition=steps_to_transition(steps, balance, fixed.possible))
     return replace(seen, law=law)
 
 
-def through_chain(folded: Folded, logs: FloatArray, law: LabelLaw) -> tuple[FloatArray, FloatArray]:
-    """Marginals (n, K) and expected steps (K, K) of a chain with this evidence by row."""
-    labels, steps = np.empty((len(folded.which), logs.shape[1])), np.zeros(law.transition.shape)
-    none = np.zeros((0, logs.shape[1]))
-    kernels.smooth_rows(logs, folded.which, folded.starts, law.initial, law.transition, labels, steps, none)
-    return labels, steps
+def through_chain(
+    folded: Folded, logs: FloatArray, law: LabelLaw, stayed: FloatArray | None = None, *, keep: bool = False
+) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+    """P(label) of every element, and P(label before = label), if it is kept, (n, K); steps (K, K); log-likelihood.
+
+    The evidence is by row; with `stayed` by element, for labels that changed and for labels that stayed.
+    """
+    shape, steps = (len(folded.which), logs.shape[1]), np.zeros(law.transition.shape)
+    labels, kept = np.empty(shape), np.empty(shape if keep else (0, shape[1]))
+    chain = folded.panel.starts, law.initial, law.transition, labels, steps, kept
+    if stayed is None:
+        likelihood = kernels.smooth_rows(logs, folded.which, *chain)
+    else:
+        likelihood = kernels.smooth(logs, stayed, *chain)
+    return labels, kept, steps, float(likelihood)
 
 
-def add_logs(panel: Panel, logs: FloatArray, use: BoolArray) -> FloatArray:
-    """Sum over sources of their logs (m, C, K) by vote, (n, K); zero where `use` is off."""
-    out = np.zeros((len(panel), logs.shape[2]))
+def add_logs(
+    panel: Panel, tables: FloatArray, use: BoolArray, weights: FloatArray | None = None, *, silence: bool = True
+) -> FloatArray:
+    """Log-likelihood of the votes by label, (n, K), from tables (m, K, C); zero where `use` is off.
+
+    `weights` (m,) say what each source counts; without `silence` abstaining says nothing.
+    """
+    logs, out = logs_of(tables), np.zeros((len(panel.codes), tables.shape[1]))
+    if weights is not None:
+        logs *= weights[:, np.newaxis, np.newaxis]
+    if not silence:
+        logs[:, panel.coding.silent] = 0.0
     kernels.add_logs(panel.codes, logs, use, out)
     return out
 
@@ -263,38 +288,10 @@ def _heard(rows: Panel) -> Int8Array:
     return rows.codes if one_sided else np.where(rows.codes == rows.coding.silent, np.int8(-1), rows.codes)
 
 
-def _vote_logs(tables: FloatArray, weights: FloatArray, rows: Panel, background: int | None) -> FloatArray:
-    """Logs (m, C, K) of votes; silence has a feature and an exponent of its own, because it tells far less."""
-    logs = logs_of(tables) * weights[:, np.newaxis, np.newaxis]
-    if background is None:
-        logs[:, rows.coding.silent] = 0.0
-    return logs
-
-
-def _pinned(tables: FloatArray, pinned: FloatArray | None, background: int | None) -> FloatArray:
+def _pinned(tables: FloatArray, pinned: FloatArray, background: int | None) -> FloatArray:
     """Known tables are kept; where silence tells nothing, as tables of what is said if something is."""
-    if pinned is None:
-        return tables
     known = pinned.copy()
     if background is None:
         known[:, :, known.shape[1]] = 0.0
         known /= np.maximum(known.sum(axis=-1, keepdims=True), 1e-300)
     return np.where(np.isnan(pinned), tables, np.maximum(known, 1e-9))
-
-
-def _silences(rows: Panel, labels: FloatArray, use: BoolArray) -> FloatArray:
-    """P(abstain | label) of every source, NaN for one that never abstains."""
-    silent = rows.coding.silent
-    tables = smoothed(count_tables(rows, labels, use), _LEAST)[:, :, silent]
-    never = np.ascontiguousarray((rows.codes != silent).T).all(axis=1, keepdims=True)
-    return np.where(never, np.nan, np.clip(tables, 1e-9, 1 - 1e-9))
-
-
-def _silence_logs(sayings: Sayings, n_columns: int) -> FloatArray:
-    """Logs (m, C, K) of abstaining and of speaking."""
-    n_classes = sayings.silences.shape[1]
-    chance = np.nan_to_num(sayings.silences, nan=0.5)
-    logs = np.repeat(np.log1p(-chance)[:, np.newaxis], n_columns, axis=1)
-    logs[:, n_classes] = np.log(chance)
-    logs[np.isnan(sayings.silences[:, 0])] = 0.0
-    return np.ascontiguousarray(logs * sayings.weights[:, np.newaxis, np.newaxis])

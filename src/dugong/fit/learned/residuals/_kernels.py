@@ -42,18 +42,6 @@ def expect(
 
 
 @kernel
-def follow(labels: FloatArray, kept: FloatArray, place: IntArray, lag: int, weights: FloatArray) -> None:
-    """P(label, and the same label `lag` elements earlier) from that with one element less, in place, (n, K)."""
-    for i in range(len(place)):
-        for y in range(labels.shape[1]):
-            if place[i] < lag:
-                weights[i, y] = 0.0
-            elif weights[i, y] > 0.0:
-                # P(same label one element earlier still | it stayed until here)
-                weights[i, y] *= kept[i - lag + 1, y] / max(labels[i - lag + 1, y], 1e-300)
-
-
-@kernel
 def list_entries(
     weights: FloatArray, place: IntArray, length: int, begin: int
 ) -> tuple[AnyArray, AnyArray, AnyArray, FloatArray, IntArray]:

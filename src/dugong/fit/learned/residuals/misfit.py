@@ -29,32 +29,12 @@ from dugong.fit.learned.tables import count_tables
 from dugong.types import BoolArray, FloatArray, IntArray
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Products:
-    """Sums of residual products, of their scales, of powers of the sums of blocks; (m, m) or (lags, m).
-
-    The root of `square` is the jackknife error of `total`.
-    """
-
-    total: FloatArray
-    scale: FloatArray
-    square: FloatArray
-    fourth: FloatArray
-
-    def excess(self, mask: BoolArray, *, symmetric: bool) -> float:
-        """Mean size of the correlations beyond noise, pair by pair or of their sum, whichever is larger."""
-        total, scale, square = self.total[mask], self.scale[mask], self.square[mask]
-        if scale.sum() <= STEADY:
-            return 0.0
-        # Single pairs show one strong dependence, their sum a weak one that all of them share.
-        pairs = np.maximum(np.abs(total) - SIGNIFICANT * np.sqrt(square), 0).sum()
-        whole = abs(total.sum()) - SIGNIFICANT * np.sqrt(square.sum() * (2.0 if symmetric else 1.0))
-        return float(max(pairs, whole) / scale.sum())
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Misfit:
     """How far a fitted model is from the votes: each figure is worked out when it is asked for, because few are.
+
+    Sums of residual products are (4, m, m) or (4, lags, m): the products, their scales, and the second and fourth
+    powers of the sums of blocks; the root of the third is the jackknife error of the first.
 
     Attributes
     ----------
@@ -74,17 +54,13 @@ class Misfit:
     @cached_property
     def worst(self) -> float:
         """Mean size beyond noise over pairs without an edge: of errors, of speaking, of errors one element apart."""
-        speaking, later = self._same_element(kernels.SPEAKING), Products(*np.zeros((4, *self.apart.shape)))
-        if self.state.kept is not None:
-            every = np.ones(self.apart.shape, dtype=np.bool_)
-            later = Products(*self._products(self.state.kept[np.newaxis], every, lag=1))
-        here = max(one.excess(self.apart, symmetric=True) for one in (self.errors, speaking))
-        return max(here, later.excess(self.apart, symmetric=False))
-
-    @cached_property
-    def errors(self) -> Products:
-        """Residual errors of two sources on one element, (m, m)."""
-        return self._same_element(kernels.ERRORS)
+        apart, kept = np.tril(self.apart), self.state.kept
+        errors, speaking = (self._same_element(about) for about in (kernels.ERRORS, kernels.SPEAKING))
+        here = max(_excess(errors, apart, STEADY / 2), _excess(speaking, apart, STEADY / 2))
+        if kept is None:
+            return here
+        later = self._products(kept[np.newaxis], np.ones_like(self.apart), lag=1)
+        return max(here, _excess(later, self.apart, STEADY))
 
     @cached_property
     def discovered(self) -> tuple[FloatArray, FloatArray]:
@@ -92,41 +68,40 @@ class Misfit:
 
         Of one source with itself only those above zero, (n_lags, m).
         """
-        nothing = Products(*np.zeros((4, LONGEST_LAG, len(self.apart))))
-        own = nothing if self.state.kept is None else self._own(self.state.kept)
-        both, tested = (self.errors, own), (np.tri(len(self.apart), k=-1, dtype=np.bool_), own.scale > 0)
-        p = [p_values(one.total, one.square, one.fourth)[places] for one, places in zip(both, tested, strict=True)]
-        found = discoveries(np.concatenate(p), FALSE_DISCOVERIES)
-        pairs, lags = (np.zeros(places.shape, dtype=np.bool_) for places in tested)
-        pairs[tested[0]], lags[tested[1]] = np.split(found, [len(p[0])])
+        both, own = self._same_element(kernels.ERRORS), self._own()
+        tested = np.tri(len(self.apart), k=-1, dtype=np.bool_), own[1] > 0
+        p = [p_values(*sums[[0, 2, 3]])[places] for sums, places in zip((both, own), tested, strict=True)]
+        found = np.split(discoveries(np.concatenate(p), FALSE_DISCOVERIES), [len(p[0])])
         # Steadied where there is little to see.
-        correlations = [one.total / (one.scale + STEADY) for one in both]
-        return (
-            np.where(pairs | pairs.T, correlations[0], 0.0),
-            np.where(lags & (own.total > 0), correlations[1], 0.0),
-        )
+        pairs, lags = (sums[0] / (sums[1] + STEADY) for sums in (both, own))
+        for correlations, places, shown in zip((pairs, lags), tested, found, strict=True):
+            correlations[places] *= shown
+        return pairs + pairs.T, np.maximum(lags, 0.0)
 
-    def _same_element(self, about: int) -> Products:
-        """Residuals of two sources on one element: of being wrong, or of speaking at all."""
+    def _same_element(self, about: int) -> FloatArray:
+        """Residuals of every two sources on one element, below the diagonal: of being wrong, or of speaking at all."""
         state = self.state
         assert state.labels is not None
         weights = state.labels[np.newaxis]
-        if state.repeats and state.kept is not None:
+        if state.repeats.rates.any() and state.kept is not None:
             # A repeating source repeats itself less when the label changes, so the two cases expect different votes.
             weights = np.stack([state.kept, state.labels - state.kept])
-        sums = self._products(weights, np.tri(self.panel.n_sources, dtype=np.bool_), about=about)
-        return Products(*np.stack([table + np.tril(table, -1).T for table in sums]))
+        return self._products(weights, np.tri(len(self.apart), k=-1, dtype=np.bool_), about=about)
 
-    def _own(self, kept: FloatArray) -> Products:
-        """Residual errors of a source some elements apart, where the label stayed all the time, (lags, m)."""
-        assert self.state.labels is not None
-        sums = np.zeros((4, LONGEST_LAG, self.panel.n_sources))
-        # Only where the label stayed: otherwise a change of label would look like a change of mind.
-        weights, itself = self.state.labels.copy(), np.eye(self.panel.n_sources, dtype=np.bool_)
+    def _own(self) -> FloatArray:
+        """Residual errors of a source some elements apart, where the label stayed all the time, (4, lags, m)."""
+        labels, kept, itself = self.state.labels, self.state.kept, np.eye(len(self.apart), dtype=np.bool_)
+        sums = np.zeros((4, LONGEST_LAG, len(itself)))
+        if labels is None or kept is None:
+            return sums
+        # P(same label one element earlier still | it stayed until here), by which one lag follows from the one before.
+        weights, stays = labels.copy(), kept / np.maximum(labels, 1e-300)
         for lag in range(1, min(LONGEST_LAG, int(self.place.max(initial=0))) + 1):
-            kernels.follow(self.state.labels, kept, self.place, lag, weights)
+            # Only where the label stayed: otherwise a change of label would look like a change of mind.
+            weights[lag:] *= stays[1 : len(stays) - lag + 1]
+            weights[self.place < lag] = 0.0
             sums[:, lag - 1] = np.diagonal(self._products(weights[np.newaxis], itself, lag=lag), axis1=1, axis2=2)
-        return Products(*sums)
+        return sums
 
     def _products(
         self, weights: FloatArray, pairs: BoolArray, *, lag: int = 0, about: int = kernels.ERRORS
@@ -142,16 +117,27 @@ class Misfit:
 
 def find_misfit(setting: Setting, state: State, apart: BoolArray) -> Misfit:
     """Compare a fitted model with the votes; `apart` says which pairs of sources have no edge between them."""
-    panel, folded = setting.panel, setting.folded
-    everything = count_tables(folded.rows, state.weights, folded.every)
-    usual = _rates(panel, everything)
-    fresh = usual
-    if state.repeats and state.single is not None:
+    folded = setting.folded
+    everything, repeating = count_tables(folded.rows, state.weights, folded.every), state.repeats.rates[0] > 0
+    usual = fresh = _rates(folded.panel, everything)
+    if repeating.any() and state.single is not None:
         # The table of a repeating source is of its fresh votes; rates must be of the same votes as the table.
         counts = state.single * everything.sum(axis=2, keepdims=True)
-        fresh = _rates(panel, np.where(state.repeats.sources[:, np.newaxis, np.newaxis], counts, everything))
+        fresh = _rates(folded.panel, np.where(repeating[:, np.newaxis, np.newaxis], counts, everything))
         fresh[1, (usual[1] == 1).all(axis=1)] = 1.0
-    return Misfit(panel=panel, place=panel.places(), state=state, apart=apart, fresh=fresh, usual=usual)
+    place = folded.panel.places()
+    return Misfit(panel=folded.panel, place=place, state=state, apart=apart, fresh=fresh, usual=usual)
+
+
+def _excess(sums: FloatArray, mask: BoolArray, least: float) -> float:
+    """Mean size of the correlations beyond noise, pair by pair or of their sum, whichever is larger."""
+    total, scale, square, _ = sums[:, mask]
+    if scale.sum() <= least:
+        return 0.0
+    # Single pairs show one strong dependence, their sum a weak one that all of them share.
+    pairs = np.maximum(np.abs(total) - SIGNIFICANT * np.sqrt(square), 0).sum()
+    whole = abs(total.sum()) - SIGNIFICANT * np.sqrt(square.sum())
+    return float(max(pairs, whole) / scale.sum())
 
 
 def _rates(panel: Panel, counts: FloatArray) -> FloatArray:
