@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dugong.exceptions import TaskError
 from dugong.tasks.resolutions import Element, Resolution, Sequence, Spans, Window, describe, in_elements
 from dugong.types import AnyArray, BoolArray, IntArray, read_only
+
+_ENDLESS = 1 << 60  # more elements than a sequence has
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -33,15 +37,13 @@ class SpanTable:
         """Build from one list of ``(start, stop)`` pairs per sequence."""
         flat = [pair for pairs in spans for pair in pairs]
         bounds = np.array(flat, dtype=np.int64).reshape(len(flat), 2)
-        offsets = np.concatenate([[0], np.cumsum([len(pairs) for pairs in spans], dtype=np.int64)])
-        return cls(offsets=offsets, starts=bounds[:, 0], stops=bounds[:, 1])
+        return cls(offsets=offsets_of([len(pairs) for pairs in spans]), starts=bounds[:, 0], stops=bounds[:, 1])
 
     @classmethod
     def concat(cls, tables: list[SpanTable]) -> SpanTable:
         """The pieces of all sequences, one table after the other."""
-        counts = np.concatenate([np.diff(table.offsets) for table in tables])
         return cls(
-            offsets=np.concatenate([[0], np.cumsum(counts)]),
+            offsets=offsets_of(np.concatenate([np.diff(table.offsets) for table in tables])),
             starts=np.concatenate([table.starts for table in tables]),
             stops=np.concatenate([table.stops for table in tables]),
         )
@@ -81,10 +83,19 @@ class SpanTable:
 
     def select(self, sequences: IntArray) -> SpanTable:
         """The spans of some sequences, in the given order."""
-        counts = np.diff(self.offsets)[sequences]
-        rows = ranges(self.offsets[:-1][sequences], counts)
-        offsets = np.concatenate([[0], np.cumsum(counts)])
+        offsets, rows = rows_of(self.offsets, sequences)
         return SpanTable(offsets=offsets, starts=self.starts[rows], stops=self.stops[rows])
+
+
+def offsets_of(counts: ArrayLike) -> IntArray:
+    """Where each of several pieces begins when they lie one after the other, and where the last one ends."""
+    return np.append(0, np.cumsum(counts, dtype=np.int64))
+
+
+def rows_of(offsets: IntArray, sequences: IntArray) -> tuple[IntArray, IntArray]:
+    """The offsets of some sequences, and the rows of theirs."""
+    counts = np.diff(offsets)[sequences]
+    return offsets_of(counts), ranges(offsets[sequences], counts)
 
 
 def ranges(starts: IntArray, counts: IntArray) -> IntArray:
@@ -113,16 +124,19 @@ def stretches(values: AnyArray, offsets: IntArray, breaks: BoolArray | None = No
 
 def count_tasks(resolution: Resolution, lengths: IntArray, spans: Mapping[str, SpanTable] | None = None) -> IntArray:
     """Number of tasks that each sequence has at a resolution, shape (n_sequences,)."""
-    lengths = np.asarray(lengths, dtype=np.int64)
-    if isinstance(resolution, Element):
-        return lengths
-    if isinstance(resolution, Sequence):
-        return (lengths > 0).astype(np.int64)
+    if isinstance(resolution, Spans):
+        return np.diff(_find_spans(resolution, spans).offsets)
+    lengths, (size, stride) = np.asarray(lengths, dtype=np.int64), _reach(resolution)
+    further = -(-np.maximum(lengths - size, 0) // stride)
+    return np.where(lengths > 0, further + 1, 0)
+
+
+def _reach(resolution: Resolution) -> tuple[int, int]:
+    """Size and stride of tasks: elements are windows of one element, and a sequence is a window without an end."""
     if isinstance(resolution, Window):
         in_elements(resolution, None)  # refuses a window in seconds: its size is not known here
-        further = -(-np.maximum(lengths - resolution.size, 0) // resolution.stride)
-        return np.where(lengths > 0, further + 1, 0)
-    return np.diff(_find_spans(resolution, spans).offsets)
+        return resolution.size, resolution.stride
+    return (1, 1) if isinstance(resolution, Element) else (_ENDLESS, _ENDLESS)
 
 
 def _find_spans(resolution: Spans, spans: Mapping[str, SpanTable] | None) -> SpanTable:
@@ -146,11 +160,9 @@ class Layout:
     @classmethod
     def of(cls, resolution: Resolution, lengths: IntArray, spans: Mapping[str, SpanTable] | None = None) -> Layout:
         """Lay out one resolution over sequences of the given lengths."""
-        counts = count_tasks(resolution, lengths, spans)
-        offsets = np.zeros(len(counts) + 1, dtype=np.int64)
-        np.cumsum(counts, out=offsets[1:])
+        offsets = read_only(offsets_of(count_tasks(resolution, lengths, spans)))
         table = _find_spans(resolution, spans) if isinstance(resolution, Spans) else None
-        return cls(resolution=resolution, lengths=lengths, offsets=read_only(offsets), spans=table)
+        return cls(resolution=resolution, lengths=lengths, offsets=offsets, spans=table)
 
     def between(self, begin: int, end: int) -> Layout:
         """The layout of sequences begin..end alone."""
@@ -173,7 +185,7 @@ class Layout:
     @property
     def element_offsets(self) -> IntArray:
         """Place of every sequence on the flat axis of all elements, shape (n_sequences + 1,)."""
-        return np.concatenate([[0], np.cumsum(self.lengths)])
+        return offsets_of(self.lengths)
 
     def owners(self) -> IntArray:
         """The sequence of every task, shape (n_tasks,)."""
@@ -185,17 +197,19 @@ class Layout:
 
     def bounds(self) -> tuple[IntArray, IntArray]:
         """First and one-past-last element of every task, counted inside its sequence; (n_tasks,) each."""
-        if self.spans is not None:
-            return self.spans.starts, self.spans.stops
-        positions = self.positions()
         if isinstance(self.resolution, Element):
+            positions = self.positions()
             return positions, positions + 1
-        ends = np.repeat(self.lengths, np.diff(self.offsets))
-        if isinstance(self.resolution, Sequence):
-            return positions, ends
-        assert isinstance(self.resolution, Window)
-        starts = positions * self.resolution.stride
-        return starts, np.minimum(starts + self.resolution.size, ends)
+        return self.bounds_of(0, self.owners())
+
+    def bounds_of(self, first: int, owners: IntArray) -> tuple[IntArray, IntArray]:
+        """The bounds of consecutive tasks from `first` on, which belong to these sequences."""
+        tasks = slice(first, first + len(owners))
+        if self.spans is not None:
+            return self.spans.starts[tasks], self.spans.stops[tasks]
+        size, stride = _reach(self.resolution)
+        starts = (np.arange(tasks.start, tasks.stop, dtype=np.int64) - self.offsets[owners]) * stride
+        return starts, np.minimum(starts + size, self.lengths[owners])
 
     def flat_bounds(self) -> tuple[IntArray, IntArray]:
         """As `bounds`, but counted on the flat axis of all elements of all sequences."""
@@ -245,50 +259,21 @@ class TaskFinder:
 
     def touching(self, begin: int, end: int) -> TaskRun:
         """All tasks that share an element with [begin, end), which must hold an element."""
-        first_sequence = int(np.searchsorted(self._elements, begin, side="right")) - 1
-        last_sequence = int(np.searchsorted(self._elements, end, side="left")) - 1
-        first = self._first_after(first_sequence, begin - int(self._elements[first_sequence]))
-        last = self._first_from(last_sequence, end - int(self._elements[last_sequence]))
-        return self._run(first, max(first, last))
-
-    def _first_after(self, sequence: int, place: int) -> int:
-        """The first task of a sequence that ends after a place."""
-        resolution, rows = self._layout.resolution, self._layout.rows(sequence)
-        if isinstance(resolution, Element):
-            return int(rows.start + place)
-        if isinstance(resolution, Window):
-            return int(rows.start + max(0, (place - resolution.size) // resolution.stride + 1))
-        if isinstance(resolution, Sequence):
-            return int(rows.start)
-        assert self._layout.spans is not None
-        return int(rows.start + np.searchsorted(self._layout.spans.stops[rows], place, side="right"))
-
-    def _first_from(self, sequence: int, place: int) -> int:
-        """The first task of a sequence that begins at a place or later."""
-        resolution, rows = self._layout.resolution, self._layout.rows(sequence)
-        if isinstance(resolution, Element):
-            return int(rows.start + place)
-        if isinstance(resolution, Window):
-            return int(min(rows.start + -(-place // resolution.stride), rows.stop))
-        if isinstance(resolution, Sequence):
-            return int(rows.stop)
-        assert self._layout.spans is not None
-        return int(rows.start + np.searchsorted(self._layout.spans.starts[rows], place, side="left"))
-
-    def _run(self, first: int, last: int) -> TaskRun:
-        layout, tasks = self._layout, np.arange(first, last, dtype=np.int64)
-        if isinstance(layout.resolution, Element):
-            return TaskRun(first=first, starts=tasks, stops=tasks + 1)
-        owner = np.searchsorted(layout.offsets, tasks, side="right") - 1
-        shift, ends = self._elements[owner], self._elements[owner + 1]
-        if isinstance(layout.resolution, Sequence):
-            return TaskRun(first=first, starts=shift, stops=ends)
-        if isinstance(layout.resolution, Window):
-            starts = shift + (tasks - layout.offsets[owner]) * layout.resolution.stride
-            return TaskRun(first=first, starts=starts, stops=np.minimum(starts + layout.resolution.size, ends))
-        assert layout.spans is not None
-        starts, stops = layout.spans.starts[first:last], layout.spans.stops[first:last]
+        first = self._find(begin, "right")
+        owners = np.searchsorted(self._layout.offsets, np.arange(first, self._find(end, "left")), side="right") - 1
+        shift, (starts, stops) = self._elements[owners], self._layout.bounds_of(first, owners)
         return TaskRun(first=first, starts=starts + shift, stops=stops + shift)
+
+    def _find(self, element: int, side: Literal["left", "right"]) -> int:
+        """The first task that begins at an element or later, or that ends after it ("right")."""
+        sequence = int(np.searchsorted(self._elements, element, side=side)) - 1
+        rows, place = self._layout.rows(sequence), element - int(self._elements[sequence])
+        if self._layout.spans is not None:
+            bounds = self._layout.spans.starts if side == "left" else self._layout.spans.stops
+            return int(rows.start + np.searchsorted(bounds[rows], place, side=side))
+        size, stride = _reach(self._layout.resolution)
+        before = -(-place // stride) if side == "left" else max(0, (place - size) // stride + 1)
+        return int(min(rows.start + before, rows.stop))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from dugong.codec import decode, encode, show
 from dugong.exceptions import TaskError
-from dugong.tasks.layout import ranges
+from dugong.tasks.layout import offsets_of, rows_of
 from dugong.types import AnyArray, FloatArray, IntArray, read_only
 
 _ARRAYS = ("start", "rate", "stamps", "offsets")
@@ -133,9 +133,8 @@ class TimeAxis:
             pieces = [np.asarray(timestamps[name], dtype=np.float64) for name in names]
         else:
             pieces = [np.asarray(piece, dtype=np.float64) for piece in timestamps]
-        offsets = np.concatenate([[0], np.cumsum([len(piece) for piece in pieces], dtype=np.int64)])
-        stamps = np.concatenate([np.empty(0), *pieces])
-        return cls(start=_per_sequence(start, len(pieces), names, "start"), stamps=stamps, offsets=offsets)
+        starts, stamps = _per_sequence(start, len(pieces), names, "start"), np.concatenate([np.empty(0), *pieces])
+        return cls(start=starts, stamps=stamps, offsets=offsets_of([len(piece) for piece in pieces]))
 
     # --- reading -----------------------------------------------------------------------------------
     @property
@@ -255,9 +254,8 @@ class TimeAxis:
         if self.rate is not None:
             return replace(self, start=self.start[chosen], rate=self.rate[chosen])
         stamps, offsets = self._stamped
-        counts = np.diff(offsets)[chosen]
-        stamps = stamps[ranges(offsets[:-1][chosen], counts)]
-        return replace(self, start=self.start[chosen], stamps=stamps, offsets=np.concatenate([[0], np.cumsum(counts)]))
+        offsets, rows = rows_of(offsets, chosen)
+        return replace(self, start=self.start[chosen], stamps=stamps[rows], offsets=offsets)
 
     @classmethod
     def concat(cls, axes: Iterable[TimeAxis]) -> TimeAxis:
@@ -270,7 +268,7 @@ class TimeAxis:
             raise TaskError("time axes with rates and with timestamps do not go together; convert one of them.")
         counts = np.concatenate([np.diff(part.offsets) for part in parts if part.offsets is not None])
         stamps = np.concatenate([part.stamps for part in parts if part.stamps is not None])
-        return cls(start=start, stamps=stamps, offsets=np.concatenate([[0], np.cumsum(counts)]))
+        return cls(start=start, stamps=stamps, offsets=offsets_of(counts))
 
     def equals(self, other: TimeAxis | None) -> bool:
         """Whether two axes are the same clock (the rounding report is no part of it)."""

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from dugong.contract import typed
 from dugong.exceptions import TaskError, VoteError
 from dugong.tasks import Element, Layout, Resolution, SpanTable, TimeAxis, describe
-from dugong.tasks.layout import ranges
+from dugong.tasks.layout import offsets_of, ranges
 from dugong.types import AnyArray, ClassCount, Int8Array, IntArray
 from dugong.votes.codes import SourceInfo
 from dugong.votes.encode import ValueCoding, read_values
@@ -343,7 +343,7 @@ def _spread(
     counts: IntArray,
 ) -> None:
     """Write every row, then read every row back: a row that reads something else was overwritten."""
-    before = np.concatenate([[0], np.cumsum(counts)])
+    before = offsets_of(counts)
     borders = np.unique(np.searchsorted(before, np.arange(0, before[-1] + _BLOCK, _BLOCK), side="left"))
     blocks = [slice(a, b) for a, b in zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True)]
     for block in blocks:
