@@ -7,6 +7,8 @@ vote that was never asked for, which is no evidence at all (abstaining can be).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import fields, replace
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 import numpy as np
@@ -32,6 +34,7 @@ Count = Annotated[int, Numbers(low=0)]
 Share = Annotated[float, Numbers(low=0, high=1)]
 
 ScalarT = TypeVar("ScalarT", bound=np.generic)
+T = TypeVar("T")
 
 Link = Literal["any", "all", "majority", "joint"]
 # How exact answers about labels must be; "auto" approximates only where exact ones would take too long.
@@ -41,6 +44,27 @@ Inference = Literal["auto", "exact", "approximate"]
 def class_values(n_classes: int) -> tuple[int, ...]:
     """Class values in the order of table columns: (-1, 1), or 1..K."""
     return (-1, 1) if n_classes == 2 else tuple(range(1, n_classes + 1))
+
+
+def add_fields(one: T, two: T) -> T:
+    """The sum of two dataclasses of one kind, field by field; what is no number is the same in both."""
+    value: Any = one
+    sums = {field.name: _sum(getattr(one, field.name), getattr(two, field.name)) for field in fields(value)}
+    total: T = replace(value, **sums)
+    return total
+
+
+def _sum(one: Any, two: Any) -> Any:
+    if isinstance(one, str):
+        return one
+    if isinstance(one, tuple):
+        return tuple(_sum(first, second) for first, second in zip(one, two, strict=True))
+    if hasattr(one, "__add__"):
+        return one + two
+    if not isinstance(one, Mapping):
+        return add_fields(one, two)
+    both = {**one, **two}
+    return {key: _sum(one[key], two[key]) if key in one and key in two else both[key] for key in both}
 
 
 def read_only(array: NDArray[ScalarT]) -> NDArray[ScalarT]:

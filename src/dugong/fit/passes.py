@@ -6,7 +6,6 @@ counts. The algorithm of a fit is written against `Passes`, once; how the votes 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,7 +21,7 @@ from dugong.law import ExpectedCounts, Law
 from dugong.progress import FitProgress
 from dugong.sums import Grouping, Moments, Plan, Shapes, assign_groups, count
 from dugong.tasks import Resolution
-from dugong.types import ABSTAIN, MISSING, FloatArray, Int8Array, IntArray
+from dugong.types import ABSTAIN, MISSING, FloatArray, Int8Array, IntArray, add_fields
 from dugong.votes import Votes, count_codes
 
 _SIGNS = np.array([-1.0, 1.0])  # values of y in the order of the classes
@@ -48,10 +47,7 @@ class Contents:
         return cls(shapes=moments.shapes, codes=codes)
 
     def __add__(self, other: Contents) -> Contents:
-        return Contents(
-            shapes=self.shapes + other.shapes,
-            codes={name: dict(Counter(codes) + Counter(other.codes[name])) for name, codes in self.codes.items()},
-        )
+        return add_fields(self, other)
 
     def coverage(self, source: str) -> float:
         """Share of the tasks that a source was asked about on which it did not abstain."""
@@ -77,10 +73,7 @@ class LabelSums:
     counts: Mapping[Resolution, IntArray]
 
     def __add__(self, other: LabelSums) -> LabelSums:
-        return LabelSums(
-            sums={where: sums + other.sums[where] for where, sums in self.sums.items()},
-            counts={where: counts + other.counts[where] for where, counts in self.counts.items()},
-        )
+        return add_fields(self, other)
 
     def means(self) -> dict[Resolution, float]:
         """Mean of y where there are tasks."""

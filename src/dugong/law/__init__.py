@@ -21,7 +21,7 @@ from dugong.exceptions import GraphError
 from dugong.law.parameters import Crossed, Parameters
 from dugong.priors import Prior
 from dugong.tasks import Resolution, describe, find_resolution
-from dugong.types import MISSING, FloatArray, Inference, Int8Array, IntArray, Probabilities, read_only
+from dugong.types import MISSING, FloatArray, Inference, Int8Array, IntArray, Probabilities, add_fields, read_only
 from dugong.votes import Votes, replace_unchecked
 from dugong.votes.codes import MAX_CODE
 from dugong.votes.flat import ScoreArray, certainty
@@ -283,12 +283,4 @@ class ExpectedCounts:
     log_likelihood: FloatArray
 
     def __add__(self, other: ExpectedCounts) -> ExpectedCounts:
-        return ExpectedCounts(
-            factors={
-                source: {name: table + other.factors[source][name] for name, table in tables.items()}
-                for source, tables in self.factors.items()
-            },
-            initial=self.initial + other.initial,
-            transitions=self.transitions + other.transitions,
-            log_likelihood=self.log_likelihood + other.log_likelihood,
-        )
+        return add_fields(self, other)

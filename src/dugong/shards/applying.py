@@ -36,12 +36,12 @@ from dugong.shards.folder import (
 )
 from dugong.sources.applying import Progress, ProgressCallback, Run, RunOptions, prepare_run, progress_callback, vote
 from dugong.sources.checking import check_run
-from dugong.sources.collecting import ApplyReport, Collector, SourceReport
+from dugong.sources.collecting import ApplyReport, Collector
 from dugong.sources.decorator import Source
 from dugong.sources.inputs import Item, SequenceId
 from dugong.sources.voting import SequenceVotes
 from dugong.tasks import Layout
-from dugong.types import MISSING, Int8Array, IntArray
+from dugong.types import MISSING, Int8Array, IntArray, add_fields
 from dugong.votes import Fault, SourceInfo, Votes
 from dugong.votes.files import pack
 from dugong.votes.flat import ScoreArray
@@ -205,7 +205,7 @@ class _Writer:
         self.n_written += self.work.finish(number, self._collector, self._todos)
         self.files.append(file_name(number))
         done = self._collector.report(0.0)
-        self.report = done if self.report is None else _add_reports(self.report, done)
+        self.report = done if self.report is None else add_fields(self.report, done)
         self._collector, self._todos = None, []
 
 
@@ -261,39 +261,11 @@ def apply_shards(
         drop_others(work.folder, set(writer.files))
     return AppliedShards(
         shards=VoteShards.open(work.folder),
-        report=_add_reports(writer.report, None, seconds=run.seconds),
+        report=replace(writer.report, seconds=run.seconds),
         ran={source.name: writer.ran[source.name] for source in run.every},
         n_elements=writer.n_elements,
         n_written=writer.n_written,
         n_kept=len(writer.files) - writer.n_written,
-    )
-
-
-# --- reports of shards as one report -------------------------------------------------------------------------------
-def _add_reports(first: ApplyReport, second: ApplyReport | None, *, seconds: float | None = None) -> ApplyReport:
-    """The report of both together; `seconds` replaces the time on the clock."""
-    if second is not None:
-        pairs = zip(first.sources, second.sources, strict=True)
-        first = replace(
-            first,
-            sources=tuple(_add(one, two) for one, two in pairs),
-            pre_seconds=dict(Counter(first.pre_seconds) + Counter(second.pre_seconds)),
-            n_sequences=first.n_sequences + second.n_sequences,
-            n_elements=first.n_elements + second.n_elements,
-            n_faults=first.n_faults + second.n_faults,
-            seconds=first.seconds + second.seconds,
-        )
-    return first if seconds is None else replace(first, seconds=seconds)
-
-
-def _add(one: SourceReport, two: SourceReport) -> SourceReport:
-    return replace(
-        one,
-        tasks=one.tasks + two.tasks,
-        votes=one.votes + two.votes,
-        faults=one.faults + two.faults,
-        seconds=one.seconds + two.seconds,
-        usage=dict(Counter(one.usage) + Counter(two.usage)),
     )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dugong.exceptions import TaskError
-from dugong.tasks.resolutions import Element, Resolution, Sequence, Spans, Window, describe, in_elements
+from dugong.tasks.resolutions import Element, Resolution, Spans, Window, describe, in_elements
 from dugong.types import AnyArray, BoolArray, IntArray, read_only
 
 _ENDLESS = 1 << 60  # more elements than a sequence has

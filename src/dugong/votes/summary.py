@@ -19,7 +19,7 @@ import numpy as np
 
 from dugong.tasks import Element, describe
 from dugong.texts import counted, text_table
-from dugong.types import ABSTAIN, MISSING, IntArray
+from dugong.types import ABSTAIN, MISSING, IntArray, add_fields
 from dugong.votes.codes import (
     SourceInfo,
     allowed_classes,
@@ -157,15 +157,7 @@ class Tally:
         )
 
     def __add__(self, other: Tally) -> Tally:
-        return Tally(
-            codes={name: codes + other.codes[name] for name, codes in self.codes.items()},
-            overlaps=self.overlaps + other.overlaps,
-            conflicts=self.conflicts + other.conflicts,
-            faults=dict(Counter(self.faults) + Counter(other.faults)),
-            n_elements=self.n_elements + other.n_elements,
-            n_empty=self.n_empty + other.n_empty,
-            n_silent=self.n_silent + other.n_silent,
-        )
+        return add_fields(self, other)
 
     def spoken(self, source: str) -> dict[int, int]:
         """Votes of a source that say something, by code."""
