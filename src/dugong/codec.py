@@ -95,7 +95,7 @@ def _plain_mapping(value: Mapping[Any, Any], *, for_files: bool) -> Any:
     if all(isinstance(key, str) for key in plain):
         return plain
     if for_files:
-        return [[*(key if isinstance(key, tuple) else (key,)), one] for key, one in plain.items()]
+        return [[*map(encode, key if isinstance(key, tuple) else (key,)), one] for key, one in plain.items()]
     return {",".join(map(str, key)) if isinstance(key, tuple) else str(key): one for key, one in plain.items()}
 
 

@@ -34,14 +34,14 @@ from dugong.shards.folder import (
     unfinished,
     write_stamped,
 )
-from dugong.sources.applying import Progress, ProgressCallback, Run, RunOptions, prepare_run, progress_callback, vote
+from dugong.sources.applying import ProgressCallback, Run, RunOptions, prepare_run, progress_callback, vote
 from dugong.sources.checking import check_run
 from dugong.sources.collecting import ApplyReport, Collector
 from dugong.sources.decorator import Source
 from dugong.sources.inputs import Item, SequenceId
 from dugong.sources.voting import SequenceVotes
 from dugong.tasks import Layout
-from dugong.types import MISSING, Int8Array, IntArray, add_fields
+from dugong.types import MISSING, Int8Array, add_fields
 from dugong.votes import Fault, SourceInfo, Votes
 from dugong.votes.files import pack
 from dugong.votes.flat import ScoreArray
@@ -165,6 +165,7 @@ class _Writer:
     """Cuts the stream of sequences into shards."""
 
     work: _Work
+    show: ProgressCallback
     report: ApplyReport | None = None
     ran: Counter[str] = field(default_factory=Counter)
     n_written: int = 0
@@ -173,40 +174,32 @@ class _Writer:
     n_elements: int = 0
     n_faults: int = 0
     files: list[str] = field(default_factory=list)
-    _todos: list[_Todo] = field(default_factory=list)
-    _collector: Collector | None = None
 
-    def add(self, todo: _Todo, votes: SequenceVotes) -> None:
-        if self._todos and self._todos[0].shard != todo.shard:
-            self.flush()
-        if self._collector is None:
-            self._collector = Collector(sources=tuple(source.info for source in self.work.run.every))
-        self._collector.add(votes)
-        self._todos.append(todo)
+    def write(self, number: int, sequences: Iterable[tuple[_Todo, SequenceVotes]]) -> None:
+        collector, todos = Collector(sources=tuple(source.info for source in self.work.run.every)), []
+        for todo, votes in sequences:
+            collector.add(votes)
+            todos.append(todo)
+            self._count(todo, votes)
+        self.n_written += self.work.finish(number, collector, todos)
+        self.files.append(file_name(number))
+        done = collector.report(0.0)
+        self.report = done if self.report is None else add_fields(self.report, done)
+
+    def _count(self, todo: _Todo, votes: SequenceVotes) -> None:
         self.ran.update(todo.needed)
         self.n_sequences += 1
         self.n_resting += not todo.needed
         self.n_elements += votes.length if todo.needed else 0
         self.n_faults += len(votes.faults)
-
-    def progress(self, todo: _Todo) -> Progress:
-        return self.work.run.progress(
+        progress = self.work.run.progress(
             done=self.n_sequences,
             sequence=todo.item.id,
             elements=self.n_elements,
             faults=self.n_faults,
             kept=self.n_resting,
         )
-
-    def flush(self) -> None:
-        if self._collector is None:
-            return
-        number = self._todos[0].shard
-        self.n_written += self.work.finish(number, self._collector, self._todos)
-        self.files.append(file_name(number))
-        done = self._collector.report(0.0)
-        self.report = done if self.report is None else add_fields(self.report, done)
-        self._collector, self._todos = None, []
+        self.show(progress)
 
 
 def apply_shards(
@@ -249,13 +242,11 @@ def apply_shards(
         shard_size=shard_size,
         restart=restart,
     )
-    writer, stream = _Writer(work=work), work.votes()
-    with unfinished(work.folder), progress_callback(progress) as show, closing(stream):
+    with unfinished(work.folder), progress_callback(progress) as show, closing(work.votes()) as stream:
         refuse_votes(work.folder)
-        for todo, votes in stream:
-            writer.add(todo, votes)
-            show(writer.progress(todo))
-        writer.flush()
+        writer = _Writer(work=work, show=show)
+        for number, group in groupby(stream, key=lambda one: one[0].shard):
+            writer.write(number, group)
         if writer.report is None:
             raise SourceError("there are no sequences to apply the sources to; check the loader, or limit=.")
         drop_others(work.folder, set(writer.files))
@@ -279,8 +270,7 @@ class StoredShard:
     votes: Votes
     state: State
     places: Mapping[SequenceId, int]
-    offsets: Mapping[str, IntArray]
-    faults: Mapping[SequenceId, tuple[Fault, ...]]
+    faults: Mapping[SequenceId, list[Fault]]
 
     @classmethod
     def read(cls, path: Place, settings: str) -> StoredShard | None:
@@ -289,16 +279,11 @@ class StoredShard:
         if state is None or state.get("settings") != settings or not fits(state.get("sources"), dict[str, str | None]):
             return None
         votes = Votes.read(path)
-        faults: dict[SequenceId, tuple[Fault, ...]] = {}
+        faults: dict[SequenceId, list[Fault]] = {}
         for fault in votes.faults:
-            faults[fault.sequence] = (*faults.get(fault.sequence, ()), fault)
-        return cls(
-            votes=votes,
-            state=state,
-            places={one: place for place, one in enumerate(votes.sequence_ids.tolist())},
-            offsets={info.name: votes.layout(info.resolution).offsets for info in votes.sources},
-            faults=faults,
-        )
+            faults.setdefault(fault.sequence, []).append(fault)
+        places = {one: place for place, one in enumerate(votes.sequence_ids.tolist())}
+        return cls(votes=votes, state=state, places=places, faults=faults)
 
     def keeps(self, state: State, sources: tuple[str, ...]) -> bool:
         """Whether the file is what would be written now."""
@@ -309,19 +294,19 @@ class StoredShard:
         found: str | None = self.state["sources"].get(source) if sequence in self.places else None
         return found
 
-    def column(self, source: str, sequence: SequenceId) -> Int8Array:
-        """The votes of a source on a sequence."""
-        place, offsets = self.places[sequence], self.offsets[source]
-        return self.votes.column(source)[int(offsets[place]) : int(offsets[place + 1])]
+    def columns(self, sequence: SequenceId) -> dict[str, Int8Array]:
+        """The votes on a sequence by source, of those whose code is known."""
+        return {
+            info.name: column[self._rows(info, sequence)]
+            for info, column in zip(self.votes.sources, self.votes.columns, strict=True)
+            if self.digest(info.name, sequence) is not None
+        }
 
-    def scores(self, source: str, sequence: SequenceId) -> dict[str, ScoreArray]:
-        """The scores of a source on a sequence by its name; none if it is not soft."""
-        place, offsets = self.places[sequence], self.offsets[source]
-        rows = self.votes.scores.get(source)
-        return {} if rows is None else {source: rows[int(offsets[place]) : int(offsets[place + 1])]}
+    def _rows(self, source: SourceInfo, sequence: SequenceId) -> slice:
+        return self.votes.layout(source.resolution).rows(self.places[sequence])
 
     def sequence(self, sequence: SequenceId) -> SequenceVotes:
-        """A sequence without any votes: its length, spans and clock."""
+        """A sequence without any votes: its length, spans and clock, and what sources said beside their votes."""
         place, time = self.places[sequence], self.votes.time
         clock = None
         if time is not None and time.start is not None and time.rate is not None:
@@ -332,9 +317,14 @@ class StoredShard:
             votes=(),
             spans={name: table.select(np.array([place])) for name, table in self.votes.spans.items()},
             clock=clock,
-            faults=(),
+            faults=tuple(self.faults.get(sequence, ())),
             seconds=(),
             pre_seconds={},
+            scores={
+                info.name: self.votes.scores[info.name][self._rows(info, sequence)]
+                for info in self.votes.sources
+                if info.name in self.votes.scores
+            },
         )
 
 
@@ -346,41 +336,39 @@ def merge(
     sequence: SequenceId,
 ) -> SequenceVotes:
     """The votes of all sources on one sequence: those that just ran, then stored ones, else "was not asked"."""
-    base = fresh
-    if base is None:
-        assert stored is not None
-        base = stored.sequence(sequence)
-    elif stored is not None and sequence in stored.places:
-        _check_length(base, stored.sequence(sequence).length)
-    columns, seconds = [], []
+    old = None if stored is None or sequence not in stored.places else stored.sequence(sequence)
+    base = old if fresh is None else fresh
+    assert base is not None
+    columns: dict[str, Int8Array] = {}
     scores: dict[str, ScoreArray] = {}
-    usage: list[Mapping[str, float]] = []
-    for info in every:
-        if fresh is not None and info.name in ran:
-            place = ran.index(info.name)
-            columns.append(fresh.votes[place])
-            scores |= {name: rows for name, rows in fresh.scores.items() if name == info.name}
-            seconds.append(fresh.seconds[place])
-            usage.append(fresh.usage[place] if fresh.usage else {})
-            continue
-        seconds.append(0.0)
-        usage.append({})
-        if stored is not None and stored.digest(info.name, sequence) is not None:
-            columns.append(stored.column(info.name, sequence))
-            scores |= stored.scores(info.name, sequence)
-        else:
-            layout = Layout.of(info.resolution, np.array([base.length]), base.spans)
-            columns.append(np.full(layout.n_tasks, MISSING, dtype=np.int8))
-    old = stored.faults.get(sequence, ()) if stored is not None else ()
-    names = {info.name for info in every}
+    faults: tuple[Fault, ...] = ()
+    if stored is not None and old is not None:
+        _check_length(base, old.length)
+        resting = {info.name for info in every} - set(ran)
+        columns = stored.columns(sequence)
+        scores = {name: rows for name, rows in old.scores.items() if name in resting & columns.keys()}
+        faults = tuple(fault for fault in old.faults if fault.source in resting)
+    seconds: dict[str, float] = {}
+    usage: dict[str, Mapping[str, float]] = {}
+    if fresh is not None:
+        columns |= dict(zip(ran, fresh.votes, strict=True))
+        scores |= fresh.scores
+        faults = (*fresh.faults, *faults)
+        seconds = dict(zip(ran, fresh.seconds, strict=True))
+        usage = dict(zip(ran, fresh.usage, strict=False))  # there is none where no source says what it used
     return replace(
         base,
-        votes=tuple(columns),
-        faults=(*base.faults, *(fault for fault in old if fault.source not in ran and fault.source in names)),
-        seconds=tuple(seconds),
-        usage=tuple(usage),
+        votes=tuple(columns[info.name] if info.name in columns else _not_asked(info, base) for info in every),
+        faults=faults,
+        seconds=tuple(seconds.get(info.name, 0.0) for info in every),
+        usage=tuple(usage.get(info.name, {}) for info in every),
         scores=scores,
     )
+
+
+def _not_asked(source: SourceInfo, sequence: SequenceVotes) -> Int8Array:
+    layout = Layout.of(source.resolution, np.array([sequence.length]), sequence.spans)
+    return np.full(layout.n_tasks, MISSING, dtype=np.int8)
 
 
 def _check_length(now: SequenceVotes, before: int) -> None:

@@ -52,8 +52,7 @@ from dugong.shards.folder import (
     write_stamped,
 )
 from dugong.sums import Moments, Plan, groups
-from dugong.tasks import Resolution
-from dugong.types import AnyArray, FloatArray, Int8Array
+from dugong.types import FloatArray, Int8Array
 from dugong.votes import Votes
 
 # --- sums of single shards that stay on disk: what was counted once is not counted again -----------------------------
@@ -113,7 +112,7 @@ def kept(
     """The function with a memory in a folder; without a folder, the function itself."""
     if folder is None:
         return function
-    asked = digest_of({"dugong": metadata.version("dugong-ws"), "form": form.name, **question})
+    asked = digest_of({"dugong": metadata.version("dugong-ws"), "sums": form.name, **question})
     return Kept(function=function, question=asked, form=form, folder=folder)
 
 
@@ -133,21 +132,6 @@ def keeping(folder: Place | None, shards: tuple[Shard, ...]) -> Iterator[None]:
 
 
 # --- forms ---------------------------------------------------------------------------------------------------------
-def _write_balance(sums: LabelSums, handle: BinaryIO) -> None:
-    arrays: dict[str, AnyArray] = {f"sums{place}": array for place, array in enumerate(sums.sums.values())}
-    arrays |= {f"counts{place}": sums.counts[where] for place, where in enumerate(sums.sums)}
-    write_archive(handle, tuple(sums.sums), arrays)
-
-
-def _read_balance(path: Place) -> LabelSums:
-    with open_archive(path) as stored:
-        places = decode(tuple[Resolution, ...], stored.header)
-        return LabelSums(
-            sums={where: stored.read(f"sums{place}") for place, where in enumerate(places)},
-            counts={where: stored.read(f"counts{place}") for place, where in enumerate(places)},
-        )
-
-
 def _write_counts(counts: ExpectedCounts, handle: BinaryIO) -> None:
     names = [[source, name] for source, tables in counts.factors.items() for name in tables]
     arrays = {f"table{place}": counts.factors[source][name] for place, (source, name) in enumerate(names)}
@@ -164,18 +148,18 @@ def _read_counts(path: Place) -> ExpectedCounts:
         return ExpectedCounts(factors=factors, **rest)
 
 
-def _write_contents(contents: Contents, handle: BinaryIO) -> None:
-    write_archive(handle, contents, {})
+def _write_plain(sums: Any, handle: BinaryIO) -> None:
+    write_archive(handle, sums, {})
 
 
-def _read_contents(path: Place) -> Contents:
+def _read_plain(kind: type[SumT], path: Place) -> SumT:
     with open_archive(path) as stored:
-        return decode(Contents, stored.header)
+        return decode(kind, stored.header)
 
 
-CONTENTS = Form(name="contents", write=_write_contents, read=_read_contents)
+CONTENTS = Form(name="contents", write=_write_plain, read=partial(_read_plain, Contents))
+BALANCE = Form(name="balance", write=_write_plain, read=partial(_read_plain, LabelSums))
 MOMENTS = Form(name="moments", write=Moments.write, read=Moments.load)
-BALANCE = Form(name="balance", write=_write_balance, read=_read_balance)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
