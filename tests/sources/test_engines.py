@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dugong.engines import Processes, Serial, WorkerLostError, importable, local_engine, mark
-from dugong.engines.protocol import SIZE, create_slot, last_word, leaving_word, open_slot, read_slot
+from dugong.engines.protocol import SIZE, last_word, leaving_word
 
 
 def run(function, items, **options):
@@ -123,15 +123,15 @@ def test_a_function_that_cannot_be_loaded_is_an_error():
         run(Unloadable(), [1])
 
 
-def test_marks_are_cut_to_their_slot(tmp_path, monkeypatch):
-    monkeypatch.setattr("dugong.engines.protocol._slots.open", [])
+def test_marks_are_cut_to_their_slot(tmp_path):
     mark("outside a worker this does nothing")
-    create_slot(tmp_path / "slot")
-    open_slot(tmp_path / "slot")
-    mark("é" * SIZE)
-    assert read_slot(tmp_path / "slot") == "é" * (SIZE // 2)
-    mark("")
-    assert read_slot(tmp_path / "slot") == ""
+    with leaving_word(str(tmp_path / "slot")):
+        mark("é" * SIZE)
+        assert last_word(str(tmp_path / "slot")) == "é" * (SIZE // 2)
+    with leaving_word(str(tmp_path / "slot")):
+        mark("step")
+        mark("")
+        assert last_word(str(tmp_path / "slot")) == ""
 
 
 def test_the_last_word_of_a_worker_is_left_only_if_it_dies(tmp_path, monkeypatch):

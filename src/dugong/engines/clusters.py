@@ -67,7 +67,7 @@ def lost(item: str, kind: str, reason: str, step: str) -> WorkerLostError:
 
 def call_names() -> Iterator[str]:
     """Names for calls that nobody else uses."""
-    token = secrets.token_hex(8)
+    token = f"dugong-word-{secrets.token_hex(8)}"
     return (f"{token}-{number}" for number in count())
 
 

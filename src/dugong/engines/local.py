@@ -31,11 +31,10 @@ from dugong.engines.protocol import (
     ResultT,
     ShippedEngine,
     WorkerLostError,
-    create_slot,
+    last_word,
+    leaving_word,
     mark,
     open_outcome,
-    open_slot,
-    read_slot,
     ship,
     ship_item,
 )
@@ -152,8 +151,8 @@ class Pool:
                 return self._idle.pop()
             if self._closed:
                 raise WorkerLostError(item=name, step="", ending="the end of its pool")
-            slot = Path(self._folder.name) / f"worker{len(self._workers)}"
-            worker = _Worker(slot, self._environment)
+            slot = Path(self._folder.name, f"worker{len(self._workers)}")
+            worker = _Worker(str(slot), self._environment)
             self._workers.append(worker)
         worker.prepare(self._function, name)
         return worker
@@ -162,11 +161,10 @@ class Pool:
 class _Worker:
     """One process with its pipes."""
 
-    def __init__(self, slot: Path, environment: dict[str, str]) -> None:
-        create_slot(slot)
+    def __init__(self, slot: str, environment: dict[str, str]) -> None:
         self._slot = slot
         command = [sys.executable, *(f"-W{option}" for option in sys.warnoptions), "-c"]
-        command.append(_START.format(path=sys.path, slot=str(slot)))
+        command.append(_START.format(path=sys.path, slot=slot))
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
 
     def prepare(self, function: bytes, name: str) -> None:
@@ -181,7 +179,7 @@ class _Worker:
             write_frame(self._process.stdin, payload)  # type: ignore[arg-type]
             answer = read_frame(self._process.stdout)  # type: ignore[arg-type]
         if answer is None:
-            raise WorkerLostError(item=name, step=read_slot(self._slot), ending=_ending(self._wait()))
+            raise WorkerLostError(item=name, step=last_word(self._slot), ending=_ending(self._wait()))
         return answer
 
     def _wait(self) -> int:
@@ -230,8 +228,7 @@ def serve(slot: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     faulthandler.enable()
     inbound, outbound = take_pipes()
-    open_slot(Path(slot))
-    with inbound, outbound:
+    with inbound, outbound, leaving_word(slot):
         function, problem = _receive_function(read_frame(inbound))
         write_frame(outbound, pickle.dumps((problem is None, problem)))
         if function is not None:

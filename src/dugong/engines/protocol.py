@@ -7,7 +7,6 @@ own place. `reduce_sums` adds results up on the workers, in one fixed order, so 
 
 from __future__ import annotations
 
-import contextlib
 import mmap
 import pickle
 import sys
@@ -167,7 +166,7 @@ def ship_item(item: Any, name: str) -> bytes:
         raise ShippingError(f"{name} cannot be sent to another process: {error}") from error
 
 
-@contextlib.contextmanager
+@contextmanager
 def strangers_by_value() -> Iterator[None]:
     """Until the end of the block, ship code of modules that lie off `sys.path` by value."""
     import cloudpickle
@@ -239,17 +238,6 @@ class _Slots(threading.local):
 _slots = _Slots()
 
 
-def create_slot(path: Path) -> None:
-    """Make an empty slot, before the worker that writes into it starts."""
-    path.write_bytes(bytes(SIZE))
-
-
-def open_slot(path: Path) -> None:
-    """Let `mark` write into this slot from now on."""
-    with path.open("r+b") as file:
-        _slots.open[:] = [mmap.mmap(file.fileno(), SIZE)]
-
-
 def mark(step: str) -> None:
     """Leave word of the current step; outside a worker this does nothing."""
     for slot in _slots.open:
@@ -261,18 +249,13 @@ def in_worker() -> bool:
     return bool(_slots.open)
 
 
-def read_slot(path: Path) -> str:
-    """The last step that was marked."""
-    return path.read_bytes().rstrip(b"\0").decode("utf-8", errors="ignore")
-
-
-# --- workers that others start -------------------------------------------------------------------------------------
 @contextmanager
 def leaving_word(name: str) -> Iterator[None]:
     """Let `mark` write into a slot of that name, which outlives the block only if the process dies in it."""
     path = _path(name)
-    create_slot(path)
-    open_slot(path)
+    path.write_bytes(bytes(SIZE))
+    with path.open("r+b") as file:
+        _slots.open[:] = [mmap.mmap(file.fileno(), SIZE)]
     try:
         yield
     finally:
@@ -284,7 +267,7 @@ def leaving_word(name: str) -> Iterator[None]:
 def last_word(name: str) -> str:
     """The last step of a worker of this machine that died, which is forgotten then; empty if there is none."""
     try:
-        step = read_slot(_path(name))
+        step = _path(name).read_bytes().rstrip(b"\0").decode("utf-8", errors="ignore")
     except FileNotFoundError:
         return ""
     _path(name).unlink(missing_ok=True)
@@ -292,4 +275,5 @@ def last_word(name: str) -> str:
 
 
 def _path(name: str) -> Path:
-    return Path(tempfile.gettempdir()) / f"dugong-word-{name}"
+    """Among the temporary files of this machine, unless the name is a whole path."""
+    return Path(tempfile.gettempdir(), name)
