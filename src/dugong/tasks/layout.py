@@ -83,7 +83,7 @@ class SpanTable:
 
     def select(self, sequences: IntArray) -> SpanTable:
         """The spans of some sequences, in the given order."""
-        offsets, rows = rows_of(self.offsets, sequences)
+        offsets, rows = pieces_of(self.offsets, sequences)
         return SpanTable(offsets=offsets, starts=self.starts[rows], stops=self.stops[rows])
 
 
@@ -92,7 +92,7 @@ def offsets_of(counts: ArrayLike) -> IntArray:
     return np.append(0, np.cumsum(counts, dtype=np.int64))
 
 
-def rows_of(offsets: IntArray, sequences: IntArray) -> tuple[IntArray, IntArray]:
+def pieces_of(offsets: IntArray, sequences: IntArray) -> tuple[IntArray, IntArray]:
     """The offsets of some sequences, and the rows of theirs."""
     counts = np.diff(offsets)[sequences]
     return offsets_of(counts), ranges(offsets[sequences], counts)

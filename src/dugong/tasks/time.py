@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from dugong.codec import decode, encode, show
 from dugong.exceptions import TaskError
-from dugong.tasks.layout import offsets_of, rows_of
+from dugong.tasks.layout import offsets_of, pieces_of
 from dugong.types import AnyArray, FloatArray, IntArray, read_only
 
 _ARRAYS = ("start", "rate", "stamps", "offsets")
@@ -254,7 +254,7 @@ class TimeAxis:
         if self.rate is not None:
             return replace(self, start=self.start[chosen], rate=self.rate[chosen])
         stamps, offsets = self._stamped
-        offsets, rows = rows_of(offsets, chosen)
+        offsets, rows = pieces_of(offsets, chosen)
         return replace(self, start=self.start[chosen], stamps=stamps[rows], offsets=offsets)
 
     @classmethod

@@ -18,7 +18,7 @@ import numpy as np
 from dugong.contract import typed
 from dugong.exceptions import VoteError
 from dugong.tasks import Element, Layout, Resolution, SpanTable, Window, find_resolution, in_elements
-from dugong.tasks.layout import rows_of
+from dugong.tasks.layout import pieces_of
 from dugong.types import AnyArray, BoolArray, Int8Array, IntArray, class_values, read_only
 from dugong.votes.codes import Fault, SourceInfo
 from dugong.votes.concat import concat
@@ -254,7 +254,7 @@ class Votes:
             raise VoteError(f"sequences are chosen by one list of places or one mask; found {chosen.ndim} axes.")
         tasks: dict[Resolution, IntArray] = {}
         for resolution in dict.fromkeys(source.resolution for source in self.sources):
-            _, tasks[resolution] = rows_of(self.layout(resolution).offsets, chosen)
+            _, tasks[resolution] = pieces_of(self.layout(resolution).offsets, chosen)
         columns = [column.take(tasks[info.resolution]) for info, column in zip(self.sources, self.columns, strict=True)]
         scores = {
             name: read_only(rows[tasks[self.sources[self.index(name)].resolution]])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from dugong.contract import typed
 from dugong.exceptions import TaskError, VoteError
-from dugong.tasks import Element, Layout, Resolution, SpanTable, TimeAxis, describe
+from dugong.tasks import Element, Layout, Resolution, TimeAxis, describe
 from dugong.tasks.layout import offsets_of, ranges
 from dugong.types import AnyArray, ClassCount, Int8Array, IntArray
 from dugong.votes.codes import SourceInfo
@@ -113,13 +114,13 @@ def from_long(  # noqa: PLR0913  (a table says little about itself; each argumen
     time = _make_axis(unit, rate, start, timestamps, order.values)
     starts, stops, time = _to_elements(columns, order, unit, time)
     counts = _make_lengths(lengths, order, stops, time)
-    rows = LongRows(sequences=order.codes, starts=starts, stops=stops, ids=order.values, seconds=unit == "second")
-    rows.check_inside(counts)
+    rows = LongRows(numbers=np.arange(len(starts)), sequences=order.codes, starts=starts, stops=stops, ids=order.values)
+    rows.check_inside(counts, may_be_empty=unit == "second")
     tables = {name: as_spans(given) for name, given in (spans or {}).items()}
     infos = tuple(SourceInfo(name=name, resolution=found[name]) for name in names)
     return Votes(
         sources=infos,
-        columns=_fill(infos, rows, voters, votes, coding=coding, lengths=counts, spans=tables),
+        columns=_fill(infos, rows, voters, votes, coding, lengths=counts, spans=tables),
         lengths=counts,
         ids=np.array(order.values),
         n_classes=coding.n_classes,
@@ -211,22 +212,14 @@ def _make_lengths(lengths: Any, order: Factor, stops: IntArray, time: TimeAxis |
 
 
 def _fill(
-    infos: tuple[SourceInfo, ...],
-    rows: LongRows,
-    voters: Factor,
-    votes: Factor,
-    *,
-    coding: ValueCoding,
-    lengths: IntArray,
-    spans: Mapping[str, SpanTable],
+    infos: tuple[SourceInfo, ...], rows: LongRows, voters: Factor, votes: Factor, coding: ValueCoding, **where: Any
 ) -> tuple[Int8Array, ...]:
     by_source = np.argsort(voters.codes, kind="stable")
-    borders = np.searchsorted(voters.codes[by_source], np.arange(len(infos) + 1))
+    borders = np.searchsorted(voters.codes[by_source], np.arange(1, len(infos)))
     columns = []
-    for place, info in enumerate(infos):
-        mine = by_source[borders[place] : borders[place + 1]]
+    for info, mine in zip(infos, np.split(by_source, borders), strict=True):
         codes = _codes(votes, mine, coding.codes_for(info.resolution), info)
-        columns.append(fill_column(info, rows, mine, codes, lengths, spans))
+        columns.append(fill_column(info, rows.take(mine), codes, Layout.of(info.resolution, **where)))
     return tuple(columns)
 
 
@@ -252,19 +245,24 @@ _BLOCK = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LongRows:
-    """The rows of a long table: place of the sequence, and half-open element bounds inside it."""
+    """Rows of a long table: their numbers, places of their sequences, and half-open element bounds inside these."""
 
+    numbers: IntArray
     sequences: IntArray
     starts: IntArray
     stops: IntArray
     ids: tuple[Any, ...]
-    seconds: bool
 
-    def check_inside(self, lengths: IntArray) -> None:
-        """Raise unless every row lies inside its sequence and holds an element (seconds may hold none)."""
+    def take(self, chosen: IntArray) -> LongRows:
+        """Some of the rows."""
+        parts = {name: getattr(self, name)[chosen] for name in ("numbers", "sequences", "starts", "stops")}
+        return LongRows(**parts, ids=self.ids)
+
+    def check_inside(self, lengths: IntArray, *, may_be_empty: bool) -> None:
+        """Raise unless every row lies inside its sequence and holds an element."""
         ends = lengths[self.sequences]
         outside = (self.starts < 0) | (self.stops > ends)
-        if not self.seconds:
+        if not may_be_empty:
             outside |= self.starts >= self.stops
         if outside.any():
             row = int(np.argmax(outside))
@@ -277,84 +275,47 @@ class LongRows:
     def where(self, row: int) -> str:
         """Name a row for a message."""
         span = f"[{self.starts[row]}, {self.stops[row]})"
-        return f"at row {row}: {span} in sequence {self.ids[int(self.sequences[row])]!r}"
+        return f"at row {self.numbers[row]}: {span} in sequence {self.ids[int(self.sequences[row])]!r}"
 
 
-def fill_column(
-    info: SourceInfo,
-    rows: LongRows,
-    mine: IntArray,
-    codes: Int8Array,
-    lengths: IntArray,
-    spans: Mapping[str, SpanTable],
-) -> Int8Array:
-    """The flat votes of one source; abstain where no row says anything.
-
-    Parameters
-    ----------
-    info : SourceInfo
-    rows : LongRows
-        All rows of the table.
-    mine : (n,) the rows of this source
-    codes : (n,) our codes of these rows
-    lengths, spans
-        Where the tasks are.
-    """
-    layout = Layout.of(info.resolution, lengths, spans)
-    column = np.zeros(layout.n_tasks, dtype=np.int8)
-    begin = layout.element_offsets[rows.sequences[mine]]
+def fill_column(info: SourceInfo, rows: LongRows, codes: Int8Array, layout: Layout) -> Int8Array:
+    """The flat votes of one source, whose rows have these codes; abstain where no row says anything."""
+    begin = layout.element_offsets[rows.sequences]
     if isinstance(info.resolution, Element):
-        counts = np.maximum(rows.stops[mine] - rows.starts[mine], 0)
-        _spread(column, info, rows, mine, codes, places=begin + rows.starts[mine], counts=counts)
+        places, counts = begin + rows.starts, np.maximum(rows.stops - rows.starts, 0)
     else:
-        places = _match(layout, info, rows, mine, begin)
-        ones = np.ones(len(mine), dtype=np.int64)
-        _spread(column, info, rows, mine, codes, places=places, counts=ones)
+        places, counts = _match(layout, info, rows, begin), np.ones(len(codes), dtype=np.int64)
+    # Write every row, then read every row back: a row that reads something else was overwritten.
+    column = np.zeros(layout.n_tasks, dtype=np.int8)
+    before = offsets_of(counts)
+    borders = np.unique(np.searchsorted(before, np.arange(0, before[-1] + _BLOCK, _BLOCK), side="left"))
+    blocks = [slice(a, b) for a, b in pairwise(borders.tolist())]
+    for block in blocks:
+        column[ranges(places[block], counts[block])] = np.repeat(codes[block], counts[block])
+    for block in blocks:
+        lost = column[ranges(places[block], counts[block])] != np.repeat(codes[block], counts[block])
+        if lost.any():
+            row = int(np.searchsorted(before, before[block.start] + np.argmax(lost), side="right")) - 1
+            raise VoteError(
+                f"source {info.name!r} must not vote twice and differently on one task; found that its row "
+                f"{rows.where(row)} overlaps another row with a different vote."
+            )
     return column
 
 
-def _match(layout: Layout, info: SourceInfo, rows: LongRows, mine: IntArray, begin: IntArray) -> IntArray:
+def _match(layout: Layout, info: SourceInfo, rows: LongRows, begin: IntArray) -> IntArray:
     """The task that each row is."""
     starts, stops = layout.flat_bounds()
-    first, last = begin + rows.starts[mine], begin + rows.stops[mine]
+    first, last = begin + rows.starts, begin + rows.stops
     places = np.searchsorted(starts, first)
     inside = np.minimum(places, len(starts) - 1)
     bad = (starts[inside] != first) | (stops[inside] != last)
     if bad.any():
-        row = int(mine[np.argmax(bad)])
-        near = int(inside[np.argmax(bad)])
-        shift = int(begin[np.argmax(bad)])
+        row = int(np.argmax(bad))
+        near, shift = inside[row], begin[row]
         raise VoteError(
             f"rows of source {info.name!r} must be exactly one task of {describe(info.resolution)}; found "
             f"{int(bad.sum())} that are none, the first {rows.where(row)}.\n"
             f"  The nearest task is [{starts[near] - shift}, {stops[near] - shift})."
         )
     return np.asarray(places)
-
-
-def _spread(
-    column: Int8Array,
-    info: SourceInfo,
-    rows: LongRows,
-    mine: IntArray,
-    codes: Int8Array,
-    *,
-    places: IntArray,
-    counts: IntArray,
-) -> None:
-    """Write every row, then read every row back: a row that reads something else was overwritten."""
-    before = offsets_of(counts)
-    borders = np.unique(np.searchsorted(before, np.arange(0, before[-1] + _BLOCK, _BLOCK), side="left"))
-    blocks = [slice(a, b) for a, b in zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True)]
-    for block in blocks:
-        column[ranges(places[block], counts[block])] = np.repeat(codes[block], counts[block])
-    for block in blocks:
-        tasks = ranges(places[block], counts[block])
-        lost = column[tasks] != np.repeat(codes[block], counts[block])
-        if lost.any():
-            first = int(np.argmax(lost))
-            row = int(mine[block][np.searchsorted(np.cumsum(counts[block]), first, side="right")])
-            raise VoteError(
-                f"source {info.name!r} must not vote twice and differently on one task; found that its row "
-                f"{rows.where(row)} overlaps another row with a different vote."
-            )
