@@ -12,9 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from importlib import metadata
 from os import PathLike
-from typing import Annotated, Any
-
-import numpy as np
+from typing import Annotated, Any, get_origin
 
 from dugong.codec import Numbers, check_version, decode, encode, parse, reading
 from dugong.drift import DriftFeature
@@ -154,16 +152,20 @@ def _infinite(plain: Any) -> Any:
 
 
 # --- settings: what the constructor takes --------------------------------------------------------------------------
+_KINDS: dict[str, tuple[Any, str]] = {
+    "prior": (Prior, "settings.prior"),
+    "belief": (Belief, "settings.beliefs"),
+    "temporal": (TemporalDependency, "settings.dependencies"),
+    "table": (FloatArray, "settings.accuracies"),
+}
+
+
 def _pack_setting(value: Any) -> Any:
     """A setting as plain data; what is no plain value becomes a dictionary with one key that says what it is."""
-    if isinstance(value, Prior):
-        return {"prior": encode(value)}
-    if isinstance(value, Belief):
-        return {"belief": encode(value)}
-    if isinstance(value, TemporalDependency):
-        return {"temporal": [value.source, value.lag]}
-    if isinstance(value, np.ndarray):
-        return {"table": encode(value)}
+    for name, (kind, _) in _KINDS.items():
+        if isinstance(value, get_origin(kind) or kind):
+            plain = encode(value)
+            return {name: list(plain.values()) if name == "temporal" else plain}
     if isinstance(value, Mapping):
         return {"mapping": {str(key): _pack_setting(one) for key, one in value.items()}}
     if isinstance(value, list | tuple | set | frozenset):
@@ -179,14 +181,9 @@ def _unpack_setting(plain: Any) -> Any:
         return tuple(_unpack_setting(one) for one in plain)
     if not isinstance(plain, Mapping):
         return plain
-    if "prior" in plain:
-        return decode(Prior, plain["prior"], "settings.prior")
-    if "belief" in plain:
-        return decode(Belief, plain["belief"], "settings.beliefs")
-    if "temporal" in plain:
-        return decode(TemporalDependency, plain["temporal"], "settings.dependencies")
-    if "table" in plain:
-        return decode(FloatArray, plain["table"], "settings.accuracies")
+    for name, (kind, where) in _KINDS.items():
+        if name in plain:
+            return decode(kind, plain[name], where)
     if "estimator" in plain:
         return _estimator(plain["estimator"], _unpack_setting(plain.get("settings")))
     mapping = decode(Mapping[str, Any], plain.get("mapping"), "settings")

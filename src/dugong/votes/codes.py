@@ -73,6 +73,15 @@ MAX_CODE = 120
 _BLOCK = 1 << 18
 
 
+CLASSES_HINT = "If 0 means a class here, use Votes.from_classes(..., abstain=-1)."
+
+
+def coding_words(n_classes: int, resolution: Resolution) -> str:
+    """Our own coding at a resolution, for messages."""
+    binary = n_classes == 2 or not isinstance(resolution, Element)
+    return "-1, 0 or +1" if binary else f"0 (abstain) or a class from 1 to {n_classes}"
+
+
 def class_indices(votes: Votes, column: Int8Array, n_classes: int) -> Int8Array:  # noqa: ARG001
     """Codes as table columns: classes 0..K-1, abstain K, underspecified K+1.., not asked -1."""
     found: Int8Array = code_columns(n_classes).take(column.view(np.uint8))  # half the time of an index

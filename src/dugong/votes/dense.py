@@ -17,15 +17,12 @@ from dugong.contract import typed
 from dugong.exceptions import VoteError
 from dugong.tasks import TimeAxis
 from dugong.types import MISSING, AnyArray, ClassCount, Int8Array
-from dugong.votes.codes import MAX_CODE, SourceInfo, count_codes
+from dugong.votes.codes import CLASSES_HINT, MAX_CODE, SourceInfo, count_codes
 from dugong.votes.encode import Codebook, add_missing, encode_pieces
 from dugong.votes.pieces import as_pieces, by_row, column_names, normal_ids, take_ids
 
 if TYPE_CHECKING:
     from dugong.votes.container import Votes
-
-_PAPER = "-1, 0 or +1"
-_PAPER_HINT = "If 0 means a class here, use Votes.from_classes(..., abstain=-1)."
 
 
 @typed(VoteError)
@@ -76,9 +73,9 @@ def from_dense(
         or ids, and an ambiguous coding.
     """
     if coding not in (None, "paper"):
-        raise VoteError(f"coding must be 'paper' or left out; found {coding!r}.\n  {_PAPER_HINT}")
+        raise VoteError(f"coding must be 'paper' or left out; found {coding!r}.\n  {CLASSES_HINT}")
     codes, nan = add_missing({-1: -1, 0: 0, 1: 1}, missing)
-    book = Codebook(codes=codes, says=_PAPER, hint=_PAPER_HINT, nan=nan)
+    book = Codebook(codes=codes, says="-1, 0 or +1", hint=CLASSES_HINT, nan=nan)
     unclear = coding is None
     return _read(votes, book, lengths, ids, sources, classes, unclear=unclear, background=background, time=time)
 
@@ -122,7 +119,12 @@ def from_classes(
         Underspecified votes, such as ``{6: (1, 2)}``: the code 6 says "class 1 or class 2".
     """
     names = None if classes is None else tuple(classes)
-    count = _count_classes(n_classes, names)
+    count = n_classes if n_classes is not None else len(names or ())
+    if not count:
+        raise VoteError(
+            "the number of classes must be known, as some may have no votes.\n"
+            "  Pass n_classes=2 if the classes are 0 and 1, or their names: classes=[...]."
+        )
     book, codebook = class_book(count, abstain=abstain, missing=missing, partial=partial)
     return _read(
         votes,
@@ -265,17 +267,6 @@ def _our_class(index: int, n_classes: int, what: str) -> int:
     if not 0 <= index < n_classes:
         raise VoteError(f"{what} must be a class index from 0 to {n_classes - 1}; found {index}.")
     return 2 * index - 1 if n_classes == 2 else index + 1
-
-
-def _count_classes(n_classes: int | None, names: tuple[str, ...] | None) -> int:
-    if n_classes is not None:
-        return n_classes
-    if names is None:
-        raise VoteError(
-            "the number of classes must be known, as some may have no votes.\n"
-            "  Pass n_classes=2 if the classes are 0 and 1, or their names: classes=[...]."
-        )
-    return len(names)
 
 
 def _element_sources(pieces: list[AnyArray], names: Iterable[str] | None) -> tuple[SourceInfo, ...]:

@@ -16,7 +16,7 @@ from dugong.contract import typed
 from dugong.exceptions import VoteError
 from dugong.tasks import Element, Resolution, SpanTable, TimeAxis
 from dugong.types import ABSTAIN, MISSING, BoolArray, ClassCount, FloatArray, Int8Array, class_values, read_only
-from dugong.votes.codes import MAX_CODE, SourceInfo
+from dugong.votes.codes import CLASSES_HINT, MAX_CODE, SourceInfo, coding_words
 from dugong.votes.encode import Codebook, encode_values
 from dugong.votes.pieces import as_lengths, normal_ids
 
@@ -117,12 +117,11 @@ def _column(values: Any, info: SourceInfo, n_classes: int) -> Int8Array:
         )
     if array.dtype == np.int8:
         return array.copy() if array.flags.writeable else array  # votes stay what they are, whatever happens to it
-    binary = n_classes == 2 or not isinstance(info.resolution, Element)
     book = Codebook(
         # Codes that this source may not use are found, with the same words, when the votes are validated.
         codes={code: code for code in (MISSING, *range(-1, MAX_CODE + 1))},
-        says="-1, 0 or +1" if binary else f"0 (abstain) or a class from 1 to {n_classes}",
-        hint="If 0 means a class here, use Votes.from_classes(..., abstain=-1).",
+        says=coding_words(n_classes, info.resolution),
+        hint=CLASSES_HINT,
     )
     return encode_values(array, book, info.name)
 

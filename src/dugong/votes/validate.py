@@ -13,13 +13,12 @@ import numpy as np
 from dugong.exceptions import VoteError
 from dugong.tasks import Element, Resolution, describe
 from dugong.types import MISSING, BoolArray, Int8Array
-from dugong.votes.codes import MAX_CODE
+from dugong.votes.codes import CLASSES_HINT, MAX_CODE, SourceInfo, coding_words
+from dugong.votes.flat import check_scores
+from dugong.votes.pieces import check_words
 
 if TYPE_CHECKING:
     from dugong.votes.container import Votes
-from dugong.votes.codes import SourceInfo
-from dugong.votes.flat import check_scores
-from dugong.votes.pieces import check_words
 
 _BLOCK = 1 << 18
 _MAX_CLASSES = 100
@@ -149,12 +148,10 @@ def _check_codes(votes: Votes, source: SourceInfo, column: Int8Array, allowed: B
         return
     begin = blocks[int(np.flatnonzero(n_bad)[0])]
     first = begin + int(np.argmin(allowed[column[begin : begin + _BLOCK].view(np.uint8)]))
-    binary = votes.n_classes == 2 or not isinstance(source.resolution, Element)
-    coding = "-1, 0 or +1" if binary else f"0 (abstain) or a class from 1 to {votes.n_classes}"
+    coding = coding_words(votes.n_classes, source.resolution)
     raise VoteError(
         f"votes must be {coding}; found {sum(n_bad)} other values, the first at row {first}, "
-        f"source {source.name!r} (value {column[first]}).\n"
-        "  If 0 means a class here, use Votes.from_classes(..., abstain=-1)."
+        f"source {source.name!r} (value {column[first]}).\n  {CLASSES_HINT}"
     )
 
 
