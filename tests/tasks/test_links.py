@@ -83,8 +83,8 @@ def test_counts_in_pieces_are_counts_at_once(data, of_lengths, step):
     counter, found = TaskCounter(layout, 2), []
     for begin in range(0, total, step):
         piece = flags[begin : begin + step]
-        done = counter.feed(begin, [piece, ~piece])
-        found += list(zip(range(done.run.first, done.run.last), *done.counts.tolist(), strict=True))
+        done, counts = counter.feed(begin, [piece, ~piece])
+        found += list(zip(range(done.first, done.last), *counts.tolist(), strict=True))
     starts, stops = layout.flat_bounds()
     expected = [
         (task, int(flags[a:b].sum()), int(b - a) - int(flags[a:b].sum()))

@@ -1,6 +1,6 @@
 """What is asked: resolutions, links, and where every task lies."""
 
-from dugong.tasks.layout import CountedTasks, Layout, SpanTable, TaskCounter, TaskFinder, TaskRun, count_tasks
+from dugong.tasks.layout import Layout, SpanTable, TaskCounter, TaskFinder, TaskRun, count_tasks
 from dugong.tasks.links import link_labels
 from dugong.tasks.resolutions import (
     Element,
@@ -16,7 +16,6 @@ from dugong.tasks.resolutions import (
 from dugong.tasks.time import ElementSpans, Rounding, TimeAxis
 
 __all__ = [
-    "CountedTasks",
     "Element",
     "ElementSpans",
     "Layout",

@@ -276,14 +276,6 @@ class TaskFinder:
         return int(min(rows.start + before, rows.stop))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CountedTasks:
-    """Tasks that are counted to their end: which they are, and `counts` (n_flags, n_tasks)."""
-
-    run: TaskRun
-    counts: IntArray
-
-
 class TaskCounter:
     """Counts flags of elements per task, fed with one piece of the element axis after the other."""
 
@@ -291,8 +283,8 @@ class TaskCounter:
         self._finder = TaskFinder(layout)
         self._open = np.zeros((n_flags, 0), dtype=np.int64)
 
-    def feed(self, begin: int, flags: list[BoolArray]) -> CountedTasks:
-        """Count the flags of the elements from `begin` on, and return the tasks that end among them."""
+    def feed(self, begin: int, flags: list[BoolArray]) -> tuple[TaskRun, IntArray]:
+        """Count the flags of the elements from `begin` on; the tasks that end there, and counts (n_flags, n_tasks)."""
         end = begin + len(flags[0])
         run = self._finder.touching(begin, end)
         first, last = np.maximum(run.starts, begin) - begin, np.minimum(run.stops, end) - begin
@@ -305,4 +297,4 @@ class TaskCounter:
         done = int(np.searchsorted(run.stops, end, side="right"))
         self._open = counts[:, done:]
         finished = TaskRun(first=run.first, starts=run.starts[:done], stops=run.stops[:done])
-        return CountedTasks(run=finished, counts=counts[:, :done])
+        return finished, counts[:, :done]

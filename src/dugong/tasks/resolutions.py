@@ -18,12 +18,6 @@ from dugong.exceptions import TaskError
 from dugong.types import Link
 
 
-def _check_link(link: str, where: str) -> None:
-    if not isinstance(link, str) or link not in get_args(Link):
-        choices = ", ".join(repr(choice) for choice in get_args(Link))
-        raise TaskError(f"the link of {where} must be one of {choices}; found {link!r}.")
-
-
 @dataclass(frozen=True, slots=True)
 class Element:
     """Every single element: a video frame, a stride, a token."""
@@ -77,7 +71,9 @@ class Window:
         seconds: float | None = None,
         stride_seconds: float | None = None,
     ) -> None:
-        _check_link(link, "a window")
+        if not isinstance(link, str) or link not in get_args(Link):
+            choices = ", ".join(map(repr, get_args(Link)))
+            raise TaskError(f"the link of a window must be one of {choices}; found {link!r}.")
         if not isinstance(name, str | None) or not isinstance(of, str | int | None):
             raise TaskError(f"the name of a window is text and of= a class; found name={name!r} and of={of!r}.")
         if (size is None) == (seconds is None) or (stride is not None and stride_seconds is not None):
@@ -181,9 +177,6 @@ class Sequence:
     of: str | int | None = None
     kind: ClassVar[str] = "sequence"
 
-    def __post_init__(self) -> None:
-        _check_link(self.link, "a sequence")
-
     @property
     def name(self) -> str:
         """How the resolution is called in tables."""
@@ -204,7 +197,6 @@ class Spans:
     kind: ClassVar[str] = "spans"
 
     def __post_init__(self) -> None:
-        _check_link(self.link, "spans")
         if not self.name:
             raise TaskError("spans need a name, such as Spans(name='shot').")
 

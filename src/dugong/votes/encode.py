@@ -8,15 +8,16 @@ constructor may have been meant.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from dugong.exceptions import VoteError
 from dugong.tasks import Element, Resolution
-from dugong.types import MISSING, AnyArray, BoolArray, Int8Array, class_values
+from dugong.types import MISSING, AnyArray, Int8Array, class_values
 
 _INVALID = 127
 _BLOCK = 1 << 18
@@ -118,41 +119,27 @@ def _blocks(pieces: list[AnyArray], n_sources: int) -> Iterator[tuple[int, AnyAr
 
 
 def _report(pieces: list[AnyArray], book: Codebook, names: tuple[str, ...]) -> None:
-    other, nan = _Found(), _Found()
+    counts: Counter[str] = Counter()
+    first: dict[str, tuple[str, float]] = {}
     for begin, block in _blocks(pieces, len(names)):
         bad = book.encode(block) == _INVALID
         empty = bad & np.isnan(block) if block.dtype.kind == "f" else np.zeros_like(bad)
-        nan = nan.add(begin, block, empty)
-        other = other.add(begin, block, bad & ~empty)
-    first = nan if nan.count else other
-    where = f"the first at row {first.row}, source {names[first.source]!r}"
-    if nan.count:
+        for kind, found in (("nan", empty), ("other", bad & ~empty)):
+            counts[kind] += int(np.count_nonzero(found))
+            if kind not in first and found.any():
+                row, source = divmod(int(np.argmax(found)), len(names))
+                first[kind] = f"the first at row {begin + row}, source {names[source]!r}", block[row, source].item()
+    if "nan" in first:
         raise VoteError(
-            f"votes must not be NaN; found {nan.count}, {where}.\n"
+            f"votes must not be NaN; found {counts['nan']}, {first['nan'][0]}.\n"
             "  If NaN means that a source was not asked, pass missing=float('nan')."
         )
-    fraction = math.isfinite(first.value) and first.value != math.floor(first.value)
+    where, value = first["other"]
+    fraction = math.isfinite(value) and value != math.floor(value)
     hint = "Probabilities are no votes: compare them with a threshold first." if fraction else book.hint
     raise VoteError(
-        f"votes must be {book.says}; found {first.count} other values, {where} (value {first.value}).\n  {hint}"
+        f"votes must be {book.says}; found {counts['other']} other values, {where} (value {value}).\n  {hint}"
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """How many values were wrong, and the first of them."""
-
-    count: int = 0
-    row: int = 0
-    source: int = 0
-    value: float = 0.0
-
-    def add(self, begin: int, block: AnyArray, bad: BoolArray) -> _Found:
-        more = int(np.count_nonzero(bad))
-        if self.count or not more:
-            return replace(self, count=self.count + more)
-        row, source = divmod(int(np.argmax(bad)), block.shape[1])
-        return _Found(more, begin + row, source, block[row, source].item())
 
 
 # --- what the vote column of a long table means: names, integers of our own coding, or integers of the user's --------

@@ -31,6 +31,7 @@ _STORAGE = "int8"
 _SPAN_PARTS = ("offsets", "starts", "stops")
 _LONGEST = 1 << 48  # elements of a sequence; more have never been voted on, and sums of them would overflow
 _TIME_PARTS = ("start", "rate", "stamps", "offsets")
+_SHARED = ("n_classes", "class_names", "background", "partial", "sources", "faults", "given")  # of votes and headers
 _Size = Annotated[int, Numbers(low=0)]
 
 
@@ -94,16 +95,10 @@ def pack(votes: Votes) -> Stored:
         found = {part: getattr(votes.time, part) for part in _TIME_PARTS}
         arrays |= {f"time:{part}": value for part, value in found.items() if value is not None}
     header = Header(
-        n_classes=votes.n_classes,
-        class_names=votes.class_names,
-        background=votes.background,
-        partial=votes.partial,
-        sources=votes.sources,
+        **{name: getattr(votes, name) for name in _SHARED},
         spans=tuple(votes.spans),
         time=None if votes.time is None else StoredTime(rounding=votes.time.rounding),
-        faults=votes.faults,
         soft=tuple(votes.scores),
-        given=votes.given,
         arrays={
             name: StoredArray(length=len(array), dtype="str" if array.dtype.kind == "U" else str(array.dtype))
             for name, array in arrays.items()
@@ -120,19 +115,13 @@ def unpack(stored: Stored) -> Votes:
         for name in header.spans
     }
     return Votes(
-        sources=header.sources,
+        **{name: getattr(header, name) for name in _SHARED},
         columns=tuple(_array(arrays, f"vote:{source.name}") for source in header.sources),
         lengths=_array(arrays, "lengths"),
         ids=arrays.get("ids"),
-        n_classes=header.n_classes,
-        class_names=header.class_names,
-        background=header.background,
-        partial=header.partial,
         spans=spans,
         time=None if header.time is None else _time(header.time, arrays),
-        faults=header.faults,
         scores=_scores(header, arrays),
-        given=header.given,
     )
 
 

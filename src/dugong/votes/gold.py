@@ -7,12 +7,11 @@ labels of the tasks of one resolution, given or derived by the link; and where a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dugong.codec import show
 from dugong.contract import typed
 from dugong.exceptions import LabelError
 from dugong.tasks import Element, Resolution, describe, find_resolution, link_labels
@@ -39,14 +38,8 @@ def labels_from_classes(labels: ArrayLike, n_classes: ClassCount, unknown: int |
 Coding = Literal["own", "given"]
 
 
-def _check_coding(coding: Any) -> None:
-    if not isinstance(coding, str) or coding not in get_args(Coding):
-        raise LabelError(f'coding= must be "own" or "given"; found {show(coding)}.')
-
-
 def as_given(votes: Votes, labels: Int8Array, coding: Coding) -> AnyArray:
     """Labels of our own coding, or written as the votes were given."""
-    _check_coding(coding)
     if coding == "own" or votes.given is None:
         return labels
     if votes.n_classes > 2 and np.isin(labels, (-1,)).any():
@@ -70,9 +63,9 @@ def accuracy_on(predicted: AnyArray, gold: AnyArray) -> float:
     return float((np.asarray(predicted)[known] == np.asarray(gold)[known]).mean())
 
 
+@typed(LabelError)
 def from_given(votes: Votes, gold: Any, coding: Coding) -> Any:
     """Known labels in our own coding, from that or from the coding in which the votes came."""
-    _check_coding(coding)
     return gold if coding == "own" or votes.given is None else labels_from_classes(gold, votes.n_classes)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dugong.tasks import CountedTasks, Element, Layout, Resolution, TaskCounter, TaskFinder
+from dugong.tasks import Element, Layout, Resolution, TaskCounter, TaskFinder, TaskRun
 from dugong.tasks.links import forced
 from dugong.types import ABSTAIN, MISSING, BoolArray, Int8Array, IntArray
 from dugong.votes.codes import allowed_classes, positive_class
@@ -59,7 +59,7 @@ def count_overlaps(votes: Votes) -> Overlaps:
             if place in counters:
                 others = n_speaking > piece.spoke[place]
                 flags = [others, *_called(votes, sets, piece, place)]
-                met, against = _judge(votes, place, counters[place].feed(piece.begin, flags))
+                met, against = _judge(votes, place, *counters[place].feed(piece.begin, flags))
             else:
                 met = int(np.count_nonzero(piece.spoke[place] & (n_speaking > 1)))
                 against = int(np.count_nonzero(contested[place]))
@@ -71,18 +71,15 @@ def count_overlaps(votes: Votes) -> Overlaps:
 def _contested(sets: ClassSets, piece: ElementVotes) -> BoolArray:
     """Per source and element, whether somebody says what cannot hold together with it."""
     contested = np.zeros(piece.said.shape, dtype=np.bool_)
-    for word in range(sets.n_words):
+    for word, against in enumerate(sets.against.T):
         everybody = _said_by(sets, piece, word, leave_out=None)
-        against = sets.against(word)
         for place, said in enumerate(piece.said):
             contested[place] |= (everybody & against[said]) != 0
     return contested
 
 
-def _said_by(
-    sets: ClassSets, piece: ElementVotes, word: int, leave_out: int | None
-) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
-    bits = sets.bits(word)
+def _said_by(sets: ClassSets, piece: ElementVotes, word: int, leave_out: int | None) -> Words:
+    bits = sets.bits[:, word]
     said = np.zeros(piece.said.shape[1], dtype=np.uint64)
     for place, numbers in enumerate(piece.said):
         if place != leave_out and numbers.any():
@@ -95,24 +92,23 @@ def _called(votes: Votes, sets: ClassSets, piece: ElementVotes, place: int) -> t
     positive = positive_class(votes, votes.sources[place].resolution)
     yes = np.zeros(piece.said.shape[1], dtype=np.bool_)
     no = np.zeros(piece.said.shape[1], dtype=np.bool_)
-    for word in range(sets.n_words):
+    for word, (bits_yes, bits_no) in enumerate(zip(*sets.calling(positive), strict=True)):
         said = _said_by(sets, piece, word, leave_out=place)
-        bits_yes, bits_no = sets.calling(word, positive)
         yes |= (said & bits_yes) != 0
         no |= (said & bits_no) != 0
     link = votes.sources[place].resolution.link
     return yes if link == "any" else yes & ~no, no if link == "all" else no & ~yes
 
 
-def _judge(votes: Votes, place: int, done: CountedTasks) -> tuple[int, int]:
+def _judge(votes: Votes, place: int, done: TaskRun, counts: IntArray) -> tuple[int, int]:
     """Overlaps and conflicts of one source on tasks that are counted to their end."""
     resolution = votes.sources[place].resolution
-    tasks = slice(done.run.first, done.run.last)
+    tasks = slice(done.first, done.last)
     mine = votes.columns[place][tasks]
-    n_others, n_yes, n_no = done.counts
+    n_others, n_yes, n_no = counts
     against = _differ(votes, place, tasks, mine)
     if resolution.link is not None and resolution.link != "joint":
-        yes, no = forced(resolution.link, n_yes, n_no, done.run.stops - done.run.starts)
+        yes, no = forced(resolution.link, n_yes, n_no, done.stops - done.starts)
         against |= ((mine == 1) & no) | ((mine == -1) & yes)
     met = (np.abs(mine) == 1) & (n_others > 0)
     return int(np.count_nonzero(met)), int(np.count_nonzero(against))
@@ -132,13 +128,19 @@ def find_covered(votes: Votes, layout: Layout) -> BoolArray:
     covered = np.zeros(layout.n_tasks, dtype=np.bool_)
     counter = TaskCounter(layout, 1)
     for piece in elements_in_pieces(votes, ClassSets(votes)):
-        done = counter.feed(piece.begin, [np.asarray(piece.spoke.any(axis=0))])
-        covered[done.run.first : done.run.last] = done.counts[0] > 0
+        done, counts = counter.feed(piece.begin, [np.asarray(piece.spoke.any(axis=0))])
+        covered[done.first : done.last] = counts[0] > 0
     return covered
 
 
 class ClassSets:
-    """A numbering of the sets of classes that votes leave possible; number 0 says nothing."""
+    """A numbering of the sets of classes that votes leave possible; number 0 says nothing.
+
+    Attributes
+    ----------
+    bits : (n_sets, n_words) per set its own bit; none for the set that says nothing
+    against : (n_sets, n_words) per set the bits of the sets that cannot hold together with it
+    """
 
     def __init__(self, votes: Votes) -> None:
         self._everything = frozenset(votes.classes)
@@ -147,6 +149,10 @@ class ClassSets:
         for code in (*votes.classes, *votes.partial):
             self.on_elements[code % 256] = self._number(allowed_classes(votes, code))
         self.forced = {resolution: self._forced(votes, resolution) for resolution in votes.resolutions}
+        own = np.eye(len(self._sets), dtype=np.bool_)
+        own[0] = False
+        self.bits = _pack(own)
+        self.against = _pack(np.array([[not one & other for other in self._sets] for one in self._sets]))
 
     def _number(self, allowed: frozenset[int]) -> int:
         if allowed not in self._sets:
@@ -162,33 +168,18 @@ class ClassSets:
             return 1, self._number(positive)
         return -1, self._number(self._everything - positive)
 
-    @property
-    def n_words(self) -> int:
-        """How many 64-bit words hold one bit per set."""
-        return -(-len(self._sets) // _BITS)
-
-    def bits(self, word: int) -> Words:
-        """Per set, its own bit in a word (none for the set that says nothing)."""
-        return self._words(word, lambda mine, other: mine == other)
-
-    def against(self, word: int) -> Words:
-        """Per set, the bits of the sets that cannot hold together with it."""
-        return self._words(word, lambda mine, other: not mine & other)
-
-    def calling(self, word: int, positive: int) -> tuple[np.uint64, np.uint64]:
+    def calling(self, positive: int) -> tuple[Words, Words]:
         """The bits of the sets that call an element positive, and of those that call it something else."""
-        places = range(word * _BITS, min(len(self._sets), (word + 1) * _BITS))
-        yes = sum(1 << (p % _BITS) for p in places if self._sets[p] == {positive})
-        no = sum(1 << (p % _BITS) for p in places if positive not in self._sets[p])
-        return np.uint64(yes), np.uint64(no)
+        found = np.array([positive in one for one in self._sets])
+        return _pack(found & (np.array(list(map(len, self._sets))) == 1)), _pack(~found)
 
-    def _words(self, word: int, related: Any) -> Words:
-        table = np.zeros(256, dtype=np.uint64)
-        for mine, first in enumerate(self._sets[1:], start=1):
-            for other in range(max(1, word * _BITS), min(len(self._sets), (word + 1) * _BITS)):
-                if related(first, self._sets[other]):
-                    table[mine] |= np.uint64(1 << (other % _BITS))
-        return table
+
+def _pack(flags: BoolArray) -> Words:
+    """Flags of sets, along the last axis, as bits of 64-bit words."""
+    n_sets = flags.shape[-1]
+    padded = np.zeros((*flags.shape[:-1], -(-n_sets // _BITS) * _BITS), dtype=np.bool_)
+    padded[..., :n_sets] = flags
+    return np.packbits(padded, axis=-1, bitorder="little").view(np.uint64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -205,11 +196,6 @@ class ElementVotes:
     begin: int
     said: Numbers
     spoke: BoolArray
-
-    @property
-    def end(self) -> int:
-        """One past the last element."""
-        return int(self.begin + self.said.shape[1])
 
 
 def elements_in_pieces(votes: Votes, sets: ClassSets) -> Iterator[ElementVotes]:
