@@ -34,7 +34,6 @@ _UNBOUNDED = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _LARGEST = 2**63 - 1
 _DEEPEST = 64
 _DOTTED = re.compile(rb"(?<![\w\"'-])(?:[\w\"'-]++[ \t]*+\.[ \t]*+){64}")
-_MOST_AXES = 24
 _LONGEST = 60  # characters of what was found
 _ROUNDING = 1e-6
 
@@ -249,21 +248,17 @@ def _array(kind: Any, plain: Any, where: str, numbers: Numbers) -> Any:
         _require(0 in sizes, where, "a list of numbers", plain)
         return np.zeros(sizes, dtype=dtype)
     _require(isinstance(plain, list), where, "a list of numbers", plain)
-    level: list[Any] = [plain]
-    shape: list[int] = []
-    while level and isinstance(level[0], list) and len(shape) < _MOST_AXES:
-        sizes = {len(part) if isinstance(part, list) else -1 for part in level}
-        _require(len(sizes) == 1, where, "a table whose rows have one length", plain)
-        shape.append(sizes.pop())
-        level = [one for part in level for one in part]
-    _require(numbers.n_axes in (None, len(shape)), where, f"a table of {numbers.n_axes} axes", plain)
+    table = np.array(plain, dtype=object)
+    cells = table.reshape(-1).tolist()
+    _require(not any(isinstance(one, list) for one in cells), where, "a table whose rows have one length", plain)
+    _require(numbers.n_axes in (None, table.ndim), where, f"a table of {numbers.n_axes} axes", plain)
     if dtype.kind == "f":
-        values = [_number(one, where, numbers) for one in level]
+        values = [_number(one, where, numbers) for one in cells]
     else:
-        values = [_scalar(bool if dtype.kind == "b" else int, one, where, numbers) for one in level]
+        values = [_scalar(bool if dtype.kind == "b" else int, one, where, numbers) for one in cells]
         low, high = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
         _require(all(low <= one <= high for one in values), where, f"numbers from {low} to {high}", plain)
-    array = np.array(values, dtype=dtype).reshape(shape)
+    array = np.array(values, dtype=dtype).reshape(table.shape)
     if numbers.sum_to_one and array.size:
         worst = float(np.abs(array.sum(axis=-1) - 1).max())
         _require(worst <= _ROUNDING, where, "probabilities that sum to one over the last axis", plain)

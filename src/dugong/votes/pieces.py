@@ -7,6 +7,7 @@ sequences: rows without lengths are an error.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -17,8 +18,6 @@ from dugong.codec import show
 from dugong.contract import fits
 from dugong.exceptions import VoteError
 from dugong.types import AnyArray, IntArray, read_only
-
-_SURROGATES = (0xD800, 0xDFFF)
 
 
 def column_names(votes: Any) -> list[str] | None:
@@ -50,11 +49,10 @@ def by_row(votes: Any, lengths: ArrayLike | None, ids: ArrayLike | None) -> tupl
     rows = np.asarray(ids)
     starts = np.flatnonzero(np.append(True, rows[1:] != rows[:-1])) if len(rows) else np.zeros(0, dtype=np.int64)
     names = rows[starts]
-    again = names[np.sort(np.unique(names, return_index=True)[1])]
-    if len(again) < len(names):
-        twice = next(name for place, name in enumerate(names.tolist()) if name in names[:place].tolist())
+    twice = [name for name, count in Counter(names.tolist()).items() if count > 1]
+    if twice:
         raise VoteError(
-            f"ids= names the sequence of every row, and rows of one must be together; {twice!r} begins twice.\n"
+            f"ids= names the sequence of every row, and rows of one must be together; {twice[0]!r} begins twice.\n"
             "  Sort the rows by sequence and time first."
         )
     return np.diff(np.append(starts, len(rows))), names
@@ -75,10 +73,8 @@ def normal_ids(ids: ArrayLike | None) -> AnyArray | None:
         raise VoteError(
             f"sequence ids must be a list of strings or of integers; found {array.dtype}, shape {array.shape}."
         )
-    if array.dtype.kind == "U" and array.size:
-        letters = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("="), copy=False).view(np.uint32)
-        if ((letters >= _SURROGATES[0]) & (letters <= _SURROGATES[1])).any():
-            raise VoteError("a sequence id must be text without lone surrogates; found some.\n  Rename it.")
+    if array.dtype.kind == "U" and not _is_text("".join(array.tolist())):
+        raise VoteError("a sequence id must be text without lone surrogates; found some.\n  Rename it.")
     return read_only(array)
 
 
@@ -87,10 +83,17 @@ def check_words(words: Iterable[str], what: str, *, without: str = "") -> None:
     for word in words:
         if not isinstance(word, str):
             raise VoteError(f"{what} must be text; found {show(word)}.")
-        if any(letter in word for letter in without) or any(
-            _SURROGATES[0] <= ord(letter) <= _SURROGATES[1] for letter in word
-        ):
+        if not _is_text(word) or any(letter in word for letter in without):
             raise VoteError(f"{what} must be text without NUL and lone surrogates; found {word!r}.\n  Rename it.")
+
+
+def _is_text(word: str) -> bool:
+    """Whether UTF-8 knows all letters; it does not know surrogates."""
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def as_lengths(lengths: ArrayLike) -> IntArray:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -211,7 +211,7 @@ def _cell(value: Any) -> str:
     return f"{value:.3f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Problem:
     """One remark: its kind (a fixed word), the source that it is about if any, and a sentence."""
 
@@ -232,49 +232,39 @@ def _problems(tally: Tally, votes: Votes) -> tuple[Problem, ...]:
     return (*_about_sources(tally, votes), *_about_copies(votes), *_about_sequences(tally, votes))
 
 
-def _about_sources(tally: Tally, votes: Votes) -> list[Problem]:
-    found = []
+def _about_sources(tally: Tally, votes: Votes) -> Iterator[Problem]:
     for source in votes.sources:
         name, codes, spoken = source.name, tally.codes[source.name], tally.spoken(source.name)
         if not spoken:
             asked = "was never asked" if codes[MISSING] == codes.total() else "never votes"
-            text = f"source {name!r} {asked}; it has no influence and may be left out."
-            found.append(Problem(kind="never-votes", source=name, text=text))
+            yield Problem("never-votes", name, f"source {name!r} {asked}; it has no influence and may be left out.")
         elif len(spoken) == 1 and sum(spoken.values()) == codes.total() and name not in votes.scores:
             word = code_name(votes, next(iter(spoken)), source.resolution)
-            text = f"source {name!r} always votes {word}; it tells no two tasks apart."
-            found.append(Problem(kind="always-same", source=name, text=text))
+            yield Problem("always-same", name, f"source {name!r} always votes {word}; it tells no two tasks apart.")
         if name in tally.faults:
-            text = f"source {name!r} raised {tally.faults[name]:,} times and abstained instead."
-            found.append(Problem(kind="faults", source=name, text=text))
-    return found
+            yield Problem("faults", name, f"source {name!r} raised {tally.faults[name]:,} times and abstained instead.")
 
 
-def _about_copies(votes: Votes) -> list[Problem]:
-    found = []
+def _about_copies(votes: Votes) -> Iterator[Problem]:
     first: dict[tuple[object, int], int] = {}
     for place, (source, column) in enumerate(zip(votes.sources, votes.columns, strict=True)):
         other = first.setdefault((source.resolution, zlib.crc32(column.data)), place)
         if other != place and np.array_equal(votes.columns[other], column) and n_spoken(count_codes(column)):
             text = f"source {source.name!r} votes exactly as {votes.source_names[other]!r}; count it once."
-            found.append(Problem(kind="copy", source=source.name, text=text))
-    return found
+            yield Problem("copy", source.name, text)
 
 
-def _about_sequences(tally: Tally, votes: Votes) -> list[Problem]:
-    found = []
+def _about_sequences(tally: Tally, votes: Votes) -> Iterator[Problem]:
     if tally.n_empty:
-        found.append(Problem(kind="empty", source=None, text=f"{tally.n_empty:,} sequences have no elements."))
+        yield Problem("empty", None, f"{tally.n_empty:,} sequences have no elements.")
     if tally.n_silent:
         share = tally.n_silent / tally.n_elements
         text = f"no source speaks about {tally.n_silent:,} of {tally.n_elements:,} elements ({share:.1%})"
         background = implied_background(votes, tally.codes)
         if background is not None:
-            word = code_name(votes, background, Element())
-            text += f"; they count as background, {word}"
+            text += f"; they count as background, {code_name(votes, background, Element())}"
             text += "" if votes.background is not None else ", the only class that is never voted for"
-        found.append(Problem(kind="silent", source=None, text=f"{text}."))
-    return found
+        yield Problem("silent", None, f"{text}.")
 
 
 def describe_votes(votes: Votes) -> str:
