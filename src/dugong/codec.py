@@ -25,7 +25,7 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
 from os import PathLike
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints, overload
+from typing import Annotated, Any, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints, overload
 
 from dugong.exceptions import DugongError, FileError
 
@@ -170,6 +170,21 @@ def reading(place: object, raises: type[DugongError], advice: str) -> Iterator[N
 
 
 # --- from plain data to values -------------------------------------------------------------------------------------
+class Restorable:
+    """A value that knows its plain data, and is made of them again."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that `from_dict` turns back into the same value."""
+        return dict(encode(self))
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
+        """Inverse of `to_dict`."""
+        return decode(cls, plain)
+
+
 @overload
 def decode(kind: type[T], plain: Any, where: str = "") -> T: ...
 @overload

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dugong.codec import decode, encode
+from dugong.codec import Restorable
 from dugong.fit.passes import Contents
 from dugong.fit.result import Diagnostics
 from dugong.priors import Markov, Prior
@@ -34,7 +34,7 @@ _STEPS = 1000  # elements over which the shares of labels are averaged
 
 # --- what a model was fitted on ------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Seen:
+class Seen(Restorable):
     """What a model was fitted on, in numbers.
 
     Attributes
@@ -49,15 +49,6 @@ class Seen:
     coverage: Mapping[str, float]
     balance: Mapping[str, FloatArray]
     asked: Mapping[str, int] = field(default_factory=dict)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that `from_dict` turns back into the same value."""
-        return dict(encode(self))
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Seen:
-        """Inverse of `to_dict`."""
-        return decode(cls, plain)
 
 
 def fitted_on(

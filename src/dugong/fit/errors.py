@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import numpy as np
 from scipy.special import stdtrit
 
-from dugong.codec import Numbers, decode, encode
+from dugong.codec import Numbers, Restorable
 from dugong.exceptions import FileError
 from dugong.types import FloatArray, IntArray
 
@@ -43,7 +43,7 @@ class RawTables:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class StandardErrors:
+class StandardErrors(Restorable):
     """Standard errors of accuracies and correlations.
 
     Attributes
@@ -78,15 +78,6 @@ class StandardErrors:
             return np.zeros_like(raw), np.ones_like(raw)
         reach = float(stdtrit(self.n_groups - 1, (1 + level) / 2)) * error
         return np.clip(raw - reach, 0, 1), np.clip(raw + reach, 0, 1)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that `from_dict` turns back into the same value."""
-        return dict(encode(self))
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> StandardErrors:
-        """Inverse of `to_dict`."""
-        return decode(cls, plain)
 
     def around(
         self, accuracies: Mapping[str, FloatArray], correlations: Mapping[tuple[str, str], FloatArray]

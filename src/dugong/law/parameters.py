@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dugong.codec import decode, encode
+from dugong.codec import Restorable
 from dugong.exceptions import GraphError, PriorError
 from dugong.tasks import Element, Resolution, Sequence, Spans, Window, describe
 from dugong.types import FloatArray, read_only
@@ -179,7 +179,7 @@ Factor = Conditional | Temporal | Crossed | FullTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Parameters:
+class Parameters(Restorable):
     """One factor per source, in elimination order, and the number of classes of element labels.
 
     Attributes
@@ -214,15 +214,6 @@ class Parameters:
         if source not in self.sources:
             raise GraphError(f"there is no factor for {source!r}; known are {', '.join(map(repr, self.sources))}.")
         return self.factors[self.sources.index(source)]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain lists, numbers and strings that `from_dict` turns back into the same parameters."""
-        return dict(encode(self))
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Parameters:
-        """Inverse of `to_dict`."""
-        return decode(cls, plain)
 
 
 def _check_parents(factor: Conditional | Crossed, earlier: Mapping[str, Factor]) -> None:

@@ -162,18 +162,11 @@ BALANCE = Form(name="balance", write=_write_plain, read=partial(_read_plain, Lab
 MOMENTS = Form(name="moments", write=Moments.write, read=Moments.load)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Ask(Generic[SumT]):
-    """From a shard to its part of a sum: what `InMemory` answers when it holds this shard alone."""
-
-    question: Callable[[InMemory], SumT]
-    n_elements: int
-    n_threads: int | None
-    members: frozenset[str] | None = None
-
-    def __call__(self, shard: Shard) -> SumT:
-        votes = _only(shard.read(), self.members)
-        return self.question(InMemory(votes=votes, n_elements=self.n_elements, n_threads=self.n_threads))
+def _ask(
+    question: Callable[[InMemory], SumT], members: frozenset[str] | None, options: Mapping[str, Any], shard: Shard
+) -> SumT:
+    """A shard's part of a sum: what `InMemory` answers when it holds this shard alone."""
+    return question(InMemory(votes=_only(shard.read(), members), **options))
 
 
 def _only(votes: Votes, members: frozenset[str] | None) -> Votes:
@@ -264,7 +257,7 @@ class OverShards:
     def _sum(self, question: Callable[[InMemory], SumT], form: Form[SumT], asked: dict[str, Any]) -> SumT:
         total, tell = len(self.shards), self.progress
         members = self._members
-        ask = _Ask(question=question, n_elements=self.n_elements, n_threads=self.n_threads, members=members)
+        ask = partial(_ask, question, members, {"n_elements": self.n_elements, "n_threads": self.n_threads})
         asked = asked if members is None else {**asked, "members": sorted(members)}
         return reduce_sums(
             self.engine,

@@ -274,14 +274,16 @@ class VoteShards:
 
     def specimen(self) -> Votes:
         """The shortest and the longest sequence: what is voted on, without the votes."""
-        ends = [
-            min(self.shards, key=lambda shard: shard.shortest),
-            max(self.shards, key=lambda shard: shard.longest),
-        ]
-        chosen = [pick(shard.read().lengths) for shard, pick in zip(ends, (np.argmin, np.argmax), strict=True)]
-        same = ends[0] == ends[1] and chosen[0] == chosen[1]
-        parts = [shard.read()[[place]] for shard, place in zip(ends, chosen, strict=True)]
+        shards = min(self.shards, key=lambda one: one.shortest), max(self.shards, key=lambda one: one.longest)
+        parts = [_pick(shard, place) for shard, place in zip(shards, (np.argmin, np.argmax), strict=True)]
+        same = shards[0] == shards[1] and parts[0].equals(parts[1])
         return parts[0] if same else concat(parts, keys=["shortest", "longest"])
+
+
+def _pick(shard: Shard, place: Callable[[IntArray], np.intp]) -> Votes:
+    """One sequence, by the lengths of all."""
+    votes = shard.read()
+    return votes[[int(place(votes.lengths))]]
 
 
 def file_name(number: int) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dugong.codec import decode, encode, show
+from dugong.codec import Restorable, show
 from dugong.exceptions import TaskError
 from dugong.tasks.layout import offsets_of, pieces_of
 from dugong.types import AnyArray, FloatArray, IntArray, read_only
@@ -59,7 +59,7 @@ class ElementSpans:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TimeAxis:
+class TimeAxis(Restorable):
     """The clock of every sequence; build it with `from_rate` or `from_timestamps`.
 
     Attributes
@@ -272,22 +272,7 @@ class TimeAxis:
 
     def equals(self, other: TimeAxis | None) -> bool:
         """Whether two axes are the same clock (the rounding report is no part of it)."""
-        if other is None:
-            return False
-        pairs = ((getattr(self, name), getattr(other, name)) for name in _ARRAYS)
-        return all(
-            (mine is None) == (theirs is None) and (mine is None or np.array_equal(mine, theirs))
-            for mine, theirs in pairs
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that `from_dict` turns back into the same axis."""
-        return dict(encode(self))
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> TimeAxis:
-        """Inverse of `to_dict`."""
-        return decode(cls, plain)
+        return other is not None and all(np.array_equal(getattr(self, name), getattr(other, name)) for name in _ARRAYS)
 
     def __repr__(self) -> str:
         if self.rate is not None:

@@ -25,7 +25,7 @@ from dugong.votes.concat import concat
 from dugong.votes.dense import from_classes, from_dense, from_flyingsquid, from_metal
 from dugong.votes.flat import ScoreArray, from_scores, from_tasks
 from dugong.votes.long import from_long
-from dugong.votes.pieces import normal_ids, not_votes
+from dugong.votes.pieces import as_lengths, normal_ids, not_votes
 from dugong.votes.segments import from_segments, to_segments, with_segments
 
 if TYPE_CHECKING:
@@ -94,8 +94,7 @@ class Votes:
     def __post_init__(self) -> None:
         from dugong.votes.validate import check_votes
 
-        lengths = read_only(np.ascontiguousarray(self.lengths, dtype=np.int64))
-        object.__setattr__(self, "lengths", lengths)
+        object.__setattr__(self, "lengths", read_only(np.ascontiguousarray(as_lengths(self.lengths))))
         found = [(source, self.resolved(source.resolution)) for source in self.sources]
         sources = (one if there is one.resolution else replace(one, resolution=there) for one, there in found)
         object.__setattr__(self, "sources", tuple(sources))

@@ -56,8 +56,6 @@ def _check_sources(votes: Votes) -> None:
 def _check_sequences(votes: Votes) -> None:
     if votes.n_sequences == 0:
         raise VoteError("votes need at least one sequence; found none.\n  Check the loader, or the filter before it.")
-    if (votes.lengths < 0).any():
-        raise VoteError(f"lengths must not be negative; found {int(votes.lengths.min())}.")
     if votes.ids is None:
         return
     if len(votes.ids) != votes.n_sequences:
