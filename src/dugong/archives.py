@@ -158,12 +158,7 @@ def _describe(member: Any) -> _Array:
 
 @contextmanager
 def open_archive(path: Place, stranger: str = "it was not written by Dugong") -> Iterator[Archive]:
-    """Open an archive, here or at a URL; whatever is wrong with it is a `FileError`.
-
-    Parameters
-    ----------
-    stranger : what to say of an archive without a header
-    """
+    """Open an archive, here or at a URL; what is wrong with it is a `FileError`: `stranger` if it has no header."""
     try:
         with path.open("rb") as handle, zipfile.ZipFile(handle) as file:
             yield Archive(file, stranger)

@@ -231,14 +231,7 @@ def parts_of(file: Place) -> Place:
 
 # --- writing -------------------------------------------------------------------------------------------------------
 def write_atomically(path: str | PathLike[str], write: Callable[[BinaryIO], object]) -> None:
-    """Write a file so that it appears under its name only when it is complete.
-
-    Parameters
-    ----------
-    path : path or URL of the file
-    write : function
-        Gets an open binary file and writes everything into it.
-    """
+    """Write a file so that it appears under its name only when it is complete; `write` fills it while it is open."""
     target = place_of(path)
     with written_aside(target, write) as new:
         move(new, target)

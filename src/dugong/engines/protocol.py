@@ -135,13 +135,7 @@ def _find_top(name: str) -> Any:
 
 
 def ship(value: Any) -> bytes:
-    """Serialise a value.
-
-    Raises
-    ------
-    ShippingError
-        If something inside cannot be serialised, such as an open file or a lock.
-    """
+    """Serialise a value, unless something inside cannot be, such as an open file or a lock."""
     import cloudpickle  # type: ignore[import-untyped]
 
     try:

@@ -15,7 +15,7 @@ from importlib import metadata
 from itertools import count
 from operator import methodcaller
 from os import PathLike
-from typing import Any, BinaryIO, Generic, Protocol, Self, TypeVar
+from typing import Any, BinaryIO, Generic, TypeVar
 
 import numpy as np
 import pyarrow.csv
@@ -61,13 +61,7 @@ from dugong.votes import Votes
 _SUFFIX = ".npz"
 
 
-class Summable(Protocol):
-    """What adds up."""
-
-    def __add__(self, other: Self, /) -> Self: ...
-
-
-SumT = TypeVar("SumT", bound=Summable)
+SumT = TypeVar("SumT")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,8 +151,8 @@ def _read_plain(kind: type[SumT], path: Place) -> SumT:
         return decode(kind, stored.header)
 
 
-CONTENTS = Form(name="contents", write=_write_plain, read=partial(_read_plain, Contents))
-BALANCE = Form(name="balance", write=_write_plain, read=partial(_read_plain, LabelSums))
+CONTENTS: Form[Contents] = Form(name="contents", write=_write_plain, read=partial(_read_plain, Contents))
+BALANCE: Form[LabelSums] = Form(name="balance", write=_write_plain, read=partial(_read_plain, LabelSums))
 MOMENTS = Form(name="moments", write=Moments.write, read=Moments.load)
 
 

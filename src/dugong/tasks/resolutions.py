@@ -220,13 +220,7 @@ def describe(resolution: Resolution) -> str:
 
 @typed(TaskError)
 def find_resolution(wanted: str | Resolution, available: Iterable[Resolution]) -> Resolution:
-    """Find the resolution that a user means by a name, a kind ("window") or the object itself.
-
-    Raises
-    ------
-    TaskError
-        If nothing fits, or more than one resolution does; the message lists them.
-    """
+    """Find the one resolution that a user means by a name, a kind ("window") or the object itself."""
     pool = list(dict.fromkeys(available))
     if not isinstance(wanted, str):
         if wanted in pool:

@@ -163,17 +163,12 @@ class TimeAxis(Restorable):
         return 1.0 / step if np.abs(steps - step).max() <= _REGULAR * step else None
 
     def to_elements(self, sequences: ArrayLike, starts: ArrayLike, stops: ArrayLike) -> ElementSpans:
-        """Convert half-open spans in seconds to half-open spans of elements.
+        """Convert half-open spans in seconds to half-open spans of elements, counted inside each sequence.
 
         Parameters
         ----------
         sequences : (n,) places of the sequences on this axis
         starts, stops : (n,) seconds
-
-        Returns
-        -------
-        ElementSpans
-            Bounds counted inside each sequence, and the rounding.
         """
         owner = np.asarray(sequences, dtype=np.int64)
         bounds = [np.asarray(bound, dtype=np.float64) for bound in (starts, stops)]

@@ -79,13 +79,7 @@ def add_missing(codes: Mapping[int, int], missing: float | None) -> tuple[dict[i
 
 
 def encode_pieces(pieces: list[AnyArray], book: Codebook, names: tuple[str, ...]) -> Int8Array:
-    """Encode pieces of rows by sources.
-
-    Returns
-    -------
-    (n_sources, n_rows) int8
-        One contiguous row per source.
-    """
+    """Encode pieces of rows by sources: one contiguous row per source, (n_sources, n_rows)."""
     codes = np.empty((len(names), sum(len(piece) for piece in pieces)), dtype=np.int8)
     for piece in pieces:
         if piece.dtype.kind not in "iufb":

@@ -110,14 +110,7 @@ def as_lengths(lengths: ArrayLike) -> IntArray:
 
 
 def as_pieces(votes: Any, lengths: ArrayLike | None) -> tuple[list[AnyArray], IntArray]:
-    """Split votes into pieces of rows by sources.
-
-    Returns
-    -------
-    pieces : list of (rows, m) arrays
-        All elements of all sequences in order.
-    lengths : (n_sequences,) int64
-    """
+    """Split votes into pieces of rows by sources, (rows, m), in the order of the elements; and lengths of sequences."""
     found = None if lengths is None else as_lengths(lengths)
     if isinstance(votes, list | tuple) and votes and all(_array(piece).ndim == 2 for piece in votes):
         return _from_list([_array(piece) for piece in votes], found)
