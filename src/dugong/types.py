@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,6 @@ Count = Annotated[int, Numbers(low=0)]
 Share = Annotated[float, Numbers(low=0, high=1)]
 
 ScalarT = TypeVar("ScalarT", bound=np.generic)
-T = TypeVar("T")
 
 Link = Literal["any", "all", "majority", "joint"]
 # How exact answers about labels must be; "auto" approximates only where exact ones would take too long.
@@ -46,12 +45,16 @@ def class_values(n_classes: int) -> tuple[int, ...]:
     return (-1, 1) if n_classes == 2 else tuple(range(1, n_classes + 1))
 
 
-def add_fields(one: T, two: T) -> T:
-    """The sum of two dataclasses of one kind, field by field; what is no number is the same in both."""
-    value: Any = one
-    sums = {field.name: _sum(getattr(one, field.name), getattr(two, field.name)) for field in fields(value)}
-    total: T = replace(value, **sums)
-    return total
+class Additive:
+    """A dataclass whose values add up field by field; what is no number is the same in both."""
+
+    __slots__ = ()
+
+    def __add__(self, other: Self) -> Self:
+        value: Any = self
+        sums = {field.name: _sum(getattr(self, field.name), getattr(other, field.name)) for field in fields(value)}
+        total: Self = replace(value, **sums)
+        return total
 
 
 def _sum(one: Any, two: Any) -> Any:
@@ -59,10 +62,8 @@ def _sum(one: Any, two: Any) -> Any:
         return one
     if isinstance(one, tuple):
         return tuple(_sum(first, second) for first, second in zip(one, two, strict=True))
-    if hasattr(one, "__add__"):
+    if not isinstance(one, Mapping) or hasattr(one, "__add__"):
         return one + two
-    if not isinstance(one, Mapping):
-        return add_fields(one, two)
     both = {**one, **two}
     return {key: _sum(one[key], two[key]) if key in one and key in two else both[key] for key in both}
 

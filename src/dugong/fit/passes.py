@@ -21,14 +21,14 @@ from dugong.law import ExpectedCounts, Law
 from dugong.progress import FitProgress
 from dugong.sums import Grouping, Moments, Plan, Shapes, assign_groups, count
 from dugong.tasks import Resolution
-from dugong.types import ABSTAIN, MISSING, FloatArray, Int8Array, IntArray, add_fields
+from dugong.types import ABSTAIN, MISSING, Additive, FloatArray, Int8Array, IntArray
 from dugong.votes import Votes, count_codes
 
 _SIGNS = np.array([-1.0, 1.0])  # values of y in the order of the classes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Contents:
+class Contents(Additive):
     """What votes are like, in numbers: shapes of their sequences, and how often each source gave each code."""
 
     shapes: Shapes
@@ -45,9 +45,6 @@ class Contents:
             flat = counts.reshape(-1, counts.shape[-1]).sum(axis=0).astype(np.int64).tolist()
             codes[info.name] = dict(zip((-1, 1, ABSTAIN), flat, strict=False))
         return cls(shapes=moments.shapes, codes=codes)
-
-    def __add__(self, other: Contents) -> Contents:
-        return add_fields(self, other)
 
     def coverage(self, source: str) -> float:
         """Share of the tasks that a source was asked about on which it did not abstain."""
@@ -66,14 +63,11 @@ class Contents:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LabelSums:
+class LabelSums(Additive):
     """Sum of E[y] and number of tasks by resolution, each of shape (n_groups,): the class balance of a sample."""
 
     sums: Mapping[Resolution, FloatArray]
     counts: Mapping[Resolution, IntArray]
-
-    def __add__(self, other: LabelSums) -> LabelSums:
-        return add_fields(self, other)
 
     def means(self) -> dict[Resolution, float]:
         """Mean of y where there are tasks."""

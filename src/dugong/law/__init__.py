@@ -21,7 +21,7 @@ from dugong.exceptions import GraphError
 from dugong.law.parameters import Crossed, Parameters
 from dugong.priors import Prior
 from dugong.tasks import Resolution, describe, find_resolution
-from dugong.types import MISSING, FloatArray, Inference, Int8Array, IntArray, Probabilities, add_fields, read_only
+from dugong.types import MISSING, Additive, FloatArray, Inference, Int8Array, IntArray, Probabilities, read_only
 from dugong.votes import Votes, replace_unchecked
 from dugong.votes.codes import MAX_CODE
 from dugong.votes.flat import ScoreArray, certainty
@@ -262,7 +262,7 @@ class Posterior:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ExpectedCounts:
+class ExpectedCounts(Additive):
     """Sufficient statistics given the votes: how often each cell of each factor is expected to occur.
 
     Attributes
@@ -281,6 +281,3 @@ class ExpectedCounts:
     initial: FloatArray
     transitions: FloatArray
     log_likelihood: FloatArray
-
-    def __add__(self, other: ExpectedCounts) -> ExpectedCounts:
-        return add_fields(self, other)

@@ -7,11 +7,11 @@ after a crash, runs a source again whose code has changed, and runs only the new
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import groupby, tee
 from os import PathLike
 from typing import Any, Unpack
 
@@ -41,7 +41,7 @@ from dugong.sources.decorator import Source
 from dugong.sources.inputs import Item, SequenceId
 from dugong.sources.voting import SequenceVotes
 from dugong.tasks import Layout
-from dugong.types import MISSING, Int8Array, add_fields
+from dugong.types import MISSING, Int8Array
 from dugong.votes import Fault, SourceInfo, Votes
 from dugong.votes.files import pack
 from dugong.votes.flat import ScoreArray
@@ -119,11 +119,11 @@ class _Work:
             yield from ((todo, None) for todo in group)
             return
         job = self.run.job(tuple(source for source in self.run.every if source.name in needed))
-        waiting: deque[_Todo] = deque()
+        asked, waiting = tee(group)  # the engine reads ahead of its results
         # Closed explicitly: an exception between two results must not leave workers to the garbage collector.
-        with closing(vote(job, _noted(group, waiting), self.run.engine)) as results:
-            for fresh in results:
-                yield waiting.popleft(), fresh
+        with closing(vote(job, (todo.item for todo in asked), self.run.engine)) as results:
+            for fresh, todo in zip(results, waiting, strict=False):
+                yield todo, fresh
 
     def finish(self, number: int, collector: Collector, todos: list[_Todo]) -> bool:
         """Write a shard if something about it is new; returns whether it was written."""
@@ -154,12 +154,6 @@ class _Work:
         return found.pop() if len(found) == 1 else None
 
 
-def _noted(group: Iterable[_Todo], waiting: deque[_Todo]) -> Iterator[Item]:
-    for todo in group:
-        waiting.append(todo)
-        yield todo.item
-
-
 @dataclass(slots=True, kw_only=True)
 class _Writer:
     """Cuts the stream of sequences into shards."""
@@ -184,7 +178,7 @@ class _Writer:
         self.n_written += self.work.finish(number, collector, todos)
         self.files.append(file_name(number))
         done = collector.report(0.0)
-        self.report = done if self.report is None else add_fields(self.report, done)
+        self.report = done if self.report is None else self.report + done
 
     def _count(self, todo: _Todo, votes: SequenceVotes) -> None:
         self.ran.update(todo.needed)

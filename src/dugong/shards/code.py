@@ -32,7 +32,10 @@ def digest_source(source: Source) -> str:
 
 def digest_code(value: Any) -> str:
     """A digest of functions and plain data."""
-    return _Reader().digest(value)
+    state = hashlib.blake2b(digest_size=16)
+    for piece in _Reader().pieces(value):
+        state.update(str(len(piece)).encode() + b":" + piece)
+    return state.hexdigest()
 
 
 def _parts(source: Source) -> list[Any]:
@@ -47,12 +50,6 @@ class _Reader:
     def __init__(self) -> None:
         self._seen: dict[int, int] = {}
         self._alive: list[Any] = []  # ids stay unique only while their objects live
-
-    def digest(self, value: Any) -> str:
-        state = hashlib.blake2b(digest_size=16)
-        for piece in self.pieces(value):
-            state.update(str(len(piece)).encode() + b":" + piece)
-        return state.hexdigest()
 
     def pieces(self, value: Any) -> Iterator[bytes]:
         if isinstance(value, _PLAIN):

@@ -20,14 +20,14 @@ from dugong.sources.inputs import SequenceId
 from dugong.sources.voting import SequenceVotes
 from dugong.tasks import SpanTable, describe
 from dugong.tasks.time import TimeAxis
-from dugong.types import ABSTAIN, MISSING, AnyArray
+from dugong.types import ABSTAIN, MISSING, Additive, AnyArray
 from dugong.votes import Fault, SourceInfo, Votes
 from dugong.votes.flat import ScoreArray
 from dugong.votes.pieces import check_words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceReport:
+class SourceReport(Additive):
     """What one source did: tasks it was asked, votes it gave, faults, seconds without preprocessing.
 
     `usage` holds what it says that it used beside time: calls, cached answers and tokens of a judge.
@@ -43,7 +43,7 @@ class SourceReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApplyReport:
+class ApplyReport(Additive):
     """What a run did.
 
     Attributes

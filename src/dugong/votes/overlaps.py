@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dugong.tasks import Element, Layout, Resolution, TaskCounter, TaskFinder, TaskRun
 from dugong.tasks.links import forced
-from dugong.types import ABSTAIN, MISSING, BoolArray, Int8Array, IntArray
+from dugong.types import ABSTAIN, MISSING, Additive, BoolArray, Int8Array, IntArray
 from dugong.votes.codes import allowed_classes, positive_class
 from dugong.votes.container import Votes
 
@@ -32,7 +32,7 @@ Words = NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Overlaps:
+class Overlaps(Additive):
     """Counts per source, in tasks of its own resolution, and the elements about which nobody spoke."""
 
     overlaps: IntArray

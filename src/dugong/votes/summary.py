@@ -19,7 +19,7 @@ import numpy as np
 
 from dugong.tasks import Element, describe
 from dugong.texts import counted, text_table
-from dugong.types import ABSTAIN, MISSING, IntArray, add_fields
+from dugong.types import ABSTAIN, MISSING, Additive
 from dugong.votes.codes import (
     SourceInfo,
     allowed_classes,
@@ -31,7 +31,7 @@ from dugong.votes.codes import (
 )
 from dugong.votes.container import Votes
 from dugong.votes.gold import gold_at
-from dugong.votes.overlaps import count_overlaps
+from dugong.votes.overlaps import Overlaps, count_overlaps
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -123,41 +123,33 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Tally:
+class Tally(Additive):
     """What a summary counts: sums that merge with ``+``, so that votes in many files have one, too.
 
     Attributes
     ----------
     codes : by source, how often each code was voted
-    overlaps, conflicts : (n_sources,) tasks
+    met : overlaps and conflicts of the sources
     faults : by source
-    n_elements, n_empty, n_silent : elements, sequences without any, and elements about which no source speaks
+    n_elements, n_empty : elements, and sequences without any
     """
 
     codes: Mapping[str, Counter[int]]
-    overlaps: IntArray
-    conflicts: IntArray
+    met: Overlaps
     faults: Mapping[str, int]
     n_elements: int
     n_empty: int
-    n_silent: int
 
     @classmethod
     def of(cls, votes: Votes) -> Tally:
         """The sums of votes that are in memory."""
-        met = count_overlaps(votes)
         return cls(
             codes={name: Counter(count_codes(votes.column(name))) for name in votes.source_names},
-            overlaps=met.overlaps,
-            conflicts=met.conflicts,
+            met=count_overlaps(votes),
             faults=count_faults(votes.faults),
             n_elements=votes.n_elements,
             n_empty=int(np.count_nonzero(votes.lengths == 0)),
-            n_silent=met.n_silent,
         )
-
-    def __add__(self, other: Tally) -> Tally:
-        return add_fields(self, other)
 
     def spoken(self, source: str) -> dict[int, int]:
         """Votes of a source that say something, by code."""
@@ -184,8 +176,8 @@ def _summarize_source(tally: Tally, votes: Votes, place: int, source: SourceInfo
         polarity=tuple(spoken),
         words=tuple(code_name(votes, code, source.resolution) for code in spoken),
         coverage=sum(spoken.values()) / max(n_tasks, 1),
-        overlaps=int(tally.overlaps[place]) / max(n_tasks, 1),
-        conflicts=int(tally.conflicts[place]) / max(n_tasks, 1),
+        overlaps=int(tally.met.overlaps[place]) / max(n_tasks, 1),
+        conflicts=int(tally.met.conflicts[place]) / max(n_tasks, 1),
         correct=correct,
         incorrect=incorrect,
         soft=source.name in votes.scores,
@@ -257,9 +249,9 @@ def _about_copies(votes: Votes) -> Iterator[Problem]:
 def _about_sequences(tally: Tally, votes: Votes) -> Iterator[Problem]:
     if tally.n_empty:
         yield Problem("empty", None, f"{tally.n_empty:,} sequences have no elements.")
-    if tally.n_silent:
-        share = tally.n_silent / tally.n_elements
-        text = f"no source speaks about {tally.n_silent:,} of {tally.n_elements:,} elements ({share:.1%})"
+    if tally.met.n_silent:
+        share = tally.met.n_silent / tally.n_elements
+        text = f"no source speaks about {tally.met.n_silent:,} of {tally.n_elements:,} elements ({share:.1%})"
         background = implied_background(votes, tally.codes)
         if background is not None:
             text += f"; they count as background, {code_name(votes, background, Element())}"
