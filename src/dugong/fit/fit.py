@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 
 import numpy as np
 
@@ -200,8 +200,7 @@ def _where_positions_differ(found: Fit, data: Passes, options: FitOptions) -> Fi
         "accuracies differ by position: with a table for each, every source is predicted better from the others, by "
         f"{gain:.0f} standard errors or more. This model is taken at its word"
     )
-    kept = (note for note in other.estimate.diagnostics.notes if note.kind != "trust")
-    estimate = other.estimate.with_notes((*kept, Note(kind="positions", text=text, size=gain)))
+    estimate = other.estimate.noted(Note(kind="positions", text=text, size=gain), instead_of="trust")
     return replace(other, estimate=estimate, contents=found.contents)
 
 
@@ -232,18 +231,18 @@ def _fit(data: Passes, options: FitOptions) -> Fit:
     law = replace(found.law, parameters=parameters, inference=options.inference, thresholds=options.thresholds)
     estimate = found.estimate
     against = contradictions(options.believed(data.votes), estimate.accuracies)
-    notes = [*estimate.diagnostics.notes, *against, *_about_thresholds(options.thresholds)]
+    estimate = estimate.noted(*against, *_about_thresholds(options.thresholds))
     if data.votes.scores and data.rereadable:
         law, estimate = _with_scores(data, law, estimate, options)
     # Of shards only one is held at a time, and the moments of this check are not among the sums that are kept.
     if options.prior is not None and isinstance(data, InMemory):
         wrong = check_prior(data.votes, data.grouping, options.prior, found.graph, estimate.accuracies)
         # What the fitted labels say about the balance says it with one number less.
-        notes = [*(note for note in notes if not wrong or note.kind != "contradiction"), *wrong]
+        estimate = estimate.noted(*wrong, instead_of="contradiction" if wrong else None)
     audit = audit_answers(law, data.votes) if data.rereadable else None
     if audit is not None:
-        notes.append(Note(kind="inference", text=audit.text(), size=audit.error))
-    return replace(found, law=law, estimate=estimate.with_notes(notes))
+        estimate = estimate.noted(Note(kind="inference", text=audit.text(), size=audit.error))
+    return replace(found, law=law, estimate=estimate)
 
 
 def _with_scores(data: Passes, law: Law, estimate: Estimate, options: FitOptions) -> tuple[Law, Estimate]:
@@ -267,8 +266,9 @@ def _learned(data: Passes, options: FitOptions) -> Fit:
             found = _from_moments(data, replace(options, dependencies=()))
         except NotIdentifiableError:
             return _from_search(data, options)  # closed forms need more; the search has beliefs to fall back on
-        notes = Note(kind="dependencies", text=_TOO_FEW), *found.estimate.diagnostics.notes
-        return replace(found, estimate=found.estimate.with_notes(notes))
+        about = found.estimate.diagnostics
+        about = replace(about, notes=(Note(kind="dependencies", text=_TOO_FEW), *about.notes))
+        return replace(found, estimate=replace(found.estimate, diagnostics=about))
     return _from_search(data, options)
 
 
@@ -295,14 +295,6 @@ def _all_full(votes: Votes, options: FitOptions) -> bool:
     return set(design.levels.values()) == {"full"} and not (design.graph.edges or design.graph.temporal)
 
 
-def _every_pattern(table: FloatArray, n_tasks: int) -> FloatArray:
-    """P(votes on all tasks | their labels) of a source whose votes read their own task, (K ** n, C ** n)."""
-    whole = table
-    for _ in range(n_tasks - 1):
-        whole = np.asarray(np.kron(whole, table), dtype=np.float64)
-    return whole
-
-
 def _over_patterns(data: Passes, options: FitOptions, settings: EM) -> Fit:
     """EM over whole patterns, from tables in which every vote reads its own task: closed forms need one that does."""
     found, n_tasks = _from_moments(data, replace(options, sharing="tied")), options.design(data.votes).n_tasks
@@ -311,7 +303,7 @@ def _over_patterns(data: Passes, options: FitOptions, settings: EM) -> Fit:
             source=one.source,
             resolution=one.resolution,
             n_tasks=n_tasks[one.source],
-            table=_every_pattern(one.table, n_tasks[one.source]),
+            table=reduce(lambda whole, own: np.asarray(np.kron(whole, own)), [one.table] * n_tasks[one.source]),
         )
         for one in found.law.parameters.factors
         if isinstance(one, Conditional)

@@ -5,7 +5,7 @@ Nothing is repaired in silence: clips, flips, projections and fallbacks are entr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
@@ -89,13 +89,10 @@ class Estimate:
     raw_correlations: Mapping[tuple[str, str], FloatArray]
     diagnostics: Diagnostics
 
-    def noted(self, *notes: Note) -> Estimate:
-        """The same with more notes."""
-        return self.with_notes((*self.diagnostics.notes, *notes))
-
-    def with_notes(self, notes: Iterable[Note]) -> Estimate:
-        """The same with these notes."""
-        return replace(self, diagnostics=replace(self.diagnostics, notes=tuple(notes)))
+    def noted(self, *notes: Note, instead_of: str | None = None) -> Estimate:
+        """The same with more notes, and without those of one kind that they replace."""
+        kept = (note for note in self.diagnostics.notes if note.kind != instead_of)
+        return replace(self, diagnostics=replace(self.diagnostics, notes=(*kept, *notes)))
 
 
 class Correlations(dict[tuple[str, str], FloatArray]):

@@ -74,6 +74,7 @@ class Design:
 
     Attributes
     ----------
+    levels : what shares a table, by source
     infos : every source by its name
     keys : name of the parameters of every source: its `shares` group, or itself
     singles : the row of the votes of every source alone
@@ -88,6 +89,7 @@ class Design:
     elimination: Elimination
     independence: Independence
     n_tasks: Mapping[str, int] = field(default_factory=dict)
+    levels: Mapping[str, Sharing] = field(init=False, repr=False)
     infos: Mapping[str, SourceInfo] = field(init=False, repr=False)
     keys: Mapping[str, str] = field(init=False, repr=False)
     singles: Mapping[str, MomentRow] = field(init=False, repr=False)
@@ -95,6 +97,7 @@ class Design:
     _repeats: dict[tuple[str, int], list[MomentRow]] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "levels", self.independence.levels)
         object.__setattr__(self, "infos", {info.name: info for info in self.sources})
         object.__setattr__(self, "keys", table_names(self.sources))
         singles = {
@@ -103,11 +106,6 @@ class Design:
         object.__setattr__(self, "singles", singles)
         pairs = [row for rows in self.stages.values() for row in rows]
         object.__setattr__(self, "plan", Plan.of([*singles.values(), *pairs, *_further_rows(self)]))
-
-    @property
-    def levels(self) -> Mapping[str, Sharing]:
-        """What shares a table, by source."""
-        return self.independence.levels
 
     def repeats(self, name: str, lag: int) -> list[MomentRow]:
         """Two votes of a source `lag` tasks apart, with those of each proxy at both times."""

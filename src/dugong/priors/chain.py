@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
@@ -53,19 +53,16 @@ class LabelChain:
     transition: FloatArray
     labels: IntArray
     n_classes: int
+    n_states: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        for field, dtype in (("initial", np.float64), ("transition", np.float64), ("labels", np.int64)):
-            object.__setattr__(self, field, read_only(np.ascontiguousarray(getattr(self, field), dtype=dtype)))
+        object.__setattr__(self, "n_states", len(self.initial))
+        for name, dtype in (("initial", np.float64), ("transition", np.float64), ("labels", np.int64)):
+            object.__setattr__(self, name, read_only(np.ascontiguousarray(getattr(self, name), dtype=dtype)))
         check_distribution(self.initial, "the initial law")
         # Checked here, once for all kinds of priors, because inference multiplies thousands of these rows.
         for row in self.transition:
             check_distribution(row, "every row of the transition matrix")
-
-    @property
-    def n_states(self) -> int:
-        """Number of label states."""
-        return len(self.initial)
 
     def with_memory(self, order: int) -> tuple[LabelChain, IntArray]:
         """The same law with states that remember the labels of the `order` elements before the newest; and these.

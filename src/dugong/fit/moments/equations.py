@@ -280,11 +280,6 @@ def _count_alike(given: Given, unknowns: Unknowns, rows: list[MomentRow], tables
     return _Counted(rows=rows, numbers=numbers, cells=value.shape, kinds=list(kinds.values()), kind=kind)
 
 
-def both_indicators(table: FloatArray) -> FloatArray:
-    """How often both indicators of every equation are one, from counts by both votes."""
-    return table[..., :N_INDICATORS, :N_INDICATORS]
-
-
 def covariances(table: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Covariances of the class indicators of two votes, the variances of these estimates, and pairs of votes behind.
 
@@ -300,7 +295,7 @@ def covariances(table: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     law = np.divide(table, total, out=np.zeros_like(table), where=total > 0)
     first = law.sum(axis=-1)[..., :N_INDICATORS, np.newaxis]
     second = law.sum(axis=-2)[..., np.newaxis, :N_INDICATORS]
-    both = both_indicators(law)
+    both = law[..., :N_INDICATORS, :N_INDICATORS]
     covariance = both - first * second
     # E[(f - Ef)^2 (g - Eg)^2] over the four cells of two indicators.
     fourth = (
@@ -322,7 +317,7 @@ def covariances(table: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
 CENTRED = Form(
     width=N_INDICATORS,
     columns=MOST_COLUMNS,
-    sums=both_indicators,
+    sums=lambda table: table[..., :N_INDICATORS, :N_INDICATORS],
     measure=covariances,
     hidden=lambda pair: pair.covariance,
 )
