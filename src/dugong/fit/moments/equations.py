@@ -146,7 +146,7 @@ def join_equations(parts: Iterable[tuple[AnyArray, ...]], rows: Iterable[tuple[M
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Form:
+class EquationForm:
     """What the equations of an estimator are about: covariances of indicators, or products of votes.
 
     Attributes
@@ -173,14 +173,14 @@ class Unknowns:
     source is better than random.
     """
 
-    form: Form
+    form: EquationForm
     places: Mapping[str, IntArray]
     size: int
     table: IntArray
     direction: FloatArray
 
     @classmethod
-    def of(cls, design: Design, moments: Moments, form: Form) -> Unknowns:
+    def of(cls, design: Design, moments: Moments, form: EquationForm) -> Unknowns:
         """Give every source (or group of sources) its place, one per position where positions are kept apart."""
         places: dict[str, IntArray] = {}
         total, width = 0, form.width
@@ -314,7 +314,7 @@ def covariances(table: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     return covariance, variance, np.broadcast_to(total, covariance.shape)
 
 
-CENTRED = Form(
+CENTRED = EquationForm(
     width=N_INDICATORS,
     columns=MOST_COLUMNS,
     sums=lambda table: table[..., :N_INDICATORS, :N_INDICATORS],

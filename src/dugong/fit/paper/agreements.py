@@ -19,7 +19,7 @@ from itertools import product
 import numpy as np
 
 from dugong.exceptions import NotIdentifiableError
-from dugong.fit.moments.equations import Form, Given, Unknowns, join_equations, make_equations
+from dugong.fit.moments.equations import EquationForm, Given, Unknowns, join_equations, make_equations
 from dugong.fit.moments.solve import solve_logs
 from dugong.fit.moments.stages import Equate, Solution, Solve, solve_stages, turn_groups
 from dugong.graph import determined
@@ -76,7 +76,7 @@ def _variance(value: FloatArray, total: FloatArray) -> FloatArray:
 
 # Votes where one of the two is missing say nothing about the product: they are left out of the mean. The scale is
 # E[y y'], not a covariance, because the paper's agreements are raw products.
-AGREEMENTS = Form(
+AGREEMENTS = EquationForm(
     width=1,
     columns=2,
     sums=sum_products,

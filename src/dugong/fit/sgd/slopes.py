@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dugong.fit.moments.equations import CENTRED, N_INDICATORS, Equations, Form, Given, Unknowns, known_slopes
+from dugong.fit.moments.equations import CENTRED, N_INDICATORS, EquationForm, Equations, Given, Unknowns, known_slopes
 from dugong.fit.moments.stages import Solution, Solve, solve_stages
 from dugong.fit.sgd.descent import Descend, Trace
 from dugong.fit.sgd.settings import SGD
@@ -41,7 +41,7 @@ def solve_slopes(given: Given, settings: SGD, descend: Descend) -> tuple[Solutio
 
 
 def descending(
-    moments: Moments, settings: SGD, descend: Descend, form: Form, tilt: float | FloatArray
+    moments: Moments, settings: SGD, descend: Descend, form: EquationForm, tilt: float | FloatArray
 ) -> tuple[Solve, list[Trace]]:
     """What solves equations by a descent that begins at a tilt; how every descent went is added to a list."""
     traces = list[Trace]()
@@ -80,7 +80,7 @@ class SlopeProblem:
         start: FloatArray,
         open_slopes: BoolArray,
         device: str,
-        form: Form,
+        form: EquationForm,
     ) -> None:
         self.equations, self.device, self.form = equations, torch.device(device), form
         self.n_cells = form.width**2
