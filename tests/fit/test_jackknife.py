@@ -10,7 +10,7 @@ import pytest
 
 import dugong as dg
 from dugong.fit.errors import RawTables, StandardErrors, jackknife, weighted_error
-from dugong.fit.fitting import fit_moments, group_sizes, moment_errors
+from dugong.fit.fitting import fit_moments, moment_errors
 from dugong.fit.moments import solve_tables
 from dugong.fit.moments.assemble import raw_tables
 from dugong.fit.moments.equations import Given
@@ -100,7 +100,7 @@ def test_replicates_are_new_solutions(world, options):
 
     slow = jackknife(
         RawTables(accuracies=fitted.estimate.raw, correlations=fitted.estimate.raw_correlations),
-        group_sizes(fitted.tables.given.design, fitted.tables.given.moments),
+        fitted.tables.given.sizes(),
         lambda groups: RawTables.stack([solve(int(group)) for group in groups]),
     )
     for name, errors in slow.accuracies.items():
@@ -155,7 +155,7 @@ def test_one_group_knows_nothing():
 
 def test_empty_groups_are_skipped():
     fitted = fit(lopsided(4), 25)
-    sizes = group_sizes(fitted.tables.given.design, fitted.tables.given.moments)
+    sizes = fitted.tables.given.sizes()
     errors = moment_errors(fitted)
     assert (sizes[1:] == 0).any()
     assert errors.n_groups == np.count_nonzero(sizes[1:]) < 25

@@ -29,7 +29,7 @@ from dugong.law import ExpectedCounts, Law
 from dugong.law.parameters import Parameters
 from dugong.priors import sample_balance_covariance
 from dugong.progress import FitProgress
-from dugong.sums import Laws, Moments, Plan
+from dugong.sums import Laws, Plan
 from dugong.tasks import Element
 from dugong.types import FloatArray, IntArray
 from dugong.votes import Votes
@@ -145,13 +145,8 @@ def moment_errors(fitted: Fitted) -> StandardErrors:
         laws = given.laws.with_balance(balances) if balances else given.laws
         return raw_tables(replicate_tables(whole, laws, groups))
 
-    errors = jackknife(raw_tables(whole), group_sizes(given.design, given.moments), without)
+    errors = jackknife(raw_tables(whole), given.sizes(), without)
     return errors.around(estimate.raw, estimate.raw_correlations)
-
-
-def group_sizes(design: Design, moments: Moments) -> FloatArray:
-    """Votes that were asked for in every group, shape (n_groups,)."""
-    return moments.sizes(design.singles.values())
 
 
 def count_errors(

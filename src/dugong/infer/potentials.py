@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from dugong.exceptions import LabelError
-from dugong.law import Grading
+from dugong.law import Grading, cells_of
 from dugong.law.parameters import Conditional, Factor, Parameters
 from dugong.types import MISSING, FloatArray, IntArray
 from dugong.votes import SourceInfo, Votes, replace_unchecked
@@ -76,8 +76,8 @@ def with_scores(votes: Votes, parameters: Parameters, soft: Iterable[Grading]) -
     infos, columns, factors, last = [], [], [], 0
     for one in found:
         # Codes above the classes and abstain, which every table has: places that no grade uses cost nothing.
-        shift, name = one.n_classes + 1, f"{one.source} (how sure)"
-        cells = one.cells(votes.scores[one.source], votes.column(one.source))
+        shift, name = len(one.cuts) + 1, f"{one.source} (how sure)"
+        cells = cells_of(votes.scores[one.source], votes.column(one.source), one.cuts)
         infos.append(SourceInfo(name=name, resolution=one.resolution))
         columns.append(np.where(cells < 0, MISSING, cells + shift).astype(np.int8))
         table = _wide(one.table, parameters[one.source].n_columns, shift)

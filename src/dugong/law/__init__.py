@@ -170,15 +170,6 @@ class Grading:
             )
         object.__setattr__(self, "table", read_only(self.table))
 
-    @property
-    def n_classes(self) -> int:
-        """Classes of the tasks that the source votes on."""
-        return len(self.cuts)
-
-    def cells(self, rows: ScoreArray, votes: Int8Array) -> IntArray:
-        """The cell of every task, -1 where the source did not vote for a class, or gave no score."""
-        return cells_of(rows, votes, self.cuts)
-
 
 def n_steps(n_classes: int) -> int:
     """As many steps as there are codes for, if every other class may come second."""
@@ -203,7 +194,7 @@ def choose_cuts(rows: ScoreArray, votes: Int8Array) -> FloatArray:
 
 
 def cells_of(rows: ScoreArray, votes: Int8Array, cuts: FloatArray) -> IntArray:
-    """See `Grading.cells`."""
+    """The cell of every task, -1 where the source did not vote for a class, or gave no score; see `Grading`."""
     n_classes, steps = cuts.shape[0], cuts.shape[1] + 1
     first = _first(rows, votes)
     cells = np.full(len(rows), -1, dtype=np.int64)

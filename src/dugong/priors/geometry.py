@@ -63,6 +63,10 @@ class Grid:
         """Where full tasks end."""
         return tasks * self.stride + self.size
 
+    def bounds(self, tasks: IntArray, ends: IntArray) -> tuple[IntArray, IntArray]:
+        """Where tasks of sequences with these ends start and stop."""
+        return tasks * self.stride, np.minimum(self.stops(tasks), ends)
+
     def reaching(self, ends: IntArray) -> FloatArray:
         """Number of sequences with at least so many elements."""
         order = np.argsort(self.lengths)
@@ -94,8 +98,7 @@ def same_pairs(
 
 
 def _ordered(grid: Grid, lag: int, lower: IntArray, upper: IntArray, ends: IntArray, weights: FloatArray) -> Pairs:
-    low = (lower * grid.stride, np.minimum(grid.stops(lower), ends))
-    high = (upper * grid.stride, np.minimum(grid.stops(upper), ends))
+    low, high = grid.bounds(lower, ends), grid.bounds(upper, ends)
     bounds = np.stack([*low, *high] if lag >= 0 else [*high, *low], axis=1)
     return Pairs(bounds=bounds, weights=weights, positions=lower if lag >= 0 else upper)
 
@@ -156,9 +159,8 @@ def _short_inside(small: Grid, large: Grid) -> Iterator[Pairs]:
 
 
 def _cut(small: Grid, large: Grid, inner: IntArray, outer: IntArray, ends: IntArray, weights: FloatArray) -> Pairs:
-    inner_bounds = (inner * small.stride, np.minimum(small.stops(inner), ends))
-    outer_bounds = (outer * large.stride, np.minimum(large.stops(outer), ends))
-    return Pairs(bounds=np.stack([*inner_bounds, *outer_bounds], axis=1), weights=weights, positions=inner)
+    bounds = np.stack([*small.bounds(inner, ends), *large.bounds(outer, ends)], axis=1)
+    return Pairs(bounds=bounds, weights=weights, positions=inner)
 
 
 def pair_indices(

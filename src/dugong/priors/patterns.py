@@ -8,8 +8,8 @@ with nothing left the next label follows the share of each class in the table.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar, Literal
@@ -128,14 +128,12 @@ def _check_patterns(table: Mapping[Pattern, float]) -> None:
 
 @lru_cache(maxsize=32)
 def _chain(prior: Patterns) -> LabelChain:
-    values = class_values(prior.n_classes)
-    rows = [tuple(values.index(label) for label in pattern) for pattern in prior.patterns]
-    continued = _Continuation(rows, prior.probabilities, prior.n_classes)
+    following = _continuation(prior)
     # The next label depends on the last L - 1, so that these are the state.
     order = max(prior.length - 1, 1)
 
     def step(context: Pattern) -> Iterator[tuple[Pattern, float]]:
-        law = continued.following(context)
+        law = following(context)
         return (((*context, label)[-order:], float(law[label])) for label in np.flatnonzero(law).tolist())
 
     found = explore(dict(step(())), step)
@@ -149,32 +147,26 @@ def _chain(prior: Patterns) -> LabelChain:
     return LabelChain(initial=initial, transition=transition, labels=labels, n_classes=prior.n_classes)
 
 
-class _Continuation:
+def _continuation(prior: Patterns) -> Callable[[Pattern], FloatArray]:
     """P(next label | context) of a table of patterns."""
+    values = class_values(prior.n_classes)
+    beginning, anywhere = (defaultdict[Pattern, FloatArray](lambda: np.zeros(prior.n_classes)) for _ in range(2))
+    for pattern, probability in zip(prior.patterns, prior.probabilities, strict=True):
+        row = tuple(values.index(label) for label in pattern)
+        for stop in range(prior.length):
+            beginning[row[:stop]][row[stop]] += probability
+            for start in range(stop + 1):
+                anywhere[row[start:stop]][row[stop]] += probability
 
-    def __init__(self, rows: list[Pattern], probabilities: tuple[float, ...], n_classes: int) -> None:
-        self.rows, self.probabilities, self.n_classes = rows, probabilities, n_classes
-        self.length = len(rows[0])
-        self.beginning: dict[Pattern, FloatArray] = {}
-        self.anywhere: dict[Pattern, FloatArray] = {}
-        for row, probability in zip(rows, probabilities, strict=True):
-            for stop in range(self.length):
-                self._add(self.beginning, row[:stop], row[stop], probability)
-                for start in range(stop + 1):
-                    self._add(self.anywhere, row[start:stop], row[stop], probability)
-
-    def _add(self, laws: dict[Pattern, FloatArray], context: Pattern, label: int, weight: float) -> None:
-        laws.setdefault(context, np.zeros(self.n_classes))[label] += weight
-
-    def following(self, context: Pattern) -> FloatArray:
-        if len(context) >= self.length:
-            context = context[len(context) - self.length + 1 :]
-        if context in self.beginning:
-            return np.asarray(self.beginning[context] / self.beginning[context].sum())
+    def following(context: Pattern) -> FloatArray:
+        context = context[max(len(context) - prior.length + 1, 0) :]
+        laws = beginning if context in beginning else anywhere
         # Forgetting the oldest label first keeps what is most alike.
-        while context not in self.anywhere:
+        while context not in laws:
             context = context[1:]
-        return np.asarray(self.anywhere[context] / self.anywhere[context].sum())
+        return np.asarray(laws[context] / laws[context].sum())
+
+    return following
 
 
 # --- priors from labelled sequences: count, smooth, normalise --------------------------------------------------------

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dugong.exceptions import VoteError
-from dugong.sums._kernels import add_digit, count_cells, find_groups, find_owners, find_places
+from dugong.sums._kernels import add_digit, count_cells, count_pairs, find_groups, find_owners, find_places
 from dugong.sums.groups import Grouping, assign_groups
 from dugong.sums.pairs import PairCounter, Runs
 from dugong.sums.sums import MomentRow, Moments, Plan, Shapes, Slot
@@ -206,7 +206,8 @@ def _count_same(
         groups = reader.groups(resolution, tasks, owners)
         if plain and not packed:
             block = slice(int(tasks[0]), int(tasks[-1]) + 1)
-            pairs.by_cells([reader.codes(slot.source, block) for slot in pairs.slots], groups, counts)
+            codes = np.stack([reader.codes(slot.source, block) for slot in pairs.slots])
+            count_pairs(codes, groups, pairs.first, pairs.second, counts)
         if general:
             _count_general(reader, general, tasks, owners, groups, tables)
     for place, row in enumerate(plain):

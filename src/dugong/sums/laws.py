@@ -14,6 +14,7 @@ import numpy as np
 
 from dugong.priors import Prior, pair_sums
 from dugong.priors.base import kept_by_prior
+from dugong.priors.pairs import PairOptions
 from dugong.sums.sums import MomentRow, Relation, Shapes
 from dugong.tasks import Element, Resolution
 from dugong.types import FloatArray, read_only
@@ -59,25 +60,15 @@ class Laws:
     ) -> FloatArray:
         """Mean joint law of two labels, (K_a, K_b), or (positions, K_a, K_b)."""
         key = (kind, first, second, lag, by_position)
-        known = self._cache.get(key)
-        if known is not None:
-            return known
+        if key in self._cache:
+            return self._cache[key]
+        counted = self.shapes.lengths, self.shapes.counts
         if self.shapes.spans and not _is_one_element(key):
-            law = pair_sums(
-                self.prior,
-                kind,
-                first,
-                second,
-                self.shapes.lengths,
-                self.shapes.counts,
-                by_position=by_position,
-                lag=lag,
-                spans=self.shapes.spans,
-                class_names=self.class_names,
-            )
-            self._cache[key] = law.means()
+            options: PairOptions = {"lag": lag, "spans": self.shapes.spans, "class_names": self.class_names}
+            sums = pair_sums(self.prior, kind, first, second, *counted, by_position=by_position, **options)
+            self._cache[key] = sums.means()
         else:
-            lengths, counts = (tuple(one.tolist()) for one in (self.shapes.lengths, self.shapes.counts))
+            lengths, counts = (tuple(one.tolist()) for one in counted)
             self._cache[key] = _mean_law(self.prior, (lengths, counts), self.class_names, key)
         return self._cache[key]
 

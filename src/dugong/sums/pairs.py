@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dugong.sums._kernels import count_packed_pairs, count_pairs, gather_runs, pack_votes
+from dugong.sums._kernels import count_packed_pairs, gather_runs, pack_votes
 from dugong.sums.groups import divide, on_threads
 from dugong.sums.sums import MomentRow
 from dugong.types import MISSING, Int8Array, IntArray
@@ -56,10 +56,6 @@ class PairCounter:
         places = {slot: place for place, slot in enumerate(self.slots)}
         self.first = np.array([places[row.slots[0]] for row in rows], dtype=np.int64)
         self.second = np.array([places[row.slots[-1]] for row in rows], dtype=np.int64)
-
-    def by_cells(self, columns: list[Int8Array], groups: IntArray, counts: IntArray) -> None:
-        """Count by group, any number of classes; `columns` hold table columns of the same tasks."""
-        count_pairs(np.stack(columns), groups, self.first, self.second, counts)
 
     def packed(self, columns: list[Int8Array], runs: Runs, *, rest: bool, n_threads: int | None) -> IntArray:
         """Count binary votes by group; the `rest`, tasks in no run, becomes group 0."""

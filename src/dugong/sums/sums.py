@@ -116,23 +116,10 @@ class Moments:
         at = table.ndim - len(row.slots)
         return table if row.by_position else table.reshape(*table.shape[:at], 1, *table.shape[at:])
 
-    def without(self, group: int) -> LeftOut:
-        """The moments with one group left out."""
-        return self.without_each(np.array(group))
-
-    def without_each(self, groups: IntArray) -> LeftOut:
-        """The moments without each of some groups in turn (for the jackknife)."""
+    def without(self, groups: int | IntArray) -> LeftOut:
+        """The moments with one group left out, or each of some groups in turn (for the jackknife)."""
         parts = {name: getattr(self, name) for name in ("plan", "sources", "n_classes", "counts", "shapes")}
-        return LeftOut(**parts, groups=groups)
-
-    def sizes(self, rows: Iterable[MomentRow]) -> FloatArray:
-        """How many anchors of some rows every group has, (n_groups,)."""
-        each = [np.asarray(self.counts[self.plan.place(row)], dtype=np.float64) for row in rows]
-        return np.asarray(sum(counts.reshape(len(counts), -1).sum(axis=1) for counts in each))
-
-    def total(self) -> Moments:
-        """All groups together as one."""
-        return replace(self, counts=tuple(c.sum(axis=0)[np.newaxis] for c in self.counts))
+        return LeftOut(**parts, groups=np.asarray(groups))
 
     def __add__(self, other: Moments) -> Moments:
         if self.plan != other.plan or self.sources != other.sources or self.n_classes != other.n_classes:

@@ -59,7 +59,7 @@ def replicate_tables(whole: CentredTables, laws: Laws, groups: IntArray) -> Cent
 
     Only counts change between replicates; unknowns, rows, stages and signs are those of the whole sample.
     """
-    given, slopes = replace(whole.given, moments=whole.given.moments.without_each(groups), laws=laws), whole.solved
+    given, slopes = replace(whole.given, moments=whole.given.moments.without(groups), laws=laws), whole.solved
     # The solution of the whole sample is so near to every replicate that its signs and stages hold there too.
     beta = np.tile(slopes.beta, (len(groups), 1))
     for stage in slopes.stages:

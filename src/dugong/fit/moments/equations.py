@@ -70,6 +70,11 @@ class Given:
         """P(vote) of every source, see `marginals`."""
         return self.once("marginals", lambda: marginals(self.design, self.moments))
 
+    def sizes(self) -> FloatArray:
+        """Votes that were asked for in every group, (n_groups,)."""
+        counts = (self.moments.counts[self.moments.plan.place(row)] for row in self.design.singles.values())
+        return np.asarray(sum(own.reshape(len(own), -1).sum(axis=1, dtype=np.float64) for own in counts))
+
     def known(self, name: str) -> FloatArray:
         """A known table, (positions or 1, K, C)."""
         table = np.asarray(self.accuracies[name], dtype=np.float64)

@@ -82,13 +82,13 @@ class SourceTables:
                 self._pairs[row.sources[0], row.sources[1]] = self._pairs[row.sources[1], row.sources[0]] = row
         return self._pairs.get((first, second))
 
-    def score(self, name: str, position: int = 0) -> tuple[FloatArray, FloatArray]:
-        """Unbiased score per vote column from one source alone, (..., C), and its precision (1 / variance)."""
-        scores, precisions = self.scores((name,), position)
-        return scores[..., 0, :], precisions[..., 0]
-
     def scores(self, names: tuple[str, ...], position: int = 0) -> tuple[FloatArray, FloatArray]:
-        """Such scores of several sources, each from itself alone, (..., n_names, C), and precisions, (..., n_names)."""
+        """Unbiased scores per vote column of sources, each from itself alone, and their precisions (1 / variance).
+
+        Returns
+        -------
+        (..., n_names, C) and (..., n_names)
+        """
         key = (names, position)
         if key not in self._scored:
             laws = np.stack([_at(self.given.votes()[name], position, 1)[..., :N_INDICATORS] for name in names], axis=-2)

@@ -66,7 +66,7 @@ def paper_tables(given: Given, equate: Equate = make_equations, solve: Solve = s
 
 def tables_without(given: Given, groups: IntArray) -> Iterator[PaperTables]:
     """The same without each of some groups of sequences; their equations are made together, as those of all pairs."""
-    each = replace(given, moments=given.moments.without_each(groups))
+    each = replace(given, moments=given.moments.without(groups))
     made: dict[int, Equations] = {}  # by the number of rows, which every stage adds to
 
     def equate(place: int, _: Given, unknowns: Unknowns, rows: Sequence[MomentRow]) -> Equations:

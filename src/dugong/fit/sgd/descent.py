@@ -7,7 +7,7 @@ looked at every `patience` steps; nothing else than these looks decides when to 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import cos, inf, pi
 from typing import Any, Protocol
 
@@ -51,12 +51,7 @@ class Trace:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for the diagnostics."""
-        return {
-            "losses": list(self.losses),
-            "steps": self.steps,
-            "learning_rate": self.learning_rate,
-            "converged": self.converged,
-        }
+        return {**asdict(self), "losses": list(self.losses)}
 
 
 Descend = Callable[[LossProblem], Trace]

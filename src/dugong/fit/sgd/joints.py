@@ -171,7 +171,7 @@ def _temporal(tables: SourceTables, name: str, lag: int) -> JointUnits:
     rows = need_rows(tables.given.design.repeats(name, lag), tables.given.design, (name,))
     resolution = tables.given.design.infos[name].resolution
     chances = tables.given.laws.pair(rows[0], resolution, resolution).law().reshape(1, 4)
-    seen = _through_each([[tables.score(row.sources[2])] * 2 for row in rows])
+    seen = _through_each(tables, [[(name, 0) for name in row.sources[2:]] for row in rows])
     start = _on_two_tasks(tables.at(name, 1), tables.at(name, 1))
     return _units(tables, JointKey("temporal", (name,)), rows, chances, seen, start=start)
 
@@ -189,7 +189,7 @@ def _crossed(tables: SourceTables, fine: str, coarse: str) -> JointUnits:
     rows = need_rows(crossed_rows(design, fine, coarse), design, (fine, coarse))
     low, high = design.infos[fine].resolution, design.infos[coarse].resolution
     law = tables.given.laws.pair(rows[0], low, high).law()[0]
-    seen = _through_each([[tables.score(row.sources[2]), tables.score(row.sources[3])] for row in rows])
+    seen = _through_each(tables, [[(name, 0) for name in row.sources[2:]] for row in rows])
     members = [tables.at(fine, 1), tables.at(coarse, 1)]
     sizes = [table.shape[2] for table in members]
     # Label patterns run over the fine label first: the coarse one alternates.
@@ -206,7 +206,7 @@ def _full(tables: SourceTables, name: str) -> JointUnits:
     rows = need_rows(full_rows(tables.given.design, name), tables.given.design, (name,))
     size = len(rows[0].slots) // 2
     law = pattern_law(tables, name, size).reshape(1, -1)  # type: ignore[arg-type]
-    seen = _through_each([[tables.score(row.sources[size], place) for place in range(size)] for row in rows])
+    seen = _through_each(tables, [[(row.sources[size], place) for place in range(size)] for row in rows])
     return _units(tables, JointKey("full", (name,)), rows, law, seen)
 
 
@@ -271,10 +271,11 @@ def _through_all(tables: SourceTables, proxies: Sequence[str], n_positions: int)
     return scores, precision
 
 
-def _through_each(proxies: Sequence[Sequence[tuple[FloatArray, FloatArray]]]) -> tuple[FloatArray, FloatArray]:
+def _through_each(tables: SourceTables, proxies: Sequence[Sequence[tuple[str, int]]]) -> tuple[FloatArray, FloatArray]:
     """Scores and weights of one proxy per task in every row, (n_rows, 1, Q, n_sets) and (n_rows, 1, n_sets)."""
-    scores = [reduce(np.kron, [np.stack([np.ones_like(one), one], axis=1) for one, _ in row]) for row in proxies]
-    precision = [reduce(np.kron, [np.array([1.0, float(weight)]) for _, weight in row]) for row in proxies]
+    found = [[tables.scores((name,), position) for name, position in row] for row in proxies]
+    scores = [reduce(np.kron, [np.stack([np.ones_like(one[0]), one[0]], axis=1) for one, _ in row]) for row in found]
+    precision = [reduce(np.kron, [np.append(1.0, weight) for _, weight in row]) for row in found]
     return np.stack(scores)[:, np.newaxis], np.stack(precision)[:, np.newaxis]
 
 
