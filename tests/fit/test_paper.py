@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from dugong import worlds
+from dugong import LabelModel, worlds
 from dugong.exceptions import GraphError, NotIdentifiableError, TaskError
 from dugong.fit.moments.equations import Given
 from dugong.fit.paper import MOST_CELLS, estimate_paper, paper_tables, plan_paper
@@ -398,8 +398,9 @@ def test_more_than_two_classes_are_refused():
 
 
 def test_unknown_sign_rules_are_refused():
+    votes, _ = worlds.lopsided(3).sample(20)
     with pytest.raises(GraphError, match='signs must be "group" or "positive"; found'):
-        fit(plain_groups(), signs="majority")
+        LabelModel(prior=PRIOR, dependencies=(), signs="majority").fit(votes)
 
 
 # --- against the library's own worlds --------------------------------------------------------------------------------

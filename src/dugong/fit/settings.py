@@ -118,7 +118,7 @@ class FitOptions:
             estimator=chosen,
             signs=signs,
             accuracies={name: np.asarray(table, dtype=np.float64) for name, table in (accuracies or {}).items()},
-            beliefs=_checked(beliefs) if beliefs else {},
+            beliefs=dict(beliefs or {}),
             inference=inference,
         )
 
@@ -184,11 +184,3 @@ class FitOptions:
         numbers = {one: count_tasks(one, votes.lengths, votes.spans) for one in votes.resolutions}
         where = {info.name: info.resolution for info in votes.sources}
         return {name: max(int(numbers[where[name]].max(initial=0)), 1) for name in names}
-
-
-def _checked(beliefs: Mapping[str, Belief]) -> dict[str, Belief]:
-    """Beliefs by source, or an error that says what was found in their place."""
-    for name, one in beliefs.items():
-        if not isinstance(one, Belief):
-            raise GraphError(f"beliefs maps names of sources to dugong.Belief objects; found {one!r} for {name!r}.")
-    return dict(beliefs)

@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from dugong.exceptions import GraphError, TaskError
+from dugong.exceptions import TaskError
 from dugong.graph import Elimination, SourceGraph, determined, eliminate
 from dugong.sums import MomentRow, Plan, Slot, inside, pair
 from dugong.tasks import Element, Resolution, Sequence, Window, count_tasks, describe
@@ -201,9 +201,6 @@ def _levels(sources: tuple[SourceInfo, ...], sharing: Sharing | Mapping[str, Sha
     levels: dict[str, Sharing] = {
         info.name: sharing if isinstance(sharing, str) else sharing.get(info.name, "tied") for info in sources
     }
-    for name, level in levels.items():
-        if level not in ("tied", "task", "full"):
-            raise GraphError(f'sharing must be "tied", "task" or "full"; found {level!r} for source {name!r}.')
     where: dict[str, Resolution] = {}
     for info in sources:
         if info.shares is not None and where.setdefault(info.shares, info.resolution) != info.resolution:

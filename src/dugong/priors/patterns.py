@@ -201,9 +201,7 @@ def from_labels(
     places = [np.where(row == 0, -1, (row + 1) // 2) if classes == 2 else row - 1 for row in rows]
     if kind == "markov":
         return _markov(places, classes, 1.0 if smoothing is None else smoothing)
-    if kind == "patterns":
-        return _patterns(places, classes, length, min_count, 0.0 if smoothing is None else smoothing)
-    raise PriorError(f"a prior from labels is of the kind 'markov' or 'patterns'; found {kind!r}.")
+    return _patterns(places, classes, length, min_count, 0.0 if smoothing is None else smoothing)
 
 
 def _as_labels(row: Sequence[int] | Int8Array | IntArray) -> IntArray:

@@ -16,7 +16,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from dugong.exceptions import GraphError
 from dugong.fit.moments.equations import Equations, Given, Unknowns, make_equations
 from dugong.fit.result import Note
 from dugong.graph import connected, determined
@@ -117,8 +116,6 @@ def solve_stages(
     equate : from what is given and the unknowns to the equations of some rows
     """
     design, signs = given.design, given.signs
-    if signs not in ("group", "positive"):
-        raise GraphError(f'signs must be "group" or "positive"; found {signs!r}.')
     # What is pinned is known from the start; every stage adds what it has solved, and later ones hold it.
     beta, known, condition, table = start, pinned, dict[str, float](), unknowns.table
     believed, forced = unknowns.direction, set(unknowns.places) if signs == "positive" else set[str]()

@@ -68,8 +68,3 @@ class SGD:
                 "SGD needs learning_rate > 0, tolerance >= 0 and consistency >= 0; found "
                 f"{self.learning_rate}, {self.tolerance} and {self.consistency}."
             )
-        if self.schedule not in ("plateau", "cosine") or self.batches not in ("moments", "votes"):
-            raise GraphError(
-                'SGD needs schedule="plateau" or "cosine" and batches="moments" or "votes"; found '
-                f"{self.schedule!r} and {self.batches!r}."
-            )
