@@ -12,7 +12,6 @@ from dugong import LabelModel, worlds
 from dugong.exceptions import GraphError, NotIdentifiableError, TaskError
 from dugong.fit.moments.equations import Given
 from dugong.fit.paper import MOST_CELLS, estimate_paper, paper_tables, plan_paper
-from dugong.fit.paper.agreements import find_agreements
 from dugong.fit.tables import joint_from_products
 from dugong.graph import SourceGraph, temporal
 from dugong.graph.design import make_design
@@ -293,7 +292,7 @@ def overrated(table: np.ndarray) -> tuple[float, float, float]:
     sources = tuple(group.sources[0] for group in groups)
     design = make_design(sources, SourceGraph.of("abc"))
     moments = population(plan_paper(design), Uniform(), groups, {3: 1.0})
-    found = find_agreements(Given.under(Uniform(), design, moments))
+    found = paper_tables(Given.under(Uniform(), design, moments)).solved
     return truth, np.sqrt((means**2).mean()), found.of("a")[0, 0]
 
 

@@ -13,6 +13,7 @@ from dugong.exceptions import GraphError
 from dugong.fit.moments import estimate_centred, solve_tables
 from dugong.fit.moments.equations import Given
 from dugong.fit.paper import estimate_paper, paper_tables, plan_paper
+from dugong.fit.passes import InMemory
 from dugong.fit.sgd import estimate_agreements, estimate_sgd
 from dugong.graph import SourceGraph
 from dugong.graph.design import make_design
@@ -238,7 +239,7 @@ def both(world, n_sequences, settings=None, seed=1):
     moments = count(votes, design.plan)
     given = Given.under(world.prior, design, moments)
     closed = estimate_centred(solve_tables(given))
-    return closed, estimate_sgd(given, settings or SGD(), votes), world.accuracies()
+    return closed, estimate_sgd(given, settings or SGD(), InMemory(votes=votes)), world.accuracies()
 
 
 def mean_error(found, truth) -> float:

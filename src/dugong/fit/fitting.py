@@ -19,7 +19,7 @@ from dugong.fit.moments.assemble import Assembly, JointTables, raw_tables
 from dugong.fit.moments.equations import Given
 from dugong.fit.moments.joints import CentredTables
 from dugong.fit.paper import estimate_paper, paper_tables, plan_paper, tables_without
-from dugong.fit.passes import InMemory, LabelSums, Passes
+from dugong.fit.passes import LabelSums, Passes
 from dugong.fit.result import Estimate, Note
 from dugong.fit.settings import Centred, Estimator, Paper
 from dugong.fit.sgd import estimate_agreements, estimate_sgd
@@ -28,11 +28,9 @@ from dugong.graph.design import Design
 from dugong.law import ExpectedCounts, Law
 from dugong.law.parameters import Parameters
 from dugong.priors import sample_balance_covariance
-from dugong.progress import FitProgress
 from dugong.sums import Laws, Plan
 from dugong.tasks import Element
 from dugong.types import FloatArray, IntArray
-from dugong.votes import Votes
 
 # Probability by which the prior leaves the sample's own class balance uncertain, below which it is not re-estimated.
 NEGLIGIBLE_BALANCE = 0.001
@@ -71,7 +69,7 @@ def fit_moments(given: Given, estimator: Estimator = _CENTRED, passes: Passes | 
     passes : goes over the votes behind the moments again; without it the balance stays the prior's
     """
     if isinstance(estimator, SGD) and estimator.losses == "agreements":  # as the paper prints them
-        descended, letter = estimate_agreements(given, estimator, *_behind(passes))
+        descended, letter = estimate_agreements(given, estimator, passes)
         return Fitted(estimate=descended, tables=letter)
     if isinstance(estimator, Paper):
         letter = paper_tables(given)
@@ -100,14 +98,7 @@ def _estimate(given: Given, tables: CentredTables, estimator: Estimator, passes:
     A descent solves the same equations with the same weights. One for every group would cost minutes, so its standard
     errors are those of the closed form.
     """
-    return estimate_sgd(given, estimator, *_behind(passes)) if isinstance(estimator, SGD) else estimate_centred(tables)
-
-
-def _behind(passes: Passes | None) -> tuple[Votes | None, FitProgress | None]:
-    """The votes behind the moments, where they are in memory, and who is told how a descent goes."""
-    if passes is None:
-        return None, None
-    return (passes.votes if isinstance(passes, InMemory) else None), passes.progress
+    return estimate_sgd(given, estimator, passes) if isinstance(estimator, SGD) else estimate_centred(tables)
 
 
 def _about_balance(sums: LabelSums, laws: Laws, error: float) -> list[Note]:

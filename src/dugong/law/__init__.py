@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import numpy as np
 from scipy.special import expit
 
-from dugong.codec import Numbers, encode
+from dugong.codec import Numbers, Restorable, encode
 from dugong.exceptions import GraphError
 from dugong.law.parameters import Crossed, Parameters
 from dugong.priors import Prior
@@ -50,7 +50,7 @@ class Tempering(ABC):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Law:
+class Law(Restorable):
     """P(votes, labels), and how far it is trusted.
 
     Attributes
@@ -100,10 +100,6 @@ class Law:
     def fingerprint(self) -> str:
         """SHA-256 of everything that decides about a label."""
         return hashlib.sha256(json.dumps(encode(_written_out(self)), sort_keys=True).encode()).hexdigest()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain lists, numbers and strings."""
-        return dict(encode(self))
 
 
 def _written_out(law: Law) -> Law:

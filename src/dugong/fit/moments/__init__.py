@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from dugong.fit.moments.assemble import Assembly
-from dugong.fit.moments.equations import CENTRED, N_INDICATORS, Given, Unknowns, known_slopes, make_equations
+from dugong.fit.moments.equations import CENTRED, N_INDICATORS, Given, make_equations
 from dugong.fit.moments.joints import CentredTables
 from dugong.fit.moments.solve import NormalEquations, gauss_newton, refine_replicates, solve
 from dugong.fit.moments.stages import Solution, solve_stages
@@ -43,9 +43,7 @@ def solve_tables(given: Given, near: Solution | None = None) -> CentredTables:
     """
     # A sign that a rule has forced is no solution, from which steps could begin.
     if near is None or given.signs != "group" or given.beliefs:
-        unknowns = Unknowns.of(given.design, given.moments, CENTRED)
-        start, pinned, varies = known_slopes(given, unknowns)
-        slopes = solve_stages(given, unknowns, solve, start=start, pinned=pinned, varies=varies)
+        slopes = solve_stages(given, CENTRED, solve)
     else:
         beta = near.beta
         for stage in near.stages:

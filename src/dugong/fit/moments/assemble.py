@@ -128,26 +128,16 @@ class Assembly:
 
     def __init__(self, tables: JointTables) -> None:
         self.tables, self.design = tables, tables.given.design
-        self.factors: list[Factor] = []
         self.accuracies: dict[str, FloatArray] = {}
         self.projections: dict[str, float] = {}
         self.notes: list[Note] = []
-        self.crossed = self._crossed()
+        self.crossed = self._coarser()
         order = self.design.elimination.order
         self.raw = {name: raw_table(tables, name) for name in order}
         self._add_singles()
         # In elimination order, because a factor may name as parents only what came before it.
-        for name in order:
-            level, table = self.design.levels[name], self.accuracies[name]
-            if level == "full":
-                self._add_full(name, table)
-            elif name in self.design.graph.temporal:
-                self._add_temporal(name, table if level == "tied" else table.mean(axis=0))
-            elif name in self.crossed:
-                self._add_crossed(name, self.crossed[name], table if level == "tied" else table.mean(axis=0))
-            else:
-                self._add_conditional(name, table if level == "task" else table[np.newaxis])
-        self.parameters = Parameters(n_classes=tables.given.moments.n_classes, factors=tuple(self.factors))
+        factors = tuple(self._factor(name) for name in order)
+        self.parameters = Parameters(n_classes=tables.given.moments.n_classes, factors=factors)
 
     def estimate(self, notes: Iterable[Note] = (), learned: Mapping[str, Any] | None = None) -> Estimate:
         """All of it as one value."""
@@ -175,7 +165,7 @@ class Assembly:
             ),
         )
 
-    def _crossed(self) -> dict[str, str]:
+    def _coarser(self) -> dict[str, str]:
         crossed: dict[str, str] = {}
         for fine, coarse in crossed_edges(self.design.sources, self.design.graph):
             tangled = fine in self.design.graph.temporal or self.design.levels[fine] == "full"
@@ -219,7 +209,17 @@ class Assembly:
             self.accuracies.update(zip(names, self._project(names, raw, votes, 1), strict=True))
         self.accuracies = {name: self.accuracies[name] for name in self.raw}
 
-    def _add_conditional(self, name: str, table: FloatArray) -> None:
+    def _factor(self, name: str) -> Factor:
+        level, table = self.design.levels[name], self.accuracies[name]
+        if level == "full":
+            return self._full(name, table)
+        if name in self.design.graph.temporal:
+            return self._temporal(name, table if level == "tied" else table.mean(axis=0))
+        if name in self.crossed:
+            return self._crossed(name, self.crossed[name], table if level == "tied" else table.mean(axis=0))
+        return self._conditional(name, table if level == "task" else table[np.newaxis])
+
+    def _conditional(self, name: str, table: FloatArray) -> Conditional:
         parents = self.design.elimination.parents[name]
         marginal = table
         if parents:
@@ -231,18 +231,16 @@ class Assembly:
             shape = (*marginal.shape[:2], *(1,) * len(parents), marginal.shape[-1])
             table = conditional(joint, marginal.reshape(shape))
         by_position = self.design.levels[name] == "task" or len(table) > 1
-        self.factors.append(
-            Conditional(
-                source=name,
-                resolution=self.design.infos[name].resolution,
-                parents=parents,
-                table=table if by_position else table[0],
-                marginal=(marginal if by_position else marginal[0]) if parents else None,
-                by_position=by_position,
-            )
+        return Conditional(
+            source=name,
+            resolution=self.design.infos[name].resolution,
+            parents=parents,
+            table=table if by_position else table[0],
+            marginal=(marginal if by_position else marginal[0]) if parents else None,
+            by_position=by_position,
         )
 
-    def _add_temporal(self, name: str, table: FloatArray) -> None:
+    def _temporal(self, name: str, table: FloatArray) -> Temporal:
         parents = self.design.elimination.parents[name]
         if parents:
             raise GraphError(
@@ -258,32 +256,28 @@ class Assembly:
             text = f"only {support:.0f} first votes of {name!r}: they are given the table of all its votes"
             self.notes.append(Note(kind="fallback", where=name, size=support, text=text))
         votes = self.tables.given.laws.chances(self.design.infos[name].resolution, by_position=True)[:1] @ first
-        self.factors.append(
-            Temporal(
-                source=name,
-                resolution=self.design.infos[name].resolution,
-                first=self._project((name,), first[np.newaxis], votes[np.newaxis], 1)[0],
-                step=conditional(joint, table[np.newaxis, :, np.newaxis, :]),
-                lag=lag,
-            )
+        return Temporal(
+            source=name,
+            resolution=self.design.infos[name].resolution,
+            first=self._project((name,), first[np.newaxis], votes[np.newaxis], 1)[0],
+            step=conditional(joint, table[np.newaxis, :, np.newaxis, :]),
+            lag=lag,
         )
 
-    def _add_crossed(self, name: str, coarse: str, table: FloatArray) -> None:
+    def _crossed(self, name: str, coarse: str, table: FloatArray) -> Crossed:
         joint = self._project_pair(name, self.tables.crossed(name, coarse))
-        self.factors.append(
-            Crossed(
-                source=name,
-                resolution=self.design.infos[name].resolution,
-                parent=coarse,
-                parent_resolution=self.design.infos[coarse].resolution,
-                table=conditional(np.swapaxes(joint, 2, 3), table[:, np.newaxis, np.newaxis, :]),
-                marginal=table,
-            )
+        return Crossed(
+            source=name,
+            resolution=self.design.infos[name].resolution,
+            parent=coarse,
+            parent_resolution=self.design.infos[coarse].resolution,
+            table=conditional(np.swapaxes(joint, 2, 3), table[:, np.newaxis, np.newaxis, :]),
+            marginal=table,
         )
 
-    def _add_full(self, name: str, table: FloatArray) -> None:
+    def _full(self, name: str, table: FloatArray) -> FullTable:
         if self.design.elimination.parents[name] or name in self.design.graph.temporal:
             raise full_and_dependent(name)
         resolution = self.design.infos[name].resolution
         n_tasks = self.design.n_tasks[name]
-        self.factors.append(FullTable(source=name, resolution=resolution, n_tasks=n_tasks, table=table))
+        return FullTable(source=name, resolution=resolution, n_tasks=n_tasks, table=table)

@@ -161,6 +161,7 @@ class EquationForm:
     sums : from counts of two votes, (..., C, C'), to what is added up for their equations, (..., width, width)
     measure : from such counts to the value, the variance and the total of their equations, each (..., width, width)
     hidden : from moments of two labels to what multiplies the product of two unknowns, (..., positions)
+    known : unknowns that follow from known tables, the others 0; which they are; and which can be other than zero
     """
 
     width: int
@@ -168,6 +169,7 @@ class EquationForm:
     sums: Callable[[FloatArray], FloatArray]
     measure: Callable[[FloatArray], tuple[FloatArray, FloatArray, FloatArray]]
     hidden: Callable[[PairMoments], FloatArray]
+    known: Callable[[Given, Unknowns], tuple[FloatArray, BoolArray, BoolArray]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -319,15 +321,6 @@ def covariances(table: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     return covariance, variance, np.broadcast_to(total, covariance.shape)
 
 
-CENTRED = EquationForm(
-    width=N_INDICATORS,
-    columns=MOST_COLUMNS,
-    sums=lambda table: table[..., :N_INDICATORS, :N_INDICATORS],
-    measure=covariances,
-    hidden=lambda pair: pair.covariance,
-)
-
-
 def known_slopes(given: Given, unknowns: Unknowns) -> tuple[FloatArray, BoolArray, BoolArray]:
     """Slopes that follow from known tables, the others 0; which they are; and which slopes can be other than zero.
 
@@ -344,6 +337,16 @@ def known_slopes(given: Given, unknowns: Unknowns) -> tuple[FloatArray, BoolArra
             known = np.asarray(given.accuracies[info.name])[..., :N_INDICATORS]
             beta[places], pinned[places] = (known[..., 1, :] - known[..., 0, :]) / 2, True
     return beta, pinned, varies
+
+
+CENTRED = EquationForm(
+    width=N_INDICATORS,
+    columns=MOST_COLUMNS,
+    sums=lambda table: table[..., :N_INDICATORS, :N_INDICATORS],
+    measure=covariances,
+    hidden=lambda pair: pair.covariance,
+    known=known_slopes,
+)
 
 
 def marginals(design: Design, moments: Moments) -> dict[str, FloatArray]:

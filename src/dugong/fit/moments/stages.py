@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from dugong.fit.moments.equations import Equations, Given, Unknowns, make_equations
+from dugong.fit.moments.equations import EquationForm, Equations, Given, Unknowns, make_equations
 from dugong.fit.result import Note
 from dugong.graph import connected, determined
 from dugong.sums import MomentRow
@@ -96,28 +96,18 @@ class Solution:
         return largest, support
 
 
-def solve_stages(
-    given: Given,
-    unknowns: Unknowns,
-    solve: Solve,
-    *,
-    start: FloatArray,
-    pinned: BoolArray,
-    varies: BoolArray,
-    equate: Equate = make_equations,
-) -> Solution:
+def solve_stages(given: Given, form: EquationForm, solve: Solve, equate: Equate = make_equations) -> Solution:
     """Solve for all unknowns that the rows of a design determine.
 
     Parameters
     ----------
     solve : equations, values and which of them are free, to better values and a condition number, if there is one
-    start : (n,) where unknowns begin; what they are where `pinned`
-    varies : (n,) unknowns that can be anything else than zero
     equate : from what is given and the unknowns to the equations of some rows
     """
-    design, signs = given.design, given.signs
+    design, signs, unknowns = given.design, given.signs, Unknowns.of(given.design, given.moments, form)
     # What is pinned is known from the start; every stage adds what it has solved, and later ones hold it.
-    beta, known, condition, table = start, pinned, dict[str, float](), unknowns.table
+    beta, pinned, varies = form.known(given, unknowns)
+    known, condition, table = pinned, dict[str, float](), unknowns.table
     believed, forced = unknowns.direction, set(unknowns.places) if signs == "positive" else set[str]()
     if given.beliefs:
         believed, upright = _believed(given, unknowns)

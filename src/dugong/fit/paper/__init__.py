@@ -19,8 +19,8 @@ from dugong.exceptions import TaskError
 from dugong.fit.moments.assemble import Assembly
 from dugong.fit.moments.equations import Equations, Given, Unknowns, make_equations
 from dugong.fit.moments.solve import solve_logs
-from dugong.fit.moments.stages import Equate, Solve
-from dugong.fit.paper.agreements import find_agreements, solve_anchors
+from dugong.fit.moments.stages import Equate, Solve, solve_stages
+from dugong.fit.paper.agreements import AGREEMENTS, solve_anchors
 from dugong.fit.paper.joints import PaperTables
 from dugong.fit.result import Estimate
 from dugong.graph.design import Design, full_pair_rows
@@ -60,7 +60,7 @@ def paper_tables(given: Given, equate: Equate = make_equations, solve: Solve = s
             f'the estimator "paper" needs tasks with two classes; found {given.moments.n_classes}.\n'
             '  Use estimator="centred" or "em".'
         )
-    solved = find_agreements(given, equate, solve)
+    solved = solve_stages(given, AGREEMENTS, solve, equate)
     return PaperTables(given=given, solved=solved, anchors=solve_anchors(given, solved))
 
 

@@ -19,9 +19,9 @@ from itertools import product
 import numpy as np
 
 from dugong.exceptions import NotIdentifiableError
-from dugong.fit.moments.equations import EquationForm, Given, Unknowns, join_equations, make_equations
+from dugong.fit.moments.equations import EquationForm, Given, Unknowns, join_equations
 from dugong.fit.moments.solve import solve_logs
-from dugong.fit.moments.stages import Equate, Solution, Solve, solve_stages, turn_groups
+from dugong.fit.moments.stages import Solution, turn_groups
 from dugong.graph import determined
 from dugong.graph.design import full_pair_rows
 from dugong.types import BoolArray, FloatArray
@@ -31,16 +31,8 @@ SIGNS = np.array([-1.0, 1.0])
 Anchors = Mapping[str, FloatArray]
 
 
-def find_agreements(given: Given, equate: Equate = make_equations, solve: Solve = solve_logs) -> Solution:
-    """Solve for E[a] of every source that is not pinned, one unknown per position."""
-    unknowns = Unknowns.of(given.design, given.moments, AGREEMENTS)
-    start, pinned = _pinned(given, unknowns)
-    varies = np.ones(unknowns.size, dtype=np.bool_)
-    return solve_stages(given, unknowns, solve, start=start, pinned=pinned, varies=varies, equate=equate)
-
-
-def _pinned(given: Given, unknowns: Unknowns) -> tuple[FloatArray, BoolArray]:
-    """E[a] of sources with known tables, the others 0; and which they are."""
+def _known_agreements(given: Given, unknowns: Unknowns) -> tuple[FloatArray, BoolArray, BoolArray]:
+    """E[a] of sources with known tables, the others 0; which they are; and that all can be other than zero."""
     design, laws = given.design, given.laws
     value, pinned = np.zeros(unknowns.size), np.zeros(unknowns.size, dtype=np.bool_)
     for name, table in given.accuracies.items():
@@ -53,7 +45,7 @@ def _pinned(given: Given, unknowns: Unknowns) -> tuple[FloatArray, BoolArray]:
         agreement = np.einsum("pw,w,pwz,z->p", chance, SIGNS, law, SIGNS)
         voting = np.einsum("pw,pwz->p", chance, law)
         value[places], pinned[places] = agreement / np.where(voting > 0, voting, 1.0), True
-    return value, pinned
+    return value, pinned, np.ones(unknowns.size, dtype=np.bool_)
 
 
 def sum_products(votes: FloatArray) -> FloatArray:
@@ -82,6 +74,7 @@ AGREEMENTS = EquationForm(
     sums=sum_products,
     measure=_measure,
     hidden=lambda pair: pair.covariance + pair.first * pair.second,
+    known=_known_agreements,
 )
 
 

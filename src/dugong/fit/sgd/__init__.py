@@ -23,10 +23,10 @@ from dugong.fit.moments.joints import SourceTables
 from dugong.fit.paper import estimate_paper, paper_tables
 from dugong.fit.paper.agreements import AGREEMENTS
 from dugong.fit.paper.joints import PaperTables
+from dugong.fit.passes import InMemory, Passes
 from dugong.fit.result import Estimate, Note
 from dugong.fit.sgd.settings import SGD
 from dugong.graph.design import Design
-from dugong.progress import FitProgress
 from dugong.sums import Moments
 from dugong.votes import Votes
 
@@ -34,17 +34,14 @@ if TYPE_CHECKING:
     from dugong.fit.sgd.descent import Descend, Trace
 
 
-def estimate_sgd(
-    given: Given, settings: SGD, votes: Votes | None = None, progress: FitProgress | None = None
-) -> Estimate:
+def estimate_sgd(given: Given, settings: SGD, passes: Passes | None = None) -> Estimate:
     """Estimate all tables from counts of the design's plan.
 
     Parameters
     ----------
-    votes : the votes behind the moments, for ``batches="votes"``
-    progress : is told the steps of every descent
+    passes : go over the votes behind the moments, for ``batches="votes"``; and who is told the steps of every descent
     """
-    lower = _descend(given, settings, votes, progress)
+    lower = _descend(given, settings, passes)
     # Here, because torch takes seconds to import and is an extra.
     from dugong.fit.sgd.correlations import solve_correlations
     from dugong.fit.sgd.slopes import solve_slopes
@@ -60,14 +57,12 @@ def estimate_sgd(
     return Assembly(tables).estimate([_report(stage, trace) for stage, trace in traces.items()], learned)
 
 
-def estimate_agreements(
-    given: Given, settings: SGD, votes: Votes | None = None, progress: FitProgress | None = None
-) -> tuple[Estimate, PaperTables]:
+def estimate_agreements(given: Given, settings: SGD, passes: Passes | None = None) -> tuple[Estimate, PaperTables]:
     """The paper's own losses: products of votes against products of agreements, lowered step by step.
 
     What follows from the agreements is that of Algorithm 1. Counts must be of the paper's plan.
     """
-    lower = _descend(given, settings, votes, progress)
+    lower = _descend(given, settings, passes)
     from dugong.fit.sgd.slopes import TILT, descending
 
     solve, traces = descending(given.moments, settings, lower, AGREEMENTS, TILT)
@@ -77,8 +72,10 @@ def estimate_agreements(
     return estimate.noted(*notes), tables
 
 
-def _descend(given: Given, settings: SGD, votes: Votes | None, progress: FitProgress | None) -> Descend:
+def _descend(given: Given, settings: SGD, passes: Passes | None) -> Descend:
     """What lowers a loss, once it is clear that it can."""
+    votes = passes.votes if isinstance(passes, InMemory) else None
+    progress = None if passes is None else passes.progress
     _check(given.design, given.moments, settings, votes)
     from dugong.fit.sgd.descent import descend
 

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dugong.fit.moments.equations import CENTRED, N_INDICATORS, EquationForm, Equations, Given, Unknowns, known_slopes
+from dugong.fit.moments.equations import CENTRED, N_INDICATORS, EquationForm, Equations, Given, Unknowns
 from dugong.fit.moments.stages import Solution, Solve, solve_stages
 from dugong.fit.sgd.descent import Descend, Trace
 from dugong.fit.sgd.settings import SGD
@@ -33,10 +33,9 @@ _RIGHT = np.array([-1.0, 1.0])
 
 def solve_slopes(given: Given, settings: SGD, descend: Descend) -> tuple[Solution, dict[str, Trace]]:
     """All slopes, stage after stage, and how each descent went."""
-    unknowns = Unknowns.of(given.design, given.moments, CENTRED)
-    start, pinned, varies = known_slopes(given, unknowns)
-    solve, traces = descending(given.moments, settings, descend, CENTRED, _tilted(given, unknowns))
-    found = solve_stages(given, unknowns, solve, start=start, pinned=pinned, varies=varies)
+    tilt = _tilted(given, Unknowns.of(given.design, given.moments, CENTRED))
+    solve, traces = descending(given.moments, settings, descend, CENTRED, tilt)
+    found = solve_stages(given, CENTRED, solve)
     return found, {stage.name: trace for stage, trace in zip(found.stages, traces, strict=True)}
 
 
