@@ -75,30 +75,21 @@ def fit_moments(given: Given, estimator: Estimator = _CENTRED, passes: Passes | 
         letter = paper_tables(given)
         return Fitted(estimate=estimate_paper(letter), tables=letter)
     tables, shapes, error = solve_tables(given), given.moments.shapes, 0.0
+    notes, sums = list[Note](), None
     if passes is not None and passes.rereadable and shapes.counts.sum():
         # Standard deviation, under the prior, of the share of positives in such a sample.
         error = float(np.sqrt(sample_balance_covariance(given.laws.prior, shapes.lengths, shapes.counts)[1, 1]))
-    if passes is None or error <= NEGLIGIBLE_BALANCE:
-        return Fitted(estimate=_estimate(given, tables, estimator, passes), tables=tables)
-    if isinstance(estimator, SGD):
-        parameters = _estimate(given, tables, estimator, passes).parameters
-    else:
-        parameters = Assembly(tables).parameters  # nobody reads more of a first estimate
-    sums = passes.balance(Law(parameters=parameters, prior=given.laws.prior))
-    notes = _about_balance(sums, given.laws, error)
-    given = given.with_laws(given.laws.with_balance(sums.means()))
-    tables = solve_tables(given, tables.solved)
-    estimate = _estimate(given, tables, estimator, passes).noted(*notes)
-    return Fitted(estimate=estimate, tables=tables, balance=sums)
-
-
-def _estimate(given: Given, tables: CentredTables, estimator: Estimator, passes: Passes | None) -> Estimate:
-    """The estimate of the closed form, or of a descent.
-
-    A descent solves the same equations with the same weights. One for every group would cost minutes, so its standard
-    errors are those of the closed form.
-    """
-    return estimate_sgd(given, estimator, passes) if isinstance(estimator, SGD) else estimate_centred(tables)
+    if passes is not None and error > NEGLIGIBLE_BALANCE:
+        # Of a first estimate nobody reads more than its parameters.
+        first = estimate_sgd(given, estimator, passes) if isinstance(estimator, SGD) else Assembly(tables)
+        sums = passes.balance(Law(parameters=first.parameters, prior=given.laws.prior))
+        notes = _about_balance(sums, given.laws, error)
+        given = given.with_laws(given.laws.with_balance(sums.means()))
+        tables = solve_tables(given, tables.solved)
+    # A descent solves the same equations with the same weights. One for every group would cost minutes, so its standard
+    # errors are those of the closed form.
+    estimate = estimate_sgd(given, estimator, passes) if isinstance(estimator, SGD) else estimate_centred(tables)
+    return Fitted(estimate=estimate.noted(*notes), tables=tables, balance=sums)
 
 
 def _about_balance(sums: LabelSums, laws: Laws, error: float) -> list[Note]:

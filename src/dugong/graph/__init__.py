@@ -148,18 +148,13 @@ class Elimination:
         return tuple(tuple(n for n in self.order if n in f) for f in dict.fromkeys(largest))
 
 
-def eliminate(graph: SourceGraph, names: tuple[str, ...] | None = None) -> Elimination:
-    """Greedy minimum-fill elimination over `names` (all sources by default).
-
-    Ties go by name, so that the order of the sources does not matter.
-    """
-    chosen = graph.names if names is None else names
-    near: dict[str, set[str]] = {name: set() for name in chosen}
+def eliminate(graph: SourceGraph) -> Elimination:
+    """Greedy minimum-fill elimination; ties go by name, so that the order of the sources does not matter."""
+    near: dict[str, set[str]] = {name: set() for name in graph.names}
     for a, b in graph.edges:
-        if a in near and b in near:
-            near[a].add(b)
-            near[b].add(a)
-    left, removed, fill = list(chosen), [], []
+        near[a].add(b)
+        near[b].add(a)
+    left, removed, fill = list(graph.names), [], []
     families: dict[str, set[str]] = {}
     while left:
         gaps = {one: [(a, b) for a, b in combinations(sorted(near[one]), 2) if b not in near[a]] for one in left}

@@ -61,7 +61,7 @@ class Independence:
         first, second = row.sources
         if "full" in (self.levels[first], self.levels[second]):
             return False
-        apart, tangled = self.apart(first, second), self.tangled & {first, second}
+        apart, tangled = self.component[first] != self.component[second], self.tangled & {first, second}
         # On one task a vote may depend on other labels as well, if the other vote does not.
         if row.relation == "same" and row.span == 0:
             return apart and len(tangled) < 2

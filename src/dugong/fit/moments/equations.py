@@ -206,11 +206,6 @@ class Unknowns:
             direction=np.resize(_SIGNS[-width:], total),
         )
 
-    def at(self, key: str, n_positions: int) -> IntArray:
-        """Unknowns of one slot at every position; sources with one table for all positions repeat it."""
-        own = self.places[key]
-        return np.asarray(own[np.minimum(np.arange(n_positions), len(own) - 1)])
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Counted:
@@ -267,7 +262,9 @@ def _count_alike(given: Given, unknowns: Unknowns, rows: list[MomentRow], tables
     design, n_positions = given.design, tables.shape[-3]
     value, variance, total = unknowns.form.measure(tables)
     infos = {name: design.infos[name] for name in dict.fromkeys(name for row in rows for name in row.sources)}
-    places = {name: unknowns.at(design.keys[name], n_positions) for name in infos}
+    # Sources with one table for all positions repeat its unknowns.
+    own = {name: unknowns.places[design.keys[name]] for name in infos}
+    places = {name: one[np.minimum(np.arange(n_positions), len(one) - 1)] for name, one in own.items()}
     left, right = (np.array([places[row.sources[side]] for row in rows]) for side in (0, 1))
     # Every pair of unknowns of every row and position is an equation: their places are spread over these cells.
     cells, flat = value.shape[-4:], (*value.shape[:-4], -1)
