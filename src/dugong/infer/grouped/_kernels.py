@@ -34,7 +34,9 @@ _SMALL = 1e-100
 # Sites: conditional laws below the floor and ratios beyond the most are rounding, and would grow from sweep to sweep.
 _TINY, _FLOOR, _MOST = 1e-200, 1e-15, 1e30
 # Sums may be taken in any order, which lets the loops over counts run in vectors; zero and infinity keep their meaning.
-_OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz"}}
+_SUMS = {"reassoc", "contract", "nsz"}
+# Nothing is allocated here: without counting who holds an array, values that hold several cost nothing to pass on.
+_OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy", "_nrt": False, "fastmath": _SUMS}
 entry = njit(**_OPTIONS)  # type: ignore[call-overload]  # numba's type stubs lack these options
 inner = njit(**_OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True)  # type: ignore[call-overload]
 inline = njit(**_OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)  # type: ignore[call-overload]

@@ -8,14 +8,9 @@ label chain); where the first ends, i is summed out with its factor, and so on. 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from dugong.infer.grouped._kernels import BEGIN, END, THRESHOLD, entry, inner
 from dugong.types import BoolArray, FloatArray, IntArray
-
-BEGIN, END, THRESHOLD = 0, 1, 2
-_OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz"}}
-entry = njit(**_OPTIONS)  # type: ignore[call-overload]  # numba's type stubs lack these options
-inner = njit(**_OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True)  # type: ignore[call-overload]
 
 
 @inner
