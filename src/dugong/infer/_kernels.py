@@ -1,6 +1,6 @@
 """Compiled loops of the chain engine: forward-backward, Viterbi and sampling over product states.
 
-In: a block of sequences as plain tables (`paths.Paths`), the steps of the product as sparse matrices
+In: a block of sequences as plain tables (`BlockWay`), the steps of the product as sparse matrices
 (`product.Machine`), and the likelihood of the votes on every task by code (`prepare.Emissions`). Out: arrays.
 Probabilities are kept as a float and an integer power of 2 ** 512, so nothing underflows however long a sequence is and
 however certain its sources are (steps of the prior may go down to 1e-200); exact zeros stay exact. Where all states of
@@ -27,7 +27,7 @@ _LOW, _HIGH = 2.0**-256, 2.0**256
 _UP, _DOWN = 2.0**512, 2.0**-512
 _LN2 = 0.6931471805599453
 
-# Columns of the tables of a block (see `paths.Paths`): of sequences, rows of paths, and weighings.
+# Columns of the tables of a block (see `BlockWay`): of sequences, rows of paths, and weighings.
 LENGTH, PATH, TASKS = 0, 1, 2
 SIZE, STEP, WEIGHINGS = 0, 1, 2
 CODES, CHANNEL, TASK = 0, 1, 2
@@ -129,11 +129,16 @@ def follow(kinds: IntArray, starts: IntArray, steps: IntArray, following: IntArr
 
 
 class BlockWay(NamedTuple):
-    """What the kernels read of a block: its paths (see `chain.Paths`), the steps of the product, what the votes say.
+    """What the kernels read of a block: its paths (as many as lengths), the steps of the product, what the votes say.
 
     Attributes
     ----------
-    sequences, path, weighings : the tables of the paths
+    sequences : (n_sequences, 2 + n_channels) length; row where its path begins; where the likelihoods of its tasks
+        begin, by channel
+    path : (n_rows + 1, 3) by element of a path: number of states; where the step to it begins in `pointers`; its first
+        weighing (as many as up to that of the next row)
+    weighings : (n_weighings, 3) where the codes of the states begin; channel; place among the sequence's likelihoods
+    longest, widest : states of all elements of the longest path, and of the largest layer
     codes : of all layers, flat
     pointers, targets, weights : edges of the steps
     likelihood, power : of the votes on every task by code
@@ -142,6 +147,8 @@ class BlockWay(NamedTuple):
     sequences: IntArray
     path: IntArray
     weighings: IntArray
+    longest: int
+    widest: int
     codes: IntArray
     pointers: IntArray
     targets: IntArray
@@ -286,7 +293,6 @@ def smooth(
     way: BlockWay,
     values: FloatArray,
     exponents: IntArray,
-    widest: int,
     mass: FloatArray,
     logs: FloatArray,
     labels: IntArray,
@@ -313,7 +319,7 @@ def smooth(
             return s
         logs[s] = np.log(total) + top * 512.0 * _LN2
         # P(votes from here on | state), of one element at a time, is at the end of the scratch arrays.
-        after, before = len(values) - 2 * widest, len(values) - widest
+        after, before = len(values) - 2 * way.widest, len(values) - way.widest
         for i in range(after, after + size):
             values[i] = 1.0
             exponents[i] = 0
@@ -392,11 +398,9 @@ def find_best(way: BlockWay, scores: FloatArray, origins: IntArray, labels: Int8
 
 
 @entry
-def draw(
-    way: BlockWay, values: FloatArray, exponents: IntArray, widest: int, uniforms: FloatArray, labels: Int8Array
-) -> int:
+def draw(way: BlockWay, values: FloatArray, exponents: IntArray, uniforms: FloatArray, labels: Int8Array) -> int:
     """Class indices of labels drawn from the posterior, shape (n_draws, n_elements), one uniform each."""
-    sequences, path, done, spare = way.sequences, way.path, 0, len(values) - widest
+    sequences, path, done, spare = way.sequences, way.path, 0, len(values) - way.widest
     for s in range(len(sequences)):
         first, length = sequences[s, PATH], sequences[s, LENGTH]
         last = forward(way, s, values, exponents)

@@ -72,7 +72,10 @@ def choose_engine(prepared: Prepared, inference: Inference = "auto") -> BlockEng
     small = (engine.n_bytes >= 0) & (engine.n_bytes <= _SMALL_BYTES)
     if small.all():
         return engine
-    return MixedEngine(product=engine, windows=windows, small=small) if small.any() else windows
+    if not small.any():
+        return windows
+    size = windows.block_size
+    return MixedEngine(prepared=prepared, product=engine, windows=windows, small=small, block_size=size)
 
 
 def _product(prepared: Prepared) -> chain.ProductEngine:
@@ -103,20 +106,12 @@ def _product(prepared: Prepared) -> chain.ProductEngine:
 class MixedEngine:
     """Exact about the small sequences."""
 
+    prepared: Prepared
     product: ProductEngine
     windows: WindowEngine
     small: BoolArray
+    block_size: int
     exact: bool = False
-
-    @property
-    def prepared(self) -> Prepared:
-        """The votes."""
-        return self.windows.prepared
-
-    @property
-    def block_size(self) -> int:
-        """Elements of one block."""
-        return self.windows.block_size
 
     def smooth(self, block: VotesBlock, begin: int, *, counting: bool) -> BlockAnswer:
         """Posterior of all tasks; pairs of labels too, if counting."""

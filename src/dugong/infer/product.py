@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 
@@ -336,10 +337,19 @@ class Machine:
         return found
 
 
-def explore(
-    product: Product, channels: tuple[Channel, ...], layouts: tuple[Layout, ...], *, partly: bool = False
-) -> Machine:
+class Space(NamedTuple):
+    """What a product is made of, and the channels that look at its states."""
+
+    chain: LabelChain
+    lag: int
+    coarse: tuple[Coarse, ...]
+    channels: tuple[Channel, ...]
+    most_states: int
+
+
+def explore(space: Space, layouts: tuple[Layout, ...], *, partly: bool = False) -> Machine:
     """Walk every kind of sequence through the product until no step is unknown; partly, if some may be too wide."""
+    product = Product(chain=space.chain, lag=space.lag, coarse=space.coarse, most_states=space.most_states)
     known = _Known(product=product, n_coarse=len(layouts) - 1)
     given = any(layout.spans is not None for layout in layouts)
     paths, _ = different_paths(layouts)
@@ -347,7 +357,7 @@ def explore(
     # Given spans make every sequence a path of its own: some at a time.
     for begin, end in block_bounds(layouts[0].offsets) if given else [(0, len(paths[0].lengths))]:
         found.append(walk(tuple(layout.between(begin, end) for layout in paths)))
-    return known.machine(channels, np.concatenate(found))
+    return known.machine(space.channels, np.concatenate(found))
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
