@@ -460,6 +460,27 @@ LEVEL, SEES, OF = 0, 1, 2  # columns of a site: elements that must be there, cha
 _FEW, _MANY = 1e-200, 1e300  # a tile with weights beyond these is worked out in logarithms
 
 
+class Grown(NamedTuple):
+    """All label patterns of sequences of one length, and what is seen of them.
+
+    Attributes
+    ----------
+    widths : by channel, how many codes it has
+    sites : (n_sites, 3) elements that must be there, channel, task, in this order; all but the labels of the elements
+    codes : (n_sites, n_patterns) what the channel sees of the first patterns, as many as there are with these elements
+    law : (n_patterns,) prior
+    logs : whether the law and what the votes say are logarithms
+    """
+
+    widths: IntArray
+    sites: IntArray
+    codes: IntArray
+    law: FloatArray
+    n_classes: int
+    length: int
+    logs: bool
+
+
 @inner
 def load(values: FloatArray, firsts: IntArray, task: int, width: int, room: FloatArray, to: int, lanes: int) -> None:
     """What the votes on one task of every sequence say, row by code."""
@@ -523,21 +544,9 @@ def from_logs(room: FloatArray, at: int, n_patterns: int, lanes: int, top: int) 
 
 
 @inner
-def grow(
-    values: FloatArray,
-    firsts: IntArray,
-    widths: IntArray,
-    sites: IntArray,
-    codes: IntArray,
-    law: FloatArray,
-    n_classes: int,
-    length: int,
-    logs: bool,
-    room: FloatArray,
-    half: int,
-    seen: int,
-) -> int:
+def grow(values: FloatArray, firsts: IntArray, patterns: Grown, room: FloatArray, half: int, seen: int) -> int:
     """Weights of all patterns of a tile; returns in which half of the room they are."""
+    widths, sites, codes, law, n_classes, length, logs = patterns
     now, size, s, lanes = 0, 1, 0, firsts.shape[1]
     fill_rows(room, 0, lanes, 0.0 if logs else 1.0)
     for place in range(length):
@@ -563,13 +572,7 @@ def grow(
 def weigh_patterns(
     values: FloatArray,
     begins: IntArray,
-    widths: IntArray,
-    sites: IntArray,
-    codes: IntArray,
-    law: FloatArray,
-    n_classes: int,
-    length: int,
-    logs: bool,
+    patterns: Grown,
     counting: bool,
     firsts: IntArray,
     room: FloatArray,
@@ -579,10 +582,11 @@ def weigh_patterns(
 ) -> int:
     """Posterior of all tasks of sequences of one length; returns the first whose weights are out of range, or -1.
 
-    `begins` (n_channels, n_sequences) say where in `values` and `found` the tasks of a sequence are, `widths` how many
-    codes a channel has; a site has `codes` by pattern. Patterns of more and more elements are grown in one half of the
-    room from those in the other. `totals` (n_sequences, K, K) are expected pairs of labels, if `counting`.
+    `begins` (n_channels, n_sequences) say where in `values` and `found` the tasks of a sequence are. Patterns of more
+    and more elements are grown in one half of the room from those in the other. `totals` (n_sequences, K, K) are
+    expected pairs of labels, if `counting`.
     """
+    widths, sites, codes, law, n_classes, length, logs = patterns
     n_channels, n_sequences, n_patterns, lanes = begins.shape[0], begins.shape[1], len(law), firsts.shape[1]
     half = n_patterns * lanes
     top, total, pairs = 2 * half, 2 * half + lanes, 2 * half + 2 * lanes
@@ -592,7 +596,7 @@ def weigh_patterns(
         for k in range(n_channels):
             for i in range(lanes):  # beyond the end, the last one again: loops have the same length always
                 firsts[k, i] = begins[k, min(tile + i, n_sequences - 1)]
-        now = grow(values, firsts, widths, sites, codes, law, n_classes, length, logs, room, half, seen)
+        now = grow(values, firsts, patterns, room, half, seen)
         if logs:
             fill_rows(room, top, lanes, -np.inf)
             from_logs(room, now, n_patterns, lanes, top)

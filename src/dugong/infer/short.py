@@ -20,27 +20,11 @@ from dugong.infer.prepare import Prepared, VotesBlock
 from dugong.infer.runs import BlockAnswer
 from dugong.priors.chain import positive_class
 from dugong.tasks import Element, Layout, Resolution
-from dugong.types import FloatArray, IntArray, read_only
+from dugong.types import FloatArray, IntArray
 from dugong.votes import Votes
 
 MOST_PATTERNS = 32
 _BLOCK = 1 << 13  # elements whose votes stay in the second-level cache, and in memory that was touched before
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Shape:
-    """Sequences of one length.
-
-    Attributes
-    ----------
-    elements : (length, n_patterns) labels of every pattern
-    sites : (n_sites, 3) elements that must be there, channel, task, in this order; all but the labels of the elements
-    codes : (n_sites, n_patterns) what the channel sees of the first patterns, as many as there are with these elements
-    """
-
-    elements: IntArray
-    sites: IntArray
-    codes: IntArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -50,7 +34,7 @@ class ShortEngine:
     prepared: Prepared
     block_size: int = _BLOCK
     exact: bool = True
-    _known: dict[int, tuple[_Shape, FloatArray]] = field(init=False, default_factory=dict)
+    _known: dict[int, kernels.Grown] = field(init=False, default_factory=dict)
 
     @staticmethod
     def fits(votes: Votes, resolutions: tuple[Resolution, ...]) -> bool:
@@ -83,41 +67,50 @@ class ShortEngine:
         codes, n_classes = self.prepared.codes, self.prepared.n_classes
         begins, found, counting = into
         if length not in self._known:  # blocks hold sequences of the same few lengths
-            shape = self._shape(length)
-            self._known[length] = shape, chain_law(self.prepared.chain, shape.elements)
-        shape, law = self._known[length]
-        n_rows = 2 * len(law) + max(*codes.widths, n_classes) + n_classes**2 + 2
+            self._known[length] = self._patterns(length)
+        patterns = self._known[length]
+        n_rows = 2 * len(patterns.law) + max(*codes.widths, n_classes) + n_classes**2 + 2
         room, firsts = np.empty(n_rows * kernels.LANES), np.empty((len(begins), kernels.LANES), dtype=np.int64)
         pairs, logs = np.empty((len(own), n_classes, n_classes)), np.empty(len(own))
-        tables = begins, np.array(codes.widths), shape.sites, shape.codes
         for logarithms in (True,) if block.emissions.powers is not None else (False, True):
-            with np.errstate(divide="ignore"):
-                values, weights = (block.emissions.logs(), np.log(law)) if logarithms else (block.emissions.values, law)
-            failed = kernels.weigh_patterns(
-                values, *tables, weights, n_classes, length, logarithms, counting, firsts, room, found, pairs, logs
-            )
+            values = block.emissions.logs() if logarithms else block.emissions.values
+            if logarithms:
+                with np.errstate(divide="ignore"):
+                    patterns = patterns._replace(law=np.log(patterns.law), logs=True)
+            failed = kernels.weigh_patterns(values, begins, patterns, counting, firsts, room, found, pairs, logs)
             if failed < 0:
                 return pairs, logs
         report_impossible(self.prepared.votes, begin + int(own[failed]))
         raise AssertionError
 
-    def _shape(self, length: int) -> _Shape:
-        prepared = self.prepared
+    def _patterns(self, length: int) -> kernels.Grown:
+        prepared, codes = self.prepared, self.prepared.codes
         positive = tuple(
             0 if isinstance(one, Element) else positive_class(one, prepared.n_classes, prepared.votes.class_names)
             for one in prepared.resolutions
         )
-        return _make_shape(prepared.n_classes, prepared.codes.channels, prepared.resolutions, positive, length)
+        sites, seen = _list_sites(prepared.n_classes, codes.channels, prepared.resolutions, positive, length)
+        elements = np.indices((prepared.n_classes,) * length).reshape(length, -1)
+        return kernels.Grown(
+            widths=np.array(codes.widths),
+            sites=sites,
+            codes=seen,
+            law=chain_law(prepared.chain, elements),
+            n_classes=prepared.n_classes,
+            length=length,
+            logs=False,
+        )
 
 
 @lru_cache(maxsize=32)
-def _make_shape(
+def _list_sites(
     n_classes: int,
     channels: tuple[Channel, ...],
     resolutions: tuple[Resolution, ...],
     positive: tuple[int, ...],
     length: int,
-) -> _Shape:
+) -> tuple[IntArray, IntArray]:
+    """The sites of sequences of one length, and what is seen there; see `Grown`."""
     layouts = {one: Layout.of(one, np.array([length])) for one in resolutions}
     sites, codes = [], []
     for n_elements in range(1, length + 1):
@@ -136,11 +129,8 @@ def _make_shape(
                     code = channel_codes(channel, n_labels, patterns, layouts, 0, task)
                     sites.append((n_elements, place, task))
                     codes.append(np.resize(code, n_classes**length))
-    return _Shape(
-        elements=read_only(grid),
-        sites=np.array(sites, dtype=np.int64).reshape(-1, 3),
-        codes=np.array(codes, dtype=np.int64).reshape(len(sites), -1),
-    )
+    table = np.array(codes, dtype=np.int64).reshape(len(sites), -1)
+    return np.array(sites, dtype=np.int64).reshape(-1, 3), table
 
 
 def _last(layouts: dict[Resolution, Layout], resolution: Resolution, parent: Resolution | None) -> list[int]:

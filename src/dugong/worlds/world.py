@@ -243,36 +243,35 @@ def _conditional(block: Block, name: str, parents: tuple[str, ...]) -> Condition
 
 
 def _check_product(block: Block, factors: list[Conditional]) -> None:
-    letters = {name: chr(ord("c") + place) for place, name in enumerate(block.names)}
-    terms = ["ab" + "".join(letters[n] for n in (*f.parents, f.source)) for f in factors]
-    tables: list[FloatArray] = [f.table if block.by_position else f.table[np.newaxis] for f in factors]
-    out = "ab" + "".join(letters[name] for name in block.names)
-    product = np.einsum(f"{','.join(terms)}->{out}", *tables)
-    if np.abs(product - block.tables()).max() > 1e-9:
+    parts = [((*f.parents, f.source), f.table if block.by_position else f.table[np.newaxis]) for f in factors]
+    if np.abs(_product(parts, block.names) - block.tables()).max() > 1e-9:
         raise GraphError(
             f"the joint table of {', '.join(block.names)} has dependencies that its edges {block.edges} do not "
             "name.\n  Leave out edges= to allow all of them."
         )
 
 
+def _product(parts: list[tuple[tuple[str, ...], FloatArray]], names: tuple[str, ...]) -> FloatArray:
+    """Product of tables (positions, K, votes of some sources), (positions, K, votes of all `names`)."""
+    # The last position goes on where another table has more.
+    longest = max(len(table) for _, table in parts)
+    tables = [np.concatenate([one, np.repeat(one[-1:], longest - len(one), axis=0)]) for _, one in parts]
+    letters = {name: chr(ord("c") + place) for place, name in enumerate(names)}
+    terms = ["ab" + "".join(letters[name] for name in own) for own in (*(own for own, _ in parts), names)]
+    return np.asarray(np.einsum(f"{','.join(terms[:-1])}->{terms[-1]}", *tables))
+
+
 def _joined(blocks: list[AnyBlock], factor: Conditional) -> list[AnyBlock]:
     """Add a source to the block that its parents have made; blocks that it connects become one."""
     touched = [block for block in blocks if set(block.names) & set(factor.parents)]
-    names = tuple(name for block in touched for name in block.names)
-    table = factor.table if factor.by_position else factor.table[np.newaxis]
-    letters = {name: chr(ord("c") + place) for place, name in enumerate((*names, factor.source))}
-    terms = ["ab" + "".join(letters[name] for name in block.names) for block in touched]
-    terms.append("ab" + "".join(letters[name] for name in (*factor.parents, factor.source)))
-    out = "ab" + "".join(letters[name] for name in (*names, factor.source))
-    arrays = [*(cast("Block", block).tables() for block in touched), table]
-    # The same number of positions in all tables; the last one goes on.
-    longest = max(map(len, arrays))
-    arrays = [np.concatenate([one, np.repeat(one[-1:], longest - len(one), axis=0)]) for one in arrays]
-    joint = np.einsum(f"{','.join(terms)}->{out}", *arrays)
+    names = (*(name for block in touched for name in block.names), factor.source)
+    parts = [(block.names, cast("Block", block).tables()) for block in touched]
+    own = factor.table if factor.by_position else factor.table[np.newaxis]
+    joint = _product([*parts, ((*factor.parents, factor.source), own)], names)
     by_position = len(joint) > 1
     edges = (*(e for b in touched for e in cast("Block", b).edges or ()), *((p, factor.source) for p in factor.parents))
     made = Block(
-        names=(*names, factor.source),
+        names=names,
         table=joint if by_position else joint[0],
         resolution=factor.resolution,
         by_position=by_position,
