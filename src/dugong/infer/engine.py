@@ -43,7 +43,7 @@ class HasChain(Protocol):
 AnyPrior = HasChain | LabelChain | Joint
 
 
-class Asked(TypedDict, total=False):
+class QuestionOptions(TypedDict, total=False):
     """What every question may be asked with.
 
     Attributes
@@ -73,7 +73,7 @@ def posterior(
     *,
     resolutions: Iterable[str | Resolution] | None = None,
     progress: Progress | None = None,
-    **asked: Unpack[Asked],
+    **asked: Unpack[QuestionOptions],
 ) -> Posterior:
     """P(label | all votes of the sequence) for every task of the wanted resolutions.
 
@@ -85,7 +85,7 @@ def posterior(
         All resolutions of the votes by default. Any `Window` or `Sequence` may be asked for, and `Spans` whose
         pieces came with the votes, whether or not a source votes there.
     progress : callable (sequences done, sequences in all), optional
-    asked : as in `Asked`
+    asked : as in `QuestionOptions`
 
     Raises
     ------
@@ -111,13 +111,15 @@ def posterior(
     return Posterior(probabilities=found, log_likelihood=likelihood, exact=engine.exact)
 
 
-def log_likelihood(votes: Votes, parameters: Parameters | None, prior: AnyPrior, **asked: Unpack[Asked]) -> FloatArray:
+def log_likelihood(
+    votes: Votes, parameters: Parameters | None, prior: AnyPrior, **asked: Unpack[QuestionOptions]
+) -> FloatArray:
     """Log P(votes) of every sequence, shape (n_sequences,); an estimate where inference is approximate."""
     # Elements only, because every further resolution would widen the state without changing P(votes).
     return posterior(votes, parameters, prior, resolutions=[Element()], **asked).log_likelihood
 
 
-def decode(votes: Votes, parameters: Parameters | None, prior: AnyPrior, **asked: Unpack[Asked]) -> Int8Array:
+def decode(votes: Votes, parameters: Parameters | None, prior: AnyPrior, **asked: Unpack[QuestionOptions]) -> Int8Array:
     """The most likely joint labels of every sequence (Viterbi), as class values, shape (n_elements,)."""
     best: Int8Array = sample(votes, parameters, prior, None, 1, **asked)[0]
     return best
@@ -129,7 +131,7 @@ def sample(
     prior: AnyPrior,
     rng: np.random.Generator | None,
     n_draws: int,
-    **asked: Unpack[Asked],
+    **asked: Unpack[QuestionOptions],
 ) -> Int8Array:
     """Joint labels drawn from the posterior, as class values, shape (n_draws, n_elements).
 
@@ -154,7 +156,7 @@ def expected_counts(
     *,
     groups: IntArray | None = None,
     n_groups: int = 1,
-    **asked: Unpack[Asked],
+    **asked: Unpack[QuestionOptions],
 ) -> ExpectedCounts:
     """Sufficient statistics of every factor and of the prior, expected given the votes: an exact E-step.
 
@@ -164,7 +166,7 @@ def expected_counts(
         Counts are then kept apart by group of sequences: every result has a leading axis of length G.
     n_groups : int
         G is at least this, whichever groups occur.
-    asked : as in `Asked`
+    asked : as in `QuestionOptions`
     """
     question, chain = _read(votes, parameters, prior, **asked)
     votes, factors, law, potentials = question
@@ -193,7 +195,7 @@ def expected_counts(
 
 
 def _read(
-    votes: Votes, parameters: Parameters | None, prior: AnyPrior, **asked: Unpack[Asked]
+    votes: Votes, parameters: Parameters | None, prior: AnyPrior, **asked: Unpack[QuestionOptions]
 ) -> tuple[enumerated.LabelQuestion, LabelChain | None]:
     """What is known about the labels; the prior again as a chain, None where patterns have to be enumerated."""
     evidence, potentials = asked.get("evidence"), asked.get("potentials")

@@ -14,7 +14,6 @@ layouts of all sequences, a `Machine`: arrays for the kernels, with every step t
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -123,7 +122,7 @@ class Product:
             first = self._memory_column(place)
             # The oldest label is forgotten, because no source looks further back than its lag.
             rows[:, first + 1 : first + coarse.memory] = layer.rows[:, first : first + coarse.memory - 1]
-            rows[:, first] = _accepts(coarse, layer.rows[:, column])
+            rows[:, first] = links.accept(coarse.link, layer.rows[:, column])
         # Windows of one resolution close in the order in which they opened.
         oldest = layer.slots.index(place)
         slots = layer.slots[:oldest] + layer.slots[oldest + 1 :]
@@ -156,11 +155,9 @@ class Product:
 
     def _read(self, rows: IntArray, slots: tuple[int, ...]) -> None:
         labels = self.chain.labels[rows[:, 0]]
-        columns = self._slot_columns(slots)
-        for place in set(slots):
-            own = [column for column, owner in zip(columns, slots, strict=False) if owner == place]
-            positive = labels == self.coarse[place].positive
-            rows[:, own] = _letters(self.coarse[place].link, rows[:, own], positive)
+        for column, place in zip(self._slot_columns(slots), slots, strict=False):
+            coarse = self.coarse[place]
+            rows[:, column] = links.step(coarse.link, rows[:, column], labels == coarse.positive)
 
     def _remember(self, layer: Layer) -> int:
         if len(layer.rows) > self.most_states:
@@ -182,7 +179,7 @@ class Product:
         if place not in layer.slots:
             return np.zeros(len(layer.rows), dtype=np.int64)
         coarse, column = self.coarse[place], self._column(layer, place)
-        labels = _accepts(coarse, layer.rows[:, column]).astype(np.int64)
+        labels: IntArray = links.accept(coarse.link, layer.rows[:, column]).astype(np.int64)
         if channel.lag:
             earlier = layer.rows[:, self._memory_column(place) + channel.lag - 1]
             # Before the first tasks there is no earlier label; the factor has the same law for all of them there.
@@ -250,36 +247,6 @@ def _advice(coarse: Coarse, n_open: int) -> str:
     if n_open > 1:
         return "Use a larger stride, so that fewer windows overlap."
     return "Leave out another resolution, or ask for fewer resolutions in one call."
-
-
-def _accepts(coarse: Coarse, states: IntArray) -> BoolArray:
-    bound = _bound(states)
-    return np.asarray(_accept_table(coarse.link, bound)[states + bound])
-
-
-def _letters(link: Link, states: IntArray, positive: BoolArray) -> IntArray:
-    """`links.step` for many states (one row per value of `positive`) at once."""
-    bound = _bound(states)
-    letters = np.broadcast_to(positive[:, None], states.shape).astype(np.int64)
-    return np.asarray(_step_table(link, bound)[states + bound, letters])
-
-
-def _bound(states: IntArray) -> int:
-    """A power of two that no automaton state exceeds, so that few tables are ever made."""
-    # Tables by power of two are made a few times in a program, those of every size in every call.
-    return 1 << int(np.abs(states).max(initial=1)).bit_length()
-
-
-@lru_cache(maxsize=64)
-def _step_table(link: Link, bound: int) -> IntArray:
-    return np.array(
-        [[links.step(link, state, letter) for letter in (False, True)] for state in range(-bound, bound + 1)]
-    )
-
-
-@lru_cache(maxsize=64)
-def _accept_table(link: Link, bound: int) -> BoolArray:
-    return np.array([links.accept(link, state) for state in range(-bound, bound + 1)])
 
 
 def _unique_rows(rows: IntArray) -> tuple[IntArray, IntArray]:

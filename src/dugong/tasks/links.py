@@ -10,6 +10,8 @@ both run products of these automata, so there is one definition of every link.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -83,15 +85,15 @@ def start(link: Link) -> int:
     return 1 if link == "all" else 0
 
 
-def step(link: Link, state: int, positive: bool) -> int:  # noqa: FBT001  (read as a letter of an alphabet)
-    """State after one more element."""
+def step(link: Link, state: Any, positive: Any) -> Any:
+    """State after one more element: of numbers as of arrays."""
     if link == "any":
-        return max(state, int(positive))
+        return state | positive
     if link == "all":
-        return min(state, int(positive))
-    return state + (1 if positive else -1)
+        return state & positive
+    return state + 2 * positive - 1
 
 
-def accept(link: Link, state: int) -> bool:  # noqa: ARG001  (every link accepts alike, a fact of these three)
+def accept(link: Link, state: Any) -> Any:  # noqa: ARG001  (every link accepts alike, a fact of these three)
     """Whether the piece read so far is positive. Majority: strictly more positive than other elements."""
     return state > 0

@@ -889,18 +889,10 @@ def propose(space: WalkSpace, first: int, last: int, states: Int8Array, scratch:
     before = states[first - 1] if first > 0 else 0
     old, ratio = before, 0.0
     for i in range(size):
-        t, left = first + i, 0.0
+        t = first + i
         for s in range(S):
-            left += total[t, before, s] * scratch[i * S + s]
-        left *= np.random.random()  # noqa: NPY002
-        drawn = -1
-        for s in range(S):
-            weight = total[t, before, s] * scratch[i * S + s]
-            if weight > 0.0:
-                drawn = s
-                left -= weight
-                if left < 0.0:
-                    break
+            scratch[i * S + s] *= total[t, before, s]
+        drawn = choose(scratch, i * S, S, np.random.random())  # noqa: NPY002
         # What the proposal has and the posterior has not: the sites, whose place the windows take.
         ratio += np.log(base[t, before, drawn] / total[t, before, drawn])
         ratio -= np.log(base[t, old, states[t]] / total[t, old, states[t]])
