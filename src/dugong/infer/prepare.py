@@ -225,7 +225,7 @@ def prepare(
         lookups=lookups,
         tables=tuple(ScaledTable.of(lookup.rows) for lookup in lookups),
         slots=slots,
-        codes=_codes(_channels(factors, resolutions), resolutions, chain.n_classes),
+        codes=_codes(factors, resolutions, chain.n_classes),
         potentials=potentials,
     )
 
@@ -241,19 +241,12 @@ def read_block(prepared: Prepared, begin: int, end: int) -> VotesBlock:
     return VotesBlock(rows=rows, layouts=layouts, emissions=emissions)
 
 
-def _channels(factors: tuple[FlatFactor, ...], resolutions: tuple[Resolution, ...]) -> tuple[Channel, ...]:
-    """All channels, by resolution; the first of each resolution is its label."""
+def _codes(factors: tuple[FlatFactor, ...], resolutions: tuple[Resolution, ...], n_classes: int) -> Codes:
+    """All channels, by resolution, and how many codes each has; the first of each resolution is its label."""
     found = [flat.channel for flat in factors]
-    ordered = [
-        channel
-        for resolution in resolutions
-        for channel in (Channel(resolution=resolution), *(c for c in found if c.resolution == resolution))
-    ]
-    return tuple(dict.fromkeys(ordered))
-
-
-def _codes(channels: tuple[Channel, ...], resolutions: tuple[Resolution, ...], n_classes: int) -> Codes:
-    """How many codes every channel has; one more, for what cannot be, where a label is guessed before it is known."""
+    own = {one: [channel for channel in found if channel.resolution == one] for one in resolutions}
+    channels = tuple(dict.fromkeys(c for one in resolutions for c in (Channel(resolution=one), *own[one])))
+    # One more, for what cannot be, where a label is guessed before it is known.
     guessed = {Channel(resolution=channel.parent) for channel in channels if channel.parent is not None}
     sizes = tuple(_n_codes(channel, n_classes) for channel in channels)
     return Codes(

@@ -94,7 +94,8 @@ def make_local(prepared: Prepared, block: VotesBlock) -> LocalChain:
     chain, past = states_of(prepared.chain, prepared.lag)
     offsets = block.layouts[0].element_offsets
     firsts, tops = offsets[:-1][np.diff(offsets) > 0], np.zeros(offsets[-1])
-    codes = tuple(_codes(channel, chain, past) for channel in _element_channels(prepared))
+    channels = [channel for channel in prepared.codes.channels if isinstance(channel.resolution, Element)]
+    codes = tuple(_codes(channel, chain, past) for channel in channels)
     weights = [_near_one(prepared, block, place, tops) for place in range(len(codes))]
     # The labels of the elements are the first channel; all others look back.
     steps = _make_steps(chain, weights, codes)
@@ -127,10 +128,6 @@ def _make_steps(chain: LabelChain, weights: list[FloatArray], codes: tuple[IntAr
             column *= own[:, seen[i, j]]
         steps[:, i, j] = column
     return steps
-
-
-def _element_channels(prepared: Prepared) -> list[Channel]:
-    return [channel for channel in prepared.codes.channels if isinstance(channel.resolution, Element)]
 
 
 def _codes(channel: Channel, chain: LabelChain, past: IntArray) -> IntArray:
