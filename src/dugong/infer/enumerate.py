@@ -189,13 +189,6 @@ def _rows(
 
 
 # --- answers -------------------------------------------------------------------------------------------------------
-def write_marginals(shape: Shape, layout: Layout, marginals: FloatArray) -> None:
-    """Fill in P(label | votes) of the tasks of one resolution for the sequences of a shape."""
-    for task, labels in enumerate(shape.patterns.labels[layout.resolution].T):
-        law = shape.posterior @ one_hot(labels, marginals.shape[1])
-        marginals[layout.offsets[shape.sequences] + task] = law[shape.inverse]
-
-
 def add_counts(
     shape: Shape, multiplicity: FloatArray, factors: tuple[FlatFactor, ...], counts: list[FloatArray], n_classes: int
 ) -> tuple[FloatArray, FloatArray]:
@@ -235,7 +228,10 @@ def posterior(asked: LabelQuestion, wanted: tuple[Resolution, ...]) -> Posterior
     for shape in shapes(asked, wanted):
         likelihood[shape.sequences] = shape.log_likelihood[shape.inverse]
         for resolution, layout in layouts.items():
-            write_marginals(shape, layout, marginals[resolution])
+            found = marginals[resolution]
+            for task, labels in enumerate(shape.patterns.labels[resolution].T):
+                law = shape.posterior @ one_hot(labels, found.shape[1])
+                found[layout.offsets[shape.sequences] + task] = law[shape.inverse]
     return Posterior(probabilities=marginals, log_likelihood=likelihood)
 
 

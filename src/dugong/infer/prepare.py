@@ -106,14 +106,10 @@ class ScaledTable:
 
 
 def emit(
-    codes: Codes,
-    lookups: tuple[Lookup, ...],
-    tables: tuple[ScaledTable, ...],
-    layouts: tuple[Layout, ...],
-    packed: tuple[AnyArray, ...],
-    potentials: FloatArray | None = None,
+    prepared: Prepared, layouts: tuple[Layout, ...], packed: tuple[AnyArray, ...], potentials: FloatArray | None
 ) -> Emissions:
     """Look up what the packed votes of a block say about every task, and add potentials of its elements."""
+    codes, lookups = prepared.codes, prepared.lookups
     n_cells, powers = codes.ends(layouts)[-1], None
     values = np.zeros(n_cells)
     parts = codes.pieces(values, layouts)
@@ -123,7 +119,7 @@ def emit(
     rows = tuple(_rows(lookup, places, packed) for lookup in lookups)
     factors = [
         (codes.channels.index(lookup.channel), table, own)
-        for lookup, table, own in zip(lookups, tables, rows, strict=True)
+        for lookup, table, own in zip(lookups, prepared.tables, rows, strict=True)
     ]
     if potentials is not None:  # on the labels of the elements, which are the first channel
         factors.append((0, ScaledTable.exponential(potentials), np.arange(len(potentials))))
@@ -237,8 +233,7 @@ def read_block(prepared: Prepared, begin: int, end: int) -> VotesBlock:
     places = dict(zip(prepared.resolutions, rows, strict=True))
     packed = tuple(pack_slot(prepared.votes, slot, places[slot.resolution]) for slot in prepared.slots)
     soft = None if prepared.potentials is None else prepared.potentials[rows[0]]
-    emissions = emit(prepared.codes, prepared.lookups, prepared.tables, layouts, packed, soft)
-    return VotesBlock(rows=rows, layouts=layouts, emissions=emissions)
+    return VotesBlock(rows=rows, layouts=layouts, emissions=emit(prepared, layouts, packed, soft))
 
 
 def _codes(factors: tuple[FlatFactor, ...], resolutions: tuple[Resolution, ...], n_classes: int) -> Codes:
