@@ -1,6 +1,6 @@
 """The side of the user's code: loads a project, shows its raw data, tries an edited source, runs the whole job.
 
-In: tasks by name, from `process`. Out: plain values. This runs in a process of its own, and nothing of the user's code
+In: tasks by name, from the server. Out: plain values. This runs in a process of its own, and nothing of the user's code
 runs anywhere else. What it prints is kept and shown; the whole job is the one of `dugong run`.
 """
 

@@ -75,24 +75,19 @@ class SourceFile:
     def with_function(self, name: str, text: str) -> tuple[str, Function]:
         """The text of the file with one function replaced, or added at its end if there is none of that name."""
         new_name = check_function(text)
-        ours, known = self._as_here(text), self.functions()
+        ours, known, lines = self._as_here(text), self.functions(), _lines(self.text)
         if new_name != name and new_name in known:
             raise EditError(f"there is a function {new_name!r} already; choose another name.", 1, 0)
-        lines = _lines(self.text)
-        old = known.get(name)
-        if old is None:
-            end = "\r\n" if "\r\n" in self.text else "\n"
-            head = self.text.rstrip()
-            before = f"{head}{end * 3}" if head else ""
-            found = Function(name=new_name, text=ours, first=before.count("\n"), last=0)
-            whole = before + ours
-        else:
-            if old.last == len(lines) and not lines[-1].endswith(("\n", "\r")):
+        if name in known:
+            before, after = "".join(lines[: known[name].first]), "".join(lines[known[name].last :])
+            if not after and not self.text.endswith(("\n", "\r")):
                 ours = ours.rstrip("\r\n")  # the file ended without an end of line, and still does
-            found = Function(name=new_name, text=ours, first=old.first, last=0)
-            whole = "".join([*lines[: old.first], ours, *lines[old.last :]])
+        else:
+            end = "\r\n" if "\r\n" in self.text else "\n"
+            before, after = self.text.rstrip() + end * 3 if self.text.strip() else "", ""
+        whole = before + ours + after
         _parse(whole)
-        return whole, found
+        return whole, Function(name=new_name, text=ours, first=len(_lines(before)), last=0)
 
     def _as_here(self, text: str) -> str:
         """The text with the ends of line of this file, and one at its end."""

@@ -191,13 +191,13 @@ def _labelled(snapshot: Snapshot, tried: Tried, places: list[int], some: Votes) 
 
 
 def _voter(snapshot: Snapshot, tried: Tried) -> VoterInfo:
-    known = [one for one in snapshot.voters if one.name == tried.info.name]
-    resolution, lanes = tried.info.resolution, snapshot.lanes
-    if known and resolution == snapshot.votes.sources[snapshot.votes.index(tried.info.name)].resolution:
-        return known[0]
+    name, resolution, lanes = tried.info.name, tried.info.resolution, snapshot.lanes
+    for source, voter in zip(snapshot.votes.sources, snapshot.voters, strict=True):
+        if (source.name, source.resolution) == (name, resolution):
+            return voter
     names = code_names(snapshot.votes, resolution, len(label_names(snapshot.votes, resolution)) + 1)
     return VoterInfo(
-        name=tried.info.name,
+        name=name,
         lane=lanes.index(resolution) if resolution in lanes else 0,
         codes=names,
         classes=code_classes(snapshot.votes, resolution, len(names)),

@@ -247,6 +247,7 @@ class MarkedLabels:
 # Bins of 1, 2, 4, ... values, worked out once, cut out when asked for: the smallest, largest and mean value of every
 # bin, or the share of every code in it. Bins are aligned, so that stretches beside each other fit together.
 _KEPT_FROM = 16  # coarser steps are kept; finer ones are quick to work out where they are shown
+_BLOCK = 1 << 16  # values that are joined at a time, because codes take more room while they are counted
 Reduce = Callable[..., Any]
 
 
@@ -277,23 +278,27 @@ class Levels:
     def cut(self, first: int, last: int, step: int) -> AnyArray:
         """Bins of `step` values that cover the values `first` to `last`; `first` is a multiple of `step`."""
         if step < _KEPT_FROM:
-            return self._joined(self._values[first:last], step)
+            return self._joined(self._spread(self._values[first:last]), step)
         level = self._kept[(step // _KEPT_FROM).bit_length() - 1]
         return level[first // step : -(-last // step)]
 
     @cached_property
     def _kept(self) -> list[AnyArray]:
-        levels = [self._joined(self._values, _KEPT_FROM)]
+        blocks = [self._values[begin : begin + _BLOCK] for begin in range(0, max(len(self), 1), _BLOCK)]
+        levels = [np.concatenate([self._joined(self._spread(one), _KEPT_FROM) for one in blocks])]
         while len(levels[-1]) > 1:
             levels.append(self._joined(levels[-1], 2))
         # A step may be larger than the whole array: the last level stands for all of these.
         return levels + [levels[-1]] * 40
 
+    def _spread(self, values: AnyArray) -> AnyArray:
+        """What is joined of values: themselves."""
+        return values
+
     def _joined(self, values: AnyArray, step: int) -> AnyArray:
         if step == 1 or not len(values):
             return values
-        starts = np.arange(0, len(values), step)
-        return np.asarray(self._reduce(values, starts, axis=0))
+        return np.asarray(self._reduce(values, np.arange(0, len(values), step), axis=0))
 
 
 def smallest(values: AnyArray) -> Levels:
@@ -322,31 +327,15 @@ class Curve:
         return np.asarray(total / counts)
 
 
-class CodeCounts:
-    """Small whole numbers from 0 on, counted in every bin."""
+class CodeCounts(Levels):
+    """Small whole numbers from 0 on: how often each occurs in every bin, (n_bins, n_codes)."""
 
     def __init__(self, codes: AnyArray, n_codes: int) -> None:
+        super().__init__(codes, np.add.reduceat)
         self.codes, self.n_codes = codes, n_codes
-        self._counts: Levels | None = None
 
-    def cut(self, first: int, last: int, step: int) -> AnyArray:
-        """How often each code occurs in every bin, (n_bins, n_codes)."""
-        if step < _KEPT_FROM:
-            codes = self.codes[first:last]
-            one_hot = np.asarray(codes[:, None] == np.arange(self.n_codes), dtype=np.int32)
-            return Levels(one_hot, np.add.reduceat).cut(0, last - first, step)
-        if self._counts is None:
-            self._counts = Levels(self._by_sixteen(), np.add.reduceat)
-        coarse = step // _KEPT_FROM
-        return self._counts.cut(first // _KEPT_FROM, -(-last // _KEPT_FROM), coarse)
-
-    def _by_sixteen(self) -> AnyArray:
-        starts = np.arange(0, len(self.codes), _KEPT_FROM)
-        columns = [
-            np.add.reduceat((self.codes == code).astype(np.int32), starts) if len(starts) else np.zeros(0, np.int32)
-            for code in range(self.n_codes)
-        ]
-        return np.stack(columns, axis=1)
+    def _spread(self, values: AnyArray) -> AnyArray:
+        return np.asarray(values[:, None] == np.arange(self.n_codes), dtype=np.int32)
 
 
 def dominant(counts: AnyArray, weak: Sequence[int] = ()) -> AnyArray:
