@@ -101,14 +101,6 @@ class Labelled:
     name: str
     labels: tuple[bool, ...]
 
-    def runs(self) -> Iterator[tuple[int, int, int]]:
-        """Stretches of equal labels: start, end (half open), +1 or -1."""
-        start = 0
-        for label, run in groupby(self.labels):
-            stop = start + len(list(run))
-            yield start, stop, 1 if label else -1
-            start = stop
-
 
 def write_sensor(data: Path) -> Iterator[Labelled]:
     """A wearable that hears steps and feels movement and the heart, second by second; somebody walks now and then."""
@@ -180,8 +172,14 @@ WRITERS = {"sensor": write_sensor, "video": write_video, "audio": write_audio, "
 
 def gold_csv(known: list[Labelled]) -> str:
     """Labels of some sequences as the text of a CSV file."""
-    lines = [f"{one.name},{start},{stop},{label}" for one in known for start, stop, label in one.runs()]
-    return "\n".join(["sequence,start,end,label", *lines]) + "\n"
+    lines = ["sequence,start,end,label"]
+    for one in known:
+        start = 0
+        for label, run in groupby(one.labels):
+            stop = start + len(list(run))
+            lines.append(f"{one.name},{start},{stop},{1 if label else -1}")
+            start = stop
+    return "\n".join(lines) + "\n"
 
 
 def _drawn(random: Random, name: str, n: int, length: int, *, positive: float, stay: float) -> Iterator[Labelled]:

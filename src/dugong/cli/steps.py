@@ -74,17 +74,10 @@ def shown_media(project: Project) -> dict[str, Any]:
 
 def time_table(report: ApplyReport) -> str:
     """Time and faults of every source, and of the preprocessing that they share."""
-    rows = [
-        (
-            one.name,
-            one.resolution.partition(" (")[0],
-            f"{one.tasks:,}",
-            f"{one.votes:,}",
-            f"{one.faults:,}",
-            seconds(one.seconds),
-        )
-        for one in report.sources
-    ]
+    rows: list[tuple[str, ...]] = []
+    for one in report.sources:
+        counts = (f"{number:,}" for number in (one.tasks, one.votes, one.faults))
+        rows.append((one.name, one.resolution.partition(" (")[0], *counts, seconds(one.seconds)))
     rows += [(f"({name})", "preprocessing", "", "", "", seconds(spent)) for name, spent in report.pre_seconds.items()]
     text = text_table(("source", "resolution", "tasks", "votes", "faults", "time"), rows, left=(0, 1), rule=True)
     asked = [_asked(one.name, one.usage) for one in report.sources if one.usage]

@@ -104,7 +104,7 @@ def _fitted(studio: Studio, snapshot: Snapshot) -> dict[str, Any]:
     votes = snapshot.votes
     light, dark = class_colours(votes.n_classes)
     classes = zip(snapshot.classes, votes.classes, light, dark, strict=True)
-    editable = _functions(studio)
+    _, editable = studio.functions()
     return {
         "fit": snapshot.number,
         "two": dict(zip(("light", "dark"), class_colours(2), strict=True)),
@@ -160,13 +160,6 @@ def corrections(studio: Studio, sequence: str | None) -> dict[str, Any]:
 
 
 # --- sources -------------------------------------------------------------------------------------------------------
-def _functions(studio: Studio) -> dict[str, Any]:
-    try:
-        return dict(studio.source_file().functions())
-    except StudioError:
-        return {}
-
-
 def _file_name(file: SourceFile, studio: Studio) -> str:
     return str(file.path.relative_to(studio.needed().folder))
 

@@ -201,12 +201,10 @@ def source_rows(snapshot: Snapshot) -> list[dict[str, Any]]:
                 "measured": number(one.correct / known) if known and one.correct is not None else None,
                 "n_measured": known,
                 "polarity": list(one.words),
-                "classes": []
-                if about is None
-                else [
+                "classes": [
                     {"label": part.label, "right": number(part.right), "measured": number(part.empirical)}
                     | {"interval": number(part.interval)}
-                    for part in about.classes
+                    for part in (() if about is None else about.classes)
                 ],
                 "votes": vote_counts(voter, snapshot.codes[place]),
                 "faults": sum(fault.source == one.name for fault in votes.faults),

@@ -122,13 +122,14 @@ class Studio:
     def look_at_sources(self) -> None:
         """Tell the pages if the file of sources is another one than before, whoever saved it."""
         with self._guard:
-            (old, before), (new, now) = self._seen, self._functions()
+            (old, before), (new, now) = self._seen, self.functions()
             self._seen = new, now
         if old not in ("", new):
             changed = [name for name in {**before, **now} if now.get(name) != before.get(name)]
             self.tell({"op": "sources", "digest": new, "changed": changed})
 
-    def _functions(self) -> tuple[str, dict[str, str]]:
+    def functions(self) -> tuple[str, dict[str, str]]:
+        """The digest of the file of sources, and the text of its functions by name; nothing where there is none."""
         try:
             file = self.source_file()
         except (DugongError, OSError):  # gone for a moment, or for good: the next run says so
