@@ -22,7 +22,7 @@ from dugong.codec import to_plain
 from dugong.exceptions import LabelError
 from dugong.sources.inputs import by_position, length_of, loaded, pairs_of
 from dugong.tasks import Element
-from dugong.types import AnyArray, BoolArray, FloatArray
+from dugong.types import MISSING, AnyArray, BoolArray, FloatArray
 from dugong.votes import Votes
 
 _QUANTILES = np.array([0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98])
@@ -179,7 +179,7 @@ def _correlation(one: FloatArray, other: FloatArray) -> float:
 def _spoken(votes: Votes, place: int) -> AnyArray:
     """What a present source says, as a number: with two classes its vote, else whether it speaks."""
     column = votes.columns[place]
-    spoken = np.where(column == -128, 0, column)
+    spoken = np.where(column == MISSING, 0, column)
     return spoken if votes.n_classes == 2 else spoken != 0
 
 

@@ -189,7 +189,6 @@ def source_rows(snapshot: Snapshot) -> list[dict[str, Any]]:
     rows = []
     for place, one in enumerate(summary.sources):
         about, voter = learned.get(one.name), snapshot.voters[place]
-        known = (one.correct or 0) + (one.incorrect or 0)
         rows.append(
             {
                 "name": one.name,
@@ -198,8 +197,8 @@ def source_rows(snapshot: Snapshot) -> list[dict[str, Any]]:
                 "tasks": one.n_tasks,
                 **{name: number(getattr(one, name)) for name in ("coverage", "overlaps", "conflicts")},
                 "accuracy": None if about is None else number(about.accuracy),
-                "measured": number(one.correct / known) if known and one.correct is not None else None,
-                "n_measured": known,
+                "measured": number(one.accuracy),
+                "n_measured": (one.correct or 0) + (one.incorrect or 0),
                 "polarity": list(one.words),
                 "classes": [
                     {"label": part.label, "right": number(part.right), "measured": number(part.empirical)}
