@@ -39,12 +39,9 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RatioSums:
-    """Sums over units (sequences) that give a ratio and its standard error; they add over shards.
+    """Sums over units (sequences) that give a ratio x / n and its standard error; they add over shards.
 
-    Attributes
-    ----------
-    units : number of units with anything in them
-    x, n, xx, xn, nn : sums of the numerator, the denominator and their products
+    Only units with anything in them are counted; `xx`, `xn` and `nn` are sums of products.
     """
 
     units: int
@@ -112,12 +109,9 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """What new votes look like beside those of the fit; the most certain changes first.
+    """What new votes look like beside those of the fit: the most certain changes first.
 
-    Attributes
-    ----------
-    n_sequences, n_elements : of the new votes
-    level : probability of at least one false alarm that was allowed
+    At least one of them is a false alarm with a probability of at most `level`.
     """
 
     changes: tuple[Change, ...]

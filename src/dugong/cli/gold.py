@@ -42,12 +42,7 @@ if TYPE_CHECKING:
 def read_gold(path: str | PathLike[str], votes: Votes, *, missing_ok: bool = False) -> Int8Array:
     """Labels of all elements, 0 where unknown.
 
-    Parameters
-    ----------
-    path : file
-    votes : Votes
-    missing_ok : bool
-        Whether the table may name sequences that have no votes (when only a part of the data was voted on).
+    With `missing_ok` they may name sequences that have no votes (when only a part of the data was voted on).
     """
     place = place_of(path)
     if place.name == FILE and isinstance(place, Path) and place.is_file():
@@ -296,13 +291,7 @@ Labels = Callable[[Votes, int], Int8Array]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Known:
-    """Votes on sequences with known labels.
-
-    Attributes
-    ----------
-    gold : one label per element, 0 where unknown
-    remark : on how much a comparison rests, where these are not simply all votes
-    """
+    """Votes on sequences with known labels (0 where unknown); a remark says what they are, if not simply all votes."""
 
     votes: Votes
     gold: Int8Array

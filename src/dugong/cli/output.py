@@ -38,6 +38,7 @@ Outcome = tuple[Mapping[str, Any], str]
 """What a verb returns: a plain value, and a text of the same content."""
 
 
+# What options take: files and folders of this machine (`PLACE` also takes URLs), and numbers from 1.
 PATH = click.Path(path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
 SOME = click.IntRange(min=1)
