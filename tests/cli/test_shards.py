@@ -112,6 +112,9 @@ def test_a_folder_is_checked_against_gold_like_a_file(cli: Command, small_projec
     assert "compared on the 1 sequences" in few.err
     np.save(tmp_path / "flat.npy", flat[1:])
     assert "360 in all; found (359,)" in cli("check", folder, "--gold", tmp_path / "flat.npy").err
+    (tmp_path / "flat.npy").write_bytes(b"\x93NUMPY")
+    damaged = cli("check", folder, "--gold", tmp_path / "flat.npy")
+    assert (damaged.code, "flat.npy cannot be read" in damaged.err) == (1, True)
     gold.write_text(gold.read_text() + "q99,0,3,1\n")
     wrong = cli("check", folder, "--gold", gold)
     assert wrong.code == 1

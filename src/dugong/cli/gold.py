@@ -48,9 +48,14 @@ def read_gold(path: str | PathLike[str], votes: Votes, *, missing_ok: bool = Fal
     if place.name == FILE and isinstance(place, Path) and place.is_file():
         return Journal(place).labels(votes)
     if place.suffix == ".npy" and place.is_file():
-        with reading(place, LabelError, "It must be an array of whole numbers, one per element."):
-            return gold_at(votes, load_array(place, "iub").astype(np.int64), Element())  # not yet known to be ours
+        return _array_labels(place, votes)
     return _labels(place, _marked(place), votes, missing_ok=missing_ok)
+
+
+def _array_labels(place: Place, votes: Votes) -> Int8Array:
+    """Labels of votes by an array in a file."""
+    with reading(place, LabelError, "It must be an array of whole numbers, one per element."):
+        return gold_at(votes, load_array(place, "iub").astype(np.int64), Element())  # not yet known to be ours
 
 
 def _labels(place: Place, marked: Segments | pa.Table, votes: Votes, *, missing_ok: bool) -> Int8Array:
@@ -355,8 +360,6 @@ def _flat(place: Place, shards: VoteShards) -> Labels:
     """One label per element of all shards, in their order."""
     if not place.is_file():
         raise LabelError(f"there is no file {place}.")
-    with place.open("rb") as handle:
-        every = np.load(handle, allow_pickle=False)
     # All labels at once: whether 0 and 1 are classes or not can be seen only in all of them.
     nobody = Votes(
         sources=(SourceInfo(name="nobody", resolution=Element()),),
@@ -364,5 +367,5 @@ def _flat(place: Place, shards: VoteShards) -> Labels:
         lengths=np.array([shards.n_elements]),
         n_classes=shards.n_classes,
     )
-    labels = gold_at(nobody, every, Element())
+    labels = _array_labels(place, nobody)
     return lambda votes, start: labels[start : start + votes.n_elements]
