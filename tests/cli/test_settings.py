@@ -9,8 +9,8 @@ import pytest
 
 import dugong as dg
 from dugong import priors
-from dugong.cli.settings import dependencies_of, prior_of, read_dependencies, read_prior
-from dugong.exceptions import GraphError, PriorError
+from dugong.cli.settings import dependencies_of, prior_of, read_dependencies, read_groups, read_prior
+from dugong.exceptions import GraphError, PriorError, VoteError
 
 
 def test_priors_in_words() -> None:
@@ -81,3 +81,19 @@ def test_dependencies_in_tables() -> None:
 def test_what_is_no_dependency(wrong: object) -> None:
     with pytest.raises(GraphError, match=r"a dependency is a pair|must be \"learn\", \"low-rank\" or a list"):
         dependencies_of(wrong)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"sequence,gr\xfcppe\n0,a\n", "cannot be read: 'utf-8' codec"),
+        (b"sequence,sequence,group\n0,0,a\n", "must have the columns sequence and group; found sequence, sequence"),
+        (b"sequence,clinic\n0,a\n", "must have the columns sequence and group; found sequence, clinic"),
+        (b"", "cannot be read"),
+    ],
+)
+def test_tables_of_groups_that_cannot_be_used(tmp_path: Path, content: bytes, words: str) -> None:
+    (tmp_path / "groups.csv").write_bytes(content)
+    votes = dg.Votes.from_tasks({"a": [1]}, lengths=[1])
+    with pytest.raises(VoteError, match=words):
+        read_groups("groups.csv", votes, tmp_path)

@@ -208,8 +208,9 @@ def _table(path: str) -> dict[str, str]:
 
     try:
         table = read_table(Path(path))
-    except (OSError, pa.ArrowException) as error:
+        names = table.column_names  # decoded only now
+    except (OSError, ValueError, pa.ArrowException) as error:  # ValueError: text that is no UTF-8
         raise VoteError(f"{path} cannot be read: {error}") from None
-    if not {"sequence", "group"} <= set(table.column_names):
-        raise VoteError(f"{path} must have the columns sequence and group; found {', '.join(table.column_names)}.")
+    if any(names.count(one) != 1 for one in ("sequence", "group")):
+        raise VoteError(f"{path} must have the columns sequence and group; found {', '.join(names)}.")
     return dict(zip(*([str(one) for one in table[name].to_pylist()] for name in ("sequence", "group")), strict=True))
