@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 from websockets.exceptions import InvalidStatus
@@ -128,7 +130,7 @@ def test_every_answer_forbids_what_a_page_does_not_need(client: Client) -> None:
 
 def test_the_cookie_is_for_us_alone(running: Running, client: Client) -> None:
     # A second link needs the terminal, so the header is looked at where it is made.
-    from dugong.studio.command import Keys
+    from dugong.studio.door import Keys
 
     header = Keys(7).set_cookie()
     assert header.startswith("dugong_7=")
@@ -180,3 +182,15 @@ def test_an_imported_file_cannot_choose_where_it_lies(client: Client) -> None:
     for name in ("../../evil.csv", "..%2fevil.csv", "", ".", "..", ".bashrc"):
         status, plain = client.json("POST", f"/api/import?name={name}", {})
         assert status in (400, 422), (name, plain)
+
+
+@pytest.mark.parametrize("package", ["starlette", "uvicorn", "websockets"])
+def test_without_its_packages_the_studio_says_what_to_install(package: str) -> None:
+    script = (
+        f"import sys\nsys.modules[{package!r}] = None\nfrom dugong.cli import exit_code\n"
+        "sys.exit(10 * exit_code(['studio', '--help']) + exit_code(['studio', '--no-browser']))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    assert f"the studio needs the package '{package}'" in done.stderr
+    assert "dugong-ws[studio]" in done.stderr

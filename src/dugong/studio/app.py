@@ -28,7 +28,7 @@ from dugong.cli.corrections import class_codes
 from dugong.exceptions import DugongError
 from dugong.studio import describing, pages
 from dugong.studio.asked import Asked, bad, in_ascii
-from dugong.studio.command import Door, Keys, policy
+from dugong.studio.door import Door, Keys, policy
 from dugong.studio.editing import EditError, check_function
 from dugong.studio.errors import STATUS, StudioError, plain_error
 from dugong.studio.live import live
