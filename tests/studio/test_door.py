@@ -130,7 +130,7 @@ def test_every_answer_forbids_what_a_page_does_not_need(client: Client) -> None:
 
 def test_the_cookie_is_for_us_alone(running: Running, client: Client) -> None:
     # A second link needs the terminal, so the header is looked at where it is made.
-    from dugong.studio.door import Keys
+    from dugong.studio.app import Keys
 
     header = Keys(7).set_cookie()
     assert header.startswith("dugong_7=")

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dugong.studio import StudioError
 from dugong.studio.editing import EditError, SourceFile
-from dugong.studio.errors import StudioError
 from studio_client import SOURCES
 
 NEW = "@dg.source\ndef low(value):\n    return 0\n"

@@ -6,31 +6,34 @@ every one takes and gives.
 
 from __future__ import annotations
 
+import hmac
+import html
 import mimetypes
 import secrets
 import zipfile
 from collections.abc import Awaitable, Callable
 from functools import partial
+from http.cookies import CookieError, SimpleCookie
 from importlib.resources import files
 from io import BytesIO
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 from anyio import from_thread, to_thread
 from starlette.applications import Starlette
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
 from starlette.routing import Route, WebSocketRoute
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dugong.cli.corrections import class_codes
 from dugong.exceptions import DugongError
-from dugong.studio import describing, pages
-from dugong.studio.asked import Asked, bad, in_ascii
-from dugong.studio.door import Door, Keys, policy
+from dugong.studio import STATUS, StudioError, describing, pages, plain_error
+from dugong.studio.describing import Inquiry, bad, in_ascii
 from dugong.studio.editing import EditError, check_function
-from dugong.studio.errors import STATUS, StudioError, plain_error
 from dugong.studio.live import live
 from dugong.studio.state import Studio
 from dugong.studio.tracks import Stretch
@@ -39,7 +42,7 @@ from dugong.tasks import find_resolution
 _FILE, _TEXT, _JSON = 50_000_000, 2_000_000, 200_000  # bytes that a body may have
 # Types that a browser shows or plays; anything else is only ever downloaded.
 _SHOWN = ("video/", "audio/", "image/png", "image/jpeg", "image/gif", "image/webp", "text/plain", "text/csv")
-Endpoint = Callable[[Asked], dict[str, Any] | Response]
+Endpoint = Callable[[Inquiry], dict[str, Any] | Response]
 
 
 class Plain(JSONResponse):
@@ -91,7 +94,7 @@ def _answering(studio: Studio, answer: Endpoint, most: int) -> Callable[[Request
 
     async def answered(request: Request) -> Response:
         body = await _body(request, most) if most else b""
-        found = await to_thread.run_sync(answer, Asked(studio=studio, request=request, body=body))
+        found = await to_thread.run_sync(answer, Inquiry(studio=studio, request=request, body=body))
         return found if isinstance(found, Response) else Plain(found)
 
     return answered
@@ -106,7 +109,7 @@ async def _body(request: Request, most: int) -> bytes:
     return content
 
 
-def open_sample(asked: Asked) -> dict[str, Any]:
+def open_sample(asked: Inquiry) -> dict[str, Any]:
     """Write a sample project, and open it."""
     path = describing.write_sample(asked.studio, asked.word("sample"))
     from_thread.run_sync(asked.studio.open, path)  # there, because the lock belongs to that thread
@@ -115,7 +118,7 @@ def open_sample(asked: Asked) -> dict[str, Any]:
 
 
 # --- sequences -----------------------------------------------------------------------------------------------------
-def sequences(asked: Asked) -> dict[str, Any]:
+def sequences(asked: Inquiry) -> dict[str, Any]:
     """One page of the queue."""
     wanted = pages.Wanted(
         sort=asked.query.get("sort", "entropy"),
@@ -128,7 +131,7 @@ def sequences(asked: Asked) -> dict[str, Any]:
     return pages.queue(asked.studio.shown(), wanted, asked.studio.corrected())
 
 
-def tracks(asked: Asked) -> dict[str, Any]:
+def tracks(asked: Inquiry) -> dict[str, Any]:
     """A stretch of one sequence, as the pixels need it."""
     studio, name = asked.studio, asked.named()
     snapshot, place, length = studio.find(name)
@@ -146,7 +149,7 @@ def tracks(asked: Asked) -> dict[str, Any]:
         return found | {"raw_error": plain_error(error)}
 
 
-def frame(asked: Asked) -> Response:
+def frame(asked: Inquiry) -> Response:
     """A picture of one element."""
     _, _, length = asked.studio.find(asked.named())
     element, px = asked.whole("element", 0, 0, max(length - 1, 0)), asked.whole("px", 320, 16, 4000)
@@ -154,7 +157,7 @@ def frame(asked: Asked) -> Response:
     return Response(picture, media_type="image/png")
 
 
-def media(asked: Asked) -> Response:
+def media(asked: Inquiry) -> Response:
     """The file behind a sequence."""
     file = asked.studio.media(asked.named())
     if file is None:
@@ -165,7 +168,7 @@ def media(asked: Asked) -> Response:
     return FileResponse(file, media_type=known, headers={"content-security-policy": "default-src 'none'; sandbox"})
 
 
-def explain(asked: Asked) -> dict[str, Any]:
+def explain(asked: Inquiry) -> dict[str, Any]:
     """Why a label is what it is."""
     snapshot, place, _ = asked.studio.find(asked.named())
     resolution = find_resolution(asked.query.get("resolution", "element"), snapshot.votes.resolutions)
@@ -176,7 +179,7 @@ def explain(asked: Asked) -> dict[str, Any]:
 
 
 # --- corrections ---------------------------------------------------------------------------------------------------
-def mark(asked: Asked) -> dict[str, Any]:
+def mark(asked: Inquiry) -> dict[str, Any]:
     """Correct an interval."""
     name, plain = asked.word("sequence"), asked.plain
     snapshot, _, length = asked.studio.find(name)
@@ -191,7 +194,7 @@ def mark(asked: Asked) -> dict[str, Any]:
     return {"correction": asked.studio.correct([new])[0], **describing.corrections(asked.studio, name)}
 
 
-def undo(asked: Asked) -> dict[str, Any]:
+def undo(asked: Inquiry) -> dict[str, Any]:
     """Take a correction back."""
     given = asked.plain.get("correction")
     undone = asked.studio.undo(None if given is None else str(given))
@@ -199,7 +202,7 @@ def undo(asked: Asked) -> dict[str, Any]:
 
 
 # --- sources, fit, export ------------------------------------------------------------------------------------------
-def save_source(asked: Asked) -> Response:
+def save_source(asked: Inquiry) -> Response:
     """Write one function into the user's file."""
     studio, name, text, digest = asked.studio, asked.named("name"), asked.word("text"), asked.word("digest")
     file = studio.source_file()
@@ -219,19 +222,19 @@ def save_source(asked: Asked) -> Response:
     return Plain(plain, status_code=200 if name in known else 201)
 
 
-def fit(asked: Asked) -> Response:
+def fit(asked: Inquiry) -> Response:
     """Begin a run."""
     asked.studio.fit()
     return Plain({"run": asked.studio.run}, status_code=202)
 
 
-def stop(asked: Asked) -> dict[str, Any]:
+def stop(asked: Inquiry) -> dict[str, Any]:
     """End the run that is under way."""
     asked.studio.stop()
     return {"run": asked.studio.run}
 
 
-def report(asked: Asked) -> Response:
+def report(asked: Inquiry) -> Response:
     """The report of the last run; its own script may run, and reach nothing of ours."""
     file = Path(str(asked.studio.needed().output)) / "report.html"
     if not file.is_file():
@@ -240,7 +243,7 @@ def report(asked: Asked) -> Response:
     return FileResponse(file, media_type="text/html", headers={"content-security-policy": f"{allowed}; img-src data:"})
 
 
-def download(asked: Asked) -> Response:
+def download(asked: Inquiry) -> Response:
     """What was exported, as one file."""
     found = describing.exported(asked)
     if len(found) == 1:
@@ -285,3 +288,156 @@ async def _not_found(_: Request, error: Exception) -> Response:
     kind = "missing" if error.status_code == 404 else "bad"
     text = error.detail if error.status_code == 413 else "there is no such address."
     return Plain({"error": {"kind": kind, "text": text, "trace": None}}, status_code=error.status_code)
+
+
+# --- Who may talk to the studio ---------------------------------------------------------------------------------------
+# A page of this very server, in the browser that was given the key, and nobody else. Every web site that a user visits
+# can send requests to this machine, so being on loopback proves nothing. Each request must name this server as its host
+# (a foreign name that points here is refused), must not come from another site, must bear the cookie, and, where it
+# changes something or opens a socket, must say that it comes from a page of ours. The key in the link of the terminal
+# works once and is not the cookie.
+_SAFE = ("GET", "HEAD")
+_OWN = ("same-origin", "none")
+# No page of ours may be framed, sniffed, cached by others, or named to other sites.
+_HEADERS = {
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "x-frame-options": "DENY",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+
+
+def policy(host: str, nonce: str) -> str:
+    """What a page of ours may load: only what this server sends."""
+    return (
+        f"default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; img-src 'self' data: blob:; "
+        f"media-src 'self' blob:; connect-src 'self' ws://{host}; font-src 'self'; base-uri 'none'; "
+        "form-action 'none'; frame-ancestors 'none'"
+    )
+
+
+class Keys:
+    """The keys of one studio: links for the terminal, each good for one use, and the cookie."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.cookie_name = f"dugong_{port}"
+        self.hosts = (f"127.0.0.1:{port}", f"localhost:{port}")
+        self._cookie = secrets.token_urlsafe(32)
+        self._tokens: set[str] = set()
+
+    def link(self) -> str:
+        """A link that opens the studio once."""
+        token = secrets.token_urlsafe(32)
+        self._tokens.add(token)
+        return f"http://{self.hosts[0]}/open?token={token}"
+
+    def spend(self, token: str) -> bool:
+        """Use a token up."""
+        found = [one for one in self._tokens if hmac.compare_digest(one.encode(), token.encode())]
+        self._tokens.difference_update(found)
+        return bool(found)
+
+    def set_cookie(self) -> str:
+        """The header that hands the cookie over."""
+        return f"{self.cookie_name}={self._cookie}; Path=/; HttpOnly; SameSite=Strict"
+
+    def knows(self, header: str) -> bool:
+        """Whether a cookie header holds the cookie of this studio."""
+        try:
+            found = SimpleCookie(header).get(self.cookie_name)
+        except CookieError:
+            return False
+        return found is not None and hmac.compare_digest(found.value.encode(), self._cookie.encode())
+
+
+class Door:
+    """Lets in what may come in; everything behind it is trusted."""
+
+    def __init__(self, app: ASGIApp, keys: Keys) -> None:
+        self._app = app
+        self._keys = keys
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Check one request or socket."""
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        why = self._refused(scope)
+        if why is not None:
+            await _refuse(scope, receive, send, why)
+            return
+        if scope["path"] == "/open":
+            await self._open(scope)(scope, receive, _guarded(scope, send))
+            return
+        await self._app(scope, receive, _guarded(scope, send))
+
+    def _refused(self, scope: Scope) -> str | None:
+        """Why something may not come in; None if it may."""
+        headers = Headers(scope=scope)
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or hosts[0] not in self._keys.hosts:
+            return "this server answers to its own address alone; open the link that the terminal shows."
+        if scope["path"] == "/open" and scope["type"] == "http" and scope["method"] in _SAFE:
+            return None  # the token decides
+        if any(site not in _OWN for site in headers.getlist("sec-fetch-site")):
+            return "requests of other sites are refused."
+        own = [f"http://{hosts[0]}"]
+        origins = headers.getlist("origin")
+        writes = scope["type"] == "websocket" or scope["method"] not in _SAFE
+        if (origins or writes) and origins != own:
+            return "only a page of this studio may do that."
+        if not any(map(self._keys.knows, headers.getlist("cookie"))):
+            return "open the link that the terminal shows: it is the key. Press Enter there for a new one."
+        return None
+
+    def _open(self, scope: Scope) -> Response:
+        query = parse_qs(scope["query_string"].decode("latin-1"))
+        if not self._keys.spend(query.get("token", [""])[0]):
+            return _notice(
+                "This link was used already, or it is not of this studio. Press Enter in the terminal for a new one.",
+                403,
+            )
+        wanted = query.get("next", ["/"])[0]
+        target = wanted if wanted.startswith("/") and not wanted.startswith(("//", "/\\")) else "/"
+        # A page that moves on, not a redirect: the browser then counts the next request as one of ours.
+        text = (
+            f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url={html.escape(target)}">'
+            "<title>Dugong studio</title>"
+        )
+        return HTMLResponse(text, headers={"set-cookie": self._keys.set_cookie()})
+
+
+def _guarded(scope: Scope, send: Send) -> Send:
+    """Add the headers that every answer has; a page brings a policy of its own."""
+
+    async def guarded(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            ours = policy(Headers(scope=scope)["host"], secrets.token_urlsafe(16))
+            headers = MutableHeaders(scope=message)
+            for name, value in {**_HEADERS, "content-security-policy": ours}.items():
+                headers.setdefault(name, value)
+        await send(message)
+
+    return guarded
+
+
+async def _refuse(scope: Scope, receive: Receive, send: Send, why: str) -> None:
+    if scope["type"] == "websocket":
+        await receive()
+        await send({"type": "websocket.close", "code": 4403, "reason": why})
+        return
+    if scope["path"].startswith(("/api", "/media", "/assets")):
+        answer: Response = JSONResponse({"error": {"kind": "refused", "text": why, "trace": None}}, status_code=403)
+    else:
+        answer = _notice(why, 403)
+    answer.headers.update(_HEADERS)
+    answer.headers["content-security-policy"] = "default-src 'none'; frame-ancestors 'none'"
+    await answer(scope, receive, send)
+
+
+def _notice(words: str, status: int) -> HTMLResponse:
+    text = f'<!doctype html><meta charset="utf-8"><title>Dugong studio</title><p>{html.escape(words)}</p>'
+    return HTMLResponse(text, status_code=status)

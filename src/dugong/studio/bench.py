@@ -36,7 +36,7 @@ from dugong.sources.applying import prepare_run
 from dugong.sources.inputs import loaded, pairs_of, rate_of
 from dugong.sources.loaders.media import Audio, Video
 from dugong.sources.voting import SequenceVotes, vote_on_sequence
-from dugong.studio.errors import StudioError
+from dugong.studio import StudioError
 from dugong.votes import SourceInfo
 
 _PRINTED = 20_000  # characters that are kept of what a source prints

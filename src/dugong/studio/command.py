@@ -18,7 +18,7 @@ from dugong.exceptions import DugongError, import_extra
 if TYPE_CHECKING:
     import uvicorn
 
-    from dugong.studio.door import Keys
+    from dugong.studio.app import Keys
     from dugong.studio.state import Studio
 
 
@@ -90,8 +90,7 @@ def serve(studio: Studio, door: socket.socket, *, show: bool, as_json: bool = Fa
     """Answer until Ctrl-C."""
     import uvicorn
 
-    from dugong.studio.app import make_app
-    from dugong.studio.door import Keys
+    from dugong.studio.app import Keys, make_app
 
     keys = Keys(door.getsockname()[1])
     link = keys.link()

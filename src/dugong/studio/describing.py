@@ -1,14 +1,19 @@
-"""What the studio says about the project, one sequence, and the text of a source: plain data for JSON."""
+"""What is asked of the studio, and what it says about the project, one sequence and the text of a source."""
 
 from __future__ import annotations
 
+import json
 import mimetypes
 import tempfile
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+
+from starlette.requests import Request
 
 from dugong import __version__, formats
 from dugong.cli.corrections import FILE, class_codes
@@ -16,13 +21,13 @@ from dugong.cli.exchange import with_media
 from dugong.cli.gold import known_runs, train_labels
 from dugong.cli.init import write_project
 from dugong.cli.project import DEFAULT
+from dugong.codec import parse, to_plain
 from dugong.exceptions import DugongError
 from dugong.report.html.tags import class_colours
 from dugong.report.media import Raw
 from dugong.report.tracks import lane_info, seconds_of
-from dugong.studio.asked import Asked, bad
+from dugong.studio import StudioError
 from dugong.studio.editing import SourceFile
-from dugong.studio.errors import StudioError
 from dugong.studio.pages import SORTS, sequence_row, source_details, source_rows
 from dugong.studio.snapshot import Snapshot
 from dugong.studio.state import Studio
@@ -35,8 +40,68 @@ SAMPLES = {
 }
 
 
+# --- what is asked, and how it is answered ----------------------------------------------------------------------------
+def in_ascii(content: Any) -> str:
+    """JSON in ASCII: whatever names and texts hold, they can be sent."""
+    return json.dumps(to_plain(content), allow_nan=False, separators=(",", ":"))
+
+
+def bad(text: str) -> StudioError:
+    """What a request must be, and is not."""
+    return StudioError(text, "bad")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inquiry:
+    """What is asked of a studio."""
+
+    studio: Studio
+    request: Request
+    body: bytes
+
+    def named(self, part: str = "id") -> Any:
+        """A part of the address."""
+        return self.request.path_params[part]
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        """The words of the query."""
+        return self.request.query_params
+
+    def whole(self, name: str, default: int, low: int, high: int) -> int:
+        """A whole number of the query, moved between bounds."""
+        text = self.query.get(name, str(default))
+        try:
+            value = int(float(text)) if len(text) < 30 else None
+        except (ValueError, OverflowError):
+            value = None
+        if value is None:
+            raise bad(f"{name} must be a whole number; found {text!r:.100}.")
+        return min(max(value, low), high)
+
+    @cached_property
+    def plain(self) -> dict[str, Any]:
+        """The body as a JSON object."""
+        if self.request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+            raise bad("the content type must be application/json.")
+        try:
+            plain = parse(self.body)
+        except (DugongError, ValueError, RecursionError) as error:
+            raise bad(f"the body must be JSON: {error}.") from None
+        if not isinstance(plain, dict):
+            raise bad("the body must be a JSON object.")
+        return plain
+
+    def word(self, name: str) -> str:
+        """Text of the body."""
+        value = self.plain.get(name)
+        if not isinstance(value, str):
+            raise bad(f"{name} must be text; found {value!r:.100}.")
+        return value
+
+
 # --- the project ---------------------------------------------------------------------------------------------------
-def project_page(asked: Asked) -> dict[str, Any]:
+def project_page(asked: Inquiry) -> dict[str, Any]:
     """Everything that the page needs to begin."""
     studio = asked.studio
     head = {"version": __version__, "who": studio.who, "run": studio.run, "limit": studio.limit}
@@ -123,7 +188,7 @@ def _fitted(studio: Studio, snapshot: Snapshot) -> dict[str, Any]:
 
 
 # --- one sequence --------------------------------------------------------------------------------------------------
-def sequence_page(asked: Asked) -> dict[str, Any]:
+def sequence_page(asked: Inquiry) -> dict[str, Any]:
     """What one sequence is, apart from its tracks."""
     studio, name = asked.studio, asked.named()
     snapshot, place, length = studio.find(name)
@@ -164,7 +229,7 @@ def _file_name(file: SourceFile, studio: Studio) -> str:
     return str(file.path.relative_to(studio.needed().folder))
 
 
-def sources_page(asked: Asked) -> dict[str, Any]:
+def sources_page(asked: Inquiry) -> dict[str, Any]:
     """All sources of the last fit, and functions of the file that are not in it yet."""
     studio, snapshot = asked.studio, asked.studio.snapshot
     rows = [] if snapshot is None else source_rows(snapshot)
@@ -184,7 +249,7 @@ def _with_edit(row: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
     return {**row, "editable": editable, "why_not": why}
 
 
-def source_page(asked: Asked) -> dict[str, Any]:
+def source_page(asked: Inquiry) -> dict[str, Any]:
     """One source: numbers, text, and what to look at."""
     studio, name = asked.studio, asked.named("name")
     file, snapshot = studio.source_file(), studio.snapshot
@@ -206,7 +271,7 @@ def source_page(asked: Asked) -> dict[str, Any]:
 
 
 # --- labels out to other tools, and back ------------------------------------------------------------------------------
-def _folder(asked: Asked) -> tuple[Path, str]:
+def _folder(asked: Inquiry) -> tuple[Path, str]:
     name = asked.named("format")
     if name not in formats.names():
         raise StudioError(f"there is no format {name!r:.50}; see the list.", "missing")
@@ -214,7 +279,7 @@ def _folder(asked: Asked) -> tuple[Path, str]:
     return Path(str(asked.studio.needed().output)) / "export" / known, known
 
 
-def export(asked: Asked) -> dict[str, Any]:
+def export(asked: Inquiry) -> dict[str, Any]:
     """Write the labels of the last fit in another format; what is corrected by now is certain."""
     plain, (folder, known), snapshot = asked.plain, _folder(asked), asked.studio.shown()
     project, resolution = snapshot.project, str(plain.get("resolution") or "element")
@@ -242,7 +307,7 @@ def export(asked: Asked) -> dict[str, Any]:
     }
 
 
-def exported(asked: Asked) -> list[Path]:
+def exported(asked: Inquiry) -> list[Path]:
     """The files of the last export in a format."""
     folder, _ = _folder(asked)
     found = sorted(one for one in folder.rglob("*") if one.is_file()) if folder.is_dir() else []
@@ -251,7 +316,7 @@ def exported(asked: Asked) -> list[Path]:
     return found
 
 
-def take_file(asked: Asked) -> dict[str, Any]:
+def take_file(asked: Inquiry) -> dict[str, Any]:
     """Turn the intervals of a file of another tool into corrections, undone together."""
     snapshot = asked.studio.shown()
     safe = Path(asked.query.get("name", "").replace("\\", "/")).name

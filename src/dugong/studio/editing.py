@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dugong.paths import write_atomically
-from dugong.studio.errors import StudioError
+from dugong.studio import StudioError
 
 
 class EditError(StudioError):

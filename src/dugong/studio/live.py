@@ -20,9 +20,9 @@ from dugong.codec import parse
 from dugong.exceptions import DugongError
 from dugong.report.material import label_names
 from dugong.report.track import VoterInfo, code_classes, code_names, code_places
-from dugong.studio.asked import in_ascii
+from dugong.studio import plain_error
 from dugong.studio.bench import Tried
-from dugong.studio.errors import plain_error
+from dugong.studio.describing import in_ascii
 from dugong.studio.pages import MOST_SHOWN, flips_of, measured, number, trouble, vote_counts
 from dugong.studio.snapshot import Snapshot, spoken
 from dugong.studio.state import Studio

@@ -25,9 +25,9 @@ from dugong.cli.corrections import FILE, Correction, Journal, new_id
 from dugong.cli.project import DEFAULT, Project, read_project
 from dugong.exceptions import DugongError
 from dugong.paths import locked
+from dugong.studio import StudioError, plain_error
 from dugong.studio.bench import UserProcess
 from dugong.studio.editing import SourceFile
-from dugong.studio.errors import StudioError, plain_error
 from dugong.studio.snapshot import Snapshot, load_snapshot
 from dugong.studio.tracks import MarkedLabels, RawTracks, SequenceTracks
 
