@@ -8,7 +8,7 @@ moved.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from math import isnan
 from types import MappingProxyType
@@ -19,7 +19,7 @@ import numpy as np
 from dugong.codec import show
 from dugong.exceptions import LabelError
 from dugong.tasks import Rounding
-from dugong.types import AnyArray, FloatArray, read_only
+from dugong.types import AnyArray, FloatArray, IntArray, read_only
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -202,13 +202,9 @@ class Segments:
         """The intervals of some sequences, with some labels, of some sources, at one resolution."""
         keep = np.ones(len(self), dtype=np.bool_)
         wanted = None if sequences is None else list(map(str, sequences))
-        chosen: list[tuple[tuple[str, ...], Iterable[str] | None]] = [
-            (self.sequence, wanted),
-            (self.label, labels),
-            (self.source, sources),
-            (self.resolution, None if resolution is None else [resolution]),
-        ]
-        for values, allowed in chosen:
+        columns = (self.sequence, self.label, self.source, self.resolution)
+        chosen = (wanted, labels, sources, None if resolution is None else [resolution])
+        for values, allowed in zip(columns, chosen, strict=True):
             if allowed is not None:
                 known = set(allowed)
                 keep &= np.fromiter((one in known for one in values), dtype=np.bool_, count=len(self))
@@ -222,9 +218,7 @@ class Segments:
 
     def sort(self) -> Segments:
         """In order of sequence, start and end."""
-        place = {one: number for number, one in enumerate(self.recordings)}
-        owners = np.fromiter((place[one] for one in self.sequence), dtype=np.int64, count=len(self))
-        order = np.lexsort((self.end, self.start, owners))
+        order = np.lexsort((self.end, self.start, places_of(self.sequence, self.recordings)))
         # Most segments are in order already, and copying all columns takes longer than looking.
         return self if bool((np.diff(order) > 0).all()) else self.take(order)
 
@@ -329,6 +323,12 @@ class Segments:
             f"Segments({len(self)} intervals of {names or 'nothing'} in {len(self.recordings)} sequences, in "
             f"{self.unit}s{moved})"
         )
+
+
+def places_of(names: Collection[str], known: Iterable[str]) -> IntArray:
+    """The place of every name among those that are known."""
+    place = {one: number for number, one in enumerate(known)}
+    return np.fromiter((place[name] for name in names), dtype=np.int64, count=len(names))
 
 
 def _words(values: Any, size: int, name: str) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from dugong.exceptions import LabelError, TaskError
-from dugong.segments.container import UNITS, Recording, Segments, Unit
+from dugong.segments.container import UNITS, Recording, Segments, Unit, places_of
 from dugong.tasks import Rounding, TimeAxis
 from dugong.tasks.layout import ranges, stretches
 from dugong.types import AnyArray, BoolArray, FloatArray, Int8Array, IntArray
@@ -59,26 +59,30 @@ def class_codes(votes: Axis) -> dict[str, int]:
     return codes | dict(zip(votes.class_names or (), votes.classes, strict=False))
 
 
+def _ids(votes: Axis) -> list[str]:
+    return [str(one) for one in votes.sequence_ids.tolist()]
+
+
 def recordings_of(votes: Axis) -> dict[str, Recording]:
     """What votes know about their sequences."""
-    ids, lengths, time = votes.sequence_ids.tolist(), votes.lengths.tolist(), votes.time
+    ids, lengths, time = _ids(votes), votes.lengths.tolist(), votes.time
     if time is None:
-        return {str(one): Recording(length=length) for one, length in zip(ids, lengths, strict=True)}
+        return {one: Recording(length=length) for one, length in zip(ids, lengths, strict=True)}
     if time.rate is not None:
         clocks = zip(ids, lengths, time.rate.tolist(), time.start.tolist(), strict=True)
-        return {str(one): Recording(length=length, rate=rate, start=start) for one, length, rate, start in clocks}
+        return {one: Recording(length=length, rate=rate, start=start) for one, length, rate, start in clocks}
     assert time.stamps is not None
     assert time.offsets is not None
     pieces = np.split(time.stamps, time.offsets[1:-1])
     return {
-        str(one): Recording(length=length, start=start, stamps=tuple(stamps.tolist()))
+        one: Recording(length=length, start=start, stamps=tuple(stamps.tolist()))
         for one, length, start, stamps in zip(ids, lengths, time.start.tolist(), pieces, strict=True)
     }
 
 
 def on_axis(segments: Segments, votes: Axis, *, missing_ok: bool = False) -> Segments:
     """The segments in elements of the sequences of the votes."""
-    known = dict.fromkeys(map(str, votes.sequence_ids.tolist()))
+    known = dict.fromkeys(_ids(votes))
     strange = [one for one in segments.recordings if one not in known]
     if strange and not missing_ok:
         raise LabelError(
@@ -132,14 +136,9 @@ def to_gold(
     return labels
 
 
-def _owners(names: tuple[str, ...], votes: Axis) -> IntArray:
-    place = {str(one): number for number, one in enumerate(votes.sequence_ids.tolist())}
-    return np.fromiter((place[name] for name in names), dtype=np.int64, count=len(names))
-
-
 def _bounds(segments: Segments, votes: Axis) -> tuple[IntArray, IntArray, IntArray]:
     """Place of the sequence and whole, half-open elements of every interval."""
-    owner = _owners(segments.sequence, votes)
+    owner = places_of(segments.sequence, _ids(votes))
     size = votes.lengths[owner]
     end = np.where(np.isinf(segments.end), size, segments.end)
     bad = (end > size) | (segments.start != np.floor(segments.start)) | (end != np.floor(end))
@@ -179,8 +178,8 @@ def looked_at(asked: Mapping[str, Iterable[tuple[float, float]]], votes: Axis) -
     """Which elements lie in one of the spans of their sequence."""
     looked = np.zeros(int(votes.lengths.sum()), dtype=np.bool_)
     offsets = np.concatenate([[0], np.cumsum(votes.lengths)]).tolist()
-    for name, first, last in zip(votes.sequence_ids.tolist(), offsets[:-1], offsets[1:], strict=True):
-        for start, end in asked.get(str(name), ()):
+    for name, first, last in zip(_ids(votes), offsets[:-1], offsets[1:], strict=True):
+        for start, end in asked.get(name, ()):
             looked[first + int(min(start, last - first)) : first + int(min(end, last - first))] = True
     return looked
 
@@ -210,10 +209,10 @@ def _of_sequences(segments: Segments, votes: Axis) -> Int8Array:
     if len(votes.classes) == 2:
         codes |= class_codes(votes)
     labels = np.zeros(len(votes.lengths), dtype=np.int8)
-    for name, label in zip(segments.sequence, segments.label, strict=True):
+    places = places_of(segments.sequence, _ids(votes)).tolist()
+    for place, name, label in zip(places, segments.sequence, segments.label, strict=True):
         if label not in codes:
             raise LabelError(f"the label of a sequence must be one of {', '.join(codes)}; found {label!r}.")
-        place = int(_owners((name,), votes)[0])
         if labels[place] not in (0, codes[label]):
             raise LabelError(f"a sequence must have one label; {name!r} has two different ones.")
         labels[place] = codes[label]
@@ -232,8 +231,8 @@ def from_gold(gold: AnyArray, votes: Axis, source: str) -> Segments:
     starts, stops = starts[known], stops[known]
     owners = np.searchsorted(offsets, starts, side="right") - 1
     names = dict(zip(votes.classes, votes.class_names or map(str, votes.classes), strict=True))
-    ids = [str(one) for one in votes.sequence_ids.tolist()]
     recordings = recordings_of(votes)
+    ids = list(recordings)
     names_of = [ids[place] for place in owners.tolist()]
     first, last = starts - offsets[owners], stops - offsets[owners]
     return Segments(
@@ -270,8 +269,7 @@ def join(
     min_length, merge_gap : elements; see `Labels.segments`
     """
     rows = np.flatnonzero(kinds >= 0)
-    order = {name: place for place, name in enumerate(recordings)}
-    owner = np.fromiter((order[name] for name in sequence), dtype=np.int64, count=len(sequence))[rows]
+    owner = places_of(sequence, recordings)[rows]
     start, end, kind = spans[rows, 0], spans[rows, 1], kinds[rows]
     opens = _opens(owner, kind, start, end, gap=merge_gap or 0)
     first, piece = np.flatnonzero(opens), np.cumsum(opens) - 1
@@ -327,21 +325,19 @@ def to_unit(segments: Segments, unit: Unit) -> Segments:
 
 def _convert(segments: Segments, names: tuple[str, ...], start: FloatArray, end: FloatArray, unit: Unit) -> _Bounds:
     """Bounds of intervals of the named sequences in another unit."""
-    order = {name: place for place, name in enumerate(dict.fromkeys(names))}
-    owner = np.fromiter((order[name] for name in names), dtype=np.int64, count=len(names))
-    recordings = {name: segments.recordings.get(name, Recording()) for name in order}
-    whole = (start == 0) & np.isinf(end)  # the whole sequence is the whole sequence in every unit
-    to_the_end = np.isinf(end)
     new_start, new_end = np.zeros(len(start)), np.full(len(start), np.inf)
-    rows = np.flatnonzero(~whole)
+    rows = np.flatnonzero((start != 0) | ~np.isinf(end))  # the whole sequence is the whole sequence in every unit
     if not len(rows):
         return new_start, new_end, None
-    finite = np.where(to_the_end, start, end)[rows]
+    kept = [names[row] for row in rows.tolist()]
+    recordings = {name: segments.recordings.get(name, Recording()) for name in kept}
+    owner, start, to_the_end = places_of(kept, recordings), start[rows], np.isinf(end[rows])
+    finite = np.where(to_the_end, start, end[rows])
     if "character" in (unit, segments.unit):
-        found = _by_tokens(recordings, owner[rows], start[rows], finite, segments.unit, unit)
+        found = _by_tokens(recordings, owner, start, finite, segments.unit, unit)
     else:
-        found = _by_clock(recordings, owner[rows], start[rows], finite, unit)
-    new_start[rows], new_end[rows] = found[0], np.where(to_the_end[rows], np.inf, found[1])
+        found = _by_clock(recordings, owner, start, finite, unit)
+    new_start[rows], new_end[rows] = found[0], np.where(to_the_end, np.inf, found[1])
     return new_start, new_end, found[2]
 
 
@@ -349,7 +345,7 @@ def _convert(segments: Segments, names: tuple[str, ...], start: FloatArray, end:
 def _by_clock(
     recordings: dict[str, Recording], owner: IntArray, start: FloatArray, end: FloatArray, unit: Unit
 ) -> _Bounds:
-    axis, owner = _axis(recordings, owner)
+    axis = _axis(recordings)
     if unit == "second":
         return axis.borders(owner, start), axis.borders(owner, end), None
     spans = axis.to_elements(owner, start, np.maximum(end, start + _INSTANT))
@@ -357,24 +353,20 @@ def _by_clock(
     return first, np.maximum(spans.stops, spans.starts).astype(np.float64), spans.rounding
 
 
-def _axis(recordings: dict[str, Recording], owner: IntArray) -> tuple[TimeAxis, IntArray]:
-    """The clocks of the sequences that need one, and the places of the intervals on it."""
-    needed, places = np.unique(owner, return_inverse=True)
-    every = list(recordings)
-    names = [every[place] for place in needed.tolist()]
-    starts = [recordings[name].start for name in names]
-    stamps = [recordings[name].stamps for name in names]
-    rates = [recordings[name].rate for name in names]
+def _axis(recordings: dict[str, Recording]) -> TimeAxis:
+    """The clocks of some sequences."""
+    starts = [one.start for one in recordings.values()]
+    stamps = [one.stamps for one in recordings.values()]
     if all(one is not None for one in stamps):
-        return TimeAxis.from_timestamps([one for one in stamps if one is not None], start=starts), places
-    silent = [name for name, rate in zip(names, rates, strict=True) if rate is None]
+        return TimeAxis.from_timestamps([one for one in stamps if one is not None], start=starts)
+    silent = [name for name, one in recordings.items() if one.rate is None]
     if silent:
         raise TaskError(
             f"seconds become elements, and elements seconds, only at a known rate, which is never guessed; there is "
             f"none for {len(silent)} sequences, the first {silent[0]!r}.\n"
             "  Pass rate= (elements per second: one number, or a mapping by sequence)."
         )
-    return TimeAxis.from_rate([float(rate) for rate in rates if rate is not None], start=starts), places
+    return TimeAxis.from_rate([float(one.rate) for one in recordings.values() if one.rate is not None], start=starts)
 
 
 # --- tokens ------------------------------------------------------------------------------------------------------
@@ -390,12 +382,10 @@ def _by_tokens(
         raise TaskError(f"{given}s cannot become {unit}s: text has no clock.")
     first, last = np.zeros(len(start)), np.zeros(len(start))
     by_owner = np.argsort(owner, kind="stable")
-    present, begins = np.unique(owner[by_owner], return_index=True)
-    names = list(recordings)
-    for place, rows in zip(present.tolist(), np.split(by_owner, begins[1:]), strict=True):
-        tokens = _tokens(recordings[names[place]], names[place])
-        to = _to_elements if unit == "element" else _to_characters
-        first[rows], last[rows] = to(tokens, start[rows], end[rows])
+    pieces = np.split(by_owner, np.cumsum(np.bincount(owner))[:-1])
+    to = _to_elements if unit == "element" else _to_characters
+    for (name, about), rows in zip(recordings.items(), pieces, strict=True):
+        first[rows], last[rows] = to(_tokens(about, name), start[rows], end[rows])
     if unit == "character":
         return first, last, None
     back_start, back_end, _ = _by_tokens(recordings, owner, first, last, "element", "character")
