@@ -312,19 +312,11 @@ def _observation(about: Recording, rows: list[tuple[Any, ...]]) -> dict[str, Any
         for time in (start, end)
     ]
     media = about.media
-    files: dict[str, list[str]] = {str(player): [] for player in range(1, 9)}
-    info: dict[str, Any] = {"length": {}, "fps": {}, "hasVideo": {}, "hasAudio": {}, "offset": {"1": 0.0}}
-    if media is not None:
-        files["1"] = [media]
-        last = max((row[0] for row in events), default=0.0)
-        info |= {
-            "length": {media: about.seconds if about.seconds is not None else last},
-            "fps": {media: about.rate or 0.0},
-            "hasVideo": {media: True},
-            "hasAudio": {media: False},
-        }
+    last = max((row[0] for row in events), default=0.0)
+    length = about.seconds if about.seconds is not None else last
+    info = {"length": length, "fps": about.rate or 0.0, "hasVideo": True, "hasAudio": False}
     return {
-        "file": files,
+        "file": {str(player): [media] if media is not None and player == 1 else [] for player in range(1, 9)},
         "type": "MEDIA" if media is not None else "LIVE",
         "date": "1970-01-01T00:00:00",
         "description": TOOL,
@@ -336,7 +328,10 @@ def _observation(about: Recording, rows: list[tuple[Any, ...]]) -> dict[str, Any
         "visualize_waveform": False,
         "close_behaviors_between_videos": False,
         "scan_sampling_time": 0,
-        "media_info": info,
+        "media_info": {
+            **{fact: {} if media is None else {media: value} for fact, value in info.items()},
+            "offset": {"1": 0.0},
+        },
     }
 
 

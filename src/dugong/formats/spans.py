@@ -98,10 +98,6 @@ def _write_brat(segments: Segments, stem: str, _: Mapping[str, Any]) -> Files:
     return {f"{stem}.ann": written(lines), f"{stem}.txt": text.encode()}
 
 
-def _configuration(segments: Segments) -> Files:
-    return {"annotation.conf": written(["[entities]", *segments.labels, "[relations]", "[events]", "[attributes]"])}
-
-
 # --- doccano ----------------------------------------------------------------------------------------------------------
 def _fits_doccano(file: File) -> bool:
     first = file.first_object()
@@ -300,7 +296,9 @@ FORMATS = (
         read=_read_brat,
         write=_write_brat,
         single=True,
-        shared=_configuration,
+        shared=lambda segments: {
+            "annotation.conf": written(["[entities]", *segments.labels, "[relations]", "[events]", "[attributes]"])
+        },
     ),
     Format(
         name="doccano",

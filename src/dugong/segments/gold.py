@@ -330,7 +330,7 @@ def _convert(segments: Segments, names: tuple[str, ...], start: FloatArray, end:
     if not len(rows):
         return new_start, new_end, None
     kept = [names[row] for row in rows.tolist()]
-    recordings = {name: segments.recordings.get(name, Recording()) for name in kept}
+    recordings = {name: segments.recordings.get(name, Recording()) for name in dict.fromkeys(kept)}
     owner, start, to_the_end = places_of(kept, recordings), start[rows], np.isinf(end[rows])
     finite = np.where(to_the_end, start, end[rows])
     if "character" in (unit, segments.unit):

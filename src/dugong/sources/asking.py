@@ -17,6 +17,7 @@ import platform
 import sqlite3
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -74,7 +75,7 @@ class Service:
     prices: tuple[float, float] | None = None
     retries: int = 6
     wait: float = 0.5
-    _used: dict[str, float] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _used: Counter[str] = field(default_factory=Counter, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.base_url)
@@ -89,7 +90,7 @@ class Service:
             )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_used": {}}
+        return {**self.__dict__, "_used": Counter()}
 
     @property
     def address(self) -> str:
@@ -100,15 +101,14 @@ class Service:
     def take_usage(self) -> dict[str, float]:
         """Calls, answers from the cache, tokens and their cost since this was last asked, in this process."""
         with _COUNTING:
-            found = dict(self._used)
+            found: dict[str, float] = {**self._used}
             self._used.clear()
         return found
 
-    def note(self, **used: float) -> None:
+    def note(self, **used: Any) -> None:
         """Count what was used."""
         with _COUNTING:
-            for what, amount in used.items():
-                self._used[what] = self._used.get(what, 0) + amount
+            self._used.update(used)
 
     def ask(self, body: Mapping[str, Any], most: int, accept: Accept) -> str:
         """The answer to a request, from the cache or the service.

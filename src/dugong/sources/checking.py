@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from types import ModuleType
 from typing import Any, get_args
 
@@ -138,10 +138,8 @@ def check_run(sources: tuple[Source, ...], meaning: Meaning, spans: Iterable[str
         sources=tuple(source.info for source in sources),
         columns=tuple(np.zeros(0, dtype=np.int8) for _ in sources),
         lengths=np.zeros(1, dtype=np.int64),
-        n_classes=meaning.n_classes,
-        class_names=meaning.class_names,
-        background=meaning.background,
         spans=dict.fromkeys(spans, empty),
+        **asdict(meaning),
     )
 
 

@@ -107,7 +107,9 @@ class Collector:
             self._pre_seconds[name] += seconds  # type: ignore[assignment]
         for name, table in result.spans.items():
             self._spans.setdefault(name, []).append(table)
-        self.faults.extend(map(_slim, result.faults))
+        # A source that fails on every element leaves one traceback in memory, not a million equal ones.
+        same = sys.intern
+        self.faults += [replace(one, error=same(one.error), traceback=same(one.traceback)) for one in result.faults]
         self._ids.append(result.id)
         self._lengths.append(result.length)
         self._clocks.append(result.clock)
@@ -144,9 +146,7 @@ class Collector:
                 for name, rows in self._scores.items()
             },
             faults=tuple(self.faults),
-            n_classes=meaning.n_classes,
-            class_names=meaning.class_names,
-            background=meaning.background,
+            **asdict(meaning),
         )
 
     def report(self, seconds: float) -> ApplyReport:
@@ -176,11 +176,6 @@ class Collector:
 
 def _no_scores(n_tasks: int, width: int) -> ScoreArray:
     return np.full((n_tasks, width), np.nan, dtype=np.float32)
-
-
-def _slim(fault: Fault) -> Fault:
-    """A source that fails on every element leaves one traceback in memory, not a million equal ones."""
-    return replace(fault, error=sys.intern(fault.error), traceback=sys.intern(fault.traceback))
 
 
 def _time_axis(clocks: list[tuple[float, float] | None]) -> TimeAxis | None:

@@ -62,7 +62,7 @@ def pairs_of(sequences: Any) -> tuple[Iterator[tuple[Any, Any]], int | None]:
     total = len(sequences) if hasattr(sequences, "__len__") else None
     if hasattr(sequences, "deferred"):
         return iter(sequences.deferred()), total
-    if isinstance(sequences, Mapping) or hasattr(sequences, "items"):
+    if hasattr(sequences, "items"):
         return iter(sequences.items()), total
     return _checked_pairs(sequences), total
 
