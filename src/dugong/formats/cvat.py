@@ -41,7 +41,7 @@ def _read(file: File) -> Segments:
     for track in file.xml.iterfind("track"):
         _add_track(rows, name, track)
     _add_tags(rows, name, file.xml)
-    length = None if size is None else int(file.number(size, "the size of the task", "meta"))
+    length = None if size is None else file.whole(size, "the size of the task", "meta")
     return rows.done({name: Recording(length=length, media=file.xml.findtext("meta/source") or None)}).sort()
 
 
@@ -55,9 +55,7 @@ def _probability(file: File, one: Element | None, where: str) -> float | None:
 def _add_track(rows: Intervals, name: str, track: Element) -> None:
     """Stretches of frames in which the box of a track is shown."""
     where = f"track {track.get('id')}"
-    boxes = sorted(
-        (int(rows.file.number(box.get("frame"), "a frame", where)), box) for box in track if box.get("frame")
-    )
+    boxes = sorted((rows.file.whole(box.get("frame"), "a frame", where), box) for box in track if box.get("frame"))
     start: int | None = None
     share: float | None = None
     last = boxes[-1][0] + 1 if boxes else 0
@@ -80,7 +78,7 @@ def _add_tags(rows: Intervals, name: str, root: Element) -> None:
     seen: dict[tuple[str, str], dict[int, list[float]]] = {}
     for image in root.iterfind("image"):
         where = f"image {image.get('id')}"
-        frame = int(rows.file.number(image.get("id"), "the id of an image", where)) if len(image) else 0
+        frame = rows.file.whole(image.get("id"), "the id of an image", where) if len(image) else 0
         for tag in image:
             if tag.tag == "tag":  # all else is a region of the picture
                 shares = seen.setdefault((tag.get("label", ""), _source(tag)), {}).setdefault(frame, [])

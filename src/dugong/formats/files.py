@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import isnan
+from math import isfinite, isnan
 from types import TracebackType
 from typing import Any, Literal
 from xml.parsers import expat
@@ -97,6 +97,13 @@ class File:
             return float(text)
         except (TypeError, ValueError, OverflowError):
             raise self.error(f"{what} must be a number; found {text!r}.", line) from None
+
+    def whole(self, text: Any, what: str, line: object) -> int:
+        """The same without decimals."""
+        value = self.number(text, what, line)
+        if not isfinite(value):
+            raise self.error(f"{what} must be a number; found {text!r}.", line)
+        return int(value)
 
     # --- JSON --------------------------------------------------------------------------------------------------
     @cached_property
@@ -306,7 +313,7 @@ def media_name(sequence: str, about: Recording, ending: str) -> str:
 
 def media_stem(name: str) -> str:
     """The id of a sequence from the name of its media: without folders and the last ending."""
-    last = re.split(r"[/\\]", name)[-1]
+    last = name.replace("\\", "/").rpartition("/")[2]
     return last.rpartition(".")[0] or last
 
 

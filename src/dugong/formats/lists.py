@@ -36,7 +36,7 @@ from dugong.formats.files import (
 from dugong.segments import Recording, Segments
 from dugong.segments.container import Unit
 
-_TIME = r"(?:(\d+):)?(\d{1,2}):(\d{1,2})[.,](\d{1,3})"
+_TIME = r"(?:(\d{1,9}):)?(\d{1,2}):(\d{1,2})[.,](\d{1,3})"
 _TIMES = re.compile(rf"^\s*{_TIME}\s*-->\s*{_TIME}(?:\s.*)?$")
 _TAG = re.compile(r"</?[^<>]*>")
 
@@ -174,7 +174,7 @@ class ListStyle:
 
 def read_list(file: File, style: ListStyle, sequence: str | None = None, *, unit: Unit = "second") -> Segments:
     """Read a list of intervals; `sequence` is the id where there is no column for it."""
-    lines = _lines(file, style)
+    lines = list_lines(file, style)
     names: Sequence[str] = tuple(style.columns)
     if style.header:
         first = next(lines, None)
@@ -183,20 +183,20 @@ def read_list(file: File, style: ListStyle, sequence: str | None = None, *, unit
         names = first[1]
     places = {style.columns[name]: place for place, name in enumerate(names) if style.columns.get(name) in _CELLS}
     _check_columns(file, style, places, names, sequence)
-    rows, recordings = Intervals(file, unit), {} if sequence is None else {sequence: Recording()}
+    rows = Intervals(file, unit)
+    media: dict[str, str | None] = {} if sequence is None else {sequence: None}
     for number, cells in lines:
         if len(cells) < len(names) and len(cells) <= max(places.values()):
             raise file.error(f"a line must have {len(names)} columns; found {len(cells)}.", number)
         found = {name: cells[place] for name, place in places.items() if place < len(cells)}
-        name = found.get("sequence", sequence or "")
+        called = found.get("sequence", sequence or "")
         if style.media:
-            media, name = name, media_stem(name)
-            recordings[name] = Recording(media=media)
-        _add(rows, number, name, found)
-    return rows.done(recordings)
+            media[media_stem(called)] = called
+        _add(rows, number, media_stem(called) if style.media else called, found)
+    return rows.done({name: Recording(media=one) for name, one in media.items()})
 
 
-def _lines(file: File, style: ListStyle) -> Iterator[tuple[int, list[str]]]:
+def list_lines(file: File, style: ListStyle) -> Iterator[tuple[int, list[str]]]:
     """Line numbers and cells, without comments and empty lines."""
     if style.quoted:
         reader = csv.reader(StringIO(file.text), delimiter=style.delimiter or ",", strict=True)

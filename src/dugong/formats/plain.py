@@ -6,11 +6,11 @@ interval. No other package is needed to read or write these files.
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from dugong.archives import read_table
 from dugong.formats import Files, Format
 from dugong.formats.files import File, Intervals, columns, json_lines
-from dugong.formats.lists import ListStyle, quoted, read_list
+from dugong.formats.lists import ListStyle, list_lines, quoted, read_list
 from dugong.formats.tokens import Document, TaggedToken, bio_tags, segments_of
 from dugong.segments import UNITS, Recording, Segments
 from dugong.segments.container import Unit
@@ -41,14 +41,16 @@ def _read(file: File) -> Segments:
     table = _table(file)
     with file.at("the header"):
         features = json.loads((table.schema.metadata or {})[_HEADER])["info"]["features"]
-    return _read_texts(file, table, features) if "tokens" in features else _read_intervals(file, table, features)
+    with file.at("the table"):
+        rows = table.to_pylist()
+    return _read_texts(file, rows, features) if "tokens" in features else _read_intervals(file, rows, features)
 
 
-def _read_texts(file: File, table: pa.Table, features: dict[str, Any]) -> Segments:
+def _read_texts(file: File, rows: list[dict[str, Any]], features: dict[str, Any]) -> Segments:
     with file.at("ner_tags"):
         names = features["ner_tags"]["feature"]["names"]
     documents = []
-    for number, row in enumerate(table.to_pylist()):
+    for number, row in enumerate(rows):
         with file.at(f"row {number}"):
             shares = row.get("soft_labels") or [None] * len(row["tokens"])
             tokens = [
@@ -59,12 +61,12 @@ def _read_texts(file: File, table: pa.Table, features: dict[str, Any]) -> Segmen
     return segments_of(file, documents)
 
 
-def _read_intervals(file: File, table: pa.Table, features: dict[str, Any]) -> Segments:
+def _read_intervals(file: File, listed: list[dict[str, Any]], features: dict[str, Any]) -> Segments:
     with file.at("label"):
         names = features["label"]["names"]
-    units = set(table.column("unit").to_pylist()) if "unit" in table.column_names else set()
+    units = {row.get("unit") for row in listed}
     rows = Intervals(file, next((unit for unit in UNITS if unit in units), "second"))
-    for number, row in enumerate(table.to_pylist()):
+    for number, row in enumerate(listed):
         with file.at(f"row {number}"):
             label, end = names[row["label"]], row["end"]
             end = float("inf") if end is None else end
@@ -168,12 +170,12 @@ def _read_csv(file: File) -> Segments:
 
 def _unit(file: File, header: list[str]) -> Unit:
     """The unit that the column of that name holds; elements if there is none."""
-    if "unit" not in header or len(file.lines) < 2 or not file.lines[1].strip():
+    if "unit" not in header:
         return "element"
-    place, rows = header.index("unit"), csv.reader(file.lines[1:], delimiter=",")
-    found = {row[place] for row in rows if len(row) > place}
+    place, lines = header.index("unit"), islice(list_lines(file, _ELEMENTS), 1, None)
+    found = {cells[place] for _, cells in lines if len(cells) > place}
     for unit in UNITS:
-        if found == {unit}:
+        if found <= {unit}:
             return unit
     raise file.error(f"the column 'unit' must hold one of {', '.join(UNITS)} in all lines; found {sorted(found)}.", 2)
 

@@ -61,7 +61,7 @@ def _slots(file: File, root: Element) -> dict[str | None, float]:
     for one in root.iterfind("TIME_ORDER/TIME_SLOT"):
         time = one.get("TIME_VALUE")
         if time is not None:
-            found[one.get("TIME_SLOT_ID")] = (int(time) if time.isdigit() else file.number(time, "a time", time)) / 1000
+            found[one.get("TIME_SLOT_ID")] = file.number(time, "a time", time) / 1000
     return found
 
 
@@ -220,7 +220,7 @@ class _Scanner:
         return float(self._next(3, what))
 
     def count(self, what: str) -> int:
-        return int(self.number(what))
+        return self.file.whole(self._next(3, what), what, self.line())
 
 
 def _read_praat(file: File) -> Segments:

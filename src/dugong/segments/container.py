@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from math import isnan
+from numbers import Real
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -32,6 +33,7 @@ UNITS: tuple[Unit, ...] = ("element", "second", "character")
 Asked = Mapping[tuple[str, str], tuple[tuple[float, float], ...]]
 _WORDS = ("sequence", "label", "source", "resolution")
 _NUMBERS = ("start", "end", "probability")
+_TOO_LONG = 2**63
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -62,6 +64,10 @@ class Recording:
     def __post_init__(self) -> None:
         if not isinstance(self.text, str | None):
             raise LabelError(f"the text of a recording must be text; found {show(self.text)}.")
+        for name in ("length", "rate", "start", "duration"):
+            value = getattr(self, name)
+            if not isinstance(value, Real | None) or (isinstance(value, int) and abs(value) >= _TOO_LONG):
+                raise LabelError(f"the {name} of a recording must be a number; found {show(value)}.")
 
     @property
     def seconds(self) -> float | None:
