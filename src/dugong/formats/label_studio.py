@@ -25,52 +25,29 @@ from dugong.segments.container import Unit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kind:
-    """How one kind of task is written: names of its tags, its unit, and its labelling interface."""
+    """How one kind of task is written: its unit, the type and the names of its tags, and where the data are."""
 
     unit: Unit
     type: str
     names: tuple[str, str]
     data: str
-    view: str
 
 
 _KINDS = {
-    "video": _Kind(
-        unit="element",
-        type="timelinelabels",
-        names=("tl", "v"),
-        data="video",
-        view='<TimelineLabels name="tl" toName="v">{labels}</TimelineLabels><Video name="v" value="$video"{rate}/>',
-    ),
-    "timeseries": _Kind(
-        unit="second",
-        type="timeserieslabels",
-        names=("ts_l", "ts"),
-        data="csv",
-        view='<TimeSeriesLabels name="ts_l" toName="ts">{labels}</TimeSeriesLabels>'
-        '<TimeSeries name="ts" valueType="url" value="$csv" timeColumn={time}>{channels}</TimeSeries>',
-    ),
-    "audio": _Kind(
-        unit="second",
-        type="labels",
-        names=("a_l", "a"),
-        data="audio",
-        view='<Labels name="a_l" toName="a">{labels}</Labels><Audio name="a" value="$audio"/>',
-    ),
-    "text": _Kind(
-        unit="character",
-        type="labels",
-        names=("n_l", "t"),
-        data="text",
-        view='<Labels name="n_l" toName="t">{labels}</Labels><Text name="t" value="$text"/>',
-    ),
-    "sequence": _Kind(
-        unit="element",
-        type="choices",
-        names=("c", "t"),
-        data="text",
-        view='<Text name="t" value="$text"/><Choices name="c" toName="t" choice="single">{choices}</Choices>',
-    ),
+    "video": _Kind(unit="element", type="timelinelabels", names=("tl", "v"), data="video"),
+    "timeseries": _Kind(unit="second", type="timeserieslabels", names=("ts_l", "ts"), data="csv"),
+    "audio": _Kind(unit="second", type="labels", names=("a_l", "a"), data="audio"),
+    "text": _Kind(unit="character", type="labels", names=("n_l", "t"), data="text"),
+    "sequence": _Kind(unit="element", type="choices", names=("c", "t"), data="text"),
+}
+# The labelling interfaces.
+_VIEWS = {
+    "video": '<TimelineLabels name="tl" toName="v">{labels}</TimelineLabels><Video name="v" value="$video"{rate}/>',
+    "timeseries": '<TimeSeriesLabels name="ts_l" toName="ts">{labels}</TimeSeriesLabels>'
+    '<TimeSeries name="ts" valueType="url" value="$csv" timeColumn={time}>{channels}</TimeSeries>',
+    "audio": '<Labels name="a_l" toName="a">{labels}</Labels><Audio name="a" value="$audio"/>',
+    "text": '<Labels name="n_l" toName="t">{labels}</Labels><Text name="t" value="$text"/>',
+    "sequence": '<Text name="t" value="$text"/><Choices name="c" toName="t" choice="single">{choices}</Choices>',
 }
 _MEDIA = {
     "video": (".mp4", ".avi", ".mov", ".mkv", ".webm", ".mpg"),
@@ -259,7 +236,7 @@ def _view(segments: Segments, kind: str, options: Mapping[str, Any]) -> str:
     labels = tuple(dict.fromkeys([*options.get("labels", ()), *segments.labels]))
     rates = {about.rate for about in segments.recordings.values() if about.rate}
     channels = options.get("channels", ("x",))
-    body = _KINDS[kind].view.format(
+    body = _VIEWS[kind].format(
         labels="".join(f"<Label value={quoteattr(one)}/>" for one in labels),
         choices="".join(f"<Choice value={quoteattr(one)}/>" for one in labels),
         # Where the rate is not known, or not the same for all, the tool's own default is better than a guess of ours.

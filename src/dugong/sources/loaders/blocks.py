@@ -8,7 +8,7 @@ without any row is missing: NaN, never zero and never left out.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, overload
@@ -24,13 +24,8 @@ _DURATIONS = {**UNITS, "min": 60.0, "h": 3600.0}
 _NO_DATE = 1e11  # seconds, in the year 5138; milliseconds since 1970 are beyond it from 1973 on
 _TOO_SPARSE = 1000  # grid points or blocks per row, beyond which the rate or the unit must be wrong
 Reduce = str | Callable[[AnyArray], Any] | None
-_SUMMARIES: Mapping[str, Callable[..., Any]] = {
-    "mean": np.mean,
-    "median": np.median,
-    "min": np.min,
-    "max": np.max,
-    "std": np.std,
-    "sum": np.sum,
+_SUMMARIES: dict[str, Callable[..., Any]] = {
+    name: getattr(np, name) for name in ("mean", "median", "min", "max", "std", "sum")
 }
 
 
