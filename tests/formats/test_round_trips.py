@@ -153,7 +153,7 @@ def test_bioes_and_iob_tags_are_read(tmp_path: Path) -> None:
 
 def test_cvat_tracks_as_cvat_itself_writes_them(tmp_path: Path) -> None:
     """All frames are listed, and a track that lasts to the end has no box outside."""
-    boxes = "".join(f'<box frame="{frame}" outside="0" keyframe="0"/>' for frame in range(3, 10))
+    boxes = "".join(f'<box frame="{frame}" outside="0" keyframe="0"/>' for frame in (3, *range(3, 10)))
     place = tmp_path / "v.xml"
     place.write_text(
         "<annotations><meta><job><size>10</size><mode>interpolation</mode></job></meta>"
@@ -161,3 +161,12 @@ def test_cvat_tracks_as_cvat_itself_writes_them(tmp_path: Path) -> None:
     )
     found = list(formats.read(place))
     assert [(one.start, one.end, one.label, one.source) for one in found] == [(3, 10, "walk", "manual")]
+
+
+def test_a_note_in_elan_is_a_probability_only_where_it_is_a_number(tmp_path: Path) -> None:
+    formats.write(truth("elan"), tmp_path / "r1.eaf")
+    text = (tmp_path / "r1.eaf").read_text(encoding="utf-8")
+    (tmp_path / "r1.eaf").write_text(text.replace(">0.71<", ">²<"), encoding="utf-8")
+    found = list(formats.read(tmp_path / "r1.eaf"))
+    assert [one.probability for one in found] == [0.93, None]
+    assert [dict(one.attributes) for one in found] == [{}, {"dugong-p": "²"}]

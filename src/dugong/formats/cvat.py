@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import groupby
 from math import fsum
+from operator import itemgetter
 from typing import Any
 from xml.etree.ElementTree import Element
 from xml.sax.saxutils import escape, quoteattr
@@ -55,7 +56,8 @@ def _probability(file: File, one: Element | None, where: str) -> float | None:
 def _add_track(rows: Intervals, name: str, track: Element) -> None:
     """Stretches of frames in which the box of a track is shown."""
     where = f"track {track.get('id')}"
-    boxes = sorted((rows.file.whole(box.get("frame"), "a frame", where), box) for box in track if box.get("frame"))
+    found = [(rows.file.whole(box.get("frame"), "a frame", where), box) for box in track if box.get("frame")]
+    boxes = sorted(found, key=itemgetter(0))
     start: int | None = None
     share: float | None = None
     last = boxes[-1][0] + 1 if boxes else 0

@@ -105,7 +105,7 @@ def _add_tier(
             text = values.get(key)
             if text is None:
                 continue
-            if text.replace(".", "", 1).isdigit() and float(text) <= 1:
+            if text.replace(".", "", 1).isdecimal() and float(text) <= 1:
                 probability = float(text)
             else:
                 attributes = {**attributes, note: text}
