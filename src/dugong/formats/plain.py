@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from itertools import islice
+from math import isinf
 from typing import Any
 
 import numpy as np
@@ -246,13 +247,9 @@ def _add(rows: Intervals, number: int, one: dict[str, Any]) -> None:
 def _write_lines(segments: Segments, stem: str, _: Mapping[str, Any]) -> Files:
     lines = [_about(segments, name) for name in segments.recordings]
     for name, start, end, label, p, source, resolution, attributes in columns(segments, *_COLUMNS, "attributes"):
-        row: dict[str, Any] = {
-            "sequence": name,
-            "start": _number(start),
-            "end": None if np.isinf(end) else _number(end),
-        }
-        row |= {"unit": segments.unit, "label": label}
-        row |= {} if p is None else {"probability": p}
+        last = None if isinf(end) else _number(end)
+        row: dict[str, Any] = {"sequence": name, "start": _number(start), "end": last, "unit": segments.unit}
+        row |= {"label": label} | ({} if p is None else {"probability": p})
         row |= {"source": source} if source else {}
         row |= {"resolution": resolution} if resolution != "element" else {}
         row |= {"attributes": dict(attributes)} if attributes else {}
@@ -265,7 +262,7 @@ def _about(segments: Segments, name: str) -> dict[str, Any]:
     about: dict[str, Any] = {"recording": name, "unit": segments.unit, **known}
     if segments.asked is not None:
         about["asked"] = {
-            source: [[a, None if np.isinf(b) else b] for a, b in spans]
+            source: [[a, None if isinf(b) else b] for a, b in spans]
             for (source, one), spans in segments.asked.items()
             if one == name
         }

@@ -268,9 +268,7 @@ class WindowView:
         return self.stop - self.start
 
     def __iter__(self) -> Iterator[Any]:
-        elements = self.elements
-        elements = getattr(elements, "iloc", elements)
-        return map(elements.__getitem__, range(len(self)))
+        return map(by_position(self.elements).__getitem__, range(len(self)))
 
     def __getitem__(self, key: Any) -> Any:
         """An element, a slice of them, or a named column where the sequence has such."""
@@ -298,10 +296,8 @@ def padded(window: WindowView, size: int) -> WindowView:
     places = [*range(short), *([short - 1] * (size - short))]
     if hasattr(found, "take_rows"):
         elements = found.take_rows(places)
-    elif hasattr(found, "iloc"):
-        elements = found.iloc[places]
-    elif isinstance(found, np.ndarray):
-        elements = found[places]
+    elif hasattr(found, "iloc") or isinstance(found, np.ndarray):
+        elements = by_position(found)[places]
     else:
         elements = [found[place] for place in places]
     return WindowView(_Only(elements), window.start, window.start + size, window.index, window.length, full=False)

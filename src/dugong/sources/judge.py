@@ -262,15 +262,12 @@ def _elements(item: Any) -> list[Any]:
 def _text(item: Any, elements: list[Any]) -> str:
     if elements and all(isinstance(one, str) for one in elements):
         return " ".join(elements)
-    if elements:
-        return "\n".join(_line(one) for one in elements)
-    return _line(item)
+    return "\n".join(_line(one) for one in elements or [item])
 
 
 def _line(item: Any) -> str:
     """One element in words."""
-    if hasattr(item, "to_dict"):
-        return ", ".join(f"{name}: {value}" for name, value in item.to_dict().items())
+    item = item.to_dict() if hasattr(item, "to_dict") else item
     if isinstance(item, str | int | float | np.number):
         return str(item)
     if isinstance(item, Mapping):
