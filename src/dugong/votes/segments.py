@@ -20,7 +20,8 @@ from dugong.segments import Segments, class_codes
 from dugong.segments.gold import asked_spans, looked_at, on_axis, recordings_of
 from dugong.tasks import Element, Resolution, Sequence
 from dugong.tasks.layout import stretches
-from dugong.types import ABSTAIN, MISSING, Int8Array
+from dugong.tasks.links import count_inside
+from dugong.types import ABSTAIN, MISSING, BoolArray, Int8Array
 from dugong.votes.codes import SourceInfo, code_name
 from dugong.votes.flat import from_tasks
 from dugong.votes.long import from_long
@@ -174,19 +175,12 @@ def _votes(
     """Votes of all sources of segments in elements, on the sequences that `lengths` lists."""
     names, plain = segments.sources, set(classes) <= _BINARY
     size = np.array([lengths[one] for one in segments.sequence], dtype=np.float64)
-    end = np.where(np.isinf(segments.end), size, segments.end)
-    rows = np.flatnonzero(end > segments.start)
-    words = [segments.label[row].removeprefix("+") if plain else segments.label[row] for row in rows.tolist()]
-    table = {
-        "sequence": [segments.sequence[row] for row in rows.tolist()],
-        "source": [segments.source[row] for row in rows.tolist()],
-        "start": segments.start[rows],
-        "end": end[rows],
-        "vote": words,
-    }
-    if len(rows):
+    marked = replace(segments, end=np.where(np.isinf(segments.end), size, segments.end))
+    marked = marked.take(marked.end > marked.start)
+    if len(marked):
+        table = {name: getattr(marked, name) for name in ("sequence", "source", "start", "end")}
         found = from_long(
-            table,
+            {**table, "vote": [one.removeprefix("+") if plain else one for one in marked.label]},
             lengths=dict(lengths),
             resolutions=resolutions,
             classes=classes,
@@ -199,23 +193,19 @@ def _votes(
         found = from_tasks(
             dict.fromkeys(names, silence), list(lengths.values()), classes=classes, ids=np.array(list(lengths))
         )
-    asked = {name: asked_spans(segments, name) for name in names}
     word = None if background is None or background not in classes else classes.index(background)
     code = ABSTAIN if word is None else found.classes[word]
-    columns = [_asked(found, info, asked[info.name], code) for info in found.sources]
+    columns = [_asked(found, info, looked_at(asked_spans(segments, info.name), found), code) for info in found.sources]
     return replace(found, columns=tuple(columns), class_names=None if plain else found.class_names)
 
 
-def _asked(votes: Votes, info: SourceInfo, spans: Mapping[str, list[tuple[float, float]]], silence: int) -> Int8Array:
+def _asked(votes: Votes, info: SourceInfo, looked: BoolArray, silence: int) -> Int8Array:
     """The column of a source: silence where it looked, missing where it did not."""
-    column, looked = votes.column(info.name).copy(), looked_at(spans, votes)
+    column = votes.column(info.name).copy()
     if isinstance(info.resolution, Element):
         column[(column == ABSTAIN) & looked] = silence
-        column[(column == ABSTAIN) & ~looked] = MISSING
-        return column
     starts, stops = votes.layout(info.resolution).flat_bounds()
-    seen = np.concatenate([[0], np.cumsum(looked)])
-    column[(column == ABSTAIN) & (seen[stops] == seen[starts])] = MISSING
+    column[(column == ABSTAIN) & (count_inside(looked, starts, stops) == 0)] = MISSING
     return column
 
 
