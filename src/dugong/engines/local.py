@@ -229,9 +229,13 @@ def serve(slot: str) -> None:
     faulthandler.enable()
     inbound, outbound = take_pipes()
     with inbound, outbound, leaving_word(slot):
-        function, problem = _receive_function(read_frame(inbound))
+        problem: Exception | None = None
+        try:
+            function = pickle.loads(read_frame(inbound) or b"")
+        except Exception as error:
+            problem = portable(error)
         write_frame(outbound, pickle.dumps((problem is None, problem)))
-        if function is not None:
+        if problem is None:
             _answer_all(function, inbound, outbound)
 
 
@@ -244,13 +248,6 @@ def take_pipes() -> tuple[BinaryIO, BinaryIO]:
     if hasattr(os, "register_at_fork"):  # a copy must not hold the pipes: their end tells the parent of the worker's
         os.register_at_fork(after_in_child=lambda: [os.dup2(nothing, one.fileno()) for one in (inbound, outbound)])
     return inbound, outbound
-
-
-def _receive_function(payload: bytes | None) -> tuple[Callable[[Any], Any] | None, Exception | None]:
-    try:
-        return pickle.loads(payload or b""), None
-    except Exception as error:
-        return None, portable(error)
 
 
 def _answer_all(function: Callable[[Any], Any], inbound: BinaryIO, outbound: BinaryIO) -> None:

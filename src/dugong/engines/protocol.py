@@ -15,13 +15,12 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from itertools import islice
 from operator import add
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from dugong.exceptions import DugongError
 
@@ -66,19 +65,16 @@ class WorkerLostError(DugongError, RuntimeError):
         self.ending = ending
 
 
-@dataclass(frozen=True, slots=True)
-class _SumOfRun(Generic[ItemT, ResultT]):
-    """Adds up one run of items, in order; holds one result beside the sum."""
+def _sum_of_run(
+    function: Callable[[ItemT], ResultT], describe: Callable[[ItemT], str], run: tuple[ItemT, ...]
+) -> ResultT:
+    """The sum over one run of items, in order; holds one result beside it."""
 
-    function: Callable[[ItemT], ResultT]
-    describe: Callable[[ItemT], str]
+    def marked(item: ItemT) -> ResultT:
+        mark(describe(item))  # if the worker dies, this says which one of the run it was
+        return function(item)
 
-    def __call__(self, run: tuple[ItemT, ...]) -> ResultT:
-        return reduce(add, map(self._one, run))
-
-    def _one(self, item: ItemT) -> ResultT:
-        mark(self.describe(item))  # if the worker dies, this says which one of the run it was
-        return self.function(item)
+    return reduce(add, map(marked, run))
 
 
 def reduce_sums(
@@ -93,8 +89,8 @@ def reduce_sums(
 
     `describe` names an item in errors; `progress` is told how many runs of `FAN_IN` items are done.
     """
-    sums = engine.map(_SumOfRun(function, describe), _runs(items), describe=lambda run: " or ".join(map(describe, run)))
-
+    step = partial(_sum_of_run, function, describe)
+    sums = engine.map(step, _runs(items), describe=lambda run: " or ".join(map(describe, run)))
     return reduce(add, sums if progress is None else _told(sums, progress))
 
 
