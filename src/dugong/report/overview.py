@@ -18,7 +18,7 @@ from dugong.summary import label_steps
 from dugong.tasks import Element, Resolution, describe
 from dugong.types import FloatArray, IntArray
 from dugong.votes import Votes, implied_background
-from dugong.votes.codes import count_codes, n_spoken
+from dugong.votes.codes import count_codes, spoken
 
 _BINS = 20
 
@@ -32,7 +32,7 @@ def make_overview(material: Material, n_silent: int) -> Overview:
         n_sequences=votes.n_sequences,
         n_elements=votes.n_elements,
         n_sources=votes.n_sources,
-        n_votes=sum(n_spoken(count_codes(column)) for column in votes.columns),
+        n_votes=sum(sum(spoken(count_codes(column)).values()) for column in votes.columns),
         lengths=(float(lengths.min()), float(np.median(lengths)), float(lengths.mean()), float(lengths.max())),
         histogram_counts=tuple(counts.tolist()),
         histogram_edges=tuple(edges.tolist()),

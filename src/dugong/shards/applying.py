@@ -32,7 +32,7 @@ from dugong.shards.folder import (
     refuse_votes,
     settle,
     unfinished,
-    write_stamped,
+    write_shard,
 )
 from dugong.sources.applying import ProgressCallback, Run, RunOptions, prepare_run, progress_callback, vote
 from dugong.sources.checking import check_run
@@ -43,9 +43,7 @@ from dugong.sources.voting import SequenceVotes
 from dugong.tasks import Layout
 from dugong.types import MISSING, Int8Array
 from dugong.votes import Fault, SourceInfo, Votes
-from dugong.votes.files import pack
 from dugong.votes.flat import ScoreArray
-from dugong.votes.parquet import write_parquet
 
 SHARD_SIZE = 100
 
@@ -137,8 +135,7 @@ class _Work:
         if stored is not None and stored.keeps(state, names) and not any(todo.needed for todo in todos):
             settle(path, state)
             return False
-        content = pack(collector.votes(self.run.meaning))
-        write_stamped(path, lambda handle: write_parquet(content, handle), state)
+        write_shard(path, collector.votes(self.run.meaning), state)
         return True
 
     def _digest(self, source: str, todos: list[_Todo]) -> str | None:

@@ -243,8 +243,7 @@ class VoteShards:
             kept = set()
             for number, votes in enumerate(parts):
                 kept.add(file_name(number))
-                content = pack(votes)
-                write_stamped(place / file_name(number), partial(write_parquet, content), {"written": "whole"})
+                write_shard(place / file_name(number), votes, {"written": "whole"})
             drop_others(place, kept)
         return cls.open(place)
 
@@ -289,6 +288,11 @@ def _pick(shard: Shard, place: Callable[[IntArray], np.intp]) -> Votes:
 def file_name(number: int) -> str:
     """Name of the file of a shard."""
     return f"part-{number:05d}.parquet"
+
+
+def write_shard(path: Place, votes: Votes, state: State) -> None:
+    """Write votes, and what they were made from."""
+    write_stamped(path, partial(write_parquet, pack(votes)), state)
 
 
 def refuse_votes(folder: Place) -> None:

@@ -121,9 +121,9 @@ def count_codes(column: Int8Array) -> dict[int, int]:
     return {code: int(counts[code % 256]) for code in sorted(seen.astype(np.int8).tolist())}
 
 
-def n_spoken(counts: dict[int, int]) -> int:
+def spoken(counts: Mapping[int, int]) -> dict[int, int]:
     """Votes that say something: neither abstain nor missing."""
-    return sum(count for code, count in counts.items() if code not in (ABSTAIN, MISSING))
+    return {code: counts[code] for code in sorted(counts) if code not in (ABSTAIN, MISSING)}
 
 
 def positive_class(votes: Votes, resolution: Resolution) -> int:

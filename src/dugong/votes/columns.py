@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 from dugong.exceptions import VoteError
 from dugong.tasks import Element, Resolution
 from dugong.tasks.layout import ranges
-from dugong.types import MISSING, AnyArray, FloatArray, Int8Array, IntArray
+from dugong.types import MISSING, Int8Array, IntArray, class_values
 from dugong.votes.codes import SourceInfo
-from dugong.votes.flat import rows_of, votes_of
+from dugong.votes.flat import ScoreArray, rows_of, votes_of
 
 if TYPE_CHECKING:
     from dugong.votes.container import Votes
@@ -63,23 +63,16 @@ def with_table(
         raise VoteError(f"the table of source {name!r} must have a column {absent[0]!r}; found {known}.")
     where = Element() if resolution is None else resolution
     tasks, rows = _tasks(votes, found, name, where)
-    layout, info = votes.layout(where), SourceInfo(name=name, resolution=where)
-    codes, scores = np.full(layout.n_tasks, MISSING, dtype=np.int8), dict(votes.scores)
+    codes, scores = np.full(votes.layout(where).n_tasks, MISSING, dtype=np.int8), dict(votes.scores)
     if soft:
         width = votes.n_classes if isinstance(where, Element) else 2
-        given = _probabilities(found.select(names), name)[rows]
-        if given.shape[1] not in {width} | ({1} if width == 2 else set()):
-            raise VoteError(
-                f"column= of the soft source {name!r} must name one column per class, {width} of them"
-                f"{', or one with P(positive)' if width == 2 else ''}; found {given.shape[1]}."
-            )
-        full: AnyArray = np.full((layout.n_tasks, width), np.nan, dtype=np.float32)
-        full[tasks] = rows_of(given[:, 0] if given.shape[1] == 1 else given, width)
+        full = scores[name] = np.full((len(codes), width), np.nan, dtype=np.float32)
+        full[tasks] = _probabilities(found.select(names), name, width)[rows]
         asked = ~np.isnan(full).all(axis=1)
-        classes = (-1, 1) if width == 2 else votes.classes
-        codes[asked], scores[name] = votes_of(full[asked], classes), full
+        codes[asked] = votes_of(full[asked], class_values(width))
     else:
         codes[tasks] = _codes(found.column(names[0]).to_pylist(), votes, name, values, where)[rows]
+    info = SourceInfo(name=name, resolution=where)
     return replace(votes, sources=(*votes.sources, info), columns=(*votes.columns, codes), scores=scores)
 
 
@@ -153,11 +146,17 @@ def _whole(table: pa.Table, column: str, name: str) -> IntArray:
     return np.asarray(cells.to_numpy(), dtype=np.int64)
 
 
-def _probabilities(table: pa.Table, name: str) -> FloatArray:
+def _probabilities(table: pa.Table, name: str, width: int) -> ScoreArray:
     try:
-        return np.stack([pc.cast(one, pa.float64()).to_numpy() for one in table.columns], axis=1)
+        given = np.stack([pc.cast(one, pa.float64()).to_numpy() for one in table.columns], axis=1)
     except pa.ArrowInvalid as error:
         raise VoteError(f"the scores of source {name!r} must be numbers: {error}") from None
+    if given.shape[1] != width and not (given.shape[1] == 1 and width == 2):
+        raise VoteError(
+            f"column= of the soft source {name!r} must name one column per class, {width} of them"
+            f"{', or one with P(positive)' if width == 2 else ''}; found {given.shape[1]}."
+        )
+    return rows_of(given[:, 0] if given.shape[1] == 1 else given, width)
 
 
 def _codes(cells: list[Any], votes: Votes, name: str, values: Mapping[Any, int] | None, where: Resolution) -> Int8Array:

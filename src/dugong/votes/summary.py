@@ -27,7 +27,7 @@ from dugong.votes.codes import (
     count_codes,
     count_faults,
     implied_background,
-    n_spoken,
+    spoken,
 )
 from dugong.votes.container import Votes
 from dugong.votes.gold import gold_at
@@ -151,11 +151,6 @@ class Tally(Additive):
             n_empty=int(np.count_nonzero(votes.lengths == 0)),
         )
 
-    def spoken(self, source: str) -> dict[int, int]:
-        """Votes of a source that say something, by code."""
-        codes = self.codes[source]
-        return {code: codes[code] for code in sorted(codes) if code not in (ABSTAIN, MISSING)}
-
 
 def summary_of(tally: Tally, votes: Votes, gold: Any = None) -> Summary:
     """The summary of all that was counted; `votes` are the same, or some of them that whole columns are compared in."""
@@ -164,7 +159,8 @@ def summary_of(tally: Tally, votes: Votes, gold: Any = None) -> Summary:
 
 
 def _summarize_source(tally: Tally, votes: Votes, place: int, source: SourceInfo, gold: Any) -> SourceSummary:
-    codes, spoken = tally.codes[source.name], tally.spoken(source.name)
+    codes = tally.codes[source.name]
+    said = spoken(codes)
     n_tasks = codes.total()
     correct, incorrect = (None, None) if gold is None else _grade(votes, place, source, gold)
     return SourceSummary(
@@ -173,9 +169,9 @@ def _summarize_source(tally: Tally, votes: Votes, place: int, source: SourceInfo
         resolution=source.resolution.name,
         n_tasks=n_tasks,
         n_asked=n_tasks - codes[MISSING],
-        polarity=tuple(spoken),
-        words=tuple(code_name(votes, code, source.resolution) for code in spoken),
-        coverage=sum(spoken.values()) / max(n_tasks, 1),
+        polarity=tuple(said),
+        words=tuple(code_name(votes, code, source.resolution) for code in said),
+        coverage=sum(said.values()) / max(n_tasks, 1),
         overlaps=int(tally.met.overlaps[place]) / max(n_tasks, 1),
         conflicts=int(tally.met.conflicts[place]) / max(n_tasks, 1),
         correct=correct,
@@ -226,12 +222,13 @@ def _problems(tally: Tally, votes: Votes) -> tuple[Problem, ...]:
 
 def _about_sources(tally: Tally, votes: Votes) -> Iterator[Problem]:
     for source in votes.sources:
-        name, codes, spoken = source.name, tally.codes[source.name], tally.spoken(source.name)
-        if not spoken:
+        name, codes = source.name, tally.codes[source.name]
+        said = spoken(codes)
+        if not said:
             asked = "was never asked" if codes[MISSING] == codes.total() else "never votes"
             yield Problem("never-votes", name, f"source {name!r} {asked}; it has no influence and may be left out.")
-        elif len(spoken) == 1 and sum(spoken.values()) == codes.total() and name not in votes.scores:
-            word = code_name(votes, next(iter(spoken)), source.resolution)
+        elif len(said) == 1 and sum(said.values()) == codes.total() and name not in votes.scores:
+            word = code_name(votes, next(iter(said)), source.resolution)
             yield Problem("always-same", name, f"source {name!r} always votes {word}; it tells no two tasks apart.")
         if name in tally.faults:
             yield Problem("faults", name, f"source {name!r} raised {tally.faults[name]:,} times and abstained instead.")
@@ -241,7 +238,7 @@ def _about_copies(votes: Votes) -> Iterator[Problem]:
     first: dict[tuple[object, int], int] = {}
     for place, (source, column) in enumerate(zip(votes.sources, votes.columns, strict=True)):
         other = first.setdefault((source.resolution, zlib.crc32(column.data)), place)
-        if other != place and np.array_equal(votes.columns[other], column) and n_spoken(count_codes(column)):
+        if other != place and np.array_equal(votes.columns[other], column) and spoken(count_codes(column)):
             text = f"source {source.name!r} votes exactly as {votes.source_names[other]!r}; count it once."
             yield Problem("copy", source.name, text)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dugong.exceptions import VoteError
-from dugong.tasks import Element, Resolution, describe
+from dugong.tasks import Element, describe
 from dugong.types import MISSING, BoolArray, Int8Array
 from dugong.votes.codes import CLASSES_HINT, MAX_CODE, SourceInfo, coding_words
 from dugong.votes.flat import check_scores
@@ -34,8 +34,8 @@ def check_votes(votes: Votes) -> None:
     for name, table in votes.spans.items():
         table.check(votes.lengths, name)
     _check_time(votes)
-    for resolution in dict.fromkeys(source.resolution for source in votes.sources):
-        _check_columns(votes, resolution)
+    for source, column in zip(votes.sources, votes.columns, strict=True):
+        _check_column(votes, source, column)
     check_scores(votes)
 
 
@@ -118,24 +118,22 @@ def _check_time(votes: Votes) -> None:
         )
 
 
-def _check_columns(votes: Votes, resolution: Resolution) -> None:
-    codes = [MISSING, 0, *((*votes.classes, *votes.partial) if isinstance(resolution, Element) else (-1, 1))]
+def _check_column(votes: Votes, source: SourceInfo, column: Int8Array) -> None:
+    if column.dtype != np.int8 or column.ndim != 1:
+        raise VoteError(
+            f"the votes of {source.name!r} must be a flat int8 array; found {column.dtype}, {column.shape}."
+        )
+    n_tasks = votes.layout(source.resolution).n_tasks
+    if len(column) != n_tasks:
+        raise VoteError(
+            f"source {source.name!r} votes on {describe(source.resolution)}, which has {n_tasks} tasks for the given "
+            f"lengths; found {len(column)} votes."
+        )
+    on_elements = isinstance(source.resolution, Element)
+    codes = [MISSING, 0, *((*votes.classes, *votes.partial) if on_elements else (-1, 1))]
     allowed = np.zeros(256, dtype=np.bool_)
     allowed[np.array(codes) % 256] = True
-    n_tasks = votes.layout(resolution).n_tasks
-    for source, column in zip(votes.sources, votes.columns, strict=True):
-        if source.resolution != resolution:
-            continue
-        if column.dtype != np.int8 or column.ndim != 1:
-            raise VoteError(
-                f"the votes of {source.name!r} must be a flat int8 array; found {column.dtype}, {column.shape}."
-            )
-        if len(column) != n_tasks:
-            raise VoteError(
-                f"source {source.name!r} votes on {describe(resolution)}, which has {n_tasks} tasks for the given "
-                f"lengths; found {len(column)} votes."
-            )
-        _check_codes(votes, source, column, allowed)
+    _check_codes(votes, source, column, allowed)
 
 
 def _check_codes(votes: Votes, source: SourceInfo, column: Int8Array, allowed: BoolArray) -> None:
