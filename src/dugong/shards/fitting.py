@@ -65,7 +65,7 @@ SumT = TypeVar("SumT")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Form(Generic[SumT]):
+class SumsFile(Generic[SumT]):
     """How sums of one kind are kept in files."""
 
     name: str
@@ -85,7 +85,7 @@ class Kept(Generic[SumT]):
 
     function: Callable[[Shard], SumT]
     question: str
-    form: Form[SumT]
+    form: SumsFile[SumT]
     folder: Place
 
     def __call__(self, shard: Shard) -> SumT:
@@ -100,22 +100,9 @@ class Kept(Generic[SumT]):
         return found
 
 
-def kept(
-    function: Callable[[Shard], SumT], folder: Place | None, form: Form[SumT], question: Mapping[str, Any]
-) -> Callable[[Shard], SumT]:
-    """The function with a memory in a folder; without a folder, the function itself."""
-    if folder is None:
-        return function
-    asked = digest_of({"dugong": metadata.version("dugong-ws"), "sums": form.name, **question})
-    return Kept(function=function, question=asked, form=form, folder=folder)
-
-
 @contextlib.contextmanager
-def keeping(folder: Place | None, shards: tuple[Shard, ...]) -> Iterator[None]:
-    """Lock the folder of the sums, if there is one, and remove the sums of shards that are gone."""
-    if folder is None:
-        yield
-        return
+def keeping(folder: Place, shards: tuple[Shard, ...]) -> Iterator[None]:
+    """Lock the folder of the sums, and remove the sums of shards that are gone."""
     names = {shard.name for shard in shards}
     with locked(folder):
         drop_unfinished(folder)
@@ -151,9 +138,9 @@ def _read_plain(kind: type[SumT], path: Place) -> SumT:
         return decode(kind, stored.header)
 
 
-CONTENTS: Form[Contents] = Form(name="contents", write=_write_plain, read=partial(_read_plain, Contents))
-BALANCE: Form[LabelSums] = Form(name="balance", write=_write_plain, read=partial(_read_plain, LabelSums))
-MOMENTS = Form(name="moments", write=Moments.write, read=Moments.load)
+CONTENTS: SumsFile[Contents] = SumsFile(name="contents", write=_write_plain, read=partial(_read_plain, Contents))
+BALANCE: SumsFile[LabelSums] = SumsFile(name="balance", write=_write_plain, read=partial(_read_plain, LabelSums))
+MOMENTS = SumsFile(name="moments", write=Moments.write, read=Moments.load)
 
 
 def _ask(
@@ -223,7 +210,7 @@ class OverShards:
     def counts(self, law: Law, *, apart: bool = False) -> ExpectedCounts:
         """The expected counts of all shards."""
         # Each E-step asks another question, in the same order whenever the fit is repeated: its number names its file.
-        form = Form(name=f"counts{next(self._steps) or ''}", write=_write_counts, read=_read_counts)
+        form = SumsFile(name=f"counts{next(self._steps) or ''}", write=_write_counts, read=_read_counts)
         return self._sum(methodcaller("counts", law, apart=apart), form, {**law.to_dict(), "apart": apart})
 
     def sample(self) -> InMemory:
@@ -248,14 +235,18 @@ class OverShards:
         own = (one for one, name in self.groups.items() if name == self.group)
         return None if self.group is None else frozenset(own)
 
-    def _sum(self, question: Callable[[InMemory], SumT], form: Form[SumT], asked: dict[str, Any]) -> SumT:
+    def _sum(self, question: Callable[[InMemory], SumT], form: SumsFile[SumT], asked: dict[str, Any]) -> SumT:
         total, tell = len(self.shards), self.progress
         members = self._members
-        ask = partial(_ask, question, members, {"n_elements": self.n_elements, "n_threads": self.n_threads})
-        asked = asked if members is None else {**asked, "members": sorted(members)}
+        options = {"n_elements": self.n_elements, "n_threads": self.n_threads}
+        ask: Callable[[Shard], SumT] = partial(_ask, question, members, options)
+        if self.folder is not None:
+            about = {"dugong": metadata.version("dugong-ws"), "sums": form.name, "groups": self.n_elements}
+            about |= encode(asked) if members is None else {**encode(asked), "members": sorted(members)}
+            ask = Kept(function=ask, question=digest_of(about), form=form, folder=self.folder)
         return reduce_sums(
             self.engine,
-            kept(ask, self.folder, form, {"groups": self.n_elements, **encode(asked)}),
+            ask,
             self.shards.shards,
             describe=str,
             progress=None if tell is None else lambda runs: tell(form.name, min(runs * FAN_IN, total), total),
@@ -299,7 +290,8 @@ def fit_shards(
             '  Use sharing="tied", or votes in one file.'
         )
     folder = None if keep is None else place_of(keep).absolute()
-    with keeping(folder, shards.shards), fit_progress(progress) as tell:
+    lock = contextlib.nullcontext() if folder is None else keeping(folder, shards.shards)
+    with lock, fit_progress(progress) as tell:
         data = OverShards(
             shards=shards,
             engine=engine or Serial(),
