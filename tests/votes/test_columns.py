@@ -60,8 +60,21 @@ def test_whole_sequences_names_and_data_frames():
         ),
         ({"sequence": ["a"], "element": [0], "x": ["high"]}, {"soft": True}, "must be numbers"),
         ({"sequence": ["a"], "element": [0], "x": [7.0]}, {"soft": True}, "scores must be probabilities"),
+        (
+            {"sequence": ["a"], "x": [1]},
+            {"resolution": dg.Window(2)},
+            "whole sequences; found window2",
+        ),
+        ({"sequence": ["a"], "element": [0], "x": ["y"]}, {"values": {"y": 300}}, r"lead to votes, .*; found 300"),
     ],
 )
 def test_what_cannot_be_read_is_explained(table, options, words):
     with pytest.raises(VoteError, match=words):
         VOTES.with_table(pa.table(table), "x", **options)
+
+
+def test_an_empty_sequence_has_no_task_to_vote_on() -> None:
+    votes = dg.Votes.from_tasks({"s": [1, -1]}, [0, 2], ids=["empty", "full"])
+    table = pa.table({"sequence": ["full", "empty"], "x": [1, 1]})
+    with pytest.raises(VoteError, match=r"a sequence with elements; row 1 is of empty, which has none"):
+        votes.with_table(table, "x", resolution=dg.Sequence())

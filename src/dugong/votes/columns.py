@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dugong.exceptions import VoteError
-from dugong.tasks import Element, Resolution
+from dugong.tasks import Element, Resolution, Sequence, describe
 from dugong.tasks.layout import ranges
 from dugong.types import MISSING, Int8Array, IntArray, class_values
 from dugong.votes.codes import SourceInfo
@@ -62,6 +62,8 @@ def with_table(
         known = ", ".join(found.column_names)
         raise VoteError(f"the table of source {name!r} must have a column {absent[0]!r}; found {known}.")
     where = Element() if resolution is None else resolution
+    if not isinstance(where, Element | Sequence):
+        raise VoteError(f"the table of source {name!r} is about elements or whole sequences; found {describe(where)}.")
     tasks, rows = _tasks(votes, found, name, where)
     codes, scores = np.full(votes.layout(where).n_tasks, MISSING, dtype=np.int8), dict(votes.scores)
     if soft:
@@ -89,7 +91,13 @@ def _tasks(votes: Votes, table: pa.Table, name: str, where: Resolution) -> tuple
         )
     offsets = votes.layout(where).offsets
     owners = owners[rows]
-    if not isinstance(where, Element):
+    if isinstance(where, Sequence):
+        empty = np.flatnonzero(votes.lengths[owners] == 0)
+        if len(empty):
+            raise VoteError(
+                f"every row of source {name!r} must be about a sequence with elements; row {rows[empty[0]]} is of "
+                f"{votes.sequence_ids[owners[empty[0]]]}, which has none."
+            )
         tasks = offsets[owners]
     else:
         starts, stops = _bounds(table, rows, owners, votes, name)
@@ -165,7 +173,11 @@ def _codes(cells: list[Any], votes: Votes, name: str, values: Mapping[Any, int] 
     codes: dict[Any, int] = {None: MISSING, 0: 0, **{one: one for one in classes}}
     if isinstance(where, Element) or votes.n_classes == 2:
         codes |= dict(zip(votes.class_names or (), votes.classes, strict=bool(votes.class_names)))
-    codes |= {str(key): value for key, value in (values or {}).items()}
+    meant = sorted({MISSING, 0, *classes, *(votes.partial if isinstance(where, Element) else ())})
+    for key, value in (values or {}).items():
+        if value not in meant:
+            raise VoteError(f"values= of source {name!r} must lead to votes, {meant}; found {value!r}.")
+        codes[str(key)] = value
     if "" not in codes:
         codes[""] = MISSING
     known_as = [
