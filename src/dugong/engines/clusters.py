@@ -24,8 +24,10 @@ from typing import Any
 from dugong.engines.local import portable
 from dugong.engines.protocol import (
     ItemT,
+    Naming,
     ResultT,
     ShippedEngine,
+    Work,
     WorkerLostError,
     last_word,
     leaving_word,
@@ -76,7 +78,7 @@ def windowed(
     wait: Callable[[Ticket], bytes],
     cancel: Callable[[Any], object],
     items: Iterable[ItemT],
-    describe: Callable[[ItemT], str],
+    describe: Naming[ItemT],
     size: int,
 ) -> Iterator[Any]:
     """Keep at most `size` calls under way and give their results back in order; cancel the rest if that ends early."""
@@ -118,7 +120,7 @@ class Dask(_Cluster):
     """Workers of a Dask cluster; the address is of the scheduler, such as ``"tcp://head:8786"``."""
 
     def _map(
-        self, function: Callable[[ItemT], ResultT], items: Iterable[ItemT], describe: Callable[[ItemT], str]
+        self, function: Work[ItemT, ResultT], items: Iterable[ItemT], describe: Naming[ItemT]
     ) -> Iterator[ResultT]:
         distributed = import_extra("distributed", "dask", "the engine Dask")
         import dask
@@ -167,7 +169,7 @@ class Ray(_Cluster):
     """Workers of a Ray cluster: by address (``"auto"``, ``"ray://head:10001"``), or the one that is connected."""
 
     def _map(
-        self, function: Callable[[ItemT], ResultT], items: Iterable[ItemT], describe: Callable[[ItemT], str]
+        self, function: Work[ItemT, ResultT], items: Iterable[ItemT], describe: Naming[ItemT]
     ) -> Iterator[ResultT]:
         ray = import_extra("ray", "ray", "the engine Ray")
         ours = not ray.is_initialized()
@@ -186,7 +188,7 @@ class Ray(_Cluster):
         cores = {} if self.n_jobs == -1 else {"num_cpus": self.n_jobs}
         return {**cores, "include_dashboard": False}
 
-    def _calls(self, ray: Any, function: Callable[[ItemT], ResultT]) -> tuple[Any, Callable[[Ticket], bytes], Any]:
+    def _calls(self, ray: Any, function: Work[ItemT, ResultT]) -> tuple[Any, Callable[[Ticket], bytes], Any]:
         """How a call is submitted, waited for and cancelled."""
         remote = ray.remote(max_retries=self.retries)(call)
         shipped, word = ray.put(ship(function)), ray.remote(last_word)
@@ -225,7 +227,7 @@ class Spark(ShippedEngine):
     ahead: int = 4
 
     def _map(
-        self, function: Callable[[ItemT], ResultT], items: Iterable[ItemT], describe: Callable[[ItemT], str]
+        self, function: Work[ItemT, ResultT], items: Iterable[ItemT], describe: Naming[ItemT]
     ) -> Iterator[ResultT]:
         sessions = import_extra("pyspark.sql", "spark", "the engine Spark").SparkSession
         active = sessions.getActiveSession()
@@ -246,9 +248,7 @@ class Spark(ShippedEngine):
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         return builder.getOrCreate()
 
-    def _jobs(
-        self, context: Any, function: bytes, items: Iterable[ItemT], describe: Callable[[ItemT], str]
-    ) -> Iterator[Any]:
+    def _jobs(self, context: Any, function: bytes, items: Iterable[ItemT], describe: Naming[ItemT]) -> Iterator[Any]:
         shipped, stream, names = context.broadcast(function), iter(items), call_names()
         size = self.ahead * max(1, context.defaultParallelism)
         while job := list(islice(stream, size)):

@@ -28,8 +28,10 @@ from typing import Any, BinaryIO
 from dugong.engines.protocol import (
     Engine,
     ItemT,
+    Naming,
     ResultT,
     ShippedEngine,
+    Work,
     WorkerLostError,
     last_word,
     leaving_word,
@@ -51,10 +53,10 @@ class Serial:
 
     def map(
         self,
-        function: Callable[[ItemT], ResultT],
+        function: Work[ItemT, ResultT],
         items: Iterable[ItemT],
         *,
-        describe: Callable[[ItemT], str] = repr,  # noqa: ARG002 (errors need no place here: they show it)
+        describe: Naming[ItemT] = repr,  # noqa: ARG002 (errors need no place here: they show it)
     ) -> Iterator[ResultT]:
         """Yield ``function(item)`` for all items, in order."""
         return map(function, items)
@@ -76,7 +78,7 @@ class Processes(ShippedEngine):
     ahead: int = 2
 
     def _map(
-        self, function: Callable[[ItemT], ResultT], items: Iterable[ItemT], describe: Callable[[ItemT], str]
+        self, function: Work[ItemT, ResultT], items: Iterable[ItemT], describe: Naming[ItemT]
     ) -> Iterator[ResultT]:
         pool = Pool(ship(function), n_jobs=self.n_jobs)
         threads = ThreadPoolExecutor(self.n_jobs, thread_name_prefix="dugong-worker")

@@ -26,6 +26,8 @@ from dugong.exceptions import DugongError
 
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
+Work = Callable[[ItemT], ResultT]
+Naming = Callable[[ItemT], str]  # an item in words
 FAN_IN = 4
 
 
@@ -33,11 +35,7 @@ class Engine(Protocol):
     """Anything that maps a function over items and keeps their order."""
 
     def map(
-        self,
-        function: Callable[[ItemT], ResultT],
-        items: Iterable[ItemT],
-        *,
-        describe: Callable[[ItemT], str] = repr,
+        self, function: Work[ItemT, ResultT], items: Iterable[ItemT], *, describe: Naming[ItemT] = repr
     ) -> Iterator[ResultT]:
         """Yield ``function(item)`` for all items, in order; `describe` names an item in errors."""
         ...
@@ -65,9 +63,7 @@ class WorkerLostError(DugongError, RuntimeError):
         self.ending = ending
 
 
-def _sum_of_run(
-    function: Callable[[ItemT], ResultT], describe: Callable[[ItemT], str], run: tuple[ItemT, ...]
-) -> ResultT:
+def _sum_of_run(function: Work[ItemT, ResultT], describe: Naming[ItemT], run: tuple[ItemT, ...]) -> ResultT:
     """The sum over one run of items, in order; holds one result beside it."""
 
     def marked(item: ItemT) -> ResultT:
@@ -79,10 +75,10 @@ def _sum_of_run(
 
 def reduce_sums(
     engine: Engine,
-    function: Callable[[ItemT], ResultT],
+    function: Work[ItemT, ResultT],
     items: Iterable[ItemT],
     *,
-    describe: Callable[[ItemT], str] = repr,
+    describe: Naming[ItemT] = repr,
     progress: Callable[[int], None] | None = None,
 ) -> ResultT:
     """The sum of ``function(item)`` over all items; there must be at least one.
@@ -195,11 +191,7 @@ class ShippedEngine(ABC):
     __slots__ = ()
 
     def map(
-        self,
-        function: Callable[[ItemT], ResultT],
-        items: Iterable[ItemT],
-        *,
-        describe: Callable[[ItemT], str] = repr,
+        self, function: Work[ItemT, ResultT], items: Iterable[ItemT], *, describe: Naming[ItemT] = repr
     ) -> Iterator[ResultT]:
         """Yield ``function(item)`` for all items, in order."""
         with strangers_by_value():
@@ -207,7 +199,7 @@ class ShippedEngine(ABC):
 
     @abstractmethod
     def _map(
-        self, function: Callable[[ItemT], ResultT], items: Iterable[ItemT], describe: Callable[[ItemT], str]
+        self, function: Work[ItemT, ResultT], items: Iterable[ItemT], describe: Naming[ItemT]
     ) -> Iterator[ResultT]:
         """The same, while code that workers cannot import travels by value."""
 

@@ -219,20 +219,16 @@ class VoteShards:
         if not files:
             raise VoteError(f"{place} holds no votes: there are no .parquet files in it.")
         found = [_read_head(file) for file in files]
-        for (shard, header), (first, wanted) in zip(found, found[:1] * len(found), strict=True):
+        first, wanted = found[0]
+        for shard, header in found:
             different = [name for name in _MEANING if getattr(header, name) != getattr(wanted, name)]
             if different:
                 raise VoteError(
                     f"all shards must have the same {different[0]}; {shard.path.name} differs from {first.path.name}.\n"
                     "  Write it again, or keep it in a folder of its own."
                 )
-        header = found[0][1]
-        return cls(
-            folder=place,
-            shards=tuple(shard for shard, _ in found),
-            n_sources=len(header.sources),
-            n_classes=header.n_classes,
-        )
+        shards = tuple(shard for shard, _ in found)
+        return cls(folder=place, shards=shards, n_sources=len(wanted.sources), n_classes=wanted.n_classes)
 
     @classmethod
     def write(cls, parts: Iterable[Votes], folder: str | PathLike[str]) -> VoteShards:
@@ -324,7 +320,7 @@ def _read_head(path: Place) -> tuple[Shard, Header]:
         path=path,
         n_sequences=len(lengths),
         n_elements=int(lengths.sum()),
-        shortest=int(lengths.min(initial=0) if not len(lengths) else lengths.min()),
+        shortest=int(lengths.min()) if len(lengths) else 0,
         longest=int(lengths.max(initial=0)),
     )
     return shard, header
@@ -421,9 +417,5 @@ COMPARED = 1 << 18
 
 def summarize_shards(shards: VoteShards, *, engine: Engine | None = None) -> Summary:
     """The summary of all shards, as `Votes.summary` gives it for votes in memory."""
-    tally = reduce_sums(engine or Serial(), _tally, shards.shards, describe=str)
+    tally = reduce_sums(engine or Serial(), lambda shard: Tally.of(shard.read()), shards.shards, describe=str)
     return summary_of(tally, read_sample(shards, COMPARED))
-
-
-def _tally(shard: Shard) -> Tally:
-    return Tally.of(shard.read())
