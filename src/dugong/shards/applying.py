@@ -132,7 +132,8 @@ class _Work:
             "sources": {source.name: self._digest(source.name, todos) for source in self.run.every},
         }
         names = tuple(source.name for source in self.run.every)
-        if stored is not None and stored.keeps(state, names) and not any(todo.needed for todo in todos):
+        same = stored is not None and stored.state == state and stored.votes.source_names == names
+        if same and not any(todo.needed for todo in todos):
             settle(path, state)
             return False
         write_shard(path, collector.votes(self.run.meaning), state)
@@ -140,14 +141,9 @@ class _Work:
 
     def _digest(self, source: str, todos: list[_Todo]) -> str | None:
         """The code that made all votes of a source in a shard; None if it was not the same code for all."""
-        found = {
-            self.digests[source]
-            if source in todo.needed
-            else None
-            if todo.stored is None
-            else todo.stored.digest(source, todo.item.id)
-            for todo in todos
-        }
+        old = [todo for todo in todos if source not in todo.needed]
+        found = {None if todo.stored is None else todo.stored.digest(source, todo.item.id) for todo in old}
+        found |= {self.digests[source]} if len(old) < len(todos) else set()
         return found.pop() if len(found) == 1 else None
 
 
@@ -275,10 +271,6 @@ class StoredShard:
             faults.setdefault(fault.sequence, []).append(fault)
         places = {one: place for place, one in enumerate(votes.sequence_ids.tolist())}
         return cls(votes=votes, state=state, places=places, faults=faults)
-
-    def keeps(self, state: State, sources: tuple[str, ...]) -> bool:
-        """Whether the file is what would be written now."""
-        return self.state == state and self.votes.source_names == sources
 
     def digest(self, source: str, sequence: SequenceId) -> str | None:
         """The code that made these votes; None if there are none."""
