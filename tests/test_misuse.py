@@ -81,7 +81,7 @@ def test_settings(settings: dict[str, Any], kind: type[DugongError], message: st
         (lambda m: m.score(votes(), np.full(300, np.nan)), LabelError, "found 300 other values, the first nan"),
         (lambda m: m.score(votes(), ["a"] * 300), LabelError, "found 300 other values, the first a"),
         (lambda m: m.score(votes(), [0, 1] * 150), LabelError, "hold only 0 and 1"),
-        (lambda m: m.score(votes(), np.ones(300), coding=np.ones(3)), LabelError, 'must be "own" or "given"; found'),
+        (lambda m: m.score(votes(), np.ones(300), coding=np.ones(3)), LabelError, "must be 'own' or 'given'; found"),
         (lambda m: dg.metrics.evaluate([1, -1], [1, -1], classes=3), LabelError, "classes must name at least two"),
         (lambda m: dg.loaders.npy_folder("1" * 600), PlaceError, "no name in it longer than 255 bytes"),
         (lambda m: dg.Window(size=float("nan")), TaskError, "found nan"),
