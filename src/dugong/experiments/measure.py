@@ -101,21 +101,17 @@ class Cell:
 
 def measure(job: MeasureJob) -> list[Cell]:
     """All cells of a job; a cell that cannot be computed says why."""
-    recipe = job.recipe
     with ExitStack() as stack:
         try:
-            cases = _Cases(job, recipe, stack)
+            cases = _Cases(job, stack)
         except LoaderError as error:
-            reason = str(error).partition("\n")[0].rstrip(".")
-            return [
-                Cell(task=recipe.name, method=method.name, origin="real", seed=job.seed, problem=reason)
-                for method in job.methods
-            ]
+            reason, name = str(error).partition("\n")[0].rstrip("."), job.recipe.name
+            return [Cell(task=name, method=m.name, origin="real", seed=job.seed, problem=reason) for m in job.methods]
         stack.callback(examples.cache_clear)
-        return [_cell(job, recipe, cases, share, method) for share in job.shares for method in job.methods]
+        return [_cell(job, cases, share, method) for share in job.shares for method in job.methods]
 
 
-def _cell(job: MeasureJob, recipe: Recipe, cases: _Cases, share: float, method: Method) -> Cell:
+def _cell(job: MeasureJob, cases: _Cases, share: float, method: Method) -> Cell:
     # What a method does, whatever it is called in a table.
     plain = {key: value for key, value in asdict(method).items() if key != "name"}
     settings = {**cases.settings, "share": share, "method": plain}
@@ -125,15 +121,15 @@ def _cell(job: MeasureJob, recipe: Recipe, cases: _Cases, share: float, method: 
     settings |= {"labels_only": True} if job.labels_only else {}
     checkpoint = None if job.quick else job.store.path(name, settings).with_suffix(".pt")
     result = whole or job.store.kept(name, settings, _measured, cases, share, method, job, checkpoint)
-    cell = Cell(task=recipe.name, method=method.name, seed=job.seed, share=share, **result)
+    cell = Cell(task=job.recipe.name, method=method.name, seed=job.seed, share=share, **result)
     return replace(cell, end=None) if job.labels_only else cell
 
 
 class _Cases:
     """The case of a job, made when it is first needed; its settings are known before."""
 
-    def __init__(self, job: MeasureJob, recipe: Recipe, stack: ExitStack) -> None:
-        self._job, self._recipe, self._stack = job, recipe, stack
+    def __init__(self, job: MeasureJob, stack: ExitStack) -> None:
+        self._job, self._stack, recipe = job, stack, job.recipe
         self._case = real(recipe, job.data, quick=job.quick) if job.real else None
         size = asdict(size_of(recipe, quick=job.quick))
         given: dict[str, Any] = {
@@ -149,8 +145,8 @@ class _Cases:
     def find(self) -> TaskCase:
         """The case."""
         if self._case is None:
-            job = self._job
-            self._case = self._stack.enter_context(simulated(self._recipe, quick=job.quick, seed=job.seed))
+            made = simulated(self._job.recipe, quick=self._job.quick, seed=self._job.seed)
+            self._case = self._stack.enter_context(made)
         return self._case
 
 

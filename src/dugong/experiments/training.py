@@ -42,7 +42,7 @@ def end_model_probabilities(
     if model is None:
         return classify_tokens(case, None if labels is None else decided(labels), seed)
     with _few_threads(small=case.small):
-        return _trained(case, model, labels, seed, device=device, checkpoint=checkpoint)
+        return _trained(case, model, labels, seed=seed, device=device, checkpoint=checkpoint)
 
 
 @contextmanager
@@ -58,33 +58,25 @@ def _few_threads(*, small: bool) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _trained(
-    case: TaskCase,
-    model: EndModel,
-    labels: FloatArray | None,
-    seed: int,
-    *,
-    device: str | None,
-    checkpoint: Path | None,
-) -> FloatArray:
+def _trained(case: TaskCase, model: EndModel, labels: FloatArray | None, *, seed: int, **place: Any) -> FloatArray:
     import torch
 
     from dugong.endmodels import predict, train
 
-    options = {**model.options, **(model.small_options if case.small else {})}
+    chosen = {**model.options, **(model.small_options if case.small else {})}
+    options = {**chosen, **place, "seed": seed, "classes": (-1, 1)}
     dev = (examples(case, "dev"), case.gold("dev"))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = model.network(case.small)
-    shared: dict[str, Any] = {"seed": seed, "device": device, "checkpoint": checkpoint, "classes": (-1, 1)}
     if labels is None:
         # Epochs on the few dev examples with as many steps as the given ones on the train part
         ratio = len(case.gold("train")) / max(len(case.gold("dev")), 1)
         options["epochs"] = max(1, round(int(options.get("epochs", 20)) * max(ratio, 1.0)))
         options.pop("patience", None)
-        trained = train(network, dev[0], dev[1], **shared, **options)
+        trained = train(network, *dev, **options)
     else:
-        trained = train(network, examples(case, "train"), decided(labels), dev=dev, **shared, **options)
+        trained = train(network, examples(case, "train"), decided(labels), dev=dev, **options)
     size = int(options.get("batch_size", 32))
     return predict(trained.model, examples(case, "test"), batch_size=max(size, 32))
 
