@@ -160,11 +160,8 @@ def pack(values: AnyArray, bits: int) -> str:
         digits = np.stack([(numbers >> shift) & 63 for shift in range(bits - 6, -1, -6)], axis=-1).reshape(-1)
     else:
         per = 6 // bits
-        padded = np.zeros(-(-len(numbers) // per) * per, dtype=np.int64)
-        padded[: len(numbers)] = numbers
-        digits = np.zeros(len(padded) // per, dtype=np.int64)
-        for place in range(per):
-            digits = (digits << bits) | padded[place::per]
+        padded = np.pad(numbers, (0, -len(numbers) % per))
+        digits = padded.reshape(-1, per) @ (1 << np.arange(6 - bits, -1, -bits))
     return _BYTES[digits].tobytes().decode("ascii")
 
 
