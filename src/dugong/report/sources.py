@@ -16,15 +16,15 @@ from dugong.metrics.elements import ratio
 from dugong.report.material import Material
 from dugong.report.values import Agreement, ClassRow, Dependencies, EdgeRow, SourceRow
 from dugong.summary import ClassAccuracy, SourceAccuracy, plain_table
+from dugong.sums import Plan, count, pair
 from dugong.tasks import Element
-from dugong.types import BoolArray, FloatArray, IntArray, read_only
-from dugong.votes import Votes, class_indices
+from dugong.types import FloatArray, read_only
+from dugong.votes import Votes
 from dugong.votes.summary import SourceSummary
 
 REPEATS = "repeats itself"
 ERRORS = "correlation of the errors of two sources (or of a source with its own earlier errors), from 0 upwards"
 PAIRS = "share of vote pairs that independence given the label would misplace, from 0 upwards"
-_N_BITS = np.array([bin(byte).count("1") for byte in range(256)], dtype=np.uint8)
 
 
 def make_source(material: Material, seen: SourceSummary, learned: SourceAccuracy) -> SourceRow:
@@ -127,13 +127,7 @@ def _follows(factor: Crossed, parent: FloatArray) -> float:
 def make_agreement(material: Material) -> Agreement:
     """Observed agreement, excess over the model, and standardised residuals."""
     votes = material.votes
-    n_sources = votes.n_sources
-    equal, both = np.zeros((n_sources, n_sources)), np.zeros((n_sources, n_sources))
-    for resolution in dict.fromkeys(source.resolution for source in votes.sources):
-        members = [place for place, source in enumerate(votes.sources) if source.resolution == resolution]
-        n_classes = votes.n_classes if isinstance(resolution, Element) else 2
-        cells = np.ix_(members, members)
-        equal[cells], both[cells] = count_equal(votes, np.array(members), n_classes)
+    equal, both = _count_equal(votes, material.model.n_threads)
     observed = ratio(equal, both)
     excess = observed - _expected(material)
     np.fill_diagonal(excess, np.nan)
@@ -147,22 +141,18 @@ def make_agreement(material: Material) -> Agreement:
     )
 
 
-def count_equal(votes: Votes, members: IntArray, n_classes: int) -> tuple[FloatArray, FloatArray]:
+def _count_equal(votes: Votes, n_threads: int | None) -> tuple[FloatArray, FloatArray]:
     """Tasks with equal votes, and tasks on which both vote, for all pairs of sources at one resolution."""
-    places = [class_indices(votes, votes.columns[place], n_classes) for place in members]
-    equal = np.zeros((len(members),) * 2)
-    for label in range(n_classes):
-        equal += _common([one == label for one in places])
-    return equal, _common([(one >= 0) & (one < n_classes) for one in places])
-
-
-def _common(rows: list[BoolArray]) -> FloatArray:
-    """Places at which two rows are both true, for all pairs: bits, counted by looking up bytes."""
-    bits = np.stack([np.packbits(row) for row in rows])
-    counts = np.zeros((len(rows), len(rows)))
-    for place, row in enumerate(bits):
-        counts[place, place:] = counts[place:, place] = _N_BITS[bits[place:] & row].sum(axis=1, dtype=np.int64)
-    return counts
+    equal, both = np.zeros((2, votes.n_sources, votes.n_sources))
+    asked = list(enumerate(votes.sources))
+    rows = {(i, j): pair(a.name, b.name) for i, a in asked for j, b in asked[i:] if a.resolution == b.resolution}
+    counted = count(votes, Plan.of(rows.values()), n_threads=n_threads)
+    for (i, j), row in rows.items():
+        classes = slice(0, votes.n_classes if isinstance(votes.sources[i].resolution, Element) else 2)
+        table = counted.table(row)[classes, classes]
+        equal[i, j] = equal[j, i] = np.trace(table)
+        both[i, j] = both[j, i] = table.sum()
+    return equal, both
 
 
 def _expected(material: Material) -> FloatArray:
