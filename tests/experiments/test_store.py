@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -62,12 +63,14 @@ def test_the_digest_of_a_recipe_follows_its_source(tmp_path: Path) -> None:
     assert recipe_digest(replace(tiny.RECIPE, name="other")) == recipe_digest(tiny.RECIPE)
 
 
-def test_the_digest_of_a_recipe_follows_the_files_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_digest_of_a_recipe_follows_what_it_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
-    text = Path(tiny.__file__).read_text(encoding="utf-8")
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    text = Path(tiny.__file__).read_text(encoding="utf-8").replace("value > 0.5", "value > NUMBER")
     (tmp_path / "recipe_with_helper.py").write_text(f"{text}\nfrom tiny_helper import NUMBER\n", encoding="utf-8")
     found = []
     for number in (1, 1, 2):
+        monkeypatch.delitem(sys.modules, "tiny_helper", raising=False)
         (tmp_path / "tiny_helper.py").write_text(f"NUMBER = {number}\n", encoding="utf-8")
         found.append(digest_of(tmp_path / "recipe_with_helper.py"))
         (tmp_path / "stranger.py").write_text(f"NUMBER = {number}{len(found)}\n", encoding="utf-8")

@@ -6,10 +6,8 @@ on new matplotlib figure (extra ``plot``), so that nothing is imported before so
 
 from __future__ import annotations
 
-import ast
 import csv
 import hashlib
-import inspect
 import io
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +22,9 @@ from typing import TYPE_CHECKING, Any, Self
 import dugong
 from dugong.exceptions import import_extra
 from dugong.experiments.recipe import Recipe
+from dugong.experiments.tasks import TASKS
 from dugong.paths import write_atomically
+from dugong.shards.code import digest_code
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -242,36 +242,11 @@ def library_digest(*files: str, stages: tuple[str, ...] = _STAGES) -> str:
 
 
 def recipe_digest(recipe: Recipe) -> str:
-    """Hash of the code of a recipe: the files of its functions, and the files beside them that these import.
-
-    Functions without a file (typed into an interpreter) count by their compiled code.
-    """
-    places = [(part, Path(inspect.getsourcefile(part) or "")) for part in _functions(recipe)]
-    files = {path.resolve() for _, path in places if path.is_file()}
-    typed = [part.__code__ for part, path in places if not path.is_file()]
-    waiting = list(files)
-    while waiting:
-        new = _beside(waiting.pop()) - files
-        files |= new
-        waiting += new
-    content = [_file_digest(path) for path in sorted(files)]
-    return digest([content, [[code.co_code.hex(), repr(code.co_consts), code.co_names] for code in typed]])
-
-
-def _beside(path: Path) -> set[Path]:
-    """Files of the same folder that a file imports."""
-    tree = ast.parse(path.read_bytes()) if path.suffix == ".py" else ast.Module(body=[], type_ignores=[])
-    named = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
-    named |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    found = (path.with_name(f"{name.rpartition('.')[2]}.py") for name in named)
-    return {one for one in found if one.is_file()}
-
-
-def _functions(recipe: Recipe) -> list[Any]:
-    found: list[Any] = [recipe.generate, recipe.user_prior, *(one.__wrapped__ for one in recipe.sources)]
-    if recipe.end_model is not None:
-        found += [recipe.end_model.network, recipe.end_model.inputs]
-    return [one for one in found if inspect.isfunction(one)]
+    """Hash of the code of a recipe and of all that it uses; of the paper's tasks, of their file and the shared ones."""
+    end = () if recipe.end_model is None else (recipe.end_model.network, recipe.end_model.inputs)
+    code = digest_code([recipe.generate, recipe.user_prior, recipe.sources, end])
+    files = sorted((Path(__file__).parent / "tasks").glob("*.py"))
+    return digest([code, *(_file_digest(path) for path in files if path.stem == recipe.name or path.stem not in TASKS)])
 
 
 def _file_digest(path: Path) -> str:
