@@ -46,10 +46,8 @@ def make_overview(material: Material, n_silent: int) -> Overview:
 
 def seconds_per_element(votes: Votes) -> float | None:
     """Seconds per element, if all sequences share one rate."""
-    if votes.time is None or votes.time.rate is None or not len(votes.time.rate):
-        return None
-    rates = np.unique(votes.time.rate)
-    return float(1 / rates[0]) if len(rates) == 1 else None
+    rate = None if votes.time is None or votes.time.rate is None else votes.time.common_rate
+    return None if rate is None else 1 / rate
 
 
 def _row(material: Material, resolution: Resolution) -> ResolutionRow:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dugong.infer.factors import flatten
+from dugong.infer.factors import FlatFactor, flatten
 from dugong.law.parameters import Conditional, Crossed, Factor, FullTable, Temporal
 from dugong.report.material import Material, label_names
 from dugong.report.media import Media
@@ -182,15 +182,15 @@ NOT_ASKED = "not asked"
 def make_voters(material: Material) -> tuple[VoterInfo, ...]:
     """One entry per source, in the order of the votes."""
     votes = material.votes
-    tables = {flat.factor.source: (flat.factor, flat.table) for flat in flatten(votes, material.model.law_.parameters)}
+    flats = {flat.factor.source: flat for flat in flatten(votes, material.model.law_.parameters)}
     lanes = list(material.probabilities)
     found = []
     for source in votes.sources:
-        factor, table = tables[source.name]
+        factor = flats[source.name].factor
         codes = code_names(votes, source.resolution, factor.n_columns)
         parents = factor.parents if isinstance(factor, Conditional) else ()
         present = tuple(votes.index(name) for name in parents if name in votes.source_names)
-        evidence = _own_evidence(factor, table)
+        evidence = _own_evidence(flats[source.name])
         found.append(
             VoterInfo(
                 name=source.name,
@@ -236,21 +236,16 @@ def code_classes(votes: Votes, resolution: Resolution, n_codes: int) -> tuple[in
     return tuple(place if place < n_labels else -1 for place in range(n_codes))
 
 
-def _own_evidence(factor: Factor, table: FloatArray) -> FloatArray | None:
+def _own_evidence(flat: FlatFactor) -> FloatArray | None:
     """(positions, codes of the parents ..., codes, labels) log-likelihoods; None if there is no such table."""
+    factor, table = flat.factor, flat.table
     if isinstance(factor, FullTable):
         return None
-    if isinstance(factor, Temporal):
-        law: FloatArray | None = factor.first
-    elif isinstance(factor, Crossed):
-        law = factor.marginal
-    else:
-        return logs_of(table)
-    n_codes, n_classes = factor.n_columns + 1, factor.n_classes
-    law = np.ones((1, n_classes, n_codes - 1)) if law is None else law.reshape(-1, n_classes, n_codes - 1)
-    alone = np.ones((len(law), n_codes, n_classes))
-    alone[:, :-1] = law.swapaxes(1, 2) ** factor.weight
-    return logs_of(alone)
+    if isinstance(factor, Temporal):  # nothing came before, so that all earlier labels have the same law
+        table = table[:, -1].reshape(len(table), -1, factor.n_classes, factor.n_classes)[:, :, 0]
+    elif isinstance(factor, Crossed) and len(flat.readings) > 1:  # the parent was not asked, and its label says nothing
+        table = table[:, -1].reshape(len(table), -1, factor.n_classes, 2)[..., 0]
+    return logs_of(table)
 
 
 def _without_absent(evidence: FloatArray, factor: Factor, votes: Votes) -> FloatArray:
