@@ -88,15 +88,13 @@ def gather(model: LabelModel, votes: Votes, gold: Any = None, known: Int8Array |
 
 def label_names(votes: Votes, resolution: Resolution) -> tuple[str, ...]:
     """Names of the labels of a resolution, in the order of table rows."""
+    names = votes.class_names or (("-1", "+1") if votes.n_classes == 2 else tuple(map(str, votes.classes)))
     if isinstance(resolution, Element) or votes.n_classes == 2:
-        if votes.class_names is not None:
-            return votes.class_names
-        return ("-1", "+1") if votes.n_classes == 2 else tuple(map(str, votes.classes))
-    of, names = resolution.of, votes.class_names
-    if of is None or (isinstance(of, int) and names is not None):
-        names = names or tuple(map(str, votes.classes))
-        of = names[of - 1] if isinstance(of, int) and 1 <= of <= len(names) else "+1"
-    return (f"not {of}", str(of))
+        return names
+    of = "+1" if resolution.of is None else resolution.of
+    if isinstance(of, int):
+        of = names[of - 1] if 1 <= of <= len(names) else str(of)
+    return (f"not {of}", of)
 
 
 def places_of(labels: Int8Array, votes: Votes) -> IntArray:
