@@ -29,13 +29,10 @@ Batch = tuple[Tensor, ...]
 
 
 def as_examples(data: Any) -> Examples:
-    """Find out how to read `data`.
+    """Find out how to read `data`: an array, a tensor, `Padded`, a tuple of arrays, or an indexable dataset.
 
-    Parameters
-    ----------
-    data : array, tensor, Padded, tuple of arrays, or indexable dataset
-        A tuple holds one array per argument of the network, `Padded` values and mask. Of a dataset, item i is
-        example i: an array, or a tuple of arrays. A list is a dataset.
+    A tuple holds one array per argument of the network, `Padded` values and mask. Of a dataset, item i is example i: an
+    array, or a tuple of arrays. A list is a dataset.
     """
     if isinstance(data, Padded):
         return ArrayExamples((data.values, data.mask))

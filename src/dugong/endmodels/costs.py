@@ -38,13 +38,9 @@ TIE = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Costs:
-    """The table of costs.
+    """The table of costs, (n, ..., K), made with class weights (K,).
 
-    Attributes
-    ----------
-    table : array, shape (n, ..., K)
-    rows : examples with any cost; the others (unknown labels, weight or confidence 0) teach nothing
-    class_weights : array, shape (K,)
+    `rows` are the examples with any cost; the others (unknown labels, weight or confidence 0) teach nothing.
     """
 
     table: FloatArray
@@ -133,14 +129,7 @@ SUM_TOLERANCE = 1e-4
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class KnownLabels:
-    """Labels as probabilities.
-
-    Attributes
-    ----------
-    probabilities : array, shape (n, ..., K)
-    known : array of bool, shape (n, ...)
-        False where the class value is 0.
-    """
+    """Labels as probabilities, (n, ..., K); those with the class value 0 are not `known`, (n, ...)."""
 
     probabilities: FloatArray
     known: BoolArray
@@ -152,17 +141,10 @@ class KnownLabels:
 
 
 def read_labels(labels: Any, *, n_classes: int, classes: Sequence[int] | None = None) -> KnownLabels:
-    """Check labels and bring them into one form.
+    """Check labels, class values (int) or probabilities (float, as many columns as the end model), and make them alike.
 
-    Parameters
-    ----------
-    labels : array of int, or of float with a last axis of length K
-        Class values, or probabilities.
-    n_classes : int
-        K, the number of columns of the end model.
-    classes : sequence of int, optional
-        The class values in column order; other values than these (and 0, if it is none of them) are refused.
-        Default: the library's coding.
+    `classes` are the class values in column order, by default the library's coding; other values than these (and 0, if
+    it is none of them) are refused.
     """
     # Tensors come from any device.
     array = np.asarray(labels.detach().cpu().numpy() if hasattr(labels, "detach") else labels)

@@ -36,12 +36,7 @@ PARTS: tuple[Part, ...] = ("train", "dev", "test")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """Number of sequences in each part.
-
-    Attributes
-    ----------
-    small : small images and networks of the same kind, for two cores; else those of the paper
-    """
+    """Sequences in each part; `small` images and networks of the same kind, for two cores, or those of the paper."""
 
     train: int
     dev: int

@@ -81,13 +81,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """A figure that is not drawn yet.
-
-    Attributes
-    ----------
-    name : of its files
-    draw : returns a matplotlib figure
-    """
+    """A figure that is not drawn yet: the name of its files, and what draws it."""
 
     name: str
     draw: Callable[[], Figure] = field(repr=False)
@@ -175,12 +169,7 @@ _PACKAGES = ("numpy", "scikit-learn", "scipy", "torch")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Store:
-    """A folder of finished cells.
-
-    Attributes
-    ----------
-    fresh : whether what is there is ignored (and replaced)
-    """
+    """A folder of finished cells; a `fresh` one ignores (and replaces) what is there."""
 
     folder: Path
     fresh: bool = False
@@ -227,13 +216,7 @@ def digest(value: Any) -> str:
 
 @cache
 def library_digest(*files: str, stages: tuple[str, ...] = _STAGES) -> str:
-    """Hash of the code that numbers depend on, and of the versions of the packages below it.
-
-    Parameters
-    ----------
-    *files : names of files of the experiments that compute them, without ``.py``
-    stages : folders and files of the library
-    """
+    """Hash of the code that numbers depend on (files of the experiments, stages below) and of versions of packages."""
     root = Path(dugong.__file__).parent
     code = [root / "experiments" / f"{name}.py" for name in files]
     for stage in stages:

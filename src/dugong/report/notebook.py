@@ -132,12 +132,7 @@ def in_frame(page: str, height: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Timeline:
-    """One sequence with its votes and probabilities, to look at; make it with `LabelModel.timeline`.
-
-    Attributes
-    ----------
-    sequences : what is drawn
-    """
+    """One sequence with its votes and probabilities, to look at; make it with `LabelModel.timeline`."""
 
     title: str
     sequences: Sequences

@@ -138,13 +138,7 @@ class BidirectionalLSTM(nn.Module):
         self.lstm = nn.LSTM(n_features, hidden, batch_first=True, bidirectional=True)
 
     def forward(self, x: Tensor, mask: Tensor) -> States:
-        """Return states of the steps in the mask, moved to the front.
-
-        Parameters
-        ----------
-        x : tensor, shape (n, steps, n_features)
-        mask : tensor of bool, shape (n, steps)
-        """
+        """Return states of the steps in the mask (n, steps), moved to the front; `x` is (n, steps, n_features)."""
         order = torch.argsort((~mask).int(), dim=1, stable=True)
         front = torch.gather(x, 1, order[..., None].expand_as(x))
         packed = pack_padded_sequence(front, mask.sum(dim=1).cpu(), batch_first=True, enforce_sorted=False)

@@ -275,15 +275,9 @@ RECIPE = Recipe(
 
 
 def block_flow(grey: FloatArray) -> FloatArray:
-    """Motion of every block from one frame to the next, pixels.
+    """Motion of every block from one frame to the next, pixels down and right, (n_frames - 1, 4, 4, 2).
 
-    Parameters
-    ----------
-    grey : (n_frames, height, width), 0 to 1
-
-    Returns
-    -------
-    (n_frames - 1, 4, 4, 2), down and right: the shift (dy, dx) that best explains how brightness changes
+    It is the shift that best explains how brightness changes; `grey` is (n_frames, height, width), 0 to 1.
     """
     even = grey / np.maximum(grey.mean(axis=(1, 2), keepdims=True), 1e-3) / 2  # a flash is no motion
     grey = gaussian_filter(even, (0, 1, 1))  # grain has gradients, but no motion

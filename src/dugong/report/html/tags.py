@@ -84,12 +84,9 @@ def section(key: str, title: str, *children: Child, intro: Child = None) -> Html
 
 
 def table(head: Sequence[Child], rows: Iterable[Sequence[Child]], *, caption: str, words: Sequence[int] = (0,)) -> Html:
-    """A table that scrolls inside its own box when the screen is narrow.
+    """A table that scrolls inside its own box when the screen is narrow; the first column is the heading of its row.
 
-    Parameters
-    ----------
-    caption : what it shows, for everyone
-    words : columns that hold words rather than numbers; the first column is the heading of its row
+    `words` are the columns that hold words rather than numbers.
     """
     header = [tag("th", cell, scope="col", class_=_kind(i, words)) for i, cell in enumerate(head)]
     body = [tag("tr", [_table_cell(cell, i, words) for i, cell in enumerate(row)]) for row in rows]
