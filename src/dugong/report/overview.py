@@ -18,12 +18,12 @@ from dugong.summary import label_steps
 from dugong.tasks import Element, Resolution, describe
 from dugong.types import FloatArray, IntArray
 from dugong.votes import Votes, implied_background
-from dugong.votes.codes import count_codes, spoken
+from dugong.votes.summary import Tally
 
 _BINS = 20
 
 
-def make_overview(material: Material, n_silent: int) -> Overview:
+def make_overview(material: Material, tally: Tally) -> Overview:
     """Count what the report is about."""
     votes = material.votes
     lengths = votes.lengths
@@ -32,13 +32,13 @@ def make_overview(material: Material, n_silent: int) -> Overview:
         n_sequences=votes.n_sequences,
         n_elements=votes.n_elements,
         n_sources=votes.n_sources,
-        n_votes=sum(sum(spoken(count_codes(column)).values()) for column in votes.columns),
+        n_votes=sum(sum(tally.spoken(name).values()) for name in votes.source_names),
         lengths=(float(lengths.min()), float(np.median(lengths)), float(lengths.mean()), float(lengths.max())),
         histogram_counts=tuple(counts.tolist()),
         histogram_edges=tuple(edges.tolist()),
         classes=material.names,
         resolutions=tuple(_row(material, resolution) for resolution in material.probabilities),
-        n_silent=n_silent,
+        n_silent=tally.met.n_silent,
         n_known=None if material.gold is None else int(np.count_nonzero(material.gold)),
         clock=_clock(votes),
     )

@@ -29,8 +29,7 @@ from dugong.tasks import describe
 from dugong.types import AnyArray
 from dugong.votes import Votes
 from dugong.votes.files import pack
-from dugong.votes.overlaps import count_overlaps
-from dugong.votes.summary import Problem
+from dugong.votes.summary import Problem, Tally, summary_of
 
 if TYPE_CHECKING:
     from dugong.model import LabelModel
@@ -73,15 +72,15 @@ def summarize(
         raise VoteError("a report needs at least one element; these votes have none.")
     material = gather(model, votes, gold)
     votes = material.votes  # as the model reads them
-    met = count_overlaps(votes)
-    seen = votes.summary(gold)
+    tally = Tally.of(votes)
+    seen = summary_of(tally, votes, gold)
     learned = model.summary(votes, gold) if gold is not None else model.summary()
     comparison = compare_on_gold(material)
     sources = tuple(make_source(material, one, learned[one.name]) for one in seen.sources)
     depending = make_dependencies(material)
     report = Report(
         title=title,
-        overview=make_overview(material, met.n_silent),
+        overview=make_overview(material, tally),
         sources=sources,
         dependencies=depending,
         prior=make_prior(material),
