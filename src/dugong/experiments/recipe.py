@@ -200,12 +200,11 @@ class TaskCase:
         """The same case with the first part of the train sequences alone."""
         train = self.material.ids("train")
         dropped = set(train[max(1, round(share * len(train))) :])
-        kept = [name for name in self.material.sequences if name not in dropped]
         if not dropped:
             return self
-        material = replace(self.material, sequences={name: self.material.sequences[name] for name in kept})
-        rows = [i for i, name in enumerate(self.material.sequences) if name not in dropped]
-        return replace(self, material=material, all_votes=self.all_votes.select(rows))
+        kept = {name: raw for name, raw in self.material.sequences.items() if name not in dropped}
+        rows = [i for i, name in enumerate(self.material.sequences) if name in kept]
+        return replace(self, material=replace(self.material, sequences=kept), all_votes=self.all_votes.select(rows))
 
 
 def size_of(recipe: Recipe, *, quick: bool) -> Size:

@@ -195,9 +195,8 @@ def _draw(tables: Sequence[Table]) -> Figure:
     for ax, table, (key, names, x, y) in zip(axes, tables, panels, strict=True):
         for name in names:
             ax.plot([r[key] for r in table.records], [r[name] for r in table.records], marker="o", label=name)
-        ax.set(xlabel=x, ylabel=y)
-        if key == "n":
-            ax.set(xscale="log", yscale="log")
+        scale = "log" if key == "n" else "linear"
+        ax.set(xlabel=x, ylabel=y, xscale=scale, yscale=scale)
         ax.legend(frameon=False)
     return figure
 

@@ -190,9 +190,8 @@ def _equal_share(joint: FloatArray, balance: FloatArray) -> float:
 def _standardised(material: Material) -> FloatArray:
     votes = material.votes
     found = np.full((votes.n_sources, votes.n_sources), np.nan)
-    places = {name: place for place, name in enumerate(votes.source_names)}
-    for (first, second), value in material.model.diagnostics_.residuals.items():
-        if first in places and second in places:
-            i, j = places[first], places[second]
+    for names, value in material.model.diagnostics_.residuals.items():
+        if set(names) <= set(votes.source_names):
+            i, j = map(votes.index, names)
             found[i, j] = found[j, i] = value
     return found

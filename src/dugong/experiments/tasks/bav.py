@@ -9,6 +9,7 @@ Patients differ in size, slice and signal, which stay the same from frame to fra
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -113,8 +114,7 @@ def user_prior(dev: Sequence[Int8Array]) -> Prior:  # noqa: ARG001  the incidenc
 # --- simulated series -------------------------------------------------------------------------------------------------
 def draw_series(rng: np.random.Generator, side: int, *, bicuspid: bool) -> AnyArray:
     """Five frames of one patient, (5, side, side) bytes."""
-    camera = Camera.draw(rng, blur=0.02, noise=0.05)
-    camera = Camera(light=1.0, tint=(1.0, 1.0, 1.0), blur=camera.blur, noise=camera.noise)
+    camera = replace(Camera.draw(rng, blur=0.02, noise=0.05), light=1.0, tint=(1.0, 1.0, 1.0))
     size = 0.205 * np.exp(rng.normal(0, 0.08)) * (0.9 if bicuspid else 1.0)
     oblique = float(np.exp(-abs(rng.normal(0, 0.08))))  # a slice that is not at right angles narrows everything
     narrow = oblique * (rng.uniform(0.5, 0.75) if bicuspid else rng.uniform(0.88, 1.0))
