@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,6 +32,13 @@ FOLDER = Path(__file__).parent.parent
 def run(output: Path, what="table1", **options) -> Reproduction:
     settings = {"tasks": [tiny.RECIPE], "quick": True, "seeds": 2, "jobs": 1, "output": output} | options
     return reproduce(what, **settings)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_folder_is_named() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("DUGONG_DATA", raising=False)
+        yield
 
 
 @pytest.fixture(scope="module")
