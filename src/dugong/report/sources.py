@@ -96,11 +96,20 @@ def _others(material: Material) -> list[EdgeRow]:
     model, found = material.model, []
     for factor in model.law_.parameters.factors:
         if isinstance(factor, Temporal):
-            found.append(_edge(factor.source, factor.source, _repeats(factor, model.seen_.balance[factor.source])))
+            moved = _misplaced(factor.first, np.einsum("...kkuv->...kuv", factor.step))
+            strength = float((moved @ model.seen_.balance[factor.source]).mean())
+            found.append(_edge(factor.source, factor.source, strength))
         elif isinstance(factor, Crossed):
-            strength = _follows(factor, model.accuracies_[factor.parent])
-            found.append(_edge(factor.source, factor.parent, strength, "follows"))
+            parent = np.asarray(model.accuracies_[factor.parent])
+            moved = _misplaced(parent.reshape(-1, *parent.shape[-2:]).mean(axis=0), factor.table)
+            found.append(_edge(factor.source, factor.parent, float(moved.mean()), "follows"))
     return found
+
+
+def _misplaced(law: FloatArray, given: FloatArray) -> FloatArray:
+    """How much of P(u) P(v | u) independence would misplace, by all that comes before these two axes."""
+    mixed = np.einsum("...u,...uv->...v", law, given)
+    return np.asarray(0.5 * np.einsum("...u,...uv->...", law, np.abs(given - mixed[..., np.newaxis, :])))
 
 
 def _of_pair(table: FloatArray, n_classes: int) -> FloatArray | None:
@@ -108,20 +117,6 @@ def _of_pair(table: FloatArray, n_classes: int) -> FloatArray | None:
     if table.ndim < 3 or table.shape[-3] != n_classes:
         return None
     return np.asarray(table.reshape(-1, *table.shape[-3:]).mean(axis=0))
-
-
-def _repeats(factor: Temporal, balance: FloatArray) -> float:
-    first, same = factor.first, np.einsum("...kkuv->...kuv", factor.step)
-    mixed = np.einsum("...ku,...kuv->...kv", first, same)
-    moved = 0.5 * np.einsum("...ku,...kuv->...k", first, np.abs(same - mixed[..., np.newaxis, :]))
-    return float((moved @ balance).mean())
-
-
-def _follows(factor: Crossed, parent: FloatArray) -> float:
-    law = np.asarray(parent).reshape(-1, *parent.shape[-2:]).mean(axis=0)
-    mixed = np.einsum("cu,kcuv->kcv", law, factor.table)
-    moved = 0.5 * np.einsum("cu,kcuv->kc", law, np.abs(factor.table - mixed[:, :, None, :]))
-    return float(moved.mean())
 
 
 def make_agreement(material: Material) -> Agreement:
