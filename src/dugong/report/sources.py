@@ -17,6 +17,7 @@ from dugong.report.material import Material
 from dugong.report.values import Agreement, ClassRow, Dependencies, EdgeRow, SourceRow
 from dugong.summary import ClassAccuracy, SourceAccuracy, plain_table
 from dugong.sums import Plan, count, pair
+from dugong.sums.groups import Grouping
 from dugong.tasks import Element
 from dugong.types import FloatArray, read_only
 from dugong.votes import Votes
@@ -141,7 +142,9 @@ def _count_equal(votes: Votes, n_threads: int | None) -> tuple[FloatArray, Float
     equal, both = np.zeros((2, votes.n_sources, votes.n_sources))
     asked = list(enumerate(votes.sources))
     rows = {(i, j): pair(a.name, b.name) for i, a in asked for j, b in asked[i:] if a.resolution == b.resolution}
-    counted = count(votes, Plan.of(rows.values()), n_threads=n_threads)
+    zeros = np.zeros(votes.n_sequences, dtype=np.int64)
+    together = Grouping(base=zeros, blocks=zeros + 1, n_groups=1)  # nothing is said of how sequences differ
+    counted = count(votes, Plan.of(rows.values()), together, n_threads=n_threads)
     for (i, j), row in rows.items():
         classes = slice(0, votes.n_classes if isinstance(votes.sources[i].resolution, Element) else 2)
         table = counted.table(row)[classes, classes]
