@@ -18,6 +18,7 @@ from dugong.summary import label_steps
 from dugong.tasks import Element, Resolution, describe
 from dugong.types import FloatArray, IntArray
 from dugong.votes import Votes, implied_background
+from dugong.votes.codes import spoken
 from dugong.votes.summary import Tally
 
 _BINS = 20
@@ -32,7 +33,7 @@ def make_overview(material: Material, tally: Tally) -> Overview:
         n_sequences=votes.n_sequences,
         n_elements=votes.n_elements,
         n_sources=votes.n_sources,
-        n_votes=sum(sum(tally.spoken(name).values()) for name in votes.source_names),
+        n_votes=sum(sum(spoken(codes).values()) for codes in tally.codes.values()),
         lengths=(float(lengths.min()), float(np.median(lengths)), float(lengths.mean()), float(lengths.max())),
         histogram_counts=tuple(counts.tolist()),
         histogram_edges=tuple(edges.tolist()),
