@@ -59,10 +59,10 @@ class LabelChain:
         object.__setattr__(self, "n_states", len(self.initial))
         for name, dtype in (("initial", np.float64), ("transition", np.float64), ("labels", np.int64)):
             object.__setattr__(self, name, read_only(np.ascontiguousarray(getattr(self, name), dtype=dtype)))
-        check_distribution(self.initial, "the initial law")
+        distribution(self.initial, "the initial law")
         # Checked here, once for all kinds of priors, because inference multiplies thousands of these rows.
         for row in self.transition:
-            check_distribution(row, "every row of the transition matrix")
+            distribution(row, "every row of the transition matrix")
 
     def with_memory(self, order: int) -> tuple[LabelChain, IntArray]:
         """The same law with states that remember the labels of the `order` elements before the newest; and these.
@@ -117,20 +117,15 @@ def explore(
     return queue, initial, transition
 
 
-def normalised(values: FloatArray) -> FloatArray:
-    """Divide by the sum, unless rounding is all that is wrong with it."""
-    total = values.sum()
-    # Dividing by a sum that is one up to rounding would change the last digit of what the user gave.
-    return values if abs(total - 1) < 1e-12 else np.asarray(values / total)
-
-
-def check_distribution(values: FloatArray, what: str) -> None:
-    """Raise a `PriorError` unless `values` are probabilities that sum to one."""
+def distribution(values: FloatArray, what: str) -> FloatArray:
+    """Probabilities that sum to one, divided by their sum unless rounding is all that is wrong with it; or an error."""
     if not np.isfinite(values).all() or (values < 0).any():
         raise PriorError(f"{what} must hold probabilities; found {np.array2string(values, threshold=8)}.")
     total = float(values.sum())
     if abs(total - 1) > _TOLERANCE:
         raise PriorError(f"{what} must sum to one; found {total:.6g}.\n  Divide by the sum if these are weights.")
+    # Dividing by a sum that is one up to rounding would change the last digit of what the user gave.
+    return values if abs(total - 1) < 1e-12 else np.asarray(values / total)
 
 
 class Edges(NamedTuple):

@@ -22,9 +22,8 @@ from dugong.priors.chain import (
     LabelChain,
     Task,
     automaton,
-    check_distribution,
     class_index,
-    normalised,
+    distribution,
     piece_of,
 )
 from dugong.tasks import Resolution
@@ -60,10 +59,10 @@ class Joint(Prior):
         law = np.asarray(table, dtype=np.float64)
         named = tuple((_plain(resolution), int(index)) for resolution, index in tasks)
         _check_tasks(named, law)
-        check_distribution(law.reshape(-1), "the joint table")
+        cells = distribution(law.reshape(-1), "the joint table")
         object.__setattr__(self, "tasks", named)
         object.__setattr__(self, "shape", law.shape)
-        object.__setattr__(self, "cells", tuple(normalised(law.reshape(-1)).tolist()))
+        object.__setattr__(self, "cells", tuple(cells.tolist()))
 
     @property
     def n_classes(self) -> int:  # type: ignore[override]

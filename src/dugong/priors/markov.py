@@ -17,7 +17,7 @@ from dugong.codec import show
 from dugong.contract import typed
 from dugong.exceptions import PriorError
 from dugong.priors.base import Prior
-from dugong.priors.chain import LabelChain, check_distribution, normalised
+from dugong.priors.chain import LabelChain, distribution
 from dugong.types import FloatArray, class_values
 
 Rows = Sequence[Sequence[float]] | FloatArray
@@ -212,7 +212,5 @@ def _given(initial: Sequence[float] | FloatArray, transition: Rows) -> tuple[Flo
             "`initial` must hold one probability per class (two or more) and `transition` one row and one "
             f"column per class; found shapes {first.shape} and {rows.shape}."
         )
-    check_distribution(first, "the initial law")
-    for row in rows:
-        check_distribution(row, "every row of the transition matrix")
-    return normalised(first), np.stack([normalised(row) for row in rows])
+    first = distribution(first, "the initial law")
+    return first, np.stack([distribution(row, "every row of the transition matrix") for row in rows])

@@ -19,7 +19,7 @@ import numpy as np
 from dugong.contract import typed
 from dugong.exceptions import PriorError
 from dugong.priors.base import Prior
-from dugong.priors.chain import MOST_STATES, LabelChain, check_distribution, class_index, explore, normalised
+from dugong.priors.chain import MOST_STATES, LabelChain, class_index, distribution, explore
 from dugong.priors.markov import Markov
 from dugong.texts import counted
 from dugong.types import ClassCount, FloatArray, Int8Array, IntArray, class_values
@@ -61,9 +61,9 @@ class Patterns(Prior):
         for pattern in table:
             for label in pattern:
                 class_index(label, n_classes, "a pattern")
-        check_distribution(np.array([float(p) for p in table.values()]), "the table of patterns")
+        distribution(np.array([float(p) for p in table.values()]), "the table of patterns")
         kept = sorted((tuple(map(int, pattern)), float(p)) for pattern, p in table.items() if p > 0)
-        law = normalised(np.array([p for _, p in kept]))
+        law = distribution(np.array([p for _, p in kept]), "the table of patterns")
         object.__setattr__(self, "patterns", tuple(pattern for pattern, _ in kept))
         object.__setattr__(self, "probabilities", tuple(law.tolist()))
         object.__setattr__(self, "n_classes", int(n_classes))
