@@ -1,8 +1,8 @@
 """The numbers behind the learned defaults: beliefs, thresholds and rounds, the same for every data set.
 
-One value serves all data sets, but the values were chosen with the gold labels of four real sets, of sets derived from
-them, and of simulated worlds in view: scores on those sets are not held out. docs/explanation/learned-defaults.md says
-how each was chosen and what it assumes.
+One value serves all data sets, but the values were chosen with gold labels in view: those of eight real sets, of sets
+derived from them or made of labelled data inside public packages, and of simulated worlds. Scores on the eight sets are
+not held out. docs/explanation/learned-defaults.md says how each was chosen, on what, and what it assumes.
 """
 
 from __future__ import annotations
