@@ -87,7 +87,8 @@ def fit(data: Passes, options: FitOptions) -> Fit:
     """Fit a label model to votes, wherever they are."""
     options.check(data.votes)
     untied = {} if options.sharing == "tied" else options.untied(data.votes)
-    found, options = _fit_read(data, replace(options, sharing="tied") if untied else options)
+    options = replace(options, sharing="tied") if untied else options
+    found, options = _fit_read(data, options) if data.votes.scores else (_fit(data, options), options)
     if untied:
         found = _by_position(found, data, options, untied)
     elif not options.grouped and (found.law.tempering is not None or options.dependencies is None):
@@ -97,7 +98,7 @@ def fit(data: Passes, options: FitOptions) -> Fit:
 
 def _fit_read(data: Passes, options: FitOptions) -> tuple[Fit, FitOptions]:
     """Fit to votes whose scores are read above thresholds where that says more, or as they are; and how."""
-    above = replace(options, thresholds=_thresholds(data, options)) if data.votes.scores else options
+    above = replace(options, thresholds=_thresholds(data, options))
     found = _fit(data, above)
     # What is not trusted goes by shares of votes: there a source that is never sure of rare events is right to say no.
     if above.thresholds and _trust(found.law) < 1:
@@ -225,7 +226,12 @@ def _fit(data: Passes, options: FitOptions) -> Fit:
         found = _closed_form(data, options)
     else:
         options.check_learning()
-        found = _from_guess(data, options) if options.dependencies is not None else _learned(data, options)
+        if options.dependencies is not None:
+            found = _from_guess(data, options)
+        elif options.prior is not None and data.votes.n_classes == 2 and _too_few(data.votes.sources):
+            found = _without_search(data, options)
+        else:
+            found = _from_search(data, options)
     # What nobody has seen is no evidence, rather than impossible: new votes may hold it.
     parameters = allow_unseen(found.law.parameters, options.accuracies)
     law = replace(found.law, parameters=parameters, inference=options.inference, thresholds=options.thresholds)
@@ -259,17 +265,15 @@ def _with_scores(data: Passes, law: Law, estimate: Estimate, options: FitOptions
     return law, replace(estimate, parameters=law.parameters, accuracies={**found, **known})
 
 
-def _learned(data: Passes, options: FitOptions) -> Fit:
-    """Search for dependencies, where there are enough sources to find any; else what is given is taken at its word."""
-    if options.prior is not None and data.votes.n_classes == 2 and _too_few(data.votes.sources):
-        try:
-            found = _from_moments(data, replace(options, dependencies=()))
-        except NotIdentifiableError:
-            return _from_search(data, options)  # closed forms need more; the search has beliefs to fall back on
-        about = found.estimate.diagnostics
-        about = replace(about, notes=(Note(kind="dependencies", text=_TOO_FEW), *about.notes))
-        return replace(found, estimate=replace(found.estimate, diagnostics=about))
-    return _from_search(data, options)
+def _without_search(data: Passes, options: FitOptions) -> Fit:
+    """Where there are too few sources to find dependencies, a given prior is taken at its word."""
+    try:
+        found = _from_moments(data, replace(options, dependencies=()))
+    except NotIdentifiableError:
+        return _from_search(data, options)  # closed forms need more; the search has beliefs to fall back on
+    about = found.estimate.diagnostics
+    about = replace(about, notes=(Note(kind="dependencies", text=_TOO_FEW), *about.notes))
+    return replace(found, estimate=replace(found.estimate, diagnostics=about))
 
 
 def _too_few(sources: Iterable[SourceInfo]) -> bool:
@@ -382,12 +386,23 @@ def _steps(options: FitOptions) -> EM:
 def _from_search(data: Passes, options: FitOptions) -> Fit:
     """Learn what was not given on a part of the votes: prior, dependencies, and how far the model may be trusted."""
     part = _part(data)
-    part = replace(part, votes=read_above(part.votes, options.thresholds), progress=data.progress)
-    learned, steps = _learn(part, options), options.estimator if isinstance(options.estimator, EM) else None
+    votes = read_above(part.votes, options.thresholds) if options.thresholds else part.votes
+    part = replace(part, votes=votes, progress=data.progress)
+    search = partial(
+        learn,
+        votes,
+        prior=options.prior,
+        accuracies=options.accuracies,
+        beliefs=options.believed(votes),
+        method=options.method,
+        n_threads=part.n_threads,
+        progress=part.progress,
+    )
+    learned, steps = search(evidence=part.evidence), options.estimator if isinstance(options.estimator, EM) else None
     if part.evidence is not None and learned.trust < 1:
         # Known labels say nothing against a model that explains all votes and is as right about them, but leave fewer
         # votes by which it could be confirmed.
-        alone = _learn(replace(part, evidence=None), options)
+        alone = search()
         if alone.trust > learned.trust and _loss(alone, part) <= _loss(learned, part):
             learned, steps = alone, steps or _STEPS_WITH_GOLD
     estimate = Estimate(
@@ -405,20 +420,6 @@ def _from_search(data: Passes, options: FitOptions) -> Fit:
         law, estimate = ended.law, _raised(estimate, ended, learned.graph)
     errors = partial(_count_errors, part, law, estimate, learned.graph)
     return Fit(law=law, estimate=estimate, errors=errors, graph=learned.graph, contents=data.contents())
-
-
-def _learn(part: InMemory, options: FitOptions) -> Learned:
-    """The search, on the votes as they are read."""
-    return learn(
-        part.votes,
-        prior=options.prior,
-        evidence=part.evidence,
-        accuracies=options.accuracies,
-        beliefs=options.believed(part.votes),
-        method=options.method,
-        n_threads=part.n_threads,
-        progress=part.progress,
-    )
 
 
 def _loss(learned: Learned, part: InMemory) -> float:

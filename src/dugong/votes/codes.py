@@ -169,12 +169,13 @@ def implied_background(votes: Votes, counts: Mapping[str, Mapping[int, int]] | N
     for source, column in zip(votes.sources, votes.columns, strict=True):
         codes = {*(count_codes(column) if counts is None else counts[source.name])} - {ABSTAIN, MISSING}
         if isinstance(source.resolution, Element):
-            voted = voted.union(*(allowed_classes(votes, code) for code in codes))
+            voted = voted.union(*(votes.partial.get(code, (code,)) for code in codes))
         else:
             positive = positive_class(votes, source.resolution)
             voted |= {positive for code in codes if code == 1}
             voted |= {-positive for code in codes if code == -1 and votes.n_classes == 2}
     silent = [value for value in votes.classes if value not in voted]
-    if bio_steps(votes.class_names) is not None:
-        silent = [value for value in silent if (votes.class_names or ())[votes.classes.index(value)] == "O"]
+    names = votes.class_names
+    if names is not None and bio_steps(names) is not None:
+        silent = [value for value in silent if names[votes.classes.index(value)] == "O"]
     return silent[0] if len(silent) == 1 else None

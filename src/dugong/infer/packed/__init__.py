@@ -62,7 +62,7 @@ def _plan(votes: Votes, factors: tuple[FlatFactor, ...], law: LabelChain, potent
     groups = make_groups(factors)
     return PackedPlan(
         votes=votes,
-        offsets=votes.layout("element").offsets,
+        offsets=votes.layout(Element()).offsets,
         groups=groups,
         tables=np.concatenate([np.zeros(0), *(group.table.reshape(-1) for group in groups)]),
         firsts=np.concatenate([[0], np.cumsum([group.table.size for group in groups])]).astype(np.int64),
