@@ -12,7 +12,7 @@ import numpy as np
 
 from dugong.exceptions import GraphError
 from dugong.fit.beliefs import AnyBelief
-from dugong.fit.em import Ties, read_accuracies
+from dugong.fit.em import Ties, read_accuracy
 from dugong.fit.learned.coarse import finest
 from dugong.fit.learned.exact import Exact, run_exact
 from dugong.fit.learned.families import Agreements, content_order, count_agreements, find_families
@@ -24,7 +24,7 @@ from dugong.fit.learned.settings import FEWEST_SOURCES, ROUNDS_EXACT, ROUNDS_LAR
 from dugong.fit.learned.views import Constraints, LabelLaw
 from dugong.infer.engine import check_known
 from dugong.law.parameters import Conditional, Factor, Parameters
-from dugong.priors import Markov, Prior, pair_law
+from dugong.priors import Prior, pair_law
 from dugong.tasks import Element
 from dugong.tasks.bio import Possible, bio_steps
 from dugong.types import FloatArray, Int8Array, IntArray
@@ -72,15 +72,15 @@ class Case:
     evidence: Int8Array | None
     n_threads: int | None
 
-    def exact_rounds(self, factors: list[Factor], law: LabelLaw, n_searched: int) -> Exact:
-        """Exact rounds over all votes, from first factors and a first law of the labels.
+    def exact_rounds(self, factors: list[Factor], start: Prior, n_searched: int) -> Exact:
+        """Exact rounds over all votes, from first factors and the law of the labels that was given, or a first one.
 
         Where the search looked at fewer elements than there are, it has settled already: a few rounds do.
         """
         return run_exact(
             self.votes,
             Parameters(n_classes=self.votes.n_classes, factors=tuple(factors)),
-            Markov(initial=law.initial, transition=law.transition) if self.prior is None else self.prior,
+            start,
             ROUNDS_EXACT if n_searched == self.votes.n_elements else ROUNDS_LARGE,
             learn_prior=self.prior is None,
             ties=self.ties,
@@ -93,7 +93,7 @@ class Case:
         plain = {f.source for f in exact.parameters.factors if isinstance(f, Conditional) and not f.parents}
         ties = replace(self.ties, keys={name: key for name, key in self.ties.keys.items() if name in plain})
         held = ties.pool(exact.counts, exact.parameters)
-        found = read_accuracies(exact.parameters, held) | dict(self.pinned)
+        found = {factor.source: read_accuracy(factor, held) for factor in exact.parameters.factors} | dict(self.pinned)
         return {name: found[name] for name in self.names}
 
 
@@ -108,7 +108,8 @@ def prepare_case(
     """Check what was given, read a sample, and put the sources into an order that follows from their votes."""
     if evidence is not None:
         check_known(votes, evidence)
-    on_elements = tuple(finest(votes.sources))
+    on_elements = tuple(info for info in votes.sources if isinstance(info.resolution, Element))
+    on_elements = on_elements or tuple(finest(votes.sources))
     spread = any(not isinstance(info.resolution, Element) for info in on_elements)
     coding = Coding.of(votes, spread=spread)
     for name, table in pinned.items():

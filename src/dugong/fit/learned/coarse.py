@@ -145,11 +145,9 @@ def learn_coarse(
 
 
 def finest(sources: Iterable[SourceInfo]) -> list[SourceInfo]:
-    """The sources on the shortest windows; those on elements if there are any."""
-    every = list(sources)
-    on_elements = [info for info in every if isinstance(info.resolution, Element)]
-    levels = _levels(info for info in every if info.resolution.link != "joint") if not on_elements else []
-    return levels[0] if levels else on_elements
+    """The sources on the shortest windows, of sources on windows, spans and sequences."""
+    levels = _levels(info for info in sources if info.resolution.link != "joint")
+    return levels[0] if levels else []
 
 
 def table_of(labels: FloatArray, votes: Votes, info: SourceInfo) -> FloatArray:

@@ -16,6 +16,7 @@ import numpy as np
 from dugong.fit.em import Ties
 from dugong.fit.learned.case import Case
 from dugong.fit.learned.exact import Exact, run_exact
+from dugong.fit.learned.factors import crossed
 from dugong.fit.learned.part import choose_part
 from dugong.infer.engine import posterior
 from dugong.law.parameters import Conditional, Crossed, Factor, Parameters, Temporal
@@ -111,15 +112,8 @@ def _window_sums(values: FloatArray, starts: IntArray, stops: IntArray) -> Float
 
 def _with_edge(parameters: Parameters, fine: str, coarse: SourceInfo) -> Parameters:
     """The same with a factor that follows a coarser source, and does so without any effect as yet."""
-    table, width = _single(parameters[fine]), parameters[coarse.name].n_columns
-    edge = Crossed(
-        source=fine,
-        resolution=parameters[fine].resolution,
-        parent=coarse.name,
-        parent_resolution=coarse.resolution,
-        table=np.tile(table[:, np.newaxis, np.newaxis], (1, 2, width, 1)),
-        marginal=table,
-    )
+    info = SourceInfo(name=fine, resolution=parameters[fine].resolution)
+    edge = crossed(info, coarse, _single(parameters[fine]), parameters[coarse.name].n_columns)
     others = tuple(one for one in parameters.factors if one.source != fine)
     return replace(parameters, factors=(*others, edge))
 

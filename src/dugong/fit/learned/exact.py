@@ -55,12 +55,10 @@ def run_exact(
     for _ in range(max(rounds, 1)):
         counts = expected_counts(votes, parameters, law, evidence=evidence, n_threads=n_threads)
         likelihoods.append(float(counts.log_likelihood))
-        if learn_prior and isinstance(law, Markov) and isinstance(prior, Markov):
+        if learn_prior and isinstance(prior, Markov):
             initial, transition = np.asarray(prior.initial), np.asarray(prior.transition)
-            law = Markov(
-                initial=normalised(counts.initial + _FIRST_CLASSES * initial, initial),
-                transition=normalised(counts.transitions + _STEPS * transition, transition),
-            )
+            first = normalised(counts.initial + _FIRST_CLASSES * initial, initial)
+            law = Markov(initial=first, transition=normalised(counts.transitions + _STEPS * transition, transition))
         parameters = _maximised(counts, parameters, start, ties)
         # Per vote, because the likelihood grows with the votes, and so does what a round can gain.
         if len(likelihoods) > 1 and likelihoods[-1] - likelihoods[-2] < _GAIN * n_votes:
@@ -74,6 +72,8 @@ def _mute(factor: Factor, counts: ExpectedCounts, pinned: frozenset[str]) -> Fac
     if factor.source in pinned or factor.source not in counts.factors:
         return factor
     never = votes_by_label(counts.factors[factor.source]).sum(axis=0) <= 0
+    if not never.any():
+        return factor
     tables = {name: getattr(factor, name, None) for name in ("table", "marginal", "first", "step")}
     muted: dict[str, Any] = {name: mute_unseen(one, never) for name, one in tables.items() if one is not None}
     return replace(factor, **muted)

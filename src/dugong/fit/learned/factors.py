@@ -60,9 +60,8 @@ def _dependent(
     n_classes, n_columns = marginal.shape
     narrow = [1] * len(earlier)
     narrow[axis] = n_columns
-    table = np.broadcast_to(
-        edge.reshape(n_classes, *narrow, n_columns), (n_classes, *(n_columns,) * len(earlier), n_columns)
-    )
+    shape = n_classes, *(n_columns,) * len(earlier), n_columns
+    table = np.broadcast_to(edge.reshape(n_classes, *narrow, n_columns), shape)
     above = tuple(names[other] for other in earlier)
     return Conditional(source=names[place], resolution=Element(), parents=above, table=table, marginal=marginal)
 
@@ -70,9 +69,8 @@ def _dependent(
 def repeating(name: str, table: FloatArray, rates: FloatArray, lag: int) -> Temporal:
     """A source that gives its earlier vote again with one probability if the label stays, another if it changes."""
     n_classes, n_columns = table.shape
-    step = np.tile(table[np.newaxis, :, np.newaxis], (n_classes, 1, n_columns, 1))
     repeat = np.where(np.eye(n_classes, dtype=np.bool_), rates[0], rates[1])[:, :, np.newaxis, np.newaxis]
-    step = (1 - repeat) * step + repeat * np.eye(n_columns)
+    step = (1 - repeat) * table[np.newaxis, :, np.newaxis] + repeat * np.eye(n_columns)
     return Temporal(source=name, resolution=Element(), first=table, step=step, lag=lag)
 
 
@@ -97,6 +95,18 @@ def coarse_factors(votes: Votes, tables: Mapping[str, FloatArray], weights: Mapp
     ]
 
 
+def crossed(fine: SourceInfo, coarse: SourceInfo, table: FloatArray, width: int) -> Crossed:
+    """A source that follows a coarser one with so many votes, and does so without any effect as yet."""
+    return Crossed(
+        source=fine.name,
+        resolution=fine.resolution,
+        parent=coarse.name,
+        parent_resolution=coarse.resolution,
+        table=np.tile(table[:, np.newaxis, np.newaxis], (1, 2, width, 1)),
+        marginal=table,
+    )
+
+
 def graph_factors(design: Design, tables: Mapping[str, FloatArray]) -> list[Factor]:
     """Factors along the elimination of a given graph, each beginning without its dependence."""
     follows = dict(crossed_edges(design.sources, design.graph))
@@ -116,17 +126,7 @@ def graph_factors(design: Design, tables: Mapping[str, FloatArray]) -> list[Fact
             factors.append(Temporal(source=name, resolution=info.resolution, first=table, step=step, lag=lag))
         elif name in follows:
             above = design.infos[follows[name]]
-            width = tables[above.name].shape[1]
-            factors.append(
-                Crossed(
-                    source=name,
-                    resolution=info.resolution,
-                    parent=above.name,
-                    parent_resolution=above.resolution,
-                    table=np.tile(table[:, np.newaxis, np.newaxis], (1, 2, width, 1)),
-                    marginal=table,
-                )
-            )
+            factors.append(crossed(info, above, table, tables[above.name].shape[1]))
         elif parents:
             widths = [tables[parent].shape[1] for parent in parents]
             wide = np.broadcast_to(

@@ -67,13 +67,20 @@ def content_order(folded: Folded, names: tuple[str, ...]) -> IntArray:
 
 def find_families(agreements: Agreements) -> FloatArray:
     """Similarity of every pair of sources, (m, m), zero on the diagonal."""
-    if len(agreements.both) < _FEWEST:
-        return np.zeros(agreements.both.shape)
-    by_agreement = _beyond_typical(agreements)
-    by_skill = _beyond_skill(agreements, by_agreement)
-    large = np.clip((by_agreement.sum(axis=1) - 1) / FAMILY, 0, 1)
+    typical, free = np.zeros(agreements.both.shape), np.maximum(1 - agreements.chance, 1e-9)
+    if len(typical) < _FEWEST:
+        return typical
+    # Who differs much less often than sources here usually do, families counted once.
+    for _ in range(NEAR_ROUNDS):
+        weight = family_weights(typical)
+        pairs = np.outer(weight, weight) * agreements.both * agreements.others
+        # Beside what chance alone would do: where a class is frequent, all sources agree on it.
+        usual = max(float((pairs * agreements.apart).sum()), 0.5) / max(float((pairs * free).sum()), 1.0)
+        typical = agreements.similar(usual * free)
+    by_skill = _beyond_skill(agreements, typical)
+    large = np.clip((typical.sum(axis=1) - 1) / FAMILY, 0, 1)
     share = np.sqrt(np.outer(large, large))
-    return np.asarray(share * np.maximum(by_agreement, by_skill) + (1 - share) * by_skill)
+    return np.asarray(share * np.maximum(typical, by_skill) + (1 - share) * by_skill)
 
 
 def family_weights(similar: FloatArray) -> FloatArray:
@@ -116,18 +123,6 @@ def count_agreements(folded: Folded) -> Agreements:
         excess=np.where(able, met - expected / total, alone - both) * others,
         possible=np.where(able, both - expected / total, alone) * others,
     )
-
-
-def _beyond_typical(agreements: Agreements) -> FloatArray:
-    """Who differs much less often, chance set aside, than sources here usually do, families counted once."""
-    similar, free = np.zeros(agreements.both.shape), np.maximum(1 - agreements.chance, 1e-9)
-    for _ in range(NEAR_ROUNDS):
-        weight = family_weights(similar)
-        pairs = np.outer(weight, weight) * agreements.both * agreements.others
-        # Beside what chance alone would do: where a class is frequent, all sources agree on it.
-        typical = max(float((pairs * agreements.apart).sum()), 0.5) / max(float((pairs * free).sum()), 1.0)
-        similar = agreements.similar(typical * free)
-    return similar
 
 
 def _beyond_skill(agreements: Agreements, start: FloatArray) -> FloatArray:

@@ -41,7 +41,7 @@ class Folded:
     def columns(self, sources: IntArray) -> Folded:
         """The same for some of the sources."""
         fewer, panel = fold(self.rows.columns(sources)), self.panel.columns(sources)
-        sizes = np.bincount(fewer.which, self.sizes, len(fewer.sizes))
+        sizes = np.asarray(np.bincount(fewer.which, self.sizes, len(fewer.sizes)), dtype=np.float64)
         return replace(fewer, panel=panel, which=fewer.which.take(self.which), sizes=sizes, linked=self.linked)
 
     def summed(self, labels: FloatArray) -> FloatArray:

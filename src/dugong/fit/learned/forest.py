@@ -28,12 +28,10 @@ class Forest:
 
 def strongest_forest(strength: FloatArray, threshold: float, most: int | None = None) -> Forest:
     """Maximum spanning forest over the pairs above a threshold, at most `most` edges."""
-    m = len(strength)
+    m, n_edges = len(strength), 0
     # Rounded, because equal strengths that differ in the last digit must not depend on the order of the sources.
     pairs = [(round(float(strength[j, k]), 9), j, k) for j in range(m) for k in range(j)]
-    components = np.arange(m)
-    near: list[list[int]] = [[] for _ in range(m)]
-    n_edges = 0
+    components, near = np.arange(m), list[list[int]]([] for _ in range(m))
     for value, j, k in sorted(pairs, reverse=True):
         if value <= threshold or n_edges == most:
             break

@@ -26,7 +26,6 @@ from dugong.fit.learned.families import family_weights
 from dugong.fit.learned.notes import describe_learned
 from dugong.fit.learned.peers import learn_exponents, make_trial
 from dugong.fit.learned.result import Learned
-from dugong.fit.learned.rounds import tables_of
 from dugong.fit.learned.sample import in_order, thin
 from dugong.fit.learned.search import GraphFinding, Method, search
 from dugong.fit.learned.settings import (
@@ -41,7 +40,7 @@ from dugong.fit.learned.settings import (
 from dugong.fit.learned.tables import make_tables, mute_unseen
 from dugong.fit.learned.tempering import Peers
 from dugong.fit.learned.trust import Trust, find_trust
-from dugong.fit.learned.views import VOTES, LabelLaw
+from dugong.fit.learned.views import VOTES
 from dugong.graph import SourceGraph, temporal
 from dugong.law import Law
 from dugong.law.parameters import Conditional, Factor, Parameters
@@ -187,7 +186,16 @@ def _finish(case: Case, answer: ElementAnswer, finding: GraphFinding | None, tru
         rules = learn_coarse(before, case.votes, case.coarse, case.pinned, case.beliefs)
     exact, tempering = None, None
     if finding is not None and trust.share > 1 - TRUSTED:
-        exact = _exact(case, finding, rules)
+        assert finding.tables is not None
+        single, slots, parents = finding.tables.single, finding.tables.slots, finding.parents
+        edges = {place: finding.tables.edges[slots[place]] for place in np.flatnonzero(parents >= 0).tolist()}
+        cells = case.votes.n_elements / VOTES_PER_CELL
+        factors = forest_factors(case.element_names, parents, finding.repeats, single, edges, cells)
+        if case.coarse:
+            weights = {one.name: one.exact_weight for one in rules.sources}
+            factors += coarse_factors(case.votes, case.pinned, weights)
+        start = case.prior or Markov(initial=finding.state.law.initial, transition=finding.state.law.transition)
+        exact = case.exact_rounds(factors, start, len(case.setting.folded.which))
         if case.coarse and not case.spread:
             exact, across = _crossed(case, exact)
             graph, strengths = _joined(graph, across), strengths | across
@@ -204,7 +212,7 @@ def _finish(case: Case, answer: ElementAnswer, finding: GraphFinding | None, tru
             tempering = Peers(answer=answer, coarse=rules, trust=trust.share)
         law = Law(parameters=exact.parameters, prior=exact.prior, tempering=tempering)
         accuracies = case.accuracies(exact)
-        correlations = read_correlations(exact.parameters, exact.counts, graph.edges)
+        correlations = read_correlations(exact.parameters, exact.counts, graph.edges) if graph.edges else {}
     used = tempering is not None
     coarse = [] if before is None else describe_coarse(rules, before, case.votes, used=used)
     return Learned(
@@ -222,15 +230,7 @@ def _crossed(case: Case, exact: Exact) -> tuple[Exact, dict[tuple[str, str], flo
     parameters, across = find_crossings(case, exact)
     if not across:
         return exact, {}
-    law = case.setting.fixed.law or _law_of_chain(exact.prior)
-    return case.exact_rounds(list(parameters.factors), law, len(case.setting.folded.which)), across
-
-
-def _law_of_chain(prior: Prior) -> LabelLaw:
-    """A learned prior, which is a chain, as where further rounds begin."""
-    assert isinstance(prior, Markov)
-    initial, transition = np.asarray(prior.initial), np.asarray(prior.transition)
-    return LabelLaw(balance=initial, initial=initial, transition=transition)
+    return case.exact_rounds(list(parameters.factors), exact.prior, len(case.setting.folded.which)), across
 
 
 def _joined(graph: SourceGraph, across: Mapping[tuple[str, str], float]) -> SourceGraph:
@@ -247,7 +247,8 @@ def _at_its_word(case: Case, answer: ElementAnswer, rules: CoarseRules) -> Exact
     declaring that there are none does.
     """
     whole = replace(answer, exponents=np.where(np.arange(5) == VOTES, answer.sayings.effect, answer.exponents))
-    return case.exact_rounds(list(_discounted(case, whole, rules).factors), answer.law, len(case.folded.which))
+    assert case.prior is not None
+    return case.exact_rounds(list(_discounted(case, whole, rules).factors), case.prior, len(case.folded.which))
 
 
 def _accuracies(case: Case, answer: ElementAnswer, rules: CoarseRules) -> dict[str, FloatArray]:
@@ -292,17 +293,6 @@ def _found_graph(case: Case, finding: GraphFinding | None) -> tuple[SourceGraph,
     # Residual correlation of every learned edge, and of a source with itself.
     found = {(a, b): float(finding.strength[names.index(a), names.index(b)]) for a, b in graph.edges}
     return graph, found | {(name, name): float(repeats.rates[0, names.index(name)]) for name in graph.temporal}
-
-
-def _exact(case: Case, finding: GraphFinding, rules: CoarseRules) -> Exact:
-    setting = case.setting
-    parents, repeats = finding.parents, finding.repeats
-    tables, _ = tables_of(setting, replace(finding.state, repeats=repeats), setting.folded.every, parents)
-    edges = {place: tables.edges[tables.slots[place]] for place in np.flatnonzero(parents >= 0).tolist()}
-    cells = case.votes.n_elements / VOTES_PER_CELL
-    factors = forest_factors(case.element_names, parents, repeats, tables.single, edges, cells)
-    factors += coarse_factors(case.votes, case.pinned, {one.name: one.exact_weight for one in rules.sources})
-    return case.exact_rounds(factors, finding.state.law, len(setting.folded.which))
 
 
 def _sample_correlations(case: Case, answer: ElementAnswer, graph: SourceGraph) -> dict[tuple[str, str], FloatArray]:

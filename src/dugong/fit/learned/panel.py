@@ -115,7 +115,7 @@ class Reader:
     def __init__(
         self, votes: Votes, sources: Iterable[SourceInfo], coding: Coding, evidence: Int8Array | None = None
     ) -> None:
-        self.sources, self.coding, self.offsets = tuple(sources), coding, votes.layout("element").offsets
+        self.sources, self.coding, self.offsets = tuple(sources), coding, votes.layout(Element()).offsets
         self.known: Int8Array | None = None
         if evidence is not None:
             given = np.asarray(evidence, dtype=np.int8)
@@ -148,13 +148,3 @@ class Reader:
     def columns(self) -> Iterator[Int8Array]:
         """The codes of every source that is there, one after the other."""
         return (self._lookup.take(column.view(np.uint8)) for column in self._columns.values())
-
-
-def stack(panels: list[Panel]) -> Panel:
-    """Several panels, one after the other."""
-    return replace(
-        panels[0],
-        codes=np.concatenate([panel.codes for panel in panels]),
-        starts=np.concatenate([panel.starts for panel in panels]),
-        known=np.concatenate([panel.known for panel in panels]),
-    )

@@ -41,12 +41,9 @@ def choose_part(
     n = -(-votes.n_elements // most)
     if n <= 2 or votes.n_sequences < FEWEST_SEQUENCES * n:
         return Part(votes=votes, evidence=evidence, groups=groups)
-    chosen = choose_pieces(hash_sequences(votes, evidence), n)
-    if evidence is not None:
-        chosen |= _labelled(votes, evidence, most)
+    chosen = choose_pieces(hash_sequences(votes, evidence), n) | _labelled(votes, evidence, most)
     part = votes[np.flatnonzero(chosen)]
-    more = _only_votes(votes, part)
-    if more.any():
+    if (more := _only_votes(votes, part)).any():
         chosen |= more
         part = votes[np.flatnonzero(chosen)]
     return Part(
@@ -78,11 +75,12 @@ def hash_sequences(votes: Votes, evidence: Int8Array | None) -> AnyArray:
     return hashes
 
 
-def _labelled(votes: Votes, evidence: Int8Array, most: int) -> BoolArray:
+def _labelled(votes: Votes, evidence: Int8Array | None, most: int) -> BoolArray:
     """Sequences with known labels, unless they alone are too many."""
-    places = np.repeat(np.arange(votes.n_sequences), votes.lengths)[evidence != 0]
-    known = np.bincount(places, minlength=votes.n_sequences) > 0
-    return known if votes.lengths[known].sum() <= most else np.zeros(len(known), dtype=np.bool_)
+    known = np.zeros(votes.n_sequences, dtype=np.bool_)
+    if evidence is not None:
+        known[np.repeat(np.arange(votes.n_sequences), votes.lengths)[evidence != 0]] = True
+    return known if votes.lengths[known].sum() <= most else np.zeros_like(known)
 
 
 def _only_votes(votes: Votes, part: Votes) -> BoolArray:

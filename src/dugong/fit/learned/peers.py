@@ -43,6 +43,7 @@ class Targets:
     elements : (n,) its element
     weights : (n,) what its source counts
     usual : (m, K + 1) how often every source votes for every class, or is silent if that is a vote
+    groups : sources that are left out together, and their peers
     meant : (m, K, K + 1) one for the vote that is right: the class, or silence about a class that is never named
     """
 
@@ -51,29 +52,26 @@ class Targets:
     elements: IntArray
     weights: FloatArray
     usual: FloatArray
+    groups: tuple[tuple[IntArray, IntArray], ...]
     meant: FloatArray
 
 
-def folds(similar: FloatArray) -> list[tuple[IntArray, IntArray]]:
-    """Sources that are left out together, and their peers: each once, at most ten times; variants are no peers."""
-    m = len(similar)
-    number, found = np.arange(m) % min(m, MOST_FOLDS), []
-    for one in range(min(m, MOST_FOLDS)):
-        out = number == one
-        peers = np.flatnonzero(~out & (similar[:, out].max(axis=1) <= RELATED))
-        if len(peers) > 1:
-            found.append((np.flatnonzero(out), peers))
-    return found
-
-
 def choose_targets(panel: Panel, related: FloatArray, weights: FloatArray) -> Targets:
-    """Votes of every source on elements about which a peer speaks as well, the same number of each source."""
+    """Votes of every source on elements about which a peer speaks as well, the same number of each source.
+
+    Every source is left out once, in at most ten groups; those that are `related` to one of a group are no peers of it.
+    """
     m, n_classes, spoken = len(related), panel.coding.n_classes, panel.spoken()
     per, margins = max(FEWEST_TARGETS, TARGETS // max(m, 1)), np.zeros((m, n_classes + 1))
-    sources, elements = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
-    for left_out, peers in folds(related):
+    sources, elements, groups = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)], []
+    for number in range(min(m, MOST_FOLDS)):
+        out = np.arange(m) % min(m, MOST_FOLDS) == number
+        peers = np.flatnonzero(~out & (related[:, out].max(axis=1) <= RELATED))
+        if len(peers) < 2:
+            continue
+        groups.append((np.flatnonzero(out), peers))
         heard = spoken[:, peers].any(axis=1)
-        for source in left_out.tolist():
+        for source in np.flatnonzero(out).tolist():
             codes = panel.codes[:, source]
             says = (codes >= 0) & (codes < n_classes)
             if len(np.unique(codes[says])) == 1:  # who names one class only votes by silence, too
@@ -95,6 +93,7 @@ def choose_targets(panel: Panel, related: FloatArray, weights: FloatArray) -> Ta
         elements=what,
         weights=weights[where],
         usual=usual / usual.sum(axis=1, keepdims=True),
+        groups=tuple(groups),
         meant=np.concatenate([np.eye(n_classes) * named[:, :-1, np.newaxis], silence[..., np.newaxis]], axis=2),
     )
 
@@ -150,7 +149,7 @@ def make_trial(
     """Leave every source out once, and learn from the rest what it says; `related` sources are no peers, (m, m)."""
     weights = first.weights
     targets, groups = choose_targets(part.panel, related, weights), []
-    for left_out, peers in folds(related):
+    for left_out, peers in targets.groups:
         places = np.flatnonzero(np.isin(targets.sources, left_out))
         if len(places):
             folded = part.columns(peers)

@@ -93,10 +93,7 @@ def run_rounds(
         law = setting.fixed.law_with(class_balance(state.weights, use), state.law.transition)
         # Rows that nobody spoke about have no label in the vote share; after a round they do, and count as well.
         use = setting.folded.every
-        if alone is None and setting.folded.linked:
-            state = _in_time(setting, law, tables, parents, repeats)
-        else:
-            state = _alone(setting.folded, law, tables, parents, repeats, alone)
+        state = _expect(setting, law, tables, parents, repeats, alone)
     return state
 
 
@@ -131,36 +128,20 @@ def evidence(
     return clamp(moved, panel), clamp(stayed, panel) if repeating else None
 
 
-def _alone(
-    folded: Folded, law: LabelLaw, tables: Tables, parents: IntArray, repeats: Repeats, weights: FloatArray | None
+def _expect(
+    setting: Setting, law: LabelLaw, tables: Tables, parents: IntArray, repeats: Repeats, alone: FloatArray | None
 ) -> State:
-    """Every element by itself, row by row."""
-    logs, _ = evidence(folded, tables, parents, repeats, weights)
-    logs += np.log(np.maximum(law.balance, 1e-300))
-    labels = softmax(logs)
-    return State(
-        weights=labels * folded.sizes[:, np.newaxis],
-        law=law,
-        repeats=repeats,
-        labels=labels.take(folded.which, axis=0),
-        single=tables.single,
-        likelihood=float(folded.sizes @ logsumexp(logs, axis=1)),
-    )
-
-
-def _in_time(setting: Setting, law: LabelLaw, tables: Tables, parents: IntArray, repeats: Repeats) -> State:
-    """Elements in time."""
-    folded = setting.folded
-    logs, stayed = evidence(folded, tables, parents, repeats)
-    labels, kept, steps, likelihood = through_chain(folded, logs, law, stayed, keep=True)
-    if setting.fixed.law is None:
-        law = replace(law, transition=steps_to_transition(steps, law.balance, setting.fixed.possible))
-    return State(
-        weights=folded.summed(labels),
-        law=law,
-        repeats=repeats,
-        labels=labels,
-        kept=kept,
-        single=tables.single,
-        likelihood=likelihood,
-    )
+    """Soft labels under these tables: of elements in time, with transitions learned anew, or of every row by itself."""
+    folded, fixed = setting.folded, setting.fixed
+    logs, stayed = evidence(folded, tables, parents, repeats, alone)
+    if alone is None and folded.linked:
+        labels, kept, steps, likelihood = through_chain(folded, logs, law, stayed, keep=True)
+        if fixed.law is None:
+            law = replace(law, transition=steps_to_transition(steps, law.balance, fixed.possible))
+        found = State(weights=folded.summed(labels), law=law, repeats=repeats, labels=labels, kept=kept)
+    else:
+        logs += np.log(np.maximum(law.balance, 1e-300))
+        rows, likelihood = softmax(logs), float(folded.sizes @ logsumexp(logs, axis=1))
+        weights, labels = rows * folded.sizes[:, np.newaxis], rows.take(folded.which, axis=0)
+        found = State(weights=weights, law=law, repeats=repeats, labels=labels)
+    return replace(found, single=tables.single, likelihood=likelihood)

@@ -13,10 +13,9 @@ from dataclasses import replace
 import numpy as np
 
 from dugong.fit.learned.folded import Folded, fold
-from dugong.fit.learned.panel import Panel, Reader, stack
+from dugong.fit.learned.panel import Panel, Reader
 from dugong.fit.learned.part import choose_pieces
 from dugong.fit.learned.settings import CHUNK, PART, SEARCHED
-from dugong.infer.blocks import block_bounds
 from dugong.sums._kernels import add_hashes
 from dugong.tasks.layout import ranges
 from dugong.types import AnyArray, Int8Array, IntArray
@@ -57,12 +56,12 @@ def read_sample(reader: Reader, most: int = PART) -> tuple[Panel, IntArray | Non
     chosen = choose_pieces(_hash_pieces(borders, reader.columns(), reader.known), -(-n_elements // most))
     begins = np.zeros(n_elements, dtype=np.bool_)
     begins[borders[:-1][np.diff(borders) > 0]] = True
-    rows = np.repeat(chosen, np.diff(borders))
-    parts = []
-    for first, last in block_bounds(reader.offsets):
-        begin, end = int(reader.offsets[first]), int(reader.offsets[last])
-        parts.append(reader.read(begin, end).rows(np.flatnonzero(rows[begin:end]), begins[begin:end]))
-    return stack(parts), np.flatnonzero(rows)
+    rows = np.flatnonzero(np.repeat(chosen, np.diff(borders)))
+    codes = np.empty((len(rows), len(reader.sources)), dtype=np.int8)
+    for place, column in enumerate(reader.columns()):
+        codes[:, place] = column.take(rows)
+    known = np.full(len(rows), -1, dtype=np.int8) if reader.known is None else reader.known[rows]
+    return Panel(coding=reader.coding, codes=codes, starts=begins[rows], known=known, ties=reader.ties), rows
 
 
 def _borders(offsets: IntArray) -> IntArray:

@@ -17,7 +17,7 @@ from dugong.fit.learned.forest import Forest, reroot, strongest_forest
 from dugong.fit.learned.indicators import low_rank_strengths
 from dugong.fit.learned.repeats import Repeats
 from dugong.fit.learned.residuals import Misfit, find_misfit
-from dugong.fit.learned.rounds import Setting, State, first_state, run_rounds
+from dugong.fit.learned.rounds import Setting, State, first_state, run_rounds, tables_of
 from dugong.fit.learned.settings import (
     FEWEST_SOURCES,
     FITS,
@@ -32,10 +32,13 @@ from dugong.fit.learned.settings import (
     STRONG_EDGE,
     WEAK_EDGE,
 )
+from dugong.fit.learned.tables import Tables
 from dugong.fit.learned.views import Shares, vote_shares
 from dugong.types import FloatArray, IntArray
 
 Method = Literal["residuals", "low-rank"]
+_FOLLOWS = ("parents", "repeats", "root", "untestable")
+FEW_GROUPS: Final = "there are only {} independent groups of sources, and some label explains any {}"
 REPEATING: Final = "nearly all sources repeat their errors from element to element, which looks like labels that last"
 
 
@@ -49,6 +52,7 @@ class GraphFinding:
     strength : (m, m) residual correlation of errors under independence, or under the first fit where that found it
     state : the fitted labels, their law, and who repeats itself
     misfit : what is left unexplained
+    tables : those of the fitted labels; None as long as nothing tests the model
     parents, repeats : parents and self-dependence of every source, at most one of the two for each
     root : (m,) the root of the tree of every source
     untestable : why nothing tells whether this model holds, in words; empty if something does
@@ -58,6 +62,7 @@ class GraphFinding:
     strength: FloatArray
     state: State
     misfit: Misfit
+    tables: Tables | None = None
     parents: IntArray = field(init=False)
     repeats: Repeats = field(init=False)
     root: IntArray = field(init=False)
@@ -67,19 +72,17 @@ class GraphFinding:
         rates = self.state.repeats.rates
         # Self-dependence that is next to nothing once it is fitted is none.
         parents, chosen = reroot(self.forest.near, np.where(rates[0] > SELF_EDGE, rates[0], 0.0), self.strength)
-        apart, root = parents < 0, np.where(parents < 0, np.arange(len(parents)), parents)
+        apart, root, untestable = parents < 0, np.where(parents < 0, np.arange(len(parents)), parents), ""
         for _ in parents:
             root = root[root]
-        found: dict[str, object] = {"parents": parents, "root": root}
-        found["repeats"] = replace(self.state.repeats, rates=np.where(chosen, rates, 0.0))
         if apart.sum() <= SATURATED:  # fewer independent groups do not tell labels from what a group shares
-            groups = f"there are only {apart.sum()} independent groups of sources"
-            found["untestable"] = f"{groups}, and some label explains any {SATURATED}"
+            untestable = FEW_GROUPS.format(apart.sum(), SATURATED)
         # Two sources that repeat themselves agree because labels last or because errors do: only a pair of which one
         # does not can tell, so all but one of three must not.
         elif (apart & ~chosen).sum() < FEWEST_SOURCES - 1:
-            found["untestable"] = REPEATING
-        for name, value in found.items():
+            untestable = REPEATING
+        repeats = replace(self.state.repeats, rates=np.where(chosen, rates, 0.0))
+        for name, value in zip(_FOLLOWS, (parents, repeats, root, untestable), strict=True):
             object.__setattr__(self, name, value)
 
 
@@ -104,7 +107,9 @@ def search(
     if found.untestable:
         return found
     state = run_rounds(setting, found.state, ROUNDS_MORE, found.forest.parents, settled=SETTLED)
-    return replace(found, state=state)
+    found = replace(found, state=state)
+    state = replace(state, repeats=found.repeats)
+    return replace(found, tables=tables_of(setting, state, setting.folded.every, found.parents)[0])
 
 
 def _by_low_rank(setting: Setting, shares: Shares, progress: Callable[[int, int], object] | None) -> GraphFinding:

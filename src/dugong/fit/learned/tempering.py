@@ -98,7 +98,7 @@ class Peers(Tempering):
 def potentials_for(labels: FloatArray, votes: Votes, prior: Markov) -> FloatArray:
     """Log-potentials with which a chain has these marginals, (n, K)."""
     starts = np.zeros(len(labels), dtype=np.bool_)
-    offsets = votes.layout("element").offsets
+    offsets = votes.layout(Element()).offsets
     starts[offsets[:-1][votes.lengths > 0]] = True
     # Scaling divides by these, and margins that a zero makes impossible could not be met.
     initial = np.maximum(np.asarray(prior.initial, dtype=np.float64), LEAST)

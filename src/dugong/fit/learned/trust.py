@@ -22,7 +22,7 @@ from dugong.fit.learned.folded import Folded, fold
 from dugong.fit.learned.panel import Panel
 from dugong.fit.learned.peers import Trial, predict_votes
 from dugong.fit.learned.repeats import Repeats
-from dugong.fit.learned.rounds import Setting, evidence, tables_of
+from dugong.fit.learned.rounds import Setting, evidence
 from dugong.fit.learned.search import REPEATING, GraphFinding
 from dugong.fit.learned.settings import HELD, JACKKNIFE_BLOCK, PATIENCE, ROUNDS_SPLIT, SATURATED, SPLIT
 from dugong.fit.learned.tables import Tables, class_balance, smoothed, softmax
@@ -86,16 +86,15 @@ def find_trust(
     if held > 1:
         why = f"labels of {held} classes that no source on elements tells from each other"
         return Trust(share=0.0, untested=f"the model would hold {why}")
-    panel, apart = part.panel, finding.parents < 0
-    state = replace(finding.state, repeats=finding.repeats)
-    tables, _ = tables_of(setting, state, setting.folded.every, finding.parents)
+    panel, apart, law, tables = part.panel, finding.parents < 0, finding.state.law, finding.tables
+    assert tables is not None
     if not keeps_names(tables.single, panel):
         why = "votes for some class are more frequent under another one of the fitted model: classes changed"
         return Trust(share=0.0, untested=f"{why} their meaning")
     labels = np.empty((len(targets.votes), panel.coding.n_classes))
     for peers, places, seen in trial.groups:
         logs, stayed = evidence(seen.folded, *_only(peers, tables, finding.parents, finding.repeats))
-        found, *_ = through_chain(seen.folded, logs, state.law, stayed)
+        found, *_ = through_chain(seen.folded, logs, law, stayed)
         labels[places] = found[targets.elements[places]]
     cautious = softmax((exponents @ trial.features(exponents)).reshape(labels.shape))
     ours, theirs = predict_votes(targets, labels), predict_votes(targets, cautious)
@@ -116,7 +115,7 @@ def find_trust(
     groups = finding.root[targets.sources[fresh]]
     n_groups = int(apart.sum()) if coarse else len(np.unique(groups))
     rest = _confirmed(gains[fresh] - tables.single.size / n_votes, groups, blocks[fresh], n_groups)
-    kinds = _second_kind(panel.columns(np.flatnonzero(apart)), tables.single[apart], state.law.balance)
+    kinds = _second_kind(panel.columns(np.flatnonzero(apart)), tables.single[apart], law.balance)
     surprises = gains - (ours * better).sum(axis=1)
     surprise = _surprise(surprises[fresh], targets.sources[fresh], blocks[fresh])
     # From 1 to 0, as a gain falls from 0 to a loss of which there is no patience.

@@ -42,7 +42,7 @@ from dugong.fit.learned.tables import (
     steps_to_transition,
 )
 from dugong.tasks.bio import Possible
-from dugong.types import BoolArray, FloatArray, Int8Array
+from dugong.types import BoolArray, FloatArray
 
 BALANCE, SHARE, VOTES, SILENCE, NEIGHBOURS = range(5)
 _LEAST = 1e-6  # of every vote in the marginal of a source
@@ -162,7 +162,12 @@ def learn_sayings(
     """
     rows, shares = folded.rows, vote_shares(folded.rows, weights, background)
     sizes, silent = folded.sizes[:, np.newaxis], rows.coding.silent
-    heard = rows if background is not None else replace(rows, codes=_heard(rows))
+    codes = np.ascontiguousarray(rows.codes.T)  # numpy looks along long rows in a quarter of the time
+    named = np.stack([(codes == place).any(axis=1) for place in range(rows.coding.n_classes)])
+    # Silence is left out, unless every source names one class only: then what it says if it speaks tells nothing, and
+    # how often it speaks of each label does.
+    quiet = background is None and bool((named.sum(axis=0) > 1).any())
+    heard = replace(rows, codes=np.where(rows.codes == silent, np.int8(-1), rows.codes)) if quiet else rows
 
     def maximise(labels: FloatArray) -> tuple[FloatArray, FloatArray]:
         summed = labels * sizes
@@ -182,7 +187,7 @@ def learn_sayings(
     silences = np.full(tables.shape[:2], np.nan)
     if background is None:
         chance = smoothed(count_tables(rows, labels * sizes, shares.use), _LEAST)[:, :, silent]
-        never = np.ascontiguousarray((rows.codes != silent).T).all(axis=1, keepdims=True)
+        never = (codes != silent).all(axis=1, keepdims=True)
         silences = np.where(never, np.nan, np.clip(chance, 1e-9, 1 - 1e-9))
     # Design effect of the mean number of votes per voted element, whose errors are believed to be correlated.
     voted = max(float(folded.sizes[shares.total > 0].sum()), 1.0)
@@ -275,17 +280,6 @@ def add_logs(
         logs[:, panel.coding.silent] = 0.0
     kernels.add_logs(panel.codes, logs, use, out)
     return out
-
-
-def _heard(rows: Panel) -> Int8Array:
-    """Codes without silence, unless every source names one class only: then speaking is all that there is.
-
-    What such a source says if it speaks tells nothing; how often it speaks of each label does.
-    """
-    codes = np.ascontiguousarray(rows.codes.T)  # numpy looks along long rows in a quarter of the time
-    named = np.stack([(codes == k).any(axis=1) for k in range(rows.coding.n_classes)])
-    one_sided = bool((named.sum(axis=0) <= 1).all())
-    return rows.codes if one_sided else np.where(rows.codes == rows.coding.silent, np.int8(-1), rows.codes)
 
 
 def _pinned(tables: FloatArray, pinned: FloatArray, background: int | None) -> FloatArray:

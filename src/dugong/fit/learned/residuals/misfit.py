@@ -55,11 +55,12 @@ class Misfit:
     def worst(self) -> float:
         """Mean size beyond noise over pairs without an edge: of errors, of speaking, of errors one element apart."""
         apart, kept = np.tril(self.apart), self.state.kept
-        errors, speaking = (self._same_element(about) for about in (kernels.ERRORS, kernels.SPEAKING))
+        below = np.tri(len(apart), k=-1, dtype=np.bool_)
+        errors, speaking = (self._products(below, about=about) for about in (kernels.ERRORS, kernels.SPEAKING))
         here = max(_excess(errors, apart, STEADY / 2), _excess(speaking, apart, STEADY / 2))
         if kept is None:
             return here
-        later = self._products(kept[np.newaxis], np.ones_like(self.apart), lag=1)
+        later = self._products(np.ones_like(apart), kept[np.newaxis], lag=1)
         return max(here, _excess(later, self.apart, STEADY))
 
     @cached_property
@@ -68,8 +69,9 @@ class Misfit:
 
         Of one source with itself only those above zero, (n_lags, m).
         """
-        both, own = self._same_element(kernels.ERRORS), self._own()
-        tested = np.tri(len(self.apart), k=-1, dtype=np.bool_), own[1] > 0
+        below = np.tri(len(self.apart), k=-1, dtype=np.bool_)
+        both, own = self._products(below), self._own()
+        tested = below, own[1] > 0
         p = [p_values(*sums[[0, 2, 3]])[places] for sums, places in zip((both, own), tested, strict=True)]
         found = np.split(discoveries(np.concatenate(p), FALSE_DISCOVERIES), [len(p[0])])
         # Steadied where there is little to see.
@@ -77,16 +79,6 @@ class Misfit:
         for correlations, places, shown in zip((pairs, lags), tested, found, strict=True):
             correlations[places] *= shown
         return pairs + pairs.T, np.maximum(lags, 0.0)
-
-    def _same_element(self, about: int) -> FloatArray:
-        """Residuals of every two sources on one element, below the diagonal: of being wrong, or of speaking at all."""
-        state = self.state
-        assert state.labels is not None
-        weights = state.labels[np.newaxis]
-        if state.repeats.rates.any() and state.kept is not None:
-            # A repeating source repeats itself less when the label changes, so the two cases expect different votes.
-            weights = np.stack([state.kept, state.labels - state.kept])
-        return self._products(weights, np.tri(len(self.apart), k=-1, dtype=np.bool_), about=about)
 
     def _own(self) -> FloatArray:
         """Residual errors of a source some elements apart, where the label stayed all the time, (4, lags, m)."""
@@ -100,14 +92,21 @@ class Misfit:
             # Only where the label stayed: otherwise a change of label would look like a change of mind.
             weights[lag:] *= stays[1 : len(stays) - lag + 1]
             weights[self.place < lag] = 0.0
-            sums[:, lag - 1] = np.diagonal(self._products(weights[np.newaxis], itself, lag=lag), axis1=1, axis2=2)
+            sums[:, lag - 1] = np.diagonal(self._products(itself, weights[np.newaxis], lag=lag), axis1=1, axis2=2)
         return sums
 
     def _products(
-        self, weights: FloatArray, pairs: BoolArray, *, lag: int = 0, about: int = kernels.ERRORS
+        self, pairs: BoolArray, weights: FloatArray | None = None, *, lag: int = 0, about: int = kernels.ERRORS
     ) -> FloatArray:
-        panel, repeats = self.panel, self.state.repeats
+        """Sums over some pairs of residuals of being wrong, or of speaking; under the fitted labels unless given."""
+        panel, state, repeats = self.panel, self.state, self.state.repeats
         sums = np.zeros((4, *pairs.shape))
+        if weights is None:
+            assert state.labels is not None
+            weights = state.labels[np.newaxis]
+            if repeats.rates.any() and state.kept is not None:
+                # A repeating source repeats itself less when the label changes: the two cases expect different votes.
+                weights = np.stack([state.kept, state.labels - state.kept])
         fitted = weights, self.fresh, self.usual, lag, panel.coding.split <= 0, panel.coding.silent, about
         kernels.add_products(
             panel.codes, self.place, *fitted, repeats.rates, repeats.lags, JACKKNIFE_BLOCK, pairs, sums
