@@ -204,8 +204,8 @@ def _finish(case: Case, answer: ElementAnswer, finding: GraphFinding | None, tru
     if exact is None:
         trust, tempering = replace(trust, share=0.0), Peers(answer=answer, coarse=rules)
         prior = case.prior or Markov(initial=answer.law.initial, transition=answer.law.transition)
-        law = Law(parameters=_discounted(case, answer, rules), prior=prior, tempering=tempering)
         accuracies = _accuracies(case, answer, rules)
+        law = Law(parameters=_discounted(case, answer, rules, accuracies), prior=prior, tempering=tempering)
         correlations = _sample_correlations(case, answer, graph)
     else:
         if trust.share < TRUSTED:
@@ -248,19 +248,19 @@ def _at_its_word(case: Case, answer: ElementAnswer, rules: CoarseRules) -> Exact
     """
     whole = replace(answer, exponents=np.where(np.arange(5) == VOTES, answer.sayings.effect, answer.exponents))
     assert case.prior is not None
-    return case.exact_rounds(list(_discounted(case, whole, rules).factors), case.prior, len(case.folded.which))
+    factors = _discounted(case, whole, rules, _accuracies(case, whole, rules)).factors
+    return case.exact_rounds(list(factors), case.prior, len(case.folded.which))
 
 
 def _accuracies(case: Case, answer: ElementAnswer, rules: CoarseRules) -> dict[str, FloatArray]:
     """P(vote | label) of every source, silence included, under the labels of the answer."""
     labels = case.folded.summed(answer.look(case.folded))
     single = make_tables(case.folded.rows, labels, case.folded.every, None, case.setting.fixed.pinned).single
-    never = (
-        np.stack([np.bincount(c[c >= 0], minlength=single.shape[2]) == 0 for c in case.folded.rows.codes.T])
-        if len(single)
-        else np.zeros((0, single.shape[2]), dtype=np.bool_)
-    )
-    found = {info.name: mute_unseen(single[place], never[place]) for place, info in enumerate(case.sources)}
+    every = np.arange(single.shape[2])
+    found = {
+        info.name: mute_unseen(table, ~np.isin(every, codes))
+        for info, table, codes in zip(case.sources, single, case.folded.rows.codes.T, strict=True)
+    }
     if case.spread:
         labels = Peers(answer=answer).without_coarse(case.votes, case.evidence, case.n_threads)
         found = {info.name: table_of(labels, case.votes, info) for info in case.sources}
@@ -270,10 +270,9 @@ def _accuracies(case: Case, answer: ElementAnswer, rules: CoarseRules) -> dict[s
     return {name: np.asarray(case.pinned.get(name, found[name])) for name in case.names}
 
 
-def _discounted(case: Case, answer: ElementAnswer, rules: CoarseRules) -> Parameters:
-    """Independent factors with what a vote of each source counts in the answer as weight."""
-    tables, weights = _accuracies(case, answer, rules), answer.sayings.weights
-    counts = answer.exponents[VOTES] / answer.sayings.effect * weights
+def _discounted(case: Case, answer: ElementAnswer, rules: CoarseRules, tables: Mapping[str, FloatArray]) -> Parameters:
+    """Independent factors of these tables, with what a vote of each source counts in the answer as weight."""
+    counts = answer.exponents[VOTES] / answer.sayings.effect * answer.sayings.weights
     factors: list[Factor] = [
         Conditional(source=info.name, resolution=Element(), table=tables[info.name], weight=float(count))
         for info, count in zip(case.sources, counts, strict=True)
