@@ -236,8 +236,10 @@ def _fit(data: Passes, options: FitOptions) -> Fit:
     parameters = allow_unseen(found.law.parameters, options.accuracies)
     law = replace(found.law, parameters=parameters, inference=options.inference, thresholds=options.thresholds)
     estimate = found.estimate
-    against = contradictions(options.believed(data.votes), estimate.accuracies)
-    estimate = estimate.noted(*against, *_about_thresholds(options.thresholds))
+    if believed := options.believed(data.votes):
+        estimate = estimate.noted(*contradictions(believed, estimate.accuracies))
+    if options.thresholds:
+        estimate = estimate.noted(*_about_thresholds(options.thresholds))
     if data.votes.scores and data.rereadable:
         law, estimate = _with_scores(data, law, estimate, options)
     # Of shards only one is held at a time, and the moments of this check are not among the sums that are kept.
@@ -411,8 +413,8 @@ def _from_search(data: Passes, options: FitOptions) -> Fit:
         correlations=learned.correlations,
         raw={},
         raw_correlations={},
-        diagnostics=learned.diagnostics,
-    ).noted(*part.notes)
+        diagnostics=replace(learned.diagnostics, notes=(*learned.diagnostics.notes, *part.notes)),
+    )
     law = replace(learned.law, thresholds=options.thresholds)
     # A model that is not trusted at all has discounted factors, and no likelihood that could be raised.
     if steps is not None and learned.trust > 0:

@@ -39,7 +39,7 @@ def posterior(
     ----------
     evidence : (n_elements,) class values of known labels, 0 = unknown; optional
     """
-    if parts := _by_group(law, votes, evidence):
+    if law.groups and (parts := _by_group(law, votes, evidence)):
         rows: dict[Resolution, FloatArray] = {}
         for own, some, known, chosen in parts:
             for where, found in posterior(own, some, resolutions, evidence=known, n_threads=n_threads).items():
@@ -78,7 +78,7 @@ def sample(
 
     Without `rng`, the most likely ones.
     """
-    if parts := _by_group(law, votes, evidence):
+    if law.groups and (parts := _by_group(law, votes, evidence)):
         draws = np.empty((n_draws, votes.n_elements), dtype=np.int8)
         for own, some, known, chosen in parts:
             drawn = sample(own, some, rng, n_draws, evidence=known, n_threads=n_threads)
@@ -94,7 +94,7 @@ def sample(
 
 def log_likelihood(law: Law, votes: Votes, *, n_threads: int | None = None) -> FloatArray:
     """Log P(votes) of every sequence, (n_sequences,)."""
-    if parts := _by_group(law, votes, None):
+    if law.groups and (parts := _by_group(law, votes, None)):
         found = np.empty(votes.n_sequences)
         for own, some, _, chosen in parts:
             found[chosen] = log_likelihood(own, some, n_threads=n_threads)
@@ -137,7 +137,7 @@ def _by_group(
 
     Nothing where one law answers for all. Unknown groups go together.
     """
-    if not law.groups or votes.groups is None:
+    if votes.groups is None:
         return []
     names, parts = np.where(np.isin(votes.groups, list(law.groups)), votes.groups, ""), []
     for name in np.unique(names).tolist():
