@@ -117,7 +117,7 @@ def evidence(
 
     Where some source repeats itself, by element, if its label moved and if it stayed.
     """
-    repeating = bool(repeats.rates.any())
+    repeating = folded.linked and bool(repeats.rates.any())
     panel = folded.panel if repeating else folded.rows
     shape = len(panel.codes), panel.coding.n_classes
     if not repeating and (parents < 0).all():

@@ -164,7 +164,7 @@ def learn_sayings(
     sizes, silent = folded.sizes[:, np.newaxis], rows.coding.silent
     codes = np.ascontiguousarray(rows.codes.T)  # numpy looks along long rows in a quarter of the time
     named = np.stack([(codes == place).any(axis=1) for place in range(rows.coding.n_classes)])
-    # Silence is left out, unless every source names one class only: then what it says if it speaks tells nothing, and
+    # Silence is left out, unless every source names one class only: what such a source says if it speaks tells nothing;
     # how often it speaks of each label does.
     quiet = background is None and bool((named.sum(axis=0) > 1).any())
     heard = replace(rows, codes=np.where(rows.codes == silent, np.int8(-1), rows.codes)) if quiet else rows
