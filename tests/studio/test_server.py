@@ -227,7 +227,9 @@ def test_a_file_that_was_changed_elsewhere_is_a_conflict(client: Client, project
     with client.socket() as live:
         live.send(op="ping")
         live.until("pong")
-        file.write_text(file.read_text().replace("value < 0.4", "value < 0.41"))
+        new = file.with_suffix(".new")  # put in its place at once: half a file would be seen too
+        new.write_text(file.read_text().replace("value < 0.4", "value < 0.41"))
+        new.replace(file)
         assert live.until("sources")["changed"] == ["low"]
     plain = {"text": old["text"] + "    # mine\n", "digest": old["digest"]}
     status, answer = client.json("PUT", "/api/sources/high", plain)

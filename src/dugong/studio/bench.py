@@ -328,7 +328,7 @@ class UserProcess:
 
     def _exchange(self, task: str, words: dict[str, Any], limit: float | None, event: Event = lambda _: None) -> Any:
         process = self._process
-        assert process is not None and process.stdin is not None and process.stdout is not None
+        assert process is not None
         late = threading.Event()
 
         def end() -> None:
@@ -339,16 +339,8 @@ class UserProcess:
         timer.daemon = True
         if limit is not None:
             timer.start()
-        answer: tuple[str, Any] | None = None
         try:
-            with contextlib.suppress(OSError, ValueError):
-                write_frame(process.stdin, pickle.dumps((task, words), protocol=5))  # type: ignore[arg-type]
-                while (frame := read_frame(process.stdout)) is not None:  # type: ignore[arg-type]
-                    kind, value = pickle.loads(frame)
-                    if kind != "event":
-                        answer = (kind, value)
-                        break
-                    event(value)
+            answer = _talk(process, (task, words), event)
         finally:
             timer.cancel()
         if late.is_set():
@@ -370,6 +362,18 @@ class UserProcess:
         else:
             self._why = f"it ended with exit code {code}" if code >= 0 else f"it crashed (signal {-code})"
         return f"the process of your sources was ended: {self._why}. It is started anew."
+
+
+def _talk(process: Any, task: tuple[str, dict[str, Any]], event: Event) -> tuple[str, Any] | None:
+    """The answer to a task, with events on the way; None if the process is gone."""
+    with contextlib.suppress(OSError, ValueError):
+        write_frame(process.stdin, pickle.dumps(task, protocol=5))
+        while (frame := read_frame(process.stdout)) is not None:
+            kind, value = pickle.loads(frame)
+            if kind != "event":
+                return kind, value
+            event(value)
+    return None
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
