@@ -8,7 +8,6 @@ agree share one, and a changed label model trains only what its labels change.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, fields, replace
@@ -22,10 +21,11 @@ from dugong.engines import local_engine
 from dugong.exceptions import DugongError, LoaderError, MissingExtraError
 from dugong.experiments.methods import Estimator, Method, certain, fit_labels
 from dugong.experiments.recipe import PARTS, Recipe, TaskCase, real, simulated, size_of
-from dugong.experiments.tables import LEARNING, Store, digest, library_digest, recipe_digest
+from dugong.experiments.tables import LEARNING, Store, library_digest, recipe_digest
 from dugong.experiments.tasks import recipe_of
 from dugong.experiments.training import end_model_probabilities, examples, has_end_model
 from dugong.metrics import evaluate
+from dugong.shards.code import digest_code
 from dugong.types import AnyArray, FloatArray, Int8Array
 
 SCORES = ("precision", "recall", "f1")
@@ -153,13 +153,8 @@ class _Cases:
 def content_digest(case: TaskCase) -> str:
     """Hash of votes, gold labels and parts."""
     votes, material = case.all_votes, case.material
-    arrays: list[AnyArray] = [votes.lengths, *votes.columns, *(material.gold[name] for name in material.sequences)]
-    content = [_array_digest(one) for one in arrays]
-    return digest([content, [material.parts[name] for name in material.sequences], material.origin])
-
-
-def _array_digest(values: AnyArray) -> str:
-    return hashlib.sha256(np.ascontiguousarray(values).tobytes()).hexdigest()
+    known = [(material.gold[name], material.parts[name]) for name in material.sequences]
+    return digest_code([votes.lengths, votes.columns, known, material.origin])
 
 
 def _measured(cases: _Cases, share: float, method: Method, job: MeasureJob, checkpoint: Path | None) -> dict[str, Any]:
@@ -196,7 +191,7 @@ def _scored(
     if has_end_model(case) and not job.labels_only:
         content: list[AnyArray] = [case.gold(part) for part in PARTS]
         content += [] if train is None else [np.round(train, 9) + 0.0]
-        settings = learning | {"labels": [_array_digest(one) for one in content]}
+        settings = learning | {"labels": digest_code(content)}
         found["end"] = job.store.kept(job.name("end"), settings, _learned, case, train, job, checkpoint)
     return found
 
