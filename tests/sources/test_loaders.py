@@ -436,3 +436,11 @@ def test_real_abstracts_and_accelerometers(shared_data, tmp_path):
     assert np.flatnonzero(rows.missing).tolist() == list(range(500, 564))
     np.testing.assert_array_equal(rows["ankle"][keep], ankle[keep])
     assert np.isnan(rows["ankle"][500:564]).all()
+
+
+def test_an_array_that_claims_to_be_too_large_is_refused(tmp_path):
+    with (tmp_path / "a.npy").open("wb") as handle:
+        header = {"descr": "<f8", "fortran_order": False, "shape": (10**20, 2)}
+        np.lib.format.write_array_header_1_0(handle, header)
+    with pytest.raises(LoaderError, match=r"a\.npy: cannot be read as an array"):
+        npy_folder(tmp_path)

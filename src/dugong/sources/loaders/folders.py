@@ -285,7 +285,7 @@ def _load_array(path: Path) -> AnyArray:
     try:
         check_array(path)
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:  # FileError is a ValueError
+    except (OSError, ValueError, EOFError, OverflowError) as error:  # FileError is a ValueError
         raise in_file(path, f"cannot be read as an array: {error}") from error
     if not isinstance(array, np.ndarray) or array.ndim == 0:
         raise in_file(path, "must hold an array whose first axis is the sequence.")
