@@ -188,3 +188,10 @@ def test_vectorised_sources_see_which_windows_are_full():
     assert dg.apply([rule], {"a": [1, 2, 3, 4, 5]}, progress=False).column("rule").tolist() == [1, 1, dg.MISSING]
     with pytest.raises(SourceError, match="must be without vectorized=True"):
         dg.source(resolution=dg.Window(2), vectorized=True, short="pad")(len)
+
+
+@pytest.mark.parametrize("reduce", ["mean", None])
+def test_times_that_no_number_of_blocks_covers_are_refused(tmp_path, reduce):
+    (tmp_path / "a.csv").write_text("t,x\n0,1\n1e300,2\n")
+    with pytest.raises(LoaderError, match=r"2 rows cover 1e\+300 s, which is [0-9]+ blocks"):
+        csv_folder(tmp_path, time="t", every="1s", reduce=reduce)["a"]

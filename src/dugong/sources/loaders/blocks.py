@@ -265,11 +265,11 @@ def cut(columns: dict[str, AnyArray], timing: Timing, every: float, path: Path) 
         start, seconds = 0.0, np.arange(len(next(iter(columns.values())))) / (timing.rate or 1.0)
     _check_forward(seconds, np.diff(seconds) < 0, path, "", "Sort the file by time")
     # A time at the border of two blocks belongs to the later one, also where its last digit was rounded down.
-    owner = np.floor(seconds / every + 1e-9).astype(np.int64)
-    n_blocks = int(owner[-1]) + 1 if len(owner) else 0
+    owner = np.floor(seconds / every + 1e-9)
+    n_blocks = float(owner[-1]) + 1 if len(owner) else 0.0  # may be more than whole numbers count
     if n_blocks > _TOO_SPARSE * max(1, len(owner)):
-        text = f"{len(owner)} rows cover {seconds[-1]:g} s, which is {n_blocks} blocks.\n  Check time_unit= and every="
-        raise in_file(path, text)
+        covered = f"{len(owner)} rows cover {seconds[-1]:g} s, which is {n_blocks:.0f} blocks"
+        raise in_file(path, f"{covered}.\n  Check time_unit= and every=")
     offsets = np.searchsorted(owner, np.arange(n_blocks + 1))
     clock = (start, 1.0 / every)
     if timing.reduce is None:
