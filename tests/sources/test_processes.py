@@ -140,7 +140,7 @@ def test_a_script_needs_no_main_guard(tmp_path):
     )
     done = subprocess.run([sys.executable, "-W", "error", script], capture_output=True, text=True, check=True)
     assert done.stdout == "[1, -1, 1]\n"
-    assert set(done.stderr.split("\n")) == {"to stderr", ""}
+    assert done.stderr.replace("\n", "") == 3 * "to stderr"  # two workers: ends of lines may change places
 
 
 def test_a_generator_is_read_only_a_little_ahead():

@@ -1,11 +1,14 @@
 """Elements and windows in seconds: from loaders and rates to windows of elements."""
 
+import copy
+
 import numpy as np
 import pytest
 
 import dugong as dg
 from dugong.exceptions import LoaderError, SourceError, TaskError
-from dugong.sources.loaders import Blocks, csv_folder
+from dugong.sources.inputs import WindowView
+from dugong.sources.loaders import Blocks, Rows, csv_folder
 
 
 def write(folder, rows=256, rate=64.0, start=0.0, name="a"):
@@ -105,6 +108,45 @@ def test_without_reduce_an_element_is_the_block_of_rows(tmp_path):
     assert blocks[1:][0]["x"][0] == 64
     assert blocks[-1]["x"][0] == 128
     np.testing.assert_array_equal(blocks[1:]["x"], np.arange(64, 150))
+
+
+def test_a_column_is_an_attribute_of_elements_blocks_and_windows(tmp_path):
+    write(tmp_path, rows=150)
+    sequences = csv_folder(tmp_path, rate=64, every="1s", reduce=None)
+
+    @dg.source
+    def of_blocks(second):
+        return 1 if second.x.mean() == second["x"].mean() else -1
+
+    @dg.source(resolution=dg.Window(2, link="any"))
+    def of_windows(window):
+        return 1 if window.x.mean() == window["x"].mean() and len(window.x) > 20 else -1
+
+    votes = dg.apply([of_blocks, of_windows], sequences, progress=False)
+    assert [column.tolist() for column in votes.columns] == [[1, 1, 1], [1, 1]]
+    blocks = sequences["a"]
+    for whole in (blocks, blocks[0]):
+        np.testing.assert_array_equal(copy.deepcopy(whole).x, whole["x"])
+        with pytest.raises(AttributeError, match="there is no column 'y'; known are 't', 'x'"):
+            _ = whole.y
+
+
+def test_a_window_without_such_a_column_says_so():
+    for sequence in (np.zeros(4), [1, 2, 3, 4], Rows({"x": np.zeros(4)})):
+        window = WindowView(sequence, 0, 2, 0, 4)
+        with pytest.raises(AttributeError, match="a window has no 'y': "):
+            _ = window.y
+
+
+def test_a_rule_that_takes_one_number_for_many_rows_is_told_what_keeps_them(tmp_path):
+    write(tmp_path, rows=150)
+
+    @dg.source
+    def shaky(second):
+        return 1 if second.x.std() > 3 else -1
+
+    with pytest.raises(SourceError, match=r'no attribute .std.(?s:.*)many rows wants a window(?s:.*)reduce="none"'):
+        dg.apply([shaky], csv_folder(tmp_path, rate=64, every="1s"), progress=False)
 
 
 def test_a_pause_is_missing_and_not_left_out(tmp_path):

@@ -245,10 +245,10 @@ class WindowView:
     """
 
     __slots__ = ("_elements", "_sequence", "full", "index", "length", "start", "stop")
-    _elements: Any
 
     def __init__(self, sequence: Any, start: int, stop: int, index: int, length: int, *, full: bool = True) -> None:
         self._sequence = sequence
+        self._elements: Any = None
         self.start = start
         self.stop = stop
         self.index = index
@@ -258,11 +258,18 @@ class WindowView:
     @property
     def elements(self) -> Any:
         """The elements themselves, in the type that slicing the sequence gives."""
-        try:
-            return self._elements
-        except AttributeError:
+        if self._elements is None:
             self._elements = self._sequence[self.start : self.stop]
-            return self._elements
+        return self._elements
+
+    def __getattr__(self, name: str) -> Any:
+        """A named column where the sequence has such: ``window.force`` is ``window["force"]``."""
+        if name in WindowView.__slots__:  # nothing is set yet
+            raise AttributeError(name)
+        try:
+            return self.elements[name]
+        except (LookupError, TypeError, ValueError) as error:
+            raise AttributeError(f"a window has no {name!r}: {error}") from None
 
     def __len__(self) -> int:
         return self.stop - self.start

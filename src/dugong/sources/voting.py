@@ -6,6 +6,7 @@ one call of the source and nothing else: the loops below run inside `map`, and a
 
 from __future__ import annotations
 
+import re
 import textwrap
 import traceback
 from collections.abc import Callable, Hashable, Mapping
@@ -44,6 +45,11 @@ from dugong.votes.flat import ScoreArray
 OnFault = Literal["raise", "abstain"]
 _HOME = Path(__file__).parent
 _OWN_FILES = {str(path) for path in _HOME.glob("*.py")}
+_NUMBER_AS_ROWS = re.compile(r"'(float|int)' object (has no attribute|is not (iterable|subscriptable))|no len\(\)")
+_KEEP_ROWS = (
+    "  A cell of an element is one number. A rule about many rows wants a window, or elements that keep their rows:\n"
+    '  reduce="none" in a project.toml, reduce=None in dg.loaders.csv_folder.\n'
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,10 +271,11 @@ class _Turn:
         text = "".join(traceback.format_exception(type(error), error, frames)).rstrip()
         last = "".join(traceback.format_exception_only(error)).strip()
         if self.desk.on_fault == "raise":
+            one_number = isinstance(self.source.resolution, Element) and _NUMBER_AS_ROWS.search(last)
             raise SourceError(
                 f"source {self.source.name!r} raised {last} on {self._place(task)}.\n"
                 '  Correct it, or let it abstain there: on_fault="abstain", in a project.toml on_fault = "abstain".\n'
-                f"{textwrap.indent(text, '  ')}"
+                f"{_KEEP_ROWS if one_number else ''}{textwrap.indent(text, '  ')}"
             ) from error
         fault = Fault(source=self.source.name, sequence=self.desk.id, task=task, error=last, traceback=text)
         self.desk.faults.append(fault)

@@ -211,8 +211,8 @@ def _nested(values: list[Any]) -> AnyArray:
 
 
 # --- A table as a sequence: rows with named cells for sources, columns as arrays for vectorised ones ------------------
-# ``rows[3]`` is a `Row` (``row.ankle_x`` or ``row["ankle_x"]``), ``rows[3:9]`` are rows again, and ``rows["ankle_x"]``
-# is a whole column. Missing numbers are NaN, missing words None.
+# ``rows[3]`` is a `Row` (``row.ankle_x`` or ``row["ankle_x"]``), ``rows[3:9]`` are rows again, and ``rows.ankle_x`` or
+# ``rows["ankle_x"]`` is a whole column. Missing numbers are NaN, missing words None.
 def in_file(path: Path, text: str) -> LoaderError:
     """An error that begins with the name of the file."""
     return LoaderError(f"{path}: {text}")
@@ -341,6 +341,12 @@ class Rows:
         if not -n_rows <= key < n_rows:
             raise IndexError(f"row {key} of a table with {n_rows} rows")
         return self.row(int(key) % n_rows)
+
+    def __getattr__(self, name: str) -> AnyArray:
+        # Slots have their own names; they come here only where nothing is set yet.
+        if name in Rows.__slots__ or name not in self.columns:
+            raise AttributeError(name if name in Rows.__slots__ else unknown_column(name, self.columns))
+        return self.columns[name]
 
     def take_rows(self, places: Sequence[int]) -> Rows:
         """Some rows, in the given order; a row may occur more than once."""

@@ -16,7 +16,7 @@ from typing import Any, overload
 import numpy as np
 
 from dugong.exceptions import LoaderError
-from dugong.sources.loaders.arrow import Rows, in_file
+from dugong.sources.loaders.arrow import Rows, in_file, unknown_column
 from dugong.types import AnyArray, FloatArray, IntArray
 
 UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
@@ -208,7 +208,8 @@ def _spread(column: AnyArray, places: IntArray, present: AnyArray) -> AnyArray:
 class Blocks:
     """A recording as blocks of rows: ``blocks[3]`` are the `Rows` of its fourth element.
 
-    ``blocks["force"]`` is that column of all its rows, so that a rule about a window need not know of blocks.
+    ``blocks["force"]`` or ``blocks.force`` is that column of all its rows, so that a rule about a window need not know
+    of blocks.
 
     Attributes
     ----------
@@ -246,6 +247,11 @@ class Blocks:
             raise IndexError(f"block {key} of a recording with {len(self)} blocks")
         place = int(key) % len(self)
         return self.rows[int(self.offsets[place]) : int(self.offsets[place + 1])]
+
+    def __getattr__(self, name: str) -> AnyArray:
+        if name in Blocks.__slots__ or name not in self.rows.columns:
+            raise AttributeError(name if name in Blocks.__slots__ else unknown_column(name, self.rows.columns))
+        return self[name]
 
     def __iter__(self) -> Iterator[Rows]:
         return map(self.__getitem__, range(len(self)))
