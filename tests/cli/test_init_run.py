@@ -273,3 +273,19 @@ def test_fit_takes_known_labels_and_groups(cli: Command, walking: Path, tmp_path
     wrong = cli("fit", votes, "-o", tmp_path / "c.json", *options, "--groups", "(patient)")
     assert wrong.code == 1
     assert "must find a group in every id" in wrong.err
+
+
+def test_a_run_is_done_anew_where_its_elements_are_others(cli: Command, tmp_path: Path) -> None:
+    (tmp_path / "raw").mkdir()
+    for name in "abc":
+        rows = "".join(f"{i / 8},{(i // 40) % 2 + i % 3}\n" for i in range(400))
+        (tmp_path / "raw" / f"{name}.csv").write_text(f"t,x\n{rows}")
+    rules = ["x > .8", "x > 1.2", "x > 1.6"]
+    code = "".join(f"@dg.source\ndef rule{i}(s):\n    return 1 if s.{rule} else -1\n" for i, rule in enumerate(rules))
+    (tmp_path / "sources.py").write_text(f"import dugong as dg\n{code}")
+    project = 'data = "raw"\ntime = "t"\nsources = "sources.py"\n'
+    kept = []
+    for settings in ('every = "1s"', 'every = "1s"', 'every = "1s"\nreduce = "max"', 'every = "0.5s"'):
+        (tmp_path / "project.toml").write_text(f"{project}{settings}\n")
+        kept.append("votes of an earlier run are kept" in cli("run", tmp_path / "project.toml").err)
+    assert kept == [False, True, False, False]

@@ -124,6 +124,46 @@ def test_other_settings_run_anew(tmp_path: Path) -> None:
     assert run([high], tmp_path, background=-1).ran == {"high": 23}
 
 
+def test_another_way_from_files_to_elements_runs_anew(tmp_path: Path) -> None:
+    (tmp_path / "raw").mkdir()
+    for name in "ab":
+        rows = "".join(f"{i / 4},{i % 7}\n" for i in range(40))
+        (tmp_path / "raw" / f"{name}.csv").write_text(f"t,x\n{rows}")
+
+    @dg.source
+    def large(second):
+        return 1 if second.x > 3 else -1
+
+    def read(**timing):
+        return dg.loaders.csv_folder(tmp_path / "raw", time="t", **timing)
+
+    ran = [
+        run([large], tmp_path / "votes", read(**timing)).ran["large"]
+        for timing in (
+            {"every": "1s"},
+            {"every": "1s"},
+            {"every": "1s", "reduce": "max"},
+            {"every": "1s", "reduce": np.ptp},
+            {"every": "0.5s", "reduce": np.ptp},
+            {"every": "0.5s", "reduce": np.ptp},
+        )
+    ]
+    assert ran == [2, 0, 2, 2, 2, 0]
+    (tmp_path / "raw" / "A.csv").write_text((tmp_path / "raw" / "a.csv").read_text())  # the new first file, alone
+    assert run([large], tmp_path / "votes", read(every="0.5s", reduce=np.ptp)).ran == {"large": 1}
+
+
+def test_a_loader_whose_code_changes_runs_anew(tmp_path: Path) -> None:
+    def halves():
+        return {key: [x / 2 for x in values] for key, values in DATA.items()}
+
+    def doubles():
+        return {key: [x * 2 for x in values] for key, values in DATA.items()}
+
+    ran = [run([high], tmp_path, make(), made_by=make).ran["high"] for make in (halves, halves, doubles, doubles)]
+    assert ran == [23, 0, 23, 0]
+
+
 def test_data_that_change_under_their_id(tmp_path: Path) -> None:
     run([high], tmp_path)
     longer = DATA | {"v03": [1.0] * 99}

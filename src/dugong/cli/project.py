@@ -235,13 +235,18 @@ ResultT = TypeVar("ResultT")
 
 def load_sequences(data: str, folder: Path, **timing: Any) -> Any:
     """Sequences by id: what ``module:function`` returns, or the files of a folder, loaded with what is said of time."""
+    return call(sequence_loader(data, folder, **timing), data)
+
+
+def sequence_loader(data: str, folder: Path, **timing: Any) -> Callable[[], Any]:
+    """The function that makes the sequences: the user's, or a loader of ours."""
     if ":" in data and not (folder / data).exists():
         if timing:
             raise SourceError(
                 f"{next(iter(timing))} in a project.toml is about a folder of data; {data!r} is a function, which says "
                 "so itself: dg.loaders.csv_folder(..., time=, every=)."
             )
-        return call(load_function(data, folder), data)
+        return load_function(data, folder)
     from dugong.sources import loaders
 
     place = folder / data
@@ -251,13 +256,13 @@ def load_sequences(data: str, folder: Path, **timing: Any) -> Any:
         ".conllu": loaders.conll,
     }
     if place.is_file() and place.suffix in files:
-        return files[place.suffix](place)
+        return partial(files[place.suffix], place)
     if not place.is_dir():
         raise SourceError(
             f"data must name a folder, a .txt or .conll file, or a function; {data!r} is none in {folder}.\n"
             '  Write data = "loader:sequences" for the function `sequences` in loader.py.'
         )
-    return loaders.folder(place, **timing)
+    return partial(loaders.folder, place, **timing)
 
 
 def load_sources(name: str, folder: Path) -> tuple[Source, ...]:

@@ -196,7 +196,7 @@ def _try(project: Project, target: Place | None, options: ApplyOptions) -> tuple
     from dugong.sources import apply_with_report
 
     with user_code():
-        sources, material = project_material(project, options.jobs, options.on_fault)
+        sources, material, _ = project_material(project, options.jobs, options.on_fault)
         engine = open_engine(options.engine, material["n_jobs"])
         done = apply_with_report(sources, limit=options.limit, only=options.only or None, engine=engine, **material)
     if target is not None:

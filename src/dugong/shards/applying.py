@@ -196,6 +196,7 @@ def apply_shards(
     *,
     shard_size: int = SHARD_SIZE,
     restart: bool = False,
+    made_by: Any = None,
     progress: bool | ProgressCallback = True,
     engine: Engine | None = None,
     **options: Unpack[RunOptions],
@@ -211,7 +212,9 @@ def apply_shards(
         Run these sources alone; votes of the others stay as they are stored, and where there are none, they were not
         asked.
     restart : bool
-        Run everything anew. Needed when sequences change under the same id, which no digest of code can see.
+        Run everything anew. Needed when files change under the same id, which no digest of code can see.
+    made_by : function or plain data, optional
+        What makes the sequences. Where its code or the settings of a loader have changed, earlier votes are not kept.
     sources, sequences, progress, engine : as in `apply`
     **options : n_jobs, on_fault, n_classes, classes, background, spans, limit
         As in `apply`.
@@ -221,6 +224,7 @@ def apply_shards(
     if shard_size < 1:
         raise SourceError(f"shard_size= must be at least 1 sequence; found {shard_size!r}.")
     about = [run.meaning.n_classes, run.meaning.class_names, run.meaning.background, shard_size, run.spans]
+    about += [one for one in (made_by, getattr(sequences, "settings", None)) if one is not None]
     work = _Work(
         run=run,
         folder=place_of(folder),

@@ -13,6 +13,7 @@ import hashlib
 import sys
 import sysconfig
 from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -118,7 +119,8 @@ class _Reader:
             yield from self._class(type(value))
             if hasattr(value, "pattern") and hasattr(value, "flags"):  # a compiled regular expression
                 yield repr((value.pattern, value.flags)).encode()
-            yield from self.pieces(dict(getattr(value, "__dict__", {})))
+            named = {one.name: getattr(value, one.name) for one in fields(value)} if is_dataclass(value) else {}
+            yield from self.pieces(dict(getattr(value, "__dict__", {})) | named)
 
     def _function(self, function: FunctionType) -> Iterator[bytes]:
         yield function.__qualname__.encode()

@@ -101,7 +101,7 @@ class Bench:
         forget_modules(folder)
         self._sequence.cache_clear()
         with _captured():
-            sources, material = project_material(found, 1, "abstain")
+            sources, material, _ = project_material(found, 1, "abstain")
         sequences = material.pop("sequences")
         self._project, self._file, self._seen = found, Path(project), saved(folder)
         self._pairs = _by_name(sequences)

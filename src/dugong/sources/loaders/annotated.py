@@ -86,7 +86,8 @@ def conll(path: str | Path, *, by: Literal["document", "sentence"] = "document")
 @typed(LoaderError)
 def text_folder(path: str | Path, *, pattern: str = "*.txt", encoding: str = "utf-8") -> Folder:
     """Load a folder of plain texts, one sequence of words each; every word knows its characters."""
-    return Folder(files=find_files(path, pattern), read=partial(_read_text, encoding=encoding))
+    read = partial(_read_text, encoding=encoding)
+    return Folder(files=find_files(path, pattern), read=read, settings=read)
 
 
 def _read_text(path: Path, *, encoding: str) -> list[Token]:
@@ -167,7 +168,7 @@ def edf_folder(
     """
     seconds = read_duration(every)
     read = partial(_read_edf, seconds=seconds, wanted=None if channels is None else tuple(channels))
-    return Folder(files=find_files(path, pattern), read=read, rate=1 / seconds)
+    return Folder(files=find_files(path, pattern), read=read, rate=1 / seconds, settings=read)
 
 
 def _read_edf(path: Path, *, seconds: float, wanted: tuple[str, ...] | None) -> Epochs:
@@ -200,8 +201,8 @@ class TextLines(Mapping[int, Any]):
 
     def __init__(self, path: Path, tokenize: Tokenizer, encoding: str) -> None:
         self.path = path
-        self._tokenize = tokenize
-        self._encoding = encoding
+        self.settings = tokenize, encoding
+        self._tokenize, self._encoding = self.settings
         with path.open("rb") as file:
             lengths = np.fromiter(map(len, file), dtype=np.int64)
         self._offsets: IntArray = np.concatenate([[0], np.cumsum(lengths)])

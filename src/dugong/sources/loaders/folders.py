@@ -48,11 +48,13 @@ class Folder(Mapping[str, Any]):
     files : mapping of id to Path
     read : function from Path to sequence
     rate : elements per second of every sequence, where that is known
+    settings : what decides how a file becomes a sequence; where it has changed, votes of an earlier run are not kept
     """
 
     files: Mapping[str, Path]
     read: Callable[[Path], Any]
     rate: float | None = None
+    settings: Any = None
 
     def __getitem__(self, key: str) -> Any:
         return self.read(self.files[key])
@@ -238,7 +240,7 @@ def _tables(path: str | Path, pattern: str, read: Callable[[Path], Columns], tim
     first = next(iter(files.values()))
     kinds = {name: _kind(column) for name, column in read(first).items()}
     read_rows = partial(_read_rows, read=read, timing=timing, like=(first, kinds))
-    return Folder(files=files, read=read_rows, rate=timing.element_rate)
+    return Folder(files=files, read=read_rows, rate=timing.element_rate, settings=(read, timing))
 
 
 def _read_rows(
