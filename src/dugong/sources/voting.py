@@ -45,7 +45,7 @@ from dugong.votes.flat import ScoreArray
 OnFault = Literal["raise", "abstain"]
 _HOME = Path(__file__).parent
 _OWN_FILES = {str(path) for path in _HOME.glob("*.py")}
-_NUMBER_AS_ROWS = re.compile(r"'(float|int)' object (has no attribute|is not (iterable|subscriptable))|no len\(\)")
+_NUMBER_AS_ROWS = re.compile(r"'(float|int)' (object (has no attribute|is not (iterable|subscriptable))|has no len)")
 _KEEP_ROWS = (
     "  A cell of an element is one number. A rule about many rows wants a window, or elements that keep their rows:\n"
     '  reduce="none" in a project.toml, reduce=None in dg.loaders.csv_folder.\n'
