@@ -15,6 +15,7 @@ import pytest
 
 import dugong as dg
 from dugong.shards import VoteShards, apply_shards
+from dugong.types import MISSING
 
 DATA = {f"v{n:02d}": list(np.random.default_rng(n).normal(size=6 + n % 4)) for n in range(23)}
 
@@ -151,6 +152,45 @@ def test_another_way_from_files_to_elements_runs_anew(tmp_path: Path) -> None:
     assert ran == [2, 0, 2, 2, 2, 0]
     (tmp_path / "raw" / "A.csv").write_text((tmp_path / "raw" / "a.csv").read_text())  # the new first file, alone
     assert run([large], tmp_path / "votes", read(every="0.5s", reduce=np.ptp)).ran == {"large": 1}
+
+
+def test_a_file_that_changes_is_voted_on_anew_and_one_that_is_touched_is_not(tmp_path: Path) -> None:
+    raw, votes = tmp_path / "raw", tmp_path / "votes"
+    raw.mkdir()
+    for number in range(12):
+        np.save(raw / f"v{number:02d}.npy", DATA[f"v{number:02d}"])
+
+    def again(sources, **options) -> tuple[dict[str, int], dg.Votes]:
+        done = run(sources, votes, dg.loaders.npy_folder(raw), **options)
+        return dict(done.ran), dg.Votes.concat(done.shards)
+
+    assert again([high, low])[0] == {"high": 12, "low": 12}
+    for file in raw.iterdir():
+        os.utime(file, (1, 1))
+    before = files_of(votes)
+    assert again([high, low])[0] == {"high": 0, "low": 0}
+    assert files_of(votes) == before
+    np.save(raw / "v07.npy", -np.array(DATA["v07"]))  # of the same size
+    ran, found = again([high, low])
+    assert ran == {"high": 1, "low": 1}
+    turned = DATA | {"v07": [-x for x in DATA["v07"]]}
+    expected = dg.apply([high, low], {key: turned[key] for key in sorted(turned)[:12]}, progress=False)
+    assert found.equals(expected)
+    np.save(raw / "v03.npy", np.ones(5))  # of another length: no vote of the old file stays
+    ran, found = again([high, low], only="high")
+    assert ran == {"high": 1, "low": 0}
+    assert (found[[3]].column("low") == MISSING).all()
+
+
+def test_lines_that_change_are_voted_on_anew(tmp_path: Path) -> None:
+    @dg.source
+    def long_word(word):
+        return 1 if len(word) > 3 else -1
+
+    (tmp_path / "notes.txt").write_text("a note\nof three\nlines\n")
+    run([long_word], tmp_path / "votes", dg.loaders.text_lines(tmp_path / "notes.txt"))
+    (tmp_path / "notes.txt").write_text("a note\nof seven\nlines\n")
+    assert run([long_word], tmp_path / "votes", dg.loaders.text_lines(tmp_path / "notes.txt")).ran == {"long_word": 1}
 
 
 def test_a_loader_whose_code_changes_runs_anew(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 In: sources, sequences, a folder. Out: the folder of votes. Every `shard_size` sequences are one shard, written when
 all of them are done. The stamp of a shard holds a digest of the code of every source, so that the same call continues
-after a crash, runs a source again whose code has changed, and runs only the new one when a source is added.
+after a crash, runs a source again whose code has changed, and runs only the new one when a source is added. It holds a
+stamp of every file, too: a sequence whose file has changed is voted on anew.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import groupby, tee
 from os import PathLike
+from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
@@ -21,7 +23,7 @@ from dugong.contract import fits
 from dugong.engines import Engine
 from dugong.exceptions import SourceError
 from dugong.paths import Place, place_of
-from dugong.shards.code import digest_code, digest_source
+from dugong.shards.code import digest_code, digest_source, same_data, stamp_data
 from dugong.shards.folder import (
     State,
     VoteShards,
@@ -38,7 +40,7 @@ from dugong.sources.applying import ProgressCallback, Run, RunOptions, prepare_r
 from dugong.sources.checking import check_run
 from dugong.sources.collecting import ApplyReport, Collector
 from dugong.sources.decorator import Source
-from dugong.sources.inputs import Item, SequenceId
+from dugong.sources.inputs import Deferred, Item, SequenceId
 from dugong.sources.voting import SequenceVotes
 from dugong.tasks import Layout
 from dugong.types import MISSING, Int8Array
@@ -95,8 +97,9 @@ class _Work:
         for place, item in enumerate(self.run.items):
             if place % self.shard_size == 0 and not self.restart:
                 stored = StoredShard.read(self.folder / file_name(place // self.shard_size), self.settings)
-            needed = tuple(one.name for one in self.run.chosen if self._stale(one, item, stored))
-            yield _Todo(shard=place // self.shard_size, item=item, stored=stored, needed=needed)
+            known = stored if stored is not None and stored.is_of(item) else None
+            needed = tuple(one.name for one in self.run.chosen if self._stale(one, item, known))
+            yield _Todo(shard=place // self.shard_size, item=item, stored=known, needed=needed)
 
     def _stale(self, source: Source, item: Item, stored: StoredShard | None) -> bool:
         if stored is None or stored.digest(source.name, item.id) != self.digests[source.name]:
@@ -130,6 +133,7 @@ class _Work:
             "settings": self.settings,
             "data": digest_of([todo.item.id for todo in todos]),
             "sources": {source.name: self._digest(source.name, todos) for source in self.run.every},
+            "files": dict(_stamps(todos)),
         }
         names = tuple(source.name for source in self.run.every)
         same = stored is not None and stored.state == state and stored.votes.source_names == names
@@ -145,6 +149,20 @@ class _Work:
         found = {None if todo.stored is None else todo.stored.digest(source, todo.item.id) for todo in old}
         found |= {self.digests[source]} if len(old) < len(todos) else set()
         return found.pop() if len(found) == 1 else None
+
+
+def _stamps(todos: list[_Todo]) -> Iterator[tuple[str, Any]]:
+    """What is known of the files behind sequences, by id; of one that is unchanged, what was known before."""
+    for todo in todos:
+        behind, before = _behind(todo.item), None if todo.stored is None else todo.stored.stamp(todo.item)
+        if behind is not None and (stamp := before or stamp_data(behind)) is not None:
+            yield str(todo.item.id), stamp
+
+
+def _behind(item: Item) -> Path | str | None:
+    """The file or the text that a sequence is read from, if that can be told."""
+    first = item.sequence.args[:1] if isinstance(item.sequence, Deferred) else ()
+    return next((one for one in first if isinstance(one, Path | str)), None)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -212,7 +230,7 @@ def apply_shards(
         Run these sources alone; votes of the others stay as they are stored, and where there are none, they were not
         asked.
     restart : bool
-        Run everything anew. Needed when files change under the same id, which no digest of code can see.
+        Run everything anew. Needed when data change under the same id that are neither files nor text.
     made_by : function or plain data, optional
         What makes the sequences. Where its code or the settings of a loader have changed, earlier votes are not kept.
     sources, sequences, progress, engine : as in `apply`
@@ -275,6 +293,16 @@ class StoredShard:
             faults.setdefault(fault.sequence, []).append(fault)
         places = {one: place for place, one in enumerate(votes.sequence_ids.tolist())}
         return cls(votes=votes, state=state, places=places, faults=faults)
+
+    def stamp(self, item: Item) -> list[Any] | None:
+        """What was known of the file behind a sequence; nothing in a shard of an earlier version."""
+        files = self.state.get("files")
+        return files.get(str(item.id)) if fits(files, dict[str, list[Any]]) else None
+
+    def is_of(self, item: Item) -> bool:
+        """Whether what is stored was voted on the file that a sequence has now, as far as that is known."""
+        before, behind = self.stamp(item), _behind(item)
+        return before is None or behind is None or same_data(behind, before)
 
     def digest(self, source: str, sequence: SequenceId) -> str | None:
         """The code that made these votes; None if there are none."""

@@ -8,6 +8,7 @@ after a change there, use ``restart``.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import sys
@@ -23,6 +24,7 @@ import numpy as np
 from dugong.codec import encode
 from dugong.sources import Source
 
+_END = 1 << 20  # bytes of a file that are looked into at each end: all of a table, enough of a video
 _PLAIN = (str, bytes, int, float, complex, bool, type(None), type(...))
 
 
@@ -37,6 +39,35 @@ def digest_code(value: Any) -> str:
     for piece in _Reader().pieces(value):
         state.update(str(len(piece)).encode() + b":" + piece)
     return state.hexdigest()
+
+
+def stamp_data(behind: Path | str) -> list[Any] | None:
+    """What tells whether a file or a text is still the same: size, time of change, a digest of beginning and end.
+
+    None where that cannot be told: a folder, or a file that only the loader can open.
+    """
+    if isinstance(behind, str):
+        return [len(behind), 0, digest_code(behind)]
+    try:
+        about = behind.stat()
+        with behind.open("rb") as file:
+            digest = hashlib.blake2b(file.read(_END), digest_size=16)
+            file.seek(max(_END, about.st_size - _END))
+            digest.update(file.read(_END))
+    except OSError:
+        return None
+    return [about.st_size, about.st_mtime_ns, digest.hexdigest()]
+
+
+def same_data(behind: Path | str, before: list[Any]) -> bool:
+    """Whether a stamp is that of this file or text; one with a new time is looked into, as copies have new times."""
+    if isinstance(behind, Path):
+        with contextlib.suppress(OSError):
+            about = behind.stat()
+            if [about.st_size, about.st_mtime_ns] == before[:2]:
+                return True
+    now = stamp_data(behind)
+    return now is None or [now[0], now[2]] == [before[0], before[2]]
 
 
 def _parts(source: Source) -> list[Any]:
