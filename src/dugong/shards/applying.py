@@ -296,7 +296,7 @@ class StoredShard:
 
     def stamp(self, item: Item) -> list[Any] | None:
         """What was known of the file behind a sequence; nothing in a shard of an earlier version."""
-        files = self.state.get("files")
+        files: Any = self.state.get("files")
         return files.get(str(item.id)) if fits(files, dict[str, list[Any]]) else None
 
     def is_of(self, item: Item) -> bool:
