@@ -175,7 +175,7 @@ def _too_fine(votes: Votes) -> list[str]:
     return [
         f"No source votes on single elements: the finest looks at {min(sizes):,} at once, so labels cannot be told "
         f'apart within these. Make them the elements: every = "{every}" and reduce = "none" in project.toml (the '
-        "sources stay as they are), then dugong run --restart."
+        "sources stay as they are), then dugong run."
     ]
 
 

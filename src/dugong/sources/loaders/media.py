@@ -103,7 +103,7 @@ class _Timed(ABC):
         return f"{type(self).__name__}({self.path.name}: {len(self)} elements, {self.rate:g} per second)"
 
 
-class Decoder:
+class _Decoder:
     """An open video and where decoding stands; made anew in every process."""
 
     def __init__(self, path: Path, size: int | None) -> None:
@@ -162,7 +162,7 @@ class Video(_Timed):
     """Frames of a video file, as bytes (height, width, 3), red first; make it with `video_folder`."""
 
     def __init__(
-        self, path: Path, rate: float, first: int, last: int, size: int | None = None, decoder: Decoder | None = None
+        self, path: Path, rate: float, first: int, last: int, size: int | None = None, decoder: _Decoder | None = None
     ) -> None:
         super().__init__(path, rate, first, last)
         self.size = size
@@ -172,9 +172,9 @@ class Video(_Timed):
         self._opened()
         return super()._part(first, last)
 
-    def _opened(self) -> Decoder:
+    def _opened(self) -> _Decoder:
         if self._decoder is None:
-            self._decoder = Decoder(self.path, self.size)
+            self._decoder = _Decoder(self.path, self.size)
         return self._decoder
 
     def _element(self, place: int) -> AnyArray:
@@ -236,13 +236,13 @@ def video_folder(
         Which of the files.
     """
     files = find_files(path, pattern, VIDEO_ENDINGS)
-    rate = Decoder(next(iter(files.values())), size).frame_rate if every is None else 1 / read_duration(every)
+    rate = _Decoder(next(iter(files.values())), size).frame_rate if every is None else 1 / read_duration(every)
     read = partial(_read_video, rate=rate, every=every, size=size)
     return Folder(files=files, read=read, rate=rate, settings=read)
 
 
 def _read_video(path: Path, *, rate: float, every: str | float | None, size: int | None) -> Video:
-    decoder = Decoder(path, size)
+    decoder = _Decoder(path, size)
     if every is None and abs(decoder.frame_rate - rate) > 1e-3 * rate:
         raise in_file(
             path,
