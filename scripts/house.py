@@ -37,9 +37,9 @@ SHARED = 6  # so many equal lines in two bodies are one idea in two places
 LONG = 60
 COMMENTED = ("sums", "infer", "fit")
 BOUNDS = {
-    "lines": 65_342,
+    "lines": 65_490,
     "files": 299,
-    "functions of fit, defaults": 206,
+    "functions of fit, defaults": 208,
     "functions of fit, given prior": 210,
     "body, 90th percentile": 16,
     "body, longest": LONG,

@@ -289,3 +289,6 @@ def test_a_run_is_done_anew_where_its_elements_are_others(cli: Command, tmp_path
         (tmp_path / "project.toml").write_text(f"{project}{settings}\n")
         kept.append("votes of an earlier run are kept" in cli("run", tmp_path / "project.toml").err)
     assert kept == [False, True, False, False]
+    (tmp_path / "raw").rename(tmp_path / "other")
+    (tmp_path / "project.toml").write_text((tmp_path / "project.toml").read_text().replace('"raw"', '"other"'))
+    assert "votes of an earlier run are kept" not in cli("run", tmp_path / "project.toml").err

@@ -10,7 +10,7 @@ import pytest
 
 from dugong.exceptions import LoaderError, MissingExtraError
 from dugong.experiments import Size, find_recipe
-from dugong.experiments.tasks.drawing import read_frames, write_video
+from dugong.experiments.tasks.drawing import read_frames, read_picture, write_video
 from dugong.experiments.tasks.shot import block_flow, decode, find_faces
 from experiments.task_checks import (
     check_end_model,
@@ -78,6 +78,23 @@ def test_frames_from_the_middle_of_a_file_are_the_right_ones(tmp_path):
     path.write_text("no video")
     with pytest.raises(LoaderError, match="cannot be read as a video"):
         read_frames(path, 0, 1)
+
+
+def test_a_picture_is_read_from_a_jpeg_and_a_damaged_one_is_named(tmp_path):
+    av = pytest.importorskip("av")
+    path = tmp_path / "face.jpg"
+    with av.open(str(path), "w", format="image2") as file:
+        stream = file.add_stream("mjpeg", rate=1)
+        stream.width, stream.height, stream.pix_fmt = 32, 32, "yuvj420p"
+        frame = av.VideoFrame.from_ndarray(np.full((32, 32, 3), 200, dtype=np.uint8), format="rgb24")
+        for packet in (*stream.encode(frame), *stream.encode()):
+            file.mux(packet)
+    found = read_picture(path, 16)
+    assert found.shape == (16, 16, 3)
+    assert abs(int(found[8, 8, 1]) - 200) < 6
+    path.write_bytes(path.read_bytes()[:40])
+    with pytest.raises(LoaderError, match=r"face\.jpg"):
+        read_picture(path)
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="cores can only be chosen on Linux")

@@ -155,3 +155,10 @@ def test_shards_and_engines(answered, tmp_path) -> None:
         expected = direct.predict_proba(whole, resolution)
         for model in (streamed, on_engine):
             np.testing.assert_allclose(model.predict_proba(whole, resolution), expected, rtol=0, atol=1e-9)
+
+
+def test_an_option_that_is_none_is_named():
+    world = dg.worlds.lopsided(4)
+    votes, _ = world.sample(3, rng=0)
+    with pytest.raises(TypeError, match=r"unknown options .*n_thread"):
+        engine.posterior(votes, world.parameters(), world.prior, n_thread=3)

@@ -220,3 +220,9 @@ def test_gold_that_does_not_fit_is_refused() -> None:
     twice = Segments(sequence=("a", "a"), start=(1, 3), end=(4, 6), label=("walk", "other"))
     with pytest.raises(LabelError, match="one label; 1 have two different ones, the first is element 3"):
         twice.to_gold(base)
+
+
+def test_what_begins_behind_its_sequence_and_never_ends_holds_no_element() -> None:
+    made = Segments(sequence=("a", "a"), start=(2, 12), end=(4, np.inf), label=("1", "1"), source=("s", "s"))
+    votes = dg.Votes.from_segments(made, lengths={"a": 10})
+    assert votes.column("s").tolist() == [0, 0, 1, 1, 0, 0, 0, 0, 0, 0]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import textwrap
+from dataclasses import dataclass, field
 from types import ModuleType
 
 import pytest
 
+import dugong as dg
 from dugong.shards.code import digest_source
 
 PLAIN = """
@@ -106,3 +108,16 @@ def test_the_digest_is_the_same_in_another_process() -> None:
         for seed in ("1", "2", "3")
     }
     assert len(seen) == 1
+
+
+def test_a_slotted_dataclass_counts_by_its_fields_whether_they_are_set_or_not() -> None:
+    @dataclass(slots=True)
+    class Limits:
+        low: float
+        model: object = field(init=False)
+
+    def source(limits: Limits):
+        return dg.source(lambda x: 1 if x > limits.low else -1, name="above")
+
+    assert digest_source(source(Limits(0.5))) == digest_source(source(Limits(0.5)))
+    assert digest_source(source(Limits(0.5))) != digest_source(source(Limits(0.6)))

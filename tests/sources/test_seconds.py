@@ -1,6 +1,7 @@
 """Elements and windows in seconds: from loaders and rates to windows of elements."""
 
 import copy
+import pickle
 
 import numpy as np
 import pytest
@@ -134,8 +135,19 @@ def test_a_column_is_an_attribute_of_elements_blocks_and_windows(tmp_path):
 def test_a_window_without_such_a_column_says_so():
     for sequence in (np.zeros(4), [1, 2, 3, 4], Rows({"x": np.zeros(4)})):
         window = WindowView(sequence, 0, 2, 0, 4)
-        with pytest.raises(AttributeError, match="a window has no 'y': "):
+        with pytest.raises(AttributeError, match="a window has no 'y'"):
             _ = window.y
+        again = pickle.loads(pickle.dumps(copy.deepcopy(window)))  # noqa: S301
+        assert (again.start, again.stop, len(again.elements)) == (0, 2, 2)
+
+
+def test_what_slicing_raises_is_what_is_told():
+    class Odd(list):
+        def __getitem__(self, key):
+            raise AttributeError("no cache")
+
+    with pytest.raises(dg.SourceError, match="no cache"):
+        dg.apply([late], {"a": Odd([1.0] * 4)}, rate=1, progress=False)
 
 
 def test_a_rule_that_takes_one_number_for_many_rows_is_told_what_keeps_them(tmp_path):

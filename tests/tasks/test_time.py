@@ -122,3 +122,9 @@ def test_the_rounding_report_survives_as_plain_data():
 def test_clocks_that_are_none(make, message):
     with pytest.raises(TaskError, match=message):
         make()
+
+
+def test_places_may_count_from_the_end():
+    axis = TimeAxis.from_timestamps([[0.0, 1.0, 2.0], [5.0, 6.0]])
+    assert axis.select(np.array([-1])).stamps.tolist() == [5.0, 6.0]
+    assert axis.select(np.array([0, -1])).stamps.tolist() == [0.0, 1.0, 2.0, 5.0, 6.0]

@@ -167,6 +167,8 @@ def _lines(file: Path) -> Iterator[dict[str, Any]]:
             plain = json.loads(line)
         except ValueError:  # empty; or cut off by a crash, so nobody was told that it is kept
             continue
+        if plain is None:
+            continue
         if not isinstance(plain, dict):
             raise LabelError(f"line {number} of {file} must be a JSON object; found {plain!r:.100}.")
         yield plain

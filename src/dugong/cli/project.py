@@ -235,18 +235,20 @@ ResultT = TypeVar("ResultT")
 
 def load_sequences(data: str, folder: Path, **timing: Any) -> Any:
     """Sequences by id: what ``module:function`` returns, or the files of a folder, loaded with what is said of time."""
-    return call(sequence_loader(data, folder, **timing), data)
+    return sequences_and_origin(data, folder, **timing)[0]
 
 
-def sequence_loader(data: str, folder: Path, **timing: Any) -> Callable[[], Any]:
-    """The function that makes the sequences: the user's, or a loader of ours."""
+def sequences_and_origin(data: str, folder: Path, **timing: Any) -> tuple[Any, list[Any]]:
+    """The sequences, and what they are made by: where that has changed, votes of an earlier run are not kept."""
     if ":" in data and not (folder / data).exists():
         if timing:
             raise SourceError(
                 f"{next(iter(timing))} in a project.toml is about a folder of data; {data!r} is a function, which says "
                 "so itself: dg.loaders.csv_folder(..., time=, every=)."
             )
-        return load_function(data, folder)
+        function = load_function(data, folder)
+        return call(function, data), [data, function]
+    origin = [data, timing]
     from dugong.sources import loaders
 
     place = folder / data
@@ -256,13 +258,13 @@ def sequence_loader(data: str, folder: Path, **timing: Any) -> Callable[[], Any]
         ".conllu": loaders.conll,
     }
     if place.is_file() and place.suffix in files:
-        return partial(files[place.suffix], place)
+        return files[place.suffix](place), origin
     if not place.is_dir():
         raise SourceError(
             f"data must name a folder, a .txt or .conll file, or a function; {data!r} is none in {folder}.\n"
             '  Write data = "loader:sequences" for the function `sequences` in loader.py.'
         )
-    return partial(loaders.folder, place, **timing)
+    return loaders.folder(place, **timing), origin
 
 
 def load_sources(name: str, folder: Path) -> tuple[Source, ...]:

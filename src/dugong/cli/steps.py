@@ -6,14 +6,14 @@ while they are written; what needs a model is in `job`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from dugong.cli.output import SOME, say, seconds, together, user_code
-from dugong.cli.project import call, load_function, load_sequences, load_sources, sequence_loader
+from dugong.cli.project import load_function, load_sequences, load_sources, sequences_and_origin
 from dugong.paths import Place
 from dugong.texts import counted, text_table
 
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 # --- apply ---------------------------------------------------------------------------------------------------------
 def project_material(
     project: Project, jobs: int | None, on_fault: str | None
-) -> tuple[tuple[Source, ...], dict[str, Any], Callable[[], Any]]:
-    """The sources of a project, all else that applying them takes, and what makes the sequences; loads user code."""
+) -> tuple[tuple[Source, ...], dict[str, Any], list[Any]]:
+    """The sources of a project, all else that applying them takes, and what made the sequences; loads user code."""
     sources = load_sources(project.sources, project.folder)
     _say_who_sees_one_row(project, sources)
     spans = {name: load_function(function, project.folder) for name, function in project.spans.items()}
-    loader = sequence_loader(project.data, project.folder, **project.timing)
+    sequences, origin = sequences_and_origin(project.data, project.folder, **project.timing)
     material = {
-        "sequences": call(loader, project.data),
+        "sequences": sequences,
         "rate": None if "rate" in project.timing else project.rate,
         "timeout": project.timeout,
         "n_jobs": project.jobs if jobs is None else jobs,
@@ -45,7 +45,7 @@ def project_material(
         "background": project.background,
         "spans": spans or None,
     }
-    return sources, material, loader
+    return sources, material, origin
 
 
 def _say_who_sees_one_row(project: Project, sources: Iterable[Source]) -> None:
@@ -188,7 +188,7 @@ def apply_in_shards(
     from dugong.shards.applying import SHARD_SIZE
 
     with user_code():
-        sources, material, loader = project_material(project, options.jobs, options.on_fault)
+        sources, material, origin = project_material(project, options.jobs, options.on_fault)
         applied = apply_shards(
             sources,
             folder=folder,
@@ -198,7 +198,7 @@ def apply_in_shards(
             only=options.only or None,
             engine=open_engine(options.engine, material["n_jobs"]),
             restart=options.restart,
-            made_by=loader,
+            made_by=origin,
             **material,
         )
     _say_what_was_kept(applied, watch)

@@ -164,7 +164,7 @@ def resolve_beliefs(
     if both:
         raise GraphError(f"the table of {both[0]!r} is given in accuracies=; a belief about it would say it twice.")
     tables = table_names(sources)
-    shared = {tables[name]: one for name, one in beliefs.items()}
+    shared = {table: beliefs[name] for name, table in tables.items() if name in beliefs}
     found = {name: shared.get(table) for name, table in tables.items() if name not in set(known)}
     if signs == "positive":
         found = {

@@ -349,8 +349,12 @@ def _check_whole(segments: Segments, name: str) -> None:
 
 def forbid(segments: Segments, characters: str, name: str, *, sequences: bool = False) -> None:
     """Stop if a label (or the id of a sequence) holds something that this format cannot."""
+    forbid_in([*segments.labels, *(segments.recordings if sequences else ())], characters, name)
+
+
+def forbid_in(words: Iterable[str], characters: str, name: str) -> None:
+    """Stop if a word that is about to be written holds something that this format cannot."""
     bad = re.compile(f"[{characters}]")
-    words: Iterable[str] = (*segments.labels, *(segments.recordings if sequences else ()))
     for word in words:
         if bad.search(word) or not word:
             raise FormatError(

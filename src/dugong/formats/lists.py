@@ -25,6 +25,7 @@ from dugong.formats.files import (
     Intervals,
     columns,
     forbid,
+    forbid_in,
     media_name,
     media_stem,
     only,
@@ -254,6 +255,8 @@ def write_list(segments: Segments, style: ListStyle, name: str) -> bytes:
     names = {
         one: media_name(one, about, style.media) if style.media else one for one, about in found.recordings.items()
     }
+    if style.media and style.forbidden:
+        forbid_in(names.values(), style.forbidden, name)
     for sequence, start, end, label, p in columns(found, "sequence", "start", "end", "label", "probability"):
         cells = {"sequence": names[sequence], "start": start, "end": end, "duration": end - start, "label": label}
         lines.append(line.format(**cells, p=style.absent if p is None else p))

@@ -39,10 +39,11 @@ def posterior(
     ----------
     evidence : (n_elements,) class values of known labels, 0 = unknown; optional
     """
-    if law.groups and (parts := _by_group(law, votes, evidence)):
+    if law.groups and (parts := _by_group(law, votes)):
         rows: dict[Resolution, FloatArray] = {}
-        for own, some, known, chosen in parts:
-            for where, found in posterior(own, some, resolutions, evidence=known, n_threads=n_threads).items():
+        for own, chosen in parts:
+            known = None if evidence is None else evidence[_tasks(votes, Element(), chosen)]
+            for where, found in posterior(own, votes[chosen], resolutions, evidence=known, n_threads=n_threads).items():
                 whole = rows.setdefault(where, np.empty((votes.layout(where).n_tasks, found.shape[1])))
                 whole[_tasks(votes, where, chosen)] = found
         return rows
@@ -78,10 +79,11 @@ def sample(
 
     Without `rng`, the most likely ones.
     """
-    if law.groups and (parts := _by_group(law, votes, evidence)):
+    if law.groups and (parts := _by_group(law, votes)):
         draws = np.empty((n_draws, votes.n_elements), dtype=np.int8)
-        for own, some, known, chosen in parts:
-            drawn = sample(own, some, rng, n_draws, evidence=known, n_threads=n_threads)
+        for own, chosen in parts:
+            known = None if evidence is None else evidence[_tasks(votes, Element(), chosen)]
+            drawn = sample(own, votes[chosen], rng, n_draws, evidence=known, n_threads=n_threads)
             draws[:, _tasks(votes, Element(), chosen)] = drawn
         return draws
     votes, parameters, prior, potentials = _basis(law, votes, evidence, n_threads)
@@ -94,10 +96,10 @@ def sample(
 
 def log_likelihood(law: Law, votes: Votes, *, n_threads: int | None = None) -> FloatArray:
     """Log P(votes) of every sequence, (n_sequences,)."""
-    if law.groups and (parts := _by_group(law, votes, None)):
+    if law.groups and (parts := _by_group(law, votes)):
         found = np.empty(votes.n_sequences)
-        for own, some, _, chosen in parts:
-            found[chosen] = log_likelihood(own, some, n_threads=n_threads)
+        for own, chosen in parts:
+            found[chosen] = log_likelihood(own, votes[chosen], n_threads=n_threads)
         return found
     votes, parameters = with_scores(law.read(votes), law.parameters, law.soft)
     return engine.log_likelihood(votes, parameters, law.prior, inference=law.inference, n_threads=n_threads)
@@ -130,10 +132,8 @@ def expected_counts(
 
 
 # --- groups that differ --------------------------------------------------------------------------------------------
-def _by_group(
-    law: Law, votes: Votes, evidence: Int8Array | None
-) -> list[tuple[Law, Votes, Int8Array | None, IntArray]]:
-    """Every law that answers for some of the sequences, their votes and known labels, and which sequences these are.
+def _by_group(law: Law, votes: Votes) -> list[tuple[Law, IntArray]]:
+    """Every law that answers for some of the sequences, and which sequences these are.
 
     Nothing where one law answers for all. Unknown groups go together.
     """
@@ -142,9 +142,8 @@ def _by_group(
     names, parts = np.where(np.isin(votes.groups, list(law.groups)), votes.groups, ""), []
     for name in np.unique(names).tolist():
         chosen = np.flatnonzero(names == name)
-        known = None if evidence is None else evidence[_tasks(votes, Element(), chosen)]
         # Without groups of its own, or the question would come back to here.
-        parts.append((replace(law.of_group(name), groups={}), votes[chosen], known, chosen))
+        parts.append((replace(law.of_group(name), groups={}), chosen))
     return parts
 
 

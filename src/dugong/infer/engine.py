@@ -198,6 +198,8 @@ def _read(
     votes: Votes, parameters: Parameters | None, prior: AnyPrior, **asked: Unpack[QuestionOptions]
 ) -> tuple[enumerated.LabelQuestion, LabelChain | None]:
     """What is known about the labels; the prior again as a chain, None where patterns have to be enumerated."""
+    if unknown := asked.keys() - QuestionOptions.__annotations__.keys():
+        raise TypeError(f"unknown options {sorted(unknown)}; known are {sorted(QuestionOptions.__annotations__)}")
     evidence, potentials = asked.get("evidence"), asked.get("potentials")
     if potentials is not None:
         potentials = check_potentials(potentials, votes.n_elements, votes.n_classes)

@@ -318,14 +318,15 @@ def _columns(sequence: Any, length: int) -> dict[str, AnyArray]:
     """Numbers by name; their lengths may differ from that of the sequence (samples per epoch)."""
     if isinstance(sequence, Blocks):
         sequence = sequence.rows[int(sequence.offsets[0]) : int(sequence.offsets[-1])]
-    found = _named(sequence) or {}
+    named = _named(sequence)
+    found = named or {}
     if isinstance(sequence, np.ndarray) and sequence.dtype.names:
         found = {name: sequence[name] for name in sequence.dtype.names}
     elif isinstance(sequence, np.ndarray) and sequence.ndim == 2:
         found = {f"column {place}": column for place, column in enumerate(sequence.T[:MOST_SIGNALS])}
     elif isinstance(sequence, np.ndarray):
         found = {"value": sequence}
-    elif not found and length and all(isinstance(sequence[at], _Number) for at in range(min(length, 5))):
+    elif named is None and length and all(isinstance(sequence[at], _Number) for at in range(min(length, 5))):
         found = {"value": np.asarray(list(sequence), dtype=np.float64)}
     return {name: column for name, column in found.items() if column.ndim == 1 and column.dtype.kind in "biuf"}
 

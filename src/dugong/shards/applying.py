@@ -8,11 +8,11 @@ stamp of every file, too: a sequence whose file has changed is voted on anew.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from itertools import groupby, tee
+from itertools import groupby
 from os import PathLike
 from pathlib import Path
 from typing import Any, Unpack
@@ -120,11 +120,11 @@ class _Work:
             yield from ((todo, None) for todo in group)
             return
         job = self.run.job(tuple(source for source in self.run.every if source.name in needed))
-        asked, waiting = tee(group)  # the engine reads ahead of its results
+        waiting: deque[_Todo] = deque()  # the engine reads ahead of its results
         # Closed explicitly: an exception between two results must not leave workers to the garbage collector.
-        with closing(vote(job, (todo.item for todo in asked), self.run.engine)) as results:
-            for fresh, todo in zip(results, waiting, strict=False):
-                yield todo, fresh
+        with closing(vote(job, _noted(group, waiting), self.run.engine)) as results:
+            for fresh in results:
+                yield waiting.popleft(), fresh
 
     def finish(self, number: int, collector: Collector, todos: list[_Todo]) -> bool:
         """Write a shard if something about it is new; returns whether it was written."""
@@ -149,6 +149,12 @@ class _Work:
         found = {None if todo.stored is None else todo.stored.digest(source, todo.item.id) for todo in old}
         found |= {self.digests[source]} if len(old) < len(todos) else set()
         return found.pop() if len(found) == 1 else None
+
+
+def _noted(group: Iterable[_Todo], waiting: deque[_Todo]) -> Iterator[Item]:
+    for todo in group:
+        waiting.append(todo)
+        yield todo.item
 
 
 def _stamps(todos: list[_Todo]) -> Iterator[tuple[str, Any]]:

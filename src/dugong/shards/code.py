@@ -150,7 +150,7 @@ class _Reader:
             yield from self._class(type(value))
             if hasattr(value, "pattern") and hasattr(value, "flags"):  # a compiled regular expression
                 yield repr((value.pattern, value.flags)).encode()
-            named = {one.name: getattr(value, one.name) for one in fields(value)} if is_dataclass(value) else {}
+            named = {one.name: getattr(value, one.name, None) for one in fields(value)} if is_dataclass(value) else {}
             yield from self.pieces(dict(getattr(value, "__dict__", {})) | named)
 
     def _function(self, function: FunctionType) -> Iterator[bytes]:

@@ -417,5 +417,9 @@ COMPARED = 1 << 18
 
 def summarize_shards(shards: VoteShards, *, engine: Engine | None = None) -> Summary:
     """The summary of all shards, as `Votes.summary` gives it for votes in memory."""
-    tally = reduce_sums(engine or Serial(), lambda shard: Tally.of(shard.read()), shards.shards, describe=str)
+    tally = reduce_sums(engine or Serial(), _tally, shards.shards, describe=str)
     return summary_of(tally, read_sample(shards, COMPARED))
+
+
+def _tally(shard: Shard) -> Tally:
+    return Tally.of(shard.read())

@@ -264,12 +264,13 @@ class WindowView:
 
     def __getattr__(self, name: str) -> Any:
         """A named column where the sequence has such: ``window.force`` is ``window["force"]``."""
-        if name in WindowView.__slots__:  # nothing is set yet
-            raise AttributeError(name)
-        try:
-            return self.elements[name]
-        except (LookupError, TypeError, ValueError) as error:
-            raise AttributeError(f"a window has no {name!r}: {error}") from None
+        if name == "elements":  # slicing raised an AttributeError, which would be hidden by one about the window
+            return self._sequence[self.start : self.stop]
+        if not name.startswith("_"):  # else a copy or a pickle asks, before anything is set
+            columns = getattr(getattr(self.elements, "rows", self.elements), "columns", ())
+            if isinstance(columns, Iterable) and name in columns:
+                return self.elements[name]
+        raise AttributeError(f"a window has no {name!r}")
 
     def __len__(self) -> int:
         return self.stop - self.start

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
-from anyio import from_thread, to_thread
+from anyio import CapacityLimiter, from_thread, to_thread
 from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
@@ -39,6 +39,7 @@ from dugong.studio.state import Studio
 from dugong.studio.tracks import Stretch
 from dugong.tasks import find_resolution
 
+_RAW, _WAITING = ("/api/sequences/", "/media/"), 8
 _FILE, _TEXT, _JSON = 50_000_000, 2_000_000, 200_000  # bytes that a body may have
 # Types that a browser shows or plays; anything else is only ever downloaded.
 _SHOWN = ("video/", "audio/", "image/png", "image/jpeg", "image/gif", "image/webp", "text/plain", "text/csv")
@@ -79,8 +80,13 @@ def make_app(studio: Studio, keys: Keys) -> ASGIApp:
         ("GET", "/api/export/{format}", download, 0),
         ("GET", "/media/{id:path}", media, 0),
     ]
+    # What waits for the user's code has few threads of its own, so that the others are free while a loader hangs.
+    waiting = CapacityLimiter(_WAITING)
     routes = [
-        *(Route(at, _answering(studio, answer, most), methods=[verb]) for verb, at, answer, most in endpoints),
+        *(
+            Route(at, _answering(studio, answer, most, waiting if at.startswith(_RAW) else None), methods=[verb])
+            for verb, at, answer, most in endpoints
+        ),
         WebSocketRoute("/api/live", partial(live, studio)),
         Route("/assets/{name}", asset, methods=["GET"]),
         Route("/{path:path}", page, methods=["GET"]),
@@ -89,24 +95,29 @@ def make_app(studio: Studio, keys: Keys) -> ASGIApp:
     return Door(Starlette(routes=routes, exception_handlers=handlers), keys)
 
 
-def _answering(studio: Studio, answer: Endpoint, most: int) -> Callable[[Request], Awaitable[Response]]:
+def _answering(
+    studio: Studio, answer: Endpoint, most: int, limiter: CapacityLimiter | None
+) -> Callable[[Request], Awaitable[Response]]:
     """What the server calls: it reads the request, and lets a thread answer."""
+
+    def respond(asked: Inquiry) -> Response:
+        found = answer(asked)
+        return found if isinstance(found, Response) else Plain(found)
 
     async def answered(request: Request) -> Response:
         body = await _body(request, most) if most else b""
-        found = await to_thread.run_sync(answer, Inquiry(studio=studio, request=request, body=body))
-        return found if isinstance(found, Response) else Plain(found)
+        return await to_thread.run_sync(respond, Inquiry(studio=studio, request=request, body=body), limiter=limiter)
 
     return answered
 
 
 async def _body(request: Request, most: int) -> bytes:
-    content = b""
+    content = bytearray()
     async for chunk in request.stream():
         content += chunk
         if len(content) > most:
             raise HTTPException(413, f"at most {most:,} bytes are taken.")
-    return content
+    return bytes(content)
 
 
 def open_sample(asked: Inquiry) -> dict[str, Any]:

@@ -191,9 +191,10 @@ class Studio:
     # --- the project -----------------------------------------------------------------------------------------------
     def contents(self) -> dict[str, Path | None]:
         """The sequences of the loader and the files behind them; loads it in the process of the user's code."""
-        if self._files is None:
-            self._files = _media_files(self.needed(), self.ask("open", limit=_SLOW, project=str(self.path)))
-        return self._files
+        files = self._files  # which another thread may forget
+        if files is None:
+            self._files = files = _media_files(self.needed(), self.ask("open", limit=_SLOW, project=str(self.path)))
+        return files
 
     def ask(self, task: str, *, limit: float | None = None, **words: Any) -> Any:
         """Ask the desk something."""

@@ -94,8 +94,9 @@ class SequenceTracks:
     def _faults(self, voter: VoterInfo) -> list[list[int]]:
         name, lane = self._of.ids[self._place], self.lanes[voter.lane]
         tasks = [one.task for one in self._of.votes.faults if one.source == voter.name and str(one.sequence) == name]
+        tasks = tasks[:MOST_FAULTS]
         bounds = [(0, lane.length) if task is None else (lane.starts[task], lane.stops[task]) for task in tasks]
-        return [[int(start), int(stop)] for start, stop in bounds[:MOST_FAULTS]]
+        return [[int(start), int(stop)] for start, stop in bounds]
 
 
 class SequenceLane:

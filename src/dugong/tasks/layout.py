@@ -95,7 +95,7 @@ def offsets_of(counts: ArrayLike) -> IntArray:
 def pieces_of(offsets: IntArray, sequences: IntArray) -> tuple[IntArray, IntArray]:
     """The offsets of some sequences, and the rows of theirs."""
     counts = np.diff(offsets)[sequences]
-    return offsets_of(counts), ranges(offsets[sequences], counts)
+    return offsets_of(counts), ranges(offsets[:-1][sequences], counts)
 
 
 def ranges(starts: IntArray, counts: IntArray) -> IntArray:

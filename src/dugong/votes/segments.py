@@ -175,8 +175,9 @@ def _votes(
     """Votes of all sources of segments in elements, on the sequences that `lengths` lists."""
     names, plain = segments.sources, set(classes) <= _BINARY
     size = np.array([lengths[one] for one in segments.sequence], dtype=np.float64)
-    marked = replace(segments, end=np.where(np.isinf(segments.end), size, segments.end))
-    marked = marked.take(marked.end > marked.start)
+    end = np.where(np.isinf(segments.end), size, segments.end)
+    inside = end > segments.start  # not those that begin behind their sequence
+    marked = replace(segments.take(inside), end=end[inside])
     if len(marked):
         table = {name: getattr(marked, name) for name in ("sequence", "source", "start", "end")}
         found = from_long(

@@ -37,6 +37,14 @@ def choose(hashes: AnyArray, n: int, firsts: AnyArray, copies: AnyArray, chosen:
 
 
 @kernel
+def add_by_row(which: IntArray, values: FloatArray, total: FloatArray) -> None:
+    """Add the values of every element (n, K) to the total of its row."""
+    for i in range(len(which)):
+        for y in range(values.shape[1]):
+            total[which[i], y] += values[i, y]
+
+
+@kernel
 def number_keys(keys: IntArray, table: IntArray, first: IntArray, which: IntArray) -> int:
     """Number keys in the order in which they first occur; `table`, of a power of two places, holds -1.
 

@@ -46,7 +46,9 @@ class Folded:
 
     def summed(self, labels: FloatArray) -> FloatArray:
         """Soft labels of elements (n, K), summed by row, (n_rows, K)."""
-        return np.stack([np.bincount(self.which, column, len(self.sizes)) for column in labels.T], axis=1)
+        total = np.zeros((len(self.sizes), labels.shape[1]))
+        kernels.add_by_row(self.which, labels, total)
+        return total
 
 
 def fold(panel: Panel) -> Folded:

@@ -551,7 +551,7 @@ def retreat(
             back[c] = 0.0
         for s in range(S):
             weight, target, found = steps[t, r, s], now + s * R, 0.0
-            # The shifts of `advance` the other space: a counted state has a count of one more after the step.
+            # The shifts of `advance` the other way: a counted state has a count of one more after the step.
             if counted[s]:
                 size = min(high, top - 1) - low + 1
                 found += fused(F, source + low, back, target + low + 1, back, into + low, size, weight)

@@ -87,7 +87,7 @@ def conll(path: str | Path, *, by: Literal["document", "sentence"] = "document")
 def text_folder(path: str | Path, *, pattern: str = "*.txt", encoding: str = "utf-8") -> Folder:
     """Load a folder of plain texts, one sequence of words each; every word knows its characters."""
     read = partial(_read_text, encoding=encoding)
-    return Folder(files=find_files(path, pattern), read=read, settings=read)
+    return Folder(files=find_files(path, pattern), read=read, settings=[encoding])
 
 
 def _read_text(path: Path, *, encoding: str) -> list[Token]:
@@ -168,7 +168,7 @@ def edf_folder(
     """
     seconds = read_duration(every)
     read = partial(_read_edf, seconds=seconds, wanted=None if channels is None else tuple(channels))
-    return Folder(files=find_files(path, pattern), read=read, rate=1 / seconds, settings=read)
+    return Folder(files=find_files(path, pattern), read=read, rate=1 / seconds, settings=[seconds, channels])
 
 
 def _read_edf(path: Path, *, seconds: float, wanted: tuple[str, ...] | None) -> Epochs:

@@ -10,7 +10,7 @@ import inspect
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -48,7 +48,8 @@ class Folder(Mapping[str, Any]):
     files : mapping of id to Path
     read : function from Path to sequence
     rate : elements per second of every sequence, where that is known
-    settings : what decides how a file becomes a sequence; where it has changed, votes of an earlier run are not kept
+    settings : what decides how a file becomes a sequence, as plain data and functions of the user. Where it has
+        changed, votes of an earlier run are not kept.
     """
 
     files: Mapping[str, Path]
@@ -125,8 +126,10 @@ def csv_folder(  # noqa: PLR0913 (one argument per property of files)
     if skip < 0:
         raise LoaderError(f"skip= must be a number of lines; found {skip}.")
     dialect = Dialect(delimiter=delimiter or "", decimal=decimal or "", encoding=encoding or "", skip=skip)
-    read = partial(read_csv, dialect=dialect, names=None if names is None else tuple(names))
-    return _tables(path, pattern, read, Timing(time, rate, time_unit, tolerance, every, reduce))
+    names = None if names is None else tuple(names)
+    read = partial(read_csv, dialect=dialect, names=names)
+    told = [delimiter, decimal, encoding, skip, names]
+    return _tables(path, pattern, read, Timing(time, rate, time_unit, tolerance, every, reduce), told)
 
 
 @typed(LoaderError)
@@ -235,12 +238,15 @@ def _existing(path: str | Path) -> Path:
     return place
 
 
-def _tables(path: str | Path, pattern: str, read: Callable[[Path], Columns], timing: Timing) -> Folder:
+def _tables(
+    path: str | Path, pattern: str, read: Callable[[Path], Columns], timing: Timing, told: Iterable[object] = ()
+) -> Folder:
     files = find_files(path, pattern)
     first = next(iter(files.values()))
     kinds = {name: _kind(column) for name, column in read(first).items()}
     read_rows = partial(_read_rows, read=read, timing=timing, like=(first, kinds))
-    return Folder(files=files, read=read_rows, rate=timing.element_rate, settings=(read, timing))
+    settings = [*told, *(getattr(timing, one.name) for one in fields(timing))]
+    return Folder(files=files, read=read_rows, rate=timing.element_rate, settings=settings)
 
 
 def _read_rows(

@@ -238,7 +238,7 @@ def video_folder(
     files = find_files(path, pattern, VIDEO_ENDINGS)
     rate = _Decoder(next(iter(files.values())), size).frame_rate if every is None else 1 / read_duration(every)
     read = partial(_read_video, rate=rate, every=every, size=size)
-    return Folder(files=files, read=read, rate=rate, settings=read)
+    return Folder(files=files, read=read, rate=rate, settings=[every, size])
 
 
 def _read_video(path: Path, *, rate: float, every: str | float | None, size: int | None) -> Video:
@@ -270,7 +270,7 @@ def audio_folder(path: str | Path, *, every: str | float = "1s", mono: bool = Tr
     files = find_files(path, pattern, AUDIO_ENDINGS)
     rate = 1 / read_duration(every)
     read = partial(_read_audio, rate=rate, mono=mono)
-    return Folder(files=files, read=read, rate=rate, settings=read)
+    return Folder(files=files, read=read, rate=rate, settings=[every, mono])
 
 
 def _read_audio(path: Path, *, rate: float, mono: bool) -> Audio:

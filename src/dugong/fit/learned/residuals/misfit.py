@@ -52,12 +52,17 @@ class Misfit:
     usual: FloatArray
 
     @cached_property
+    def errors(self) -> FloatArray:
+        """Residual errors of two sources on one element, below the diagonal; both figures begin with them."""
+        return self._products(np.tri(len(self.apart), k=-1, dtype=np.bool_))
+
+    @cached_property
     def worst(self) -> float:
         """Mean size beyond noise over pairs without an edge: of errors, of speaking, of errors one element apart."""
         apart, kept = np.tril(self.apart), self.state.kept
         below = np.tri(len(apart), k=-1, dtype=np.bool_)
-        errors, speaking = (self._products(below, about=about) for about in (kernels.ERRORS, kernels.SPEAKING))
-        here = max(_excess(errors, apart, STEADY / 2), _excess(speaking, apart, STEADY / 2))
+        speaking = self._products(below, about=kernels.SPEAKING)
+        here = max(_excess(self.errors, apart, STEADY / 2), _excess(speaking, apart, STEADY / 2))
         if kept is None:
             return here
         later = self._products(np.ones_like(apart), kept[np.newaxis], lag=1)
@@ -70,7 +75,7 @@ class Misfit:
         Of one source with itself only those above zero, (n_lags, m).
         """
         below = np.tri(len(self.apart), k=-1, dtype=np.bool_)
-        both, own = self._products(below), self._own()
+        both, own = self.errors, self._own()
         tested = below, own[1] > 0
         p = [p_values(*sums[[0, 2, 3]])[places] for sums, places in zip((both, own), tested, strict=True)]
         found = np.split(discoveries(np.concatenate(p), FALSE_DISCOVERIES), [len(p[0])])
