@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -219,6 +220,27 @@ def _sequences(project: Path) -> dict[str, list[float]]:
     space: dict[str, Any] = {}
     exec((project.parent / "loader.py").read_text(), space)
     return dict(space["sequences"]())
+
+
+def test_of_two_pages_that_save_at_once_one_is_told(tmp_path: Path) -> None:
+    project = write_small_project(tmp_path / "small")
+    running = Running(project, tmp_path)
+    client = running.enter()
+
+    def save(name: str, text: str, digest: str) -> int:
+        return client.json("PUT", f"/api/sources/{name}", {"text": text, "digest": digest, "fit": False})[0]
+
+    try:
+        for number in range(6):
+            digest = source(client)["digest"]
+            texts = [f"@dg.source\ndef {name}(value):\n    return 0 * {number}\n" for name in ("high", "low")]
+            with ThreadPoolExecutor(2) as pool:
+                told = list(pool.map(save, ("high", "low"), texts, (digest, digest)))
+            assert sorted(told) == [200, 409]
+            kept = (project.parent / "sources.py").read_text()
+            assert [text.strip() in kept for text in texts] == [status == 200 for status in told]
+    finally:
+        running.kill()
 
 
 def test_a_file_that_was_changed_elsewhere_is_a_conflict(client: Client, project: Path) -> None:

@@ -216,16 +216,17 @@ def undo(asked: Inquiry) -> dict[str, Any]:
 def save_source(asked: Inquiry) -> Response:
     """Write one function into the user's file."""
     studio, name, text, digest = asked.studio, asked.named("name"), asked.word("text"), asked.word("digest")
-    file = studio.source_file()
-    known = file.functions()
-    if file.digest != digest:
-        current = {"text": known[name].text if name in known else None, "digest": file.digest}
-        why = f"{file.path.name} was changed by somebody else since you opened it; nothing was written."
-        raise StudioError(why, "changed", current=current)
-    if name not in known and check_function(text) != name:
-        raise EditError(f"the function must be called {name!r}, as the address says.", 1, 0)
-    whole, found = file.with_function(name, text)
-    written = file.write(whole)
+    with studio.saving:
+        file = studio.source_file()
+        known = file.functions()
+        if file.digest != digest:
+            current = {"text": known[name].text if name in known else None, "digest": file.digest}
+            why = f"{file.path.name} was changed by somebody else since you opened it; nothing was written."
+            raise StudioError(why, "changed", current=current)
+        if name not in known and check_function(text) != name:
+            raise EditError(f"the function must be called {name!r}, as the address says.", 1, 0)
+        whole, found = file.with_function(name, text)
+        written = file.write(whole)
     studio.look_at_sources()
     if asked.plain.get("fit", True) is True:
         studio.fit(again=True)

@@ -66,6 +66,7 @@ class Studio:
         self._listeners: set[asyncio.Queue[dict[str, Any]]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._guard = threading.RLock()
+        self.saving = threading.Lock()  # of the file of sources: read, compared and written by one page at a time
         self._again = False
         self._over = threading.Event()
         self._seen: tuple[str, dict[str, str]] = ("", {})
@@ -142,8 +143,8 @@ class Studio:
         self._over.set()
         self.runner.close()
         self.desk.close()
-        if self._running is not None:
-            self._running.join(timeout=5)
+        if (running := self._running) is not None:
+            running.join(timeout=5)
         self._context.run(self._held.close)
 
     def needed(self) -> Project:
@@ -294,11 +295,12 @@ class Studio:
         self.runner.end("the run was ended")
 
     def _run(self) -> None:
-        while True:
-            self._again = False
+        again = True
+        while again:
             self._run_once()
-            if not self._again:
-                return
+            with self._guard:  # whoever asks from here on finds no run, and begins one
+                again, self._again = self._again, False
+                self._running = self._running if again else None
 
     def _run_once(self) -> None:
         stamp, path = self._stamp(), self.path
