@@ -243,6 +243,52 @@ def test_of_two_pages_that_save_at_once_one_is_told(tmp_path: Path) -> None:
         running.kill()
 
 
+HANGING = """
+
+import time
+from pathlib import Path
+
+from dugong.sources import Deferred
+
+HANG = Path(__file__).parent / "hang"
+
+
+def read(values):
+    while HANG.exists():
+        time.sleep(0.05)
+    return values
+
+
+def later():
+    return {name: Deferred(read, values) for name, values in sequences().items()}
+"""
+
+
+def test_a_loader_that_hangs_leaves_the_rest_of_the_page_alone(tmp_path: Path) -> None:
+    project = write_small_project(tmp_path / "small")
+    loader = project.parent / "loader.py"
+    loader.write_text(loader.read_text() + HANGING)
+    project.write_text(project.read_text().replace("loader:sequences", "loader:later"))
+    running = Running(project, tmp_path)
+    client = running.enter()
+    try:
+        client.fitted()
+        hang = project.parent / "hang"
+        hang.touch()
+        with ThreadPoolExecutor(60) as pool:  # more than the server has threads
+            raw = [pool.submit(client.json, "GET", f"/api/sequences/s{number % 12:02d}/tracks") for number in range(60)]
+            time.sleep(1.0)
+            assert not all(one.done() for one in raw)
+            begun = time.monotonic()
+            assert client.json("GET", "/api/gold")[0] == 200
+            assert client.json("GET", "/api/project")[0] == 200
+            assert time.monotonic() - begun < 20  # they would wait for the loader, which hangs as long as we like
+            hang.unlink()
+            assert {one.result()[0] for one in raw} == {200}
+    finally:
+        running.kill()
+
+
 def test_a_file_that_was_changed_elsewhere_is_a_conflict(client: Client, project: Path) -> None:
     file = project.parent / "sources.py"
     old = source(client)
