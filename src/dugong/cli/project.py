@@ -248,7 +248,6 @@ def sequences_and_origin(data: str, folder: Path, **timing: Any) -> tuple[Any, l
             )
         function = load_function(data, folder)
         return call(function, data), [data, function]
-    origin = [data, timing]
     from dugong.sources import loaders
 
     place = folder / data
@@ -258,13 +257,13 @@ def sequences_and_origin(data: str, folder: Path, **timing: Any) -> tuple[Any, l
         ".conllu": loaders.conll,
     }
     if place.is_file() and place.suffix in files:
-        return files[place.suffix](place), origin
+        return files[place.suffix](place), [data]
     if not place.is_dir():
         raise SourceError(
             f"data must name a folder, a .txt or .conll file, or a function; {data!r} is none in {folder}.\n"
             '  Write data = "loader:sequences" for the function `sequences` in loader.py.'
         )
-    return loaders.folder(place, **timing), origin
+    return loaders.folder(place, **timing), [data]  # which knows its own settings
 
 
 def load_sources(name: str, folder: Path) -> tuple[Source, ...]:

@@ -23,7 +23,7 @@ from dugong.contract import fits
 from dugong.engines import Engine
 from dugong.exceptions import SourceError
 from dugong.paths import Place, place_of
-from dugong.shards.code import digest_code, digest_source, same_data, stamp_data
+from dugong.shards.code import Stamp, digest_code, digest_source, same_data, stamp_data
 from dugong.shards.folder import (
     State,
     VoteShards,
@@ -157,12 +157,12 @@ def _noted(group: Iterable[_Todo], waiting: deque[_Todo]) -> Iterator[Item]:
         yield todo.item
 
 
-def _stamps(todos: list[_Todo]) -> Iterator[tuple[str, Any]]:
-    """What is known of the files behind sequences, by id; of one that is unchanged, what was known before."""
+def _stamps(todos: list[_Todo]) -> Iterator[tuple[str, list[Any]]]:
+    """The stamps of the files behind sequences, by id, as JSON holds them; of a file that is unchanged, the old one."""
     for todo in todos:
-        behind, before = _behind(todo.item), None if todo.stored is None else todo.stored.stamp(todo.item)
-        if behind is not None and (stamp := before or stamp_data(behind)) is not None:
-            yield str(todo.item.id), stamp
+        behind, old = _behind(todo.item), {} if todo.stored is None else todo.stored.stamps
+        if behind is not None and (stamp := old.get(str(todo.item.id)) or stamp_data(behind)) is not None:
+            yield str(todo.item.id), [*stamp]
 
 
 def _behind(item: Item) -> Path | str | None:
@@ -286,6 +286,7 @@ class StoredShard:
     state: State
     places: Mapping[SequenceId, int]
     faults: Mapping[SequenceId, list[Fault]]
+    stamps: Mapping[str, Stamp]
 
     @classmethod
     def read(cls, path: Place, settings: str) -> StoredShard | None:
@@ -298,16 +299,14 @@ class StoredShard:
         for fault in votes.faults:
             faults.setdefault(fault.sequence, []).append(fault)
         places = {one: place for place, one in enumerate(votes.sequence_ids.tolist())}
-        return cls(votes=votes, state=state, places=places, faults=faults)
-
-    def stamp(self, item: Item) -> list[Any] | None:
-        """What was known of the file behind a sequence; nothing in a shard of an earlier version."""
-        files: Any = self.state.get("files")
-        return files.get(str(item.id)) if fits(files, dict[str, list[Any]]) else None
+        files: Any = state.get("files")  # none in a shard of an earlier version
+        known = files if fits(files, dict[str, tuple[int, int, str]]) else {}
+        stamps = {name: Stamp(*one) for name, one in known.items()}
+        return cls(votes=votes, state=state, places=places, faults=faults, stamps=stamps)
 
     def is_of(self, item: Item) -> bool:
         """Whether what is stored was voted on the file that a sequence has now, as far as that is known."""
-        before, behind = self.stamp(item), _behind(item)
+        before, behind = self.stamps.get(str(item.id)), _behind(item)
         return before is None or behind is None or same_data(behind, before)
 
     def digest(self, source: str, sequence: SequenceId) -> str | None:

@@ -1,4 +1,4 @@
-"""What a source computes, as a digest: it changes when the code changes, and only then.
+"""What a source computes, as a digest that changes with its code alone; and stamps of the data that it was computed on.
 
 In: a source. Out: a digest of its bytecode, its defaults, what it closes over, and the globals that it names,
 followed through the user's own functions, classes and modules. Comments, line numbers and places in a file do not
@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,13 +41,25 @@ def digest_code(value: Any) -> str:
     return state.hexdigest()
 
 
-def stamp_data(behind: Path | str) -> list[Any] | None:
-    """What tells whether a file or a text is still the same: size, time of change, a digest of beginning and end.
+class Stamp(NamedTuple):
+    """What tells whether a file or a text is still the same.
 
-    None where that cannot be told: a folder, or a file that only the loader can open.
+    Attributes
+    ----------
+    size : bytes of a file, characters of a text
+    changed : when a file was written last, in nanoseconds
+    digest : of the beginning and the end of a file, of all of a text
     """
+
+    size: int
+    changed: int
+    digest: str
+
+
+def stamp_data(behind: Path | str) -> Stamp | None:
+    """The stamp of a file or a text; None where there is none: a folder, or a file that only the loader can open."""
     if isinstance(behind, str):
-        return [len(behind), 0, digest_code(behind)]
+        return Stamp(len(behind), 0, digest_code(behind))
     try:
         about = behind.stat()
         with behind.open("rb") as file:
@@ -56,18 +68,18 @@ def stamp_data(behind: Path | str) -> list[Any] | None:
             digest.update(file.read(_END))
     except OSError:
         return None
-    return [about.st_size, about.st_mtime_ns, digest.hexdigest()]
+    return Stamp(about.st_size, about.st_mtime_ns, digest.hexdigest())
 
 
-def same_data(behind: Path | str, before: list[Any]) -> bool:
+def same_data(behind: Path | str, before: Stamp) -> bool:
     """Whether a stamp is that of this file or text; one with a new time is looked into, as copies have new times."""
     if isinstance(behind, Path):
         with contextlib.suppress(OSError):
             about = behind.stat()
-            if [about.st_size, about.st_mtime_ns] == before[:2]:
+            if (about.st_size, about.st_mtime_ns) == (before.size, before.changed):
                 return True
     now = stamp_data(behind)
-    return now is None or [now[0], now[2]] == [before[0], before[2]]
+    return now is None or (now.size, now.digest) == (before.size, before.digest)
 
 
 def _parts(source: Source) -> list[Any]:
