@@ -15,6 +15,7 @@ import pytest
 
 import dugong as dg
 from dugong.shards import VoteShards, apply_shards
+from dugong.sources import Deferred
 from dugong.types import MISSING
 
 DATA = {f"v{n:02d}": list(np.random.default_rng(n).normal(size=6 + n % 4)) for n in range(23)}
@@ -180,6 +181,15 @@ def test_a_file_that_changes_is_voted_on_anew_and_one_that_is_touched_is_not(tmp
     ran, found = again([high, low], only="high")
     assert ran == {"high": 1, "low": 0}
     assert (found[[3]].column("low") == MISSING).all()
+
+
+def test_the_file_behind_a_deferred_sequence_is_watched(tmp_path: Path) -> None:
+    for name in "ab":
+        np.save(tmp_path / f"{name}.npy", np.ones(4))
+    data = {name: Deferred(np.load, str(tmp_path / f"{name}.npy")) for name in "ab"}
+    assert run([high], tmp_path / "votes", data).ran == {"high": 2}
+    np.save(tmp_path / "b.npy", np.zeros(4))
+    assert run([high], tmp_path / "votes", data).ran == {"high": 1}
 
 
 def test_lines_that_change_are_voted_on_anew(tmp_path: Path) -> None:

@@ -58,26 +58,24 @@ class Stamp(NamedTuple):
 
 def stamp_data(behind: Path | str) -> Stamp | None:
     """The stamp of a file or a text; None where there is none: a folder, or a file that only the loader can open."""
-    if isinstance(behind, str):
-        return Stamp(len(behind), 0, digest_code(behind))
+    path = Path(behind)
     try:
-        about = behind.stat()
-        with behind.open("rb") as file:
+        about = path.stat()
+        with path.open("rb") as file:
             digest = hashlib.blake2b(file.read(_END), digest_size=16)
             file.seek(max(_END, about.st_size - _END))
             digest.update(file.read(_END))
-    except OSError:
-        return None
+    except (OSError, ValueError):  # words that name no file are a text
+        return Stamp(len(behind), 0, digest_code(behind)) if isinstance(behind, str) else None
     return Stamp(about.st_size, about.st_mtime_ns, digest.hexdigest())
 
 
 def same_data(behind: Path | str, before: Stamp) -> bool:
     """Whether a stamp is that of this file or text; one with a new time is looked into, as copies have new times."""
-    if isinstance(behind, Path):
-        with contextlib.suppress(OSError):
-            about = behind.stat()
-            if (about.st_size, about.st_mtime_ns) == (before.size, before.changed):
-                return True
+    with contextlib.suppress(OSError, ValueError):
+        about = Path(behind).stat()
+        if (about.st_size, about.st_mtime_ns) == (before.size, before.changed):
+            return True
     now = stamp_data(behind)
     return now is None or (now.size, now.digest) == (before.size, before.digest)
 
